@@ -1,0 +1,88 @@
+# `make` prints the targets. Every recipe runs in plain sh.
+
+PYTHON ?= python3
+CRASH_KILLS ?= 500
+BENCH ?=
+TESTS ?=
+
+BIN := .venv/bin
+VENV := PYTHON='$(PYTHON)' sh deploy/venv.sh
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+	--group dev $(LOCK_FLAGS) pyproject.toml
+
+# What to do next, as the last line of a target. A CI's log ends with the tests' own summary instead.
+next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
+
+.DEFAULT_GOAL := help
+.PHONY: help up down venv test crash check check-format check-lint check-types check-imports format \
+	bench lock clean
+
+help: ## Print this list
+	@echo 'Bullpen: a company of AI agents on a durable SQL queue'
+	@echo
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
+		while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@echo
+	@echo '  PYTHON=python3.12 chooses the interpreter (3.11 or later); TESTS="tests/unit -k lease" some tests.'
+	$(call next,make up)
+
+up: venv ## Install what is missing, bring the database up to date and start Bullpen
+	$(BIN)/bullpen db upgrade
+	$(BIN)/bullpen up
+	$(call next,$(BIN)/bullpen status shows what runs; $(BIN)/bullpen send 'hello' asks the first agent; make down stops it)
+
+down: ## Stop Bullpen; nothing that waits is lost
+	@if [ -x $(BIN)/bullpen ]; then echo '$(BIN)/bullpen down'; $(BIN)/bullpen down; \
+	else echo 'Bullpen is not installed here, so there is nothing to stop.'; fi
+	$(call next,make up starts it again)
+
+venv: ## Make or refresh .venv from requirements.lock (the other targets do it by themselves)
+	@$(VENV)
+	$(if $(filter venv,$(MAKECMDGOALS)),$(call next,make up or make test or . $(BIN)/activate))
+
+test: venv ## Run the tests, two at a time
+	$(PYTEST) $(TESTS)
+	$(call next,make check)
+
+crash: venv ## Run the long crash tests (CRASH_KILLS=500 kills)
+	CRASH_KILLS=$(CRASH_KILLS) $(BIN)/python -m pytest --timeout=0 tests/crash
+	$(call next,make bench)
+
+check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
+	$(call next,make test)
+
+check-format: venv
+	$(BIN)/ruff format --check
+
+check-lint: venv
+	$(BIN)/ruff check
+
+check-types: venv
+	$(BIN)/mypy
+
+check-imports: venv
+	$(BIN)/lint-imports --no-logo
+
+format: venv ## Format the code and mend what the linter can mend
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+	$(call next,make check)
+
+bench: ## Measure the queue beside its peers (installs them; BENCH="..." are arguments)
+	@$(VENV) bench
+	$(BIN)/python -m tests.bench $(BENCH)
+	$(call next,read the results in bench-results/)
+
+lock: venv ## Pin the dependencies anew (LOCK_FLAGS=--upgrade takes the newest)
+	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --extra bench --constraints requirements.lock --no-annotate \
+		--output-file requirements-bench.lock
+	$(call next,git diff requirements.lock then make test)
+
+clean: ## Stop Bullpen; remove .venv, caches and build artefacts (its own data stays)
+	@if [ -x $(BIN)/bullpen ]; then $(BIN)/bullpen down >/dev/null 2>&1 || true; fi
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find packages tests migrations -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	$(call next,make up or make test makes .venv again)

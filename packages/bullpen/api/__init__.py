@@ -1,0 +1,1 @@
+"""HTTP: REST, live events and the portal."""

@@ -1,0 +1,256 @@
+"""Every error that Bullpen raises on purpose.
+
+    BullpenError
+    ├── InputError                 what was asked cannot be done as asked
+    │   ├── BadText                a NUL, a lone surrogate, an empty text
+    │   ├── TextTooLong            over the limit of a message
+    │   ├── BadDelay               a delay below zero
+    │   ├── DeadlinePassed         a deadline that is over already
+    │   ├── BadName                an agent or id that is not of the form
+    │   ├── BadState               a state that does not exist
+    │   └── BadSetting             a setting that cannot be read
+    ├── NotFound
+    │   ├── UnknownAgent
+    │   ├── UnknownMessage
+    │   └── UnknownResponse
+    ├── Conflict
+    │   ├── DuplicateMessage       carries the state of the first one
+    │   ├── StaleToken             the lease is lost; nothing was changed
+    │   └── IllegalMove            not from this state
+    ├── LaneError
+    │   ├── LaneFull
+    │   ├── LaneClosed             draining or archived
+    │   └── LaneBusy               has work that must end first
+    └── StoreError
+        ├── StoreBusy              try again
+        ├── StoreUnavailable       the server or file cannot be reached
+        │   └── CommitUnknown      it went away while it was committing
+        ├── StoreFull              no room on the disk
+        ├── StoreReadOnly
+        ├── StoreCorrupt
+        ├── SchemaTooNew           made by a later Bullpen
+        └── SchemaTooOld           needs `bullpen db upgrade`
+
+Each has a stable `code` for the API, an `exit_status` for the command line, and a `hint` that says
+what the reader can do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class BullpenError(Exception):
+    """What happened, in words; `hint` says what to do about it."""
+
+    code: ClassVar[str] = "error"
+    exit_status: ClassVar[int] = 1
+    hint: str = ""
+
+    def __init__(self, text: str, hint: str | None = None) -> None:
+        super().__init__(text)
+        if hint is not None:
+            self.hint = hint
+
+
+class InputError(BullpenError):
+    """What was asked cannot be done as asked; nothing was written."""
+
+    code = "bad_input"
+    exit_status = 2
+
+
+class BadText(InputError):
+    """A text that cannot be stored."""
+
+    code = "bad_text"
+    hint = "Send text in UTF-8, without NUL characters."
+
+
+class TextTooLong(InputError):
+    """A text over the limit."""
+
+    code = "text_too_long"
+    hint = "Send a shorter text or attach it as a file; the limit is the setting `message_bytes`."
+
+
+class BadDelay(InputError):
+    """A delay that is not zero or more."""
+
+    code = "bad_delay"
+    hint = "Give a delay of zero or more milliseconds."
+
+
+class DeadlinePassed(InputError):
+    """A deadline that is over before the message is stored."""
+
+    code = "deadline_passed"
+    hint = "Give a deadline in the future, in milliseconds since 1970 (UTC)."
+
+
+class BadName(InputError):
+    """An id that is not of the form that its place asks for."""
+
+    code = "bad_name"
+    hint = "Use 1 to 32 of a-z, 0-9, - and _, the first a letter or digit."
+
+
+class BadState(InputError):
+    """A state that does not exist."""
+
+    code = "bad_state"
+
+
+class BadSetting(InputError):
+    """A setting that cannot be read."""
+
+    code = "bad_setting"
+
+
+class NotFound(BullpenError):
+    """What was named does not exist."""
+
+    code = "not_found"
+
+
+class UnknownAgent(NotFound):
+    """There is no agent of this name."""
+
+    code = "unknown_agent"
+    hint = "`bullpen agent list` shows the agents that exist."
+
+
+class UnknownMessage(NotFound):
+    """There is no message of this id."""
+
+    code = "unknown_message"
+    hint = "Finished messages move to the archive after a day."
+
+
+class UnknownResponse(NotFound):
+    """There is no response of this id."""
+
+    code = "unknown_response"
+
+
+class Conflict(BullpenError):
+    """The state of things does not allow it."""
+
+    code = "conflict"
+
+
+class DuplicateMessage(Conflict):
+    """A message of this id was accepted before; the new one was not stored."""
+
+    code = "duplicate_message"
+    hint = "Nothing to do if this was a repeat; otherwise send it under a new id."
+
+    def __init__(self, message_id: str, status: str) -> None:
+        super().__init__(f"message {message_id} exists already and is {status}")
+        self.message_id = message_id
+        self.status = status
+
+
+class StaleToken(Conflict):
+    """The claim is no longer yours: its lease ended or somebody took it back."""
+
+    code = "stale_token"
+    hint = "Stop the run and drop its output; the message is being taken care of."
+
+
+class IllegalMove(Conflict):
+    """This cannot be done to something in its present state."""
+
+    code = "illegal_move"
+
+
+class LaneError(BullpenError):
+    """An agent's lane does not take this."""
+
+    code = "lane_error"
+    exit_status = 75
+
+
+class LaneFull(LaneError):
+    """The lane holds as many messages as it may."""
+
+    code = "lane_full"
+    hint = "Try again later, or raise the lane's maximum depth."
+
+
+class LaneClosed(LaneError):
+    """The lane is draining or archived and takes nothing new."""
+
+    code = "lane_closed"
+    hint = "Resume the lane to let messages in again."
+
+
+class LaneBusy(LaneError):
+    """The lane has work that must end first."""
+
+    code = "lane_busy"
+    hint = "Drain the lane first, and wait until it is empty."
+
+
+class StoreError(BullpenError):
+    """The database could not do it."""
+
+    code = "store_error"
+
+
+class StoreBusy(StoreError):
+    """The database was locked for longer than the limit; nothing was written."""
+
+    code = "store_busy"
+    exit_status = 75
+    hint = "Try again; if it lasts, look for a process that holds the database open."
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached, or went away."""
+
+    code = "store_unavailable"
+    exit_status = 75
+    hint = "Check that the database runs and that `database_url` names it."
+
+
+class CommitUnknown(StoreUnavailable):
+    """The connection was lost during COMMIT: it may have happened or not."""
+
+    code = "commit_unknown"
+    hint = "Repeat it under the same message id or token: what was stored is not stored twice."
+
+
+class StoreFull(StoreError):
+    """There is no room left on the disk; nothing was written."""
+
+    code = "store_full"
+    hint = "Free some disk space, then try again."
+
+
+class StoreReadOnly(StoreError):
+    """The database cannot be written."""
+
+    code = "store_read_only"
+    hint = "Check the owner and rights of the database file and of its directory."
+
+
+class StoreCorrupt(StoreError):
+    """The file is not a database, or is damaged."""
+
+    code = "store_corrupt"
+    hint = "Stop Bullpen, keep the damaged file aside, and restore a backup."
+
+
+class SchemaTooNew(StoreError):
+    """The database was made by a later version of Bullpen."""
+
+    code = "schema_too_new"
+    hint = "Install the version of Bullpen that made it, or a later one."
+
+
+class SchemaTooOld(StoreError):
+    """The database is of an earlier version of Bullpen, or empty."""
+
+    code = "schema_too_old"
+    hint = "Run `bullpen db upgrade`."

@@ -1,0 +1,1 @@
+"""The record of what happened, and how to follow it."""

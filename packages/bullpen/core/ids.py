@@ -1,0 +1,53 @@
+"""Names for new things: a prefix and 8 lowercase alphanumerics."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable
+
+from shortuuid import ShortUUID
+
+from bullpen.core.errors import BadName
+
+LENGTH = 8
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+
+
+class Ids:
+    """Makes ids; the source of chance, a maker of at least 8 characters, is a parameter."""
+
+    def __init__(self, random: Callable[[], str] | None = None) -> None:
+        # The last 24 characters of a short UUID are three ids; choosing single ones costs 8 times.
+        short = ShortUUID(alphabet=string.digits + string.ascii_lowercase)
+        self._random = random or (lambda: short.uuid()[-3 * LENGTH :])
+        self._stock: list[str] = []
+
+    def new(self, prefix: str) -> str:
+        """A new id, as `api_a1b2c3d4`."""
+        return f"{prefix}_{self._take()}"
+
+    def token(self, agent: str) -> str:
+        """A new claim token; it names the lane, so that a token alone finds its claim."""
+        return f"{agent}.{self._take()}{self._take()}"
+
+    def _take(self) -> str:
+        # Several threads share this object: a list's pop() gives each a piece of its own.
+        try:
+            return self._stock.pop()
+        except IndexError:
+            text = self._random()
+            self._stock.extend(text[at : at + LENGTH] for at in range(LENGTH, len(text), LENGTH))
+            return text[:LENGTH]
+
+
+def agent_of(token: str) -> str:
+    """The agent whose lane this token claims."""
+    return token.rpartition(".")[0]
+
+
+def check_name(name: str) -> str:
+    """The name, if an agent or team may be called so."""
+    if not _NAME.fullmatch(name):
+        raise BadName(f"{name[:40]!r} is not a name for an agent")
+    return name

@@ -1,0 +1,1 @@
+"""Loops that keep the store in order, each run by one process at a time."""

@@ -1,0 +1,41 @@
+"""What the tables share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from sqlalchemy import BigInteger, Index, Integer, MetaData, Text, literal, text
+from sqlalchemy.orm import DeclarativeBase, mapped_column
+from sqlalchemy.sql.elements import ColumnElement
+
+BigId = BigInteger().with_variant(Integer, "sqlite")
+
+Id = Annotated[int, mapped_column(BigId, primary_key=True)]
+"""A number that grows with every row."""
+
+Millis = Annotated[int, mapped_column(BigInteger)]
+"""A moment: milliseconds since 1970, UTC."""
+
+MaybeMillis = Annotated[int | None, mapped_column(BigInteger)]
+
+
+class Base(DeclarativeBase):
+    """The one schema; Alembic's migrations make it and are checked against it."""
+
+    metadata = MetaData(naming_convention={"pk": "pk_%(table_name)s"})
+    type_annotation_map = {str: Text()}  # noqa: RUF012 - SQLAlchemy's own idiom
+
+
+def const(value: str | int) -> ColumnElement[Any]:
+    """A value written into the SQL, so that a partial index's condition is recognised."""
+    return literal(value, literal_execute=True)
+
+
+def partial_index(name: str, *columns: str, where: str, postgresql: str | None = None) -> Index:
+    """An index over the rows that `where` names; PostgreSQL's wording may differ."""
+    return Index(
+        name,
+        *columns,
+        sqlite_where=text(where),
+        postgresql_where=text(postgresql or where),
+    )

@@ -1,0 +1,24 @@
+"""system_agents: the maintenance loops, who runs each and what it did last."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Mapped, mapped_column
+
+from bullpen.core.models.base import Base, MaybeMillis, Millis
+
+
+class SystemAgentRow(Base):
+    """One maintenance loop; the row is its election."""
+
+    __tablename__ = "system_agents"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    holder: Mapped[str | None]
+    lease_expires_at: Mapped[Millis]
+    next_run_at: Mapped[Millis]
+    last_run_at: Mapped[MaybeMillis]
+    last_duration: Mapped[int | None]
+    last_result: Mapped[str | None]
+    last_error: Mapped[str | None]
+
+
+SYSTEM_AGENTS = SystemAgentRow.__table__

@@ -1,0 +1,1 @@
+"""The way out: responses on their way to people."""

@@ -1,0 +1,1 @@
+"""The way in: messages, lanes and claims. One verb a file."""

@@ -1,0 +1,115 @@
+"""Settings: `lease_seconds` in settings.toml is BULLPEN_LEASE_SECONDS in the environment, which wins.
+
+Read with the standard library alone: the command line must answer in 150 ms.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from bullpen.core.errors import BadSetting
+
+PREFIX = "BULLPEN_"
+
+
+class Durability(StrEnum):
+    """What an accepted message survives, on SQLite."""
+
+    DURABLE = "durable"
+    FAST = "fast"
+
+
+def _setting(default: Any, doc: str) -> Any:
+    return field(default=default, metadata={"doc": doc})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every setting, once, with its default and what it is for."""
+
+    home: Path = _setting(Path.home() / ".bullpen", "where everything of this installation lives")
+    workspace: Path = _setting(Path.home() / "bullpen-workspace", "where agents work")
+    database_url: str = _setting("", "an SQLAlchemy URL; empty is bullpen.db in the home")
+    api_host: str = _setting("127.0.0.1", "the address on which the API listens")
+    api_port: int = _setting(3777, "the port on which the API listens")
+    durability: Durability = _setting(
+        Durability.DURABLE,
+        "SQLite only: `durable` survives a power cut, `fast` any crash of a process",
+    )
+    busy_seconds: int = _setting(30, "how long to wait for the database before saying it is busy")
+    message_bytes: int = _setting(1 << 20, "the longest message, in bytes of UTF-8")
+    lease_seconds: int = _setting(60, "how long a claim lasts unless it is renewed")
+    claim_limit: int = _setting(32, "how many waiting messages one run may answer")
+    max_attempts: int = _setting(5, "failed runs before a message is dead, for new lanes")
+    max_crashes: int = _setting(5, "runs that died with their processor before a message is dead")
+    retry_base_seconds: int = _setting(2, "the back-off after the first failure, doubled each time")
+    retry_max_seconds: int = _setting(300, "the longest back-off")
+    delivery_attempts: int = _setting(8, "tries to deliver a response before it is dead")
+    delivery_lease_seconds: int = _setting(60, "how long a channel client may take for a part")
+    response_hours: int = _setting(24, "how long a response is worth delivering")
+    retention_hours: int = _setting(24, "when finished messages and responses go to the archive")
+    receipt_days: int = _setting(8, "how long platform event ids are remembered; at least 7")
+    poll_seconds: float = _setting(0.5, "how often a waiting process looks without being woken")
+    wal_bytes: int = _setting(4 << 20, "the write-ahead log's size that asks for a checkpoint")
+
+    @property
+    def url(self) -> str:
+        """The database's URL, the default filled in."""
+        return self.database_url or f"sqlite:///{self.home / 'bullpen.db'}"
+
+    @property
+    def run(self) -> Path:
+        """Where sockets and process ids live."""
+        return self.home / "run"
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> Settings:
+        """The settings of this environment and of settings.toml in its home."""
+        home = Path(environ.get(f"{PREFIX}HOME") or Path.home() / ".bullpen").expanduser()
+        values: dict[str, object] = {"home": home}
+        for name, raw in _file(home / "settings.toml").items():
+            values[name] = raw
+        for each in fields(cls):
+            raw = environ.get(PREFIX + each.name.upper())
+            if raw:
+                values[each.name] = raw
+        return cls(**{name: _parse(name, value) for name, value in values.items()})
+
+
+_DEFAULTS = {each.name: each.default for each in fields(Settings)}
+
+
+def _file(path: Path) -> dict[str, object]:
+    try:
+        found: dict[str, object] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadSetting(f"{path} cannot be read: {error}", hint="Correct the file.") from error
+    unknown = sorted(found.keys() - _DEFAULTS.keys())
+    if unknown:
+        raise BadSetting(f"{path} has unknown settings: {', '.join(unknown)}", hint="Remove them.")
+    return found
+
+
+def _parse(name: str, value: object) -> Any:
+    default = _DEFAULTS[name]
+    kind = type(default)
+    try:
+        if isinstance(default, Path):
+            return Path(str(value)).expanduser()
+        if isinstance(default, (int, float)):
+            number = kind(str(value))
+            if number < 0:
+                raise ValueError("it may not be negative")
+            return number
+        return kind(str(value))
+    except ValueError as error:
+        raise BadSetting(
+            f"setting {name} cannot be {value!r}: {error}", hint=f"Its default is {default}."
+        ) from error

@@ -1,0 +1,80 @@
+"""What a store is: transactions over one database, with a clock, ids and wake-ups."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from sqlalchemy import Connection, Engine, event
+
+from bullpen.core.clock import Clock, SystemClock
+from bullpen.core.ids import Ids
+from bullpen.core.settings import Settings
+from bullpen.core.store.transaction import Cursor, Transaction
+
+
+class Store(ABC):
+    """One database. `write` is how everything that Bullpen does is written."""
+
+    dialect: str
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.ids = ids or Ids()
+        self.chance = chance
+
+    @property
+    @abstractmethod
+    def engine(self) -> Engine:
+        """SQLAlchemy's engine, for migrations, reports and the caller's own transactions."""
+
+    @abstractmethod
+    def write(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
+        """A transaction that writes, committed at the end of the block, rolled back by an error.
+
+        `durable=False` is for what a power cut may undo without anybody missing it, as a claim:
+        the message is then waiting again. It never waits for the disk on SQLite.
+        """
+
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A transaction that only reads, all of it at one moment."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of every connection."""
+
+    @abstractmethod
+    def _ring(self, topics: set[str]) -> None:
+        """Wake whoever waits for these topics, after a caller's own commit."""
+
+    @contextmanager
+    def join(self, connection: Connection) -> Iterator[Transaction]:
+        """Bullpen's verbs inside the caller's own SQLAlchemy transaction on this database.
+
+        Nothing is committed here; the wake-ups go out when the caller has committed.
+        """
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        cursor = driver.cursor()
+        tx = self._transaction(cursor)
+        try:
+            yield tx
+        finally:
+            cursor.close()
+        if tx.topics:
+            event.listen(connection, "commit", lambda _: self._ring(tx.topics), once=True)
+
+    def _transaction(self, cursor: Cursor) -> Transaction:
+        return Transaction(
+            cursor, self.dialect, self.clock.now(), self.ids, self.settings, self.chance
+        )

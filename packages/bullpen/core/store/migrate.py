@@ -1,0 +1,57 @@
+"""Brings a database to this version's schema, and tells whether it is. The one user of Alembic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection
+
+from bullpen.core.models import Base
+from bullpen.core.store import schema
+from bullpen.core.store.base import Store
+
+HERE = Path(__file__).resolve()
+
+
+def upgrade(store: Store, revision: str = "head") -> None:
+    """Migrate to this revision; data are kept. A database from a newer version is refused."""
+    found = schema.revision(store)
+    if found is not None and found not in schema.KNOWN:
+        schema.check(store)
+    with store.engine.begin() as connection:
+        command.upgrade(_config(connection), revision)
+
+
+def downgrade(store: Store, revision: str) -> None:
+    """Migrate back to this revision."""
+    with store.engine.begin() as connection:
+        command.downgrade(_config(connection), revision)
+
+
+def differences(store: Store) -> list[str]:
+    """How the database differs from the models; empty when it does not."""
+    with store.engine.begin() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "include_object": _ours}
+        )
+        return [str(each) for each in compare_metadata(context, Base.metadata)]
+
+
+def _ours(item: object, name: str | None, kind: str, reflected: bool, other: object) -> bool:
+    # A caller may keep tables of his own beside ours.
+    return kind != "table" or not reflected or name in Base.metadata.tables
+
+
+def _config(connection: Connection) -> Config:
+    beside = HERE.parents[2] / "migrations"
+    config = Config()
+    # In the wheel they lie in the package, in a checkout at its top.
+    config.set_main_option(
+        "script_location", str(beside if beside.is_dir() else HERE.parents[4] / "migrations")
+    )
+    config.attributes["connection"] = connection
+    return config

@@ -1,0 +1,38 @@
+"""Which schema a database has, asked without Alembic: every start of every process does."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import psycopg
+
+from bullpen.core.errors import SchemaTooNew, SchemaTooOld
+from bullpen.core.store.base import Store
+
+HEAD = "0001"
+"""The revision that this version of Bullpen works with."""
+
+KNOWN: tuple[str, ...] = ("0001",)
+"""Every revision that this version knows, the oldest first."""
+
+
+def revision(store: Store) -> str | None:
+    """The database's revision; None for one that was never migrated."""
+    with store.read() as tx:
+        try:
+            row = tx.fetch("SELECT version_num FROM alembic_version")
+        except (sqlite3.OperationalError, psycopg.errors.UndefinedTable):
+            return None
+    return None if row is None else str(row[0])
+
+
+def check(store: Store) -> None:
+    """Refuse a database that this version cannot work with."""
+    found = revision(store)
+    if found == HEAD:
+        return
+    if found is None:
+        raise SchemaTooOld("the database is empty")
+    if found in KNOWN:
+        raise SchemaTooOld(f"the database is at revision {found}, this Bullpen needs {HEAD}")
+    raise SchemaTooNew(f"the database is at revision {found}, which this Bullpen does not know")

@@ -1,0 +1,92 @@
+"""A transaction: what the verbs of the queue are given to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from bullpen.core.ids import Ids
+from bullpen.core.settings import Settings
+from bullpen.core.store.statement import Statement
+
+Row = TypeVar("Row")
+Values = Mapping[str, object]
+
+
+class Cursor(Protocol):
+    """What both drivers' cursors do."""
+
+    rowcount: int
+
+    def execute(self, query: Any, params: Any = ..., /) -> Any:
+        """Run one statement."""
+
+    def executemany(self, query: Any, params: Any, /) -> Any:
+        """Run one statement with each set of values."""
+
+    def fetchone(self) -> Any:
+        """The next row."""
+
+    def fetchall(self) -> Any:
+        """All rows that are left."""
+
+
+class Transaction:
+    """Statements on one connection, the moment at which they happen, and whom to wake after."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        dialect: str,
+        now: int,
+        ids: Ids,
+        settings: Settings,
+        chance: Callable[[], float],
+    ) -> None:
+        self.now = now
+        self.ids = ids
+        self.settings = settings
+        self.chance = chance
+        self.topics: set[str] = set()
+        self._cursor = cursor
+        self._dialect = dialect
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._dialect
+
+    def write(self, statement: Statement[Any], values: Values) -> None:
+        """Run a statement whose answer nobody needs."""
+        self._cursor.execute(statement.text(self._dialect), values)
+
+    def write_each(self, statement: Statement[Any], values: Iterable[Values]) -> None:
+        """Run a statement once for each of these values."""
+        self._cursor.executemany(statement.text(self._dialect), values)
+
+    def change(self, statement: Statement[Any], values: Values) -> int:
+        """Run a statement and count the rows that it changed."""
+        self._cursor.execute(statement.text(self._dialect), values)
+        return self._cursor.rowcount
+
+    def one(self, statement: Statement[Row], values: Values) -> Row | None:
+        """The first row of the answer, or None."""
+        self._cursor.execute(statement.text(self._dialect), values)
+        row: Row | None = self._cursor.fetchone()
+        return row
+
+    def all(self, statement: Statement[Row], values: Values) -> list[Row]:
+        """All rows of the answer."""
+        self._cursor.execute(statement.text(self._dialect), values)
+        rows: list[Row] = self._cursor.fetchall()
+        return rows
+
+    def fetch(self, sql: str) -> tuple[object, ...] | None:
+        """The first row of a plain statement without values."""
+        self._cursor.execute(sql)
+        row: tuple[object, ...] | None = self._cursor.fetchone()
+        return row
+
+    def wake(self, topic: str) -> None:
+        """Ring for this topic once the transaction is committed."""
+        self.topics.add(topic)

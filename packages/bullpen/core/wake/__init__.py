@@ -1,0 +1,1 @@
+"""Hints across processes that there is something to do."""

@@ -1,0 +1,1 @@
+"""Claims messages, runs agents and finishes."""

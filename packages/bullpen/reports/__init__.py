@@ -1,0 +1,1 @@
+"""The Spark package: throughput, retries, cost."""

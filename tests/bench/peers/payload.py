@@ -1,0 +1,5 @@
+"""The message body that every peer carries."""
+
+from typing import Final
+
+PAYLOAD: Final = "x" * 200
