@@ -138,7 +138,7 @@ def upgrade() -> None:
     with op.batch_alter_table('messages', schema=None) as batch_op:
         batch_op.create_index('ix_messages_children', ['conversation_id'], unique=False, sqlite_where=sa.text('parent_id IS NOT NULL'), postgresql_where=sa.text('parent_id IS NOT NULL'))
         batch_op.create_index('ix_messages_deadline', ['deadline'], unique=False, sqlite_where=sa.text("status = 'pending' AND deadline IS NOT NULL"), postgresql_where=sa.text("status = 'pending' AND deadline IS NOT NULL"))
-        batch_op.create_index('ix_messages_delayed', ['available_at'], unique=False, sqlite_where=sa.text("status = 'pending' AND NOT ready"), postgresql_where=sa.text("status = 'pending' AND NOT ready"))
+        batch_op.create_index('ix_messages_delayed', ['available_at'], unique=False, sqlite_where=sa.text("status = 'pending' AND ready = 0"), postgresql_where=sa.text("status = 'pending' AND NOT ready"))
         batch_op.create_index('ix_messages_finished', ['updated_at', 'id'], unique=False, sqlite_where=sa.text("status IN ('completed', 'cancelled', 'expired')"), postgresql_where=sa.text("status IN ('completed', 'cancelled', 'expired')"))
         batch_op.create_index('ix_messages_ready', ['agent', 'sort_key', 'id', 'batch_key'], unique=False, sqlite_where=sa.text("status = 'pending' AND ready = 1"), postgresql_where=sa.text("status = 'pending' AND ready"))
         batch_op.create_index('ix_messages_waiting_for_people', ['status', 'updated_at', 'id'], unique=False, sqlite_where=sa.text("status IN ('dead', 'held')"), postgresql_where=sa.text("status IN ('dead', 'held')"))
@@ -225,9 +225,8 @@ def upgrade() -> None:
     )
     with op.batch_alter_table('responses', schema=None) as batch_op:
         batch_op.create_index('ix_responses_acked', ['acked_at', 'id'], unique=False, sqlite_where=sa.text("status = 'acked'"), postgresql_where=sa.text("status = 'acked'"))
-        batch_op.create_index('ix_responses_expiry', ['expires_at'], unique=False, sqlite_where=sa.text("status = 'pending'"), postgresql_where=sa.text("status = 'pending'"))
         batch_op.create_index('ix_responses_message_id', ['message_id'], unique=False)
-        batch_op.create_index('ix_responses_pending', ['channel', 'available_at', 'id'], unique=False, sqlite_where=sa.text("status = 'pending'"), postgresql_where=sa.text("status = 'pending'"))
+        batch_op.create_index('ix_responses_pending', ['channel', 'available_at', 'id', 'expires_at'], unique=False, sqlite_where=sa.text("status = 'pending'"), postgresql_where=sa.text("status = 'pending'"))
         batch_op.create_index('ix_responses_waiting_for_people', ['status', 'id'], unique=False, sqlite_where=sa.text("status IN ('dead', 'unknown')"), postgresql_where=sa.text("status IN ('dead', 'unknown')"))
 
     op.create_table('responses_archive',
@@ -299,7 +298,6 @@ def downgrade() -> None:
         batch_op.drop_index('ix_responses_waiting_for_people', sqlite_where=sa.text("status IN ('dead', 'unknown')"), postgresql_where=sa.text("status IN ('dead', 'unknown')"))
         batch_op.drop_index('ix_responses_pending', sqlite_where=sa.text("status = 'pending'"), postgresql_where=sa.text("status = 'pending'"))
         batch_op.drop_index('ix_responses_message_id')
-        batch_op.drop_index('ix_responses_expiry', sqlite_where=sa.text("status = 'pending'"), postgresql_where=sa.text("status = 'pending'"))
         batch_op.drop_index('ix_responses_acked', sqlite_where=sa.text("status = 'acked'"), postgresql_where=sa.text("status = 'acked'"))
 
     op.drop_table('responses')
@@ -317,7 +315,7 @@ def downgrade() -> None:
         batch_op.drop_index('ix_messages_waiting_for_people', sqlite_where=sa.text("status IN ('dead', 'held')"), postgresql_where=sa.text("status IN ('dead', 'held')"))
         batch_op.drop_index('ix_messages_ready', sqlite_where=sa.text("status = 'pending' AND ready = 1"), postgresql_where=sa.text("status = 'pending' AND ready"))
         batch_op.drop_index('ix_messages_finished', sqlite_where=sa.text("status IN ('completed', 'cancelled', 'expired')"), postgresql_where=sa.text("status IN ('completed', 'cancelled', 'expired')"))
-        batch_op.drop_index('ix_messages_delayed', sqlite_where=sa.text("status = 'pending' AND NOT ready"), postgresql_where=sa.text("status = 'pending' AND NOT ready"))
+        batch_op.drop_index('ix_messages_delayed', sqlite_where=sa.text("status = 'pending' AND ready = 0"), postgresql_where=sa.text("status = 'pending' AND NOT ready"))
         batch_op.drop_index('ix_messages_deadline', sqlite_where=sa.text("status = 'pending' AND deadline IS NOT NULL"), postgresql_where=sa.text("status = 'pending' AND deadline IS NOT NULL"))
         batch_op.drop_index('ix_messages_children', sqlite_where=sa.text('parent_id IS NOT NULL'), postgresql_where=sa.text('parent_id IS NOT NULL'))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from sqlalchemy import BigInteger, Index, Integer, MetaData, Text, literal, text
+from sqlalchemy import BigInteger, Index, Integer, MetaData, Text, literal_column, text
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -28,7 +28,9 @@ class Base(DeclarativeBase):
 
 def const(value: str | int) -> ColumnElement[Any]:
     """A value written into the SQL, so that a partial index's condition is recognised."""
-    return literal(value, literal_execute=True)
+    if isinstance(value, int):
+        return literal_column(str(value), Integer)
+    return literal_column("'" + value.replace("'", "''") + "'", Text)
 
 
 def partial_index(name: str, *columns: str, where: str, postgresql: str | None = None) -> Index:

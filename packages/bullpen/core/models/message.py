@@ -63,7 +63,8 @@ class MessageRow(MessageColumns, Base):
         partial_index(
             "ix_messages_delayed",
             "available_at",
-            where="status = 'pending' AND NOT ready",
+            where="status = 'pending' AND ready = 0",
+            postgresql="status = 'pending' AND NOT ready",
         ),
         partial_index(
             "ix_messages_deadline",

@@ -53,10 +53,9 @@ class ResponseRow(ResponseColumns, Base):
         # A lease moves `available_at` to its own end, so that one order serves new and abandoned.
         partial_index(
             "ix_responses_pending",
-            *("channel", "available_at", "id"),
+            *("channel", "available_at", "id", "expires_at"),
             where="status = 'pending'",
         ),
-        partial_index("ix_responses_expiry", "expires_at", where="status = 'pending'"),
         partial_index(
             "ix_responses_waiting_for_people",
             *("status", "id"),

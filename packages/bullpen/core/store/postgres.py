@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.pool import PoolProxiedConnection
 
 from bullpen.core.clock import Clock
 from bullpen.core.errors import (
@@ -25,10 +25,17 @@ from bullpen.core.errors import (
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction, Values
 
 CHANNEL = "bullpen"
 """What NOTIFY is sent on; the payload names the topics."""
+
+IDLE_CONNECTIONS = 8
+FRESH_SECONDS = 1.0
+"""A connection that was idle for longer is asked whether it is alive before it is trusted."""
+
+Row = TypeVar("Row")
 
 _ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ...] = (
     ((pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable), StoreBusy, "locked"),
@@ -42,6 +49,8 @@ _ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ..
 
 def translate(error: BaseException) -> StoreError | None:
     """The error in Bullpen's words, or None if it is a mistake of ours."""
+    if isinstance(error, pg.PipelineAborted):
+        return None
     for kinds, ours, text in _ERRORS:
         if isinstance(error, kinds):
             return ours(f"{text}: {str(error).strip()}")
@@ -58,9 +67,8 @@ class PostgresStore(Store):
     ) -> None:
         super().__init__(settings, clock, ids)
         self.url = make_url(url).set(drivername="postgresql+psycopg")
-        # Ours begins and commits by itself; the caller's engine does as SQLAlchemy does.
-        self._own = create_engine(self.url, isolation_level="AUTOCOMMIT", pool_size=8)
         self._engine: Engine | None = None
+        self._idle: list[Pipe] = []
 
     @property
     def engine(self) -> Engine:
@@ -69,70 +77,163 @@ class PostgresStore(Store):
             self._engine = create_engine(self.url, pool_size=2)
         return self._engine
 
-    def write(self, *, durable: bool = True) -> Writing:
+    def write(self, *, durable: bool = True) -> Piped:
         """A transaction that writes. PostgreSQL's commits are always durable.
 
         Processors outlive their server here: a claim that a crash of the server undid would let
         two of them run one agent.
         """
-        return Writing(self, "BEGIN")
+        return Piped(self, "BEGIN")
 
-    def read(self) -> Writing:
+    def read(self) -> Piped:
         """A transaction that only reads."""
-        return Writing(self, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return Piped(self, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def close(self) -> None:
         """Close every connection."""
-        self._own.dispose()
+        self.forget()
         if self._engine is not None:
             self._engine.dispose()
 
-    def connection(self, opening: str) -> PoolProxiedConnection:
-        """A connection in a new transaction; one that died while it was idle is replaced."""
-        for last in (False, True):
-            connection: PoolProxiedConnection | None = None
-            try:
-                connection = self._own.raw_connection()
-                connection.driver_connection.execute(opening)  # type: ignore[union-attr]
-            except (psycopg.Error, OperationalError) as error:
-                if connection is not None:
-                    connection.invalidate()
-                self._own.dispose()
-                if last:
-                    cause = error.orig if isinstance(error, OperationalError) else error
-                    raise translate(cause or error) or error from error
-            else:
-                return connection
-        raise AssertionError("unreachable")
-
-    def listener(self) -> psycopg.Connection[Any]:
-        """A connection of its own that listens for wake-ups."""
+    def connect(self) -> psycopg.Connection[Any]:
+        """A new connection."""
         options = self.url.translate_connect_args(username="user", database="dbname")
         try:
-            connection = psycopg.connect(**options, **self.url.query, autocommit=True)
-            connection.execute(f"LISTEN {CHANNEL}")
+            return psycopg.connect(**options, **self.url.query, autocommit=True)
         except psycopg.Error as error:
             raise translate(error) or error from error
-        return connection
+
+    def take(self) -> Pipe:
+        """A connection that is alive; one that died while it was idle is replaced."""
+        while True:
+            try:
+                pipe = self._idle.pop()
+            except IndexError:
+                return Pipe(self.connect())
+            if time.monotonic() - pipe.used < FRESH_SECONDS or pipe.alive():
+                return pipe
+            pipe.close()
+
+    def put(self, pipe: Pipe) -> None:
+        """Give a connection back."""
+        if len(self._idle) < IDLE_CONNECTIONS:
+            pipe.used = time.monotonic()
+            self._idle.append(pipe)
+        else:
+            pipe.close()
+
+    def forget(self) -> None:
+        """Close the idle connections: when one is lost, the others are."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _ring(self, topics: set[str]) -> None:
         with self.write() as tx:
             tx.topics |= topics
 
 
-class Writing:
+class Pipe:
+    """A connection in pipeline mode for all its life.
+
+    Statements whose answers nobody needs at once travel with the next that somebody does: a
+    transaction of ten takes two or three round trips.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self.used = time.monotonic()
+        self._context = connection.pipeline()
+        self._pipeline = self._context.__enter__()
+
+    def sync(self) -> None:
+        """Send what was not sent, and wait until the server did all of it."""
+        self._pipeline.sync()
+
+    def alive(self) -> bool:
+        """Ask the server."""
+        try:
+            self.connection.execute("SELECT 1").fetchone()
+            self.sync()
+        except psycopg.Error:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Hang up."""
+        self.connection.close()
+
+
+class PipedTransaction(Transaction):
+    """Statements through a pipe: each has a cursor of its own, read when it must be."""
+
+    def __init__(self, store: PostgresStore, pipe: Pipe) -> None:
+        connection = pipe.connection
+        super().__init__(
+            connection.cursor(),
+            store.dialect,
+            store.clock.now(),
+            store.ids,
+            store.settings,
+            store.chance,
+        )
+        self._connection = connection
+
+    def write(self, statement: Statement[Any], values: Values) -> None:
+        """Send it off."""
+        self._send(statement, values)
+
+    def change(self, statement: Statement[Any], values: Values) -> int:
+        """Wait for the number of rows."""
+        cursor = self._send(statement, values)
+        cursor.nextset()
+        return cursor.rowcount
+
+    def one(self, statement: Statement[Row], values: Values) -> Row | None:
+        """Wait for the first row."""
+        row: Row | None = self._send(statement, values).fetchone()
+        return row
+
+    def all(self, statement: Statement[Row], values: Values) -> list[Row]:
+        """Wait for all rows."""
+        rows: list[Row] = self._send(statement, values).fetchall()
+        return rows
+
+    def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
+        """Send all, then wait for all."""
+        counts = []
+        for cursor in [self._send(statement, each) for each in values]:
+            cursor.nextset()
+            counts.append(cursor.rowcount)
+        return counts
+
+    def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
+        """Send all, then wait for all."""
+        cursors = [self._send(statement, each) for each in values]
+        return [cursor.fetchone() for cursor in cursors]
+
+    def _send(self, statement: Statement[Any], values: Values) -> psycopg.Cursor[Any]:
+        cursor = self._connection.cursor()
+        cursor.execute(statement.text(self._dialect), values)
+        return cursor
+
+
+class Piped:
     """One transaction, as a context manager."""
 
-    __slots__ = ("_connection", "_cursor", "_opening", "_store", "_tx")
+    __slots__ = ("_opening", "_pipe", "_store", "_tx")
 
     def __init__(self, store: PostgresStore, opening: str) -> None:
         self._store = store
         self._opening = opening
 
     def __enter__(self) -> Transaction:
-        self._connection = self._store.connection(self._opening)
-        self._cursor = self._connection.cursor()
-        self._tx = self._store._transaction(self._cursor)
+        self._pipe = self._store.take()
+        try:
+            self._pipe.connection.execute(self._opening)
+        except psycopg.Error as error:
+            self._abandon()
+            raise translate(error) or error from error
+        self._tx = PipedTransaction(self._store, self._pipe)
         return self._tx
 
     def __exit__(
@@ -141,38 +242,35 @@ class Writing:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None:
-            error = self._commit()
-            if error is None:
-                self._connection.close()
-                return
-            told: StoreError | None = (
-                CommitUnknown(f"the connection was lost while committing: {error}")
-                if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-                and not isinstance(error, (pg.DeadlockDetected, pg.SerializationFailure))
-                else translate(error)
-            )
+        if error is not None:
             self._abandon()
-            raise told or error from error
-        self._abandon()
-        if isinstance(error, psycopg.Error):
             told = translate(error)
             if told is not None:
                 raise told from error
-
-    def _commit(self) -> psycopg.Error | None:
+            return
         try:
-            if self._tx.topics:
-                topics = " ".join(sorted(self._tx.topics))
-                self._cursor.execute("SELECT pg_notify(%s, %s)", (CHANNEL, topics))
-            self._cursor.execute("COMMIT")
-        except psycopg.Error as error:
-            return error
-        return None
+            self._commit()
+        except psycopg.Error as failed:
+            self._abandon()
+            told = translate(failed)
+            if isinstance(told, StoreUnavailable):
+                raise CommitUnknown(f"the connection was lost while committing: {failed}") from failed
+            raise told or failed from failed
+        self._store.put(self._pipe)
+
+    def _commit(self) -> None:
+        execute = self._pipe.connection.execute
+        if self._tx.topics:
+            execute("SELECT pg_notify(%s, %s)", (CHANNEL, " ".join(sorted(self._tx.topics))))
+        execute("COMMIT")
+        self._pipe.sync()
 
     def _abandon(self) -> None:
         try:
-            self._cursor.execute("ROLLBACK")
-            self._connection.close()
+            self._pipe.connection.rollback()
+            self._pipe.sync()
         except psycopg.Error:
-            self._connection.invalidate()
+            self._pipe.close()
+            self._store.forget()
+        else:
+            self._store.put(self._pipe)

@@ -18,11 +18,11 @@ KNOWN: tuple[str, ...] = ("0001",)
 
 def revision(store: Store) -> str | None:
     """The database's revision; None for one that was never migrated."""
-    with store.read() as tx:
-        try:
+    try:
+        with store.read() as tx:
             row = tx.fetch("SELECT version_num FROM alembic_version")
-        except (sqlite3.OperationalError, psycopg.errors.UndefinedTable):
-            return None
+    except (sqlite3.OperationalError, psycopg.errors.UndefinedTable):
+        return None
     return None if row is None else str(row[0])
 
 

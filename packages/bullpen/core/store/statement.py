@@ -32,10 +32,12 @@ class Statement(Generic[Row]):
         return found
 
     def _compile(self, dialect: Dialect) -> str:
-        compiled: Any = self._element.compile(
-            dialect=dialect, compile_kwargs={"render_postcompile": True}
-        )
-        hidden = [name for name, value in compiled.params.items() if value is not None]
-        if hidden:
-            raise TypeError(f"values hidden in a statement, use const() or bindparam(): {hidden}")
-        return str(compiled)
+        compiled: Any = self._element.compile(dialect=dialect)
+        text = str(compiled)
+        for bind, name in compiled.bind_names.items():
+            if bind.required:
+                continue
+            # A constant stands in the text, so that no run has to hand it over.
+            mark = f"%({name})s" if dialect.paramstyle == "pyformat" else f":{name}"
+            text = text.replace(mark, compiled.render_literal_value(bind.value, bind.type))
+        return text

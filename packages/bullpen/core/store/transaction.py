@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from bullpen.core.ids import Ids
@@ -60,7 +60,7 @@ class Transaction:
         """Run a statement whose answer nobody needs."""
         self._cursor.execute(statement.text(self._dialect), values)
 
-    def write_each(self, statement: Statement[Any], values: Iterable[Values]) -> None:
+    def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
         """Run a statement once for each of these values."""
         self._cursor.executemany(statement.text(self._dialect), values)
 
@@ -80,6 +80,14 @@ class Transaction:
         self._cursor.execute(statement.text(self._dialect), values)
         rows: list[Row] = self._cursor.fetchall()
         return rows
+
+    def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
+        """Run a statement with each of these values and count the rows that each changed."""
+        return [self.change(statement, each) for each in values]
+
+    def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
+        """Run a statement with each of these values; the first row of each answer."""
+        return [self.one(statement, each) for each in values]
 
     def fetch(self, sql: str) -> tuple[object, ...] | None:
         """The first row of a plain statement without values."""

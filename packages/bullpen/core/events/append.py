@@ -1,0 +1,87 @@
+"""Writes an event, in the transaction of what it tells of."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+
+from sqlalchemy import bindparam, insert
+
+from bullpen.core.models import EVENTS
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+
+class EventType(StrEnum):
+    """Everything that can happen."""
+
+    MESSAGE_RECEIVED = "message_received"
+    MESSAGE_ENQUEUED = "message_enqueued"
+    AGENT_ROUTED = "agent_routed"
+    CHAIN_STEP_START = "chain_step_start"
+    AGENT_PROGRESS = "agent_progress"
+    CHAIN_STEP_DONE = "chain_step_done"
+    CHAIN_HANDOFF = "chain_handoff"
+    TEAM_CHAIN_START = "team_chain_start"
+    TEAM_CHAIN_END = "team_chain_end"
+    RESPONSE_READY = "response_ready"
+    RESPONSE_DELIVERED = "response_delivered"
+    RESPONSE_DEAD = "response_dead"
+    RESPONSE_UNKNOWN = "response_unknown"
+    RESPONSE_RETRIED = "response_retried"
+    MESSAGE_FAILED = "message_failed"
+    MESSAGE_RETRIED = "message_retried"
+    MESSAGE_RELEASED = "message_released"
+    MESSAGE_DEAD = "message_dead"
+    MESSAGE_HELD = "message_held"
+    MESSAGE_LET_GO = "message_let_go"
+    MESSAGE_CANCELLED = "message_cancelled"
+    MESSAGE_EXPIRED = "message_expired"
+    MESSAGE_DROPPED = "message_dropped"
+    LANE_PAUSED = "lane_paused"
+    LANE_RESUMED = "lane_resumed"
+    LANE_DRAINING = "lane_draining"
+    LANE_ARCHIVED = "lane_archived"
+    APPROVAL_ASKED = "approval_asked"
+    APPROVAL_ANSWERED = "approval_answered"
+    CHANNEL_UP = "channel_up"
+    CHANNEL_DOWN = "channel_down"
+    PROCESSOR_START = "processor_start"
+    PROCESSOR_STOP = "processor_stop"
+
+
+INSERT: Statement[None] = Statement(
+    insert(EVENTS).values(
+        type=bindparam("type"),
+        agent=bindparam("agent"),
+        conversation_id=bindparam("conversation_id"),
+        message_id=bindparam("message_id"),
+        data=bindparam("data"),
+        created_at=bindparam("created_at"),
+    )
+)
+
+
+def append_event(
+    tx: Transaction,
+    event: EventType,
+    /,
+    *,
+    agent: str | None = None,
+    conversation_id: str | None = None,
+    message_id: str | None = None,
+    **data: object,
+) -> None:
+    """Record that this happened; it is seen when the transaction is committed."""
+    tx.write(
+        INSERT,
+        {
+            "type": event.value,
+            "agent": agent,
+            "conversation_id": conversation_id,
+            "message_id": message_id,
+            "data": json.dumps(data) if data else None,
+            "created_at": tx.now,
+        },
+    )
+    tx.wake("events")

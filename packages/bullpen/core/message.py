@@ -1,0 +1,146 @@
+"""A message: what is asked of one agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from bullpen.core.clock import MINUTE
+
+ROOM = "chatroom"
+"""The channel of room posts; an agent's waiting posts are answered together."""
+
+
+class Priority(IntEnum):
+    """Five tiers. Each is worth ten minutes of waiting: so a waiting message rises by itself."""
+
+    CRITICAL = 0
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+    BACKGROUND = 4
+
+    @property
+    def weight(self) -> int:
+        """How many milliseconds of waiting this tier is worth."""
+        return (Priority.BACKGROUND - self) * 10 * MINUTE
+
+
+class ErrorKind(StrEnum):
+    """What kind of failure a run had, which decides what becomes of its messages."""
+
+    RETRYABLE = "retryable"
+    RATE_LIMIT = "rate_limit"
+    PERMANENT = "permanent"
+    AUTH = "auth"
+    QUOTA = "quota"
+    NEEDS_PERSON = "needs_person"
+    CRASH = "crash"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyTo:
+    """Where on a platform an answer goes: a chat, a thread in it, a message answered."""
+
+    chat: str = ""
+    thread: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        return "\x1f".join((self.chat, self.thread, self.message))
+
+    @classmethod
+    def parse(cls, text: str) -> ReplyTo:
+        """The address that `str` wrote."""
+        return cls(*text.split("\x1f"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMessage:
+    """A message that is to be enqueued."""
+
+    agent: str
+    message: str
+    channel: str = "api"
+    sender: str = ""
+    sender_id: str | None = None
+    message_id: str | None = None
+    """A client's own id makes the enqueue idempotent: a second one is refused as a duplicate."""
+    receipt: str | None = None
+    """The platform's event id: a redelivery is recognised and changes nothing."""
+    from_agent: str | None = None
+    files: tuple[str, ...] = ()
+    conversation_id: str | None = None
+    parent_id: str | None = None
+    hop: int = 0
+    team_id: str | None = None
+    reply_to: ReplyTo | None = None
+    priority: Priority = Priority.NORMAL
+    delay: int = 0
+    deadline: int | None = None
+    payload: str | None = None
+    schema: str | None = None
+    hold: str | None = None
+    """Why it must wait for a person before anything is done with it."""
+
+    @property
+    def batch_key(self) -> str | None:
+        """What it shares with the messages that one run may answer along with it."""
+        if self.channel == ROOM:
+            return ROOM
+        if self.from_agent is not None:
+            return None
+        if self.reply_to is None:
+            return f"{self.channel}\x1f{self.sender_id or self.sender}"
+        return f"{self.channel}\x1f{self.reply_to.chat}\x1f{self.reply_to.thread}"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The receipt for an enqueued message."""
+
+    message_id: str
+    fresh: bool = True
+    """False if the platform had delivered it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A claimed message, as its run sees it. The fields are in the order of their columns."""
+
+    id: int
+    message_id: str
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    agent: str
+    from_agent: str | None
+    files: str | None
+    retry_count: int
+    crash_count: int
+    conversation_id: str
+    parent_id: str | None
+    hop: int
+    team_id: str | None
+    reply_to: str | None
+    priority: int
+    deadline: int | None
+    payload: str | None
+    schema: str | None
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to answer these messages, until the lease ends."""
+
+    token: str
+    agent: str
+    lease_expires_at: int
+    messages: tuple[Message, ...]
+
+    @property
+    def primary(self) -> Message:
+        """The message that the run answers; the others are context."""
+        return self.messages[0]

@@ -1,0 +1,69 @@
+"""What happens when a message is dead: it is told, once, to the person and to the record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, select, update
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.message import ROOM, Message
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.add import add_response
+from bullpen.core.outcome import Answer
+from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.lane import READY, settle_lane
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+M = MESSAGES.c
+
+OLDEST: Statement[tuple[int]] = Statement(
+    select(M.id)
+    .where(M.agent == bindparam("agent"), READY)
+    .order_by(M.sort_key, M.id)
+    .limit(bindparam("count"))
+)
+
+OVERFLOWED: Statement[MessageTuple] = Statement(
+    update(MESSAGES)
+    .where(M.id == bindparam("message"), READY)
+    .values(
+        status=const(MessageState.DEAD.value),
+        error_kind=const("overflow"),
+        last_error=const("newer messages took its place in a full lane"),
+        updated_at=bindparam("now"),
+    )
+    .returning(*MESSAGE_COLUMNS)
+)
+
+
+def announce_deaths(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
+    """Say of messages that were just moved to `dead` why, to their people and in the events."""
+    for message in dead:
+        append_event(
+            tx,
+            EventType.MESSAGE_DEAD,
+            agent=message.agent,
+            conversation_id=message.conversation_id,
+            message_id=message.message_id,
+            kind=kind,
+            error=error[:500],
+        )
+        if message.channel != ROOM:
+            text = (
+                f"@{message.agent} could not answer: {error[:500]}\n"
+                f"Your message is kept as {message.message_id} and can be tried again."
+            )
+            add_response(tx, message, Answer(message=text))
+
+
+def bury_oldest(tx: Transaction, agent: str, count: int) -> None:
+    """Make room in a full, locked lane: its oldest messages are dead."""
+    ids = tx.all(OLDEST, {"agent": agent, "count": count})
+    rows = tx.one_each(OVERFLOWED, [{"message": each, "now": tx.now} for (each,) in ids])
+    dead = [Message(*row) for row in rows if row is not None]
+    settle_lane(tx, agent, -len(dead))
+    announce_deaths(tx, dead, "overflow", "newer messages took its place in a full lane")

@@ -1,0 +1,75 @@
+"""cancel: a person wants no answer any more, of one message or of a whole conversation."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, or_, select
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.find import find, set_state
+from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
+from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.run import RunOutcome, end_run, record_attempt
+from bullpen.core.states import MessageState, sources
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+M = MESSAGES.c
+
+OPEN: Statement[tuple[str, str]] = Statement(
+    select(M.message_id, M.agent)
+    .where(
+        or_(
+            M.message_id == bindparam("conversation"),
+            (M.conversation_id == bindparam("conversation")) & M.parent_id.is_not(None),
+        ),
+        M.status.in_([const(state.value) for state in sources(MessageState.CANCELLED)]),
+    )
+    .order_by(M.agent, M.id)
+)
+
+
+def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
+    """End this message. If it is running, its run is over: the token is void."""
+    message, state, token = find(tx, message_id, sources(MessageState.CANCELLED), "cancel")
+    if state is MessageState.PROCESSING and token is not None:
+        _stop_run(tx, token, message.id, reason)
+    else:
+        set_state(tx, message, state, MessageState.CANCELLED, reason)
+        settle_lane(tx, message.agent, -int(state is MessageState.PENDING))
+    append_event(
+        tx,
+        EventType.MESSAGE_CANCELLED,
+        agent=message.agent,
+        conversation_id=message.conversation_id,
+        message_id=message.message_id,
+        reason=reason,
+    )
+
+
+def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "cancelled") -> int:
+    """End everything of this conversation that is not over; gives how many messages it was."""
+    found = tx.all(OPEN, {"conversation": conversation_id})
+    for agent in sorted({agent for _, agent in found}):
+        lock_lane(tx, agent)
+    found = tx.all(OPEN, {"conversation": conversation_id})
+    for message_id, _ in found:
+        cancel(tx, message_id, reason)
+    return len(found)
+
+
+def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
+    run = end_run(tx, token)
+    messages = claimed_messages(tx, run)
+    fates = [
+        (
+            each,
+            Fate(status=MessageState.CANCELLED, error=reason)
+            if each.id == message
+            else Fate(status=MessageState.PENDING),
+        )
+        for each in messages
+    ]
+    settle_lane(tx, run.agent, give_back(tx, run, fates))
+    record_attempt(tx, run, messages, RunOutcome.CANCELLED)

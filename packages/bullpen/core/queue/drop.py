@@ -1,0 +1,32 @@
+"""drop: a person deletes a message that is dead, cancelled or expired, for good."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.models import MESSAGES
+from bullpen.core.queue.find import find
+from bullpen.core.states import FINAL, MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+DELETE: Statement[None] = Statement(
+    delete(MESSAGES).where(
+        MESSAGES.c.id == bindparam("message"), MESSAGES.c.status == bindparam("source")
+    )
+)
+
+
+def drop(tx: Transaction, message_id: str) -> None:
+    """Delete it; the events and attempts that tell of it stay."""
+    allowed = FINAL - {MessageState.COMPLETED}
+    message, state, _ = find(tx, message_id, allowed, "drop")
+    tx.write(DELETE, {"message": message.id, "source": state.value})
+    append_event(
+        tx,
+        EventType.MESSAGE_DROPPED,
+        agent=message.agent,
+        conversation_id=message.conversation_id,
+        message_id=message.message_id,
+    )

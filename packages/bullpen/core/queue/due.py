@@ -1,0 +1,111 @@
+"""What time alone changes in the queue: delays that are over, lanes that waited, deadlines.
+
+A claim looks first, with one probe of three small indexes, so that nothing depends on a loop.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, exists, func, or_, select, true, update
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.models import LANES, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+M, L = MESSAGES.c, LANES.c
+_W = LANES.alias("waiting").c
+
+SWEEP = 500
+"""How many messages one transaction moves."""
+
+_PENDING = M.status == const(MessageState.PENDING.value)
+_DELAYED = (_PENDING, ~M.ready)
+_OVERDUE = (_PENDING, M.deadline.is_not(None))
+
+DUE = or_(
+    exists().where(*_DELAYED, M.available_at <= bindparam("now")),
+    exists().where(*_OVERDUE, M.deadline <= bindparam("now")),
+    exists().where(_W.not_before <= bindparam("now")),
+)
+
+ARRIVED: Statement[tuple[int, str]] = Statement(
+    select(M.id, M.agent)
+    .where(*_DELAYED, M.available_at <= bindparam("now"))
+    .order_by(M.available_at)
+    .limit(const(SWEEP))
+)
+
+MAKE_READY: Statement[None] = Statement(
+    update(MESSAGES).where(M.id == bindparam("message"), *_DELAYED).values(ready=true())
+)
+
+OVERDUE: Statement[tuple[int, str]] = Statement(
+    select(M.id, M.agent)
+    .where(*_OVERDUE, M.deadline <= bindparam("now"))
+    .order_by(M.deadline)
+    .limit(const(SWEEP))
+)
+
+EXPIRE: Statement[tuple[str, str]] = Statement(
+    update(MESSAGES)
+    .where(M.id == bindparam("message"), _PENDING)
+    .values(status=const(MessageState.EXPIRED.value), updated_at=bindparam("now"))
+    .returning(M.message_id, M.conversation_id)
+)
+
+WAITED: Statement[tuple[str]] = Statement(
+    select(L.agent).where(L.not_before <= bindparam("now")).order_by(L.not_before)
+)
+
+NEXT: Statement[tuple[int | None, int | None]] = Statement(
+    select(
+        select(M.available_at)
+        .where(*_DELAYED)
+        .order_by(M.available_at)
+        .limit(const(1))
+        .scalar_subquery(),
+        select(func.min(L.not_before)).where(L.not_before.is_not(None)).scalar_subquery(),
+    )
+)
+
+
+def make_due(tx: Transaction) -> int:
+    """Do what has become due by now; gives how many messages and lanes it moved."""
+    now = {"now": tx.now}
+    expired = tx.all(OVERDUE, now)
+    arrived = tx.all(ARRIVED, now)
+    waited = [agent for (agent,) in tx.all(WAITED, now)]
+    moved = len(waited)
+    for agent in sorted({*waited, *(agent for _, agent in (*expired, *arrived))}):
+        lock_lane(tx, agent)
+        over = sum(_expire(tx, each, agent) for each, owner in expired if owner == agent)
+        ready = [{"message": each} for each, owner in arrived if owner == agent]
+        moved += over + sum(tx.change_each(MAKE_READY, ready))
+        settle_lane(tx, agent, -over)
+    return moved
+
+
+def next_due(tx: Transaction) -> int | None:
+    """When the next delay or rate limit ends; None if there is none."""
+    row = tx.one(NEXT, {})
+    times = [at for at in row or () if at is not None]
+    return min(times) if times else None
+
+
+def _expire(tx: Transaction, message: int, agent: str) -> int:
+    row = tx.one(EXPIRE, {"message": message, "now": tx.now})
+    if row is None:
+        return 0
+    append_event(
+        tx,
+        EventType.MESSAGE_EXPIRED,
+        agent=agent,
+        conversation_id=row[1],
+        message_id=row[0],
+    )
+    return 1
+
+

@@ -1,0 +1,110 @@
+"""fail: a run did not succeed. What becomes of its messages depends on the kind of error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from bullpen.core.backoff import backoff
+from bullpen.core.clock import SECOND
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.ids import agent_of
+from bullpen.core.message import ErrorKind, Message
+from bullpen.core.outcome import Failure
+from bullpen.core.queue.bury import announce_deaths
+from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
+from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.lanes import pause_lane, wait_lane
+from bullpen.core.queue.run import Run, RunOutcome, end_run, record_attempt
+from bullpen.core.states import MessageState
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+ERROR_LENGTH = 10_000
+
+
+def fail(tx: Transaction, token: str, failure: Failure) -> None:
+    """End this claim without an answer."""
+    check_text(failure.error, tx.settings.message_bytes, "the error")
+    lane = lock_lane(tx, agent_of(token))
+    run = end_run(tx, token)
+    messages = claimed_messages(tx, run)
+    decide = _decision(tx, failure, lane.max_attempts)
+    fates = [(message, decide(message)) for message in messages]
+    back = give_back(tx, run, fates)
+    _lane_follows(tx, run, failure)
+    settle_lane(tx, run.agent, back)
+    crashed = failure.kind is ErrorKind.CRASH
+    outcome = RunOutcome.CRASHED if crashed else RunOutcome.FAILED
+    record_attempt(tx, run, messages, outcome, failure.usage, failure)
+    _tell(tx, run, fates, failure)
+
+
+def _decision(
+    tx: Transaction, failure: Failure, max_attempts: int
+) -> Callable[[Message], Fate]:
+    kind = failure.kind
+    said = {"kind": kind.value, "error": failure.error[:ERROR_LENGTH]}
+    match kind:
+        case ErrorKind.RETRYABLE:
+            return lambda message: (
+                Fate(status=MessageState.DEAD, failed=1, **said)
+                if message.retry_count + 1 >= max_attempts
+                else Fate(
+                    status=MessageState.PENDING,
+                    failed=1,
+                    wait=_wait(tx, message.retry_count + 1, failure.retry_after),
+                    **said,
+                )
+            )
+        case ErrorKind.CRASH:
+            return lambda message: Fate(
+                status=MessageState.DEAD
+                if message.crash_count + 1 >= tx.settings.max_crashes
+                else MessageState.PENDING,
+                crashed=1,
+                **said,
+            )
+        case ErrorKind.PERMANENT:
+            return lambda _: Fate(status=MessageState.DEAD, failed=1, **said)
+        case ErrorKind.NEEDS_PERSON:
+            return lambda _: Fate(status=MessageState.HELD, **said)
+        case ErrorKind.RATE_LIMIT | ErrorKind.AUTH | ErrorKind.QUOTA:
+            return lambda _: Fate(status=MessageState.PENDING, **said)
+        case _:
+            assert_never(kind)
+
+
+def _wait(tx: Transaction, attempt: int, retry_after: int | None) -> int:
+    if retry_after is not None:
+        return max(0, retry_after)
+    base = tx.settings.retry_base_seconds * SECOND
+    return backoff(attempt, base, tx.settings.retry_max_seconds * SECOND, tx.chance)
+
+
+def _lane_follows(tx: Transaction, run: Run, failure: Failure) -> None:
+    if failure.kind is ErrorKind.RATE_LIMIT:
+        wait_lane(tx, run.agent, tx.now + max(1, _wait(tx, 1, failure.retry_after)))
+    elif failure.kind in (ErrorKind.AUTH, ErrorKind.QUOTA):
+        pause_lane(tx, run.agent, f"{failure.kind}: {failure.error[:500]}")
+
+
+def _tell(
+    tx: Transaction, run: Run, fates: list[tuple[Message, Fate]], failure: Failure
+) -> None:
+    for message, fate in fates:
+        if fate.status is MessageState.DEAD:
+            continue
+        held = fate.status is MessageState.HELD
+        append_event(
+            tx,
+            EventType.MESSAGE_HELD if held else EventType.MESSAGE_FAILED,
+            agent=run.agent,
+            conversation_id=message.conversation_id,
+            message_id=message.message_id,
+            kind=failure.kind.value,
+            error=failure.error[:500],
+            wait=fate.wait,
+        )
+    dead = [message for message, fate in fates if fate.status is MessageState.DEAD]
+    announce_deaths(tx, dead, failure.kind.value, failure.error)

@@ -1,0 +1,83 @@
+"""One message by its id, locked with its lane; the start of every verb that a person uses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import bindparam, null, select, update
+
+from bullpen.core.errors import IllegalMove, UnknownMessage
+from bullpen.core.message import Message
+from bullpen.core.models import MESSAGES
+from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.lane import lock_lane
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+M = MESSAGES.c
+
+AGENT: Statement[tuple[str]] = Statement(
+    select(M.agent).where(M.message_id == bindparam("message_id"))
+)
+
+STATUS: Statement[tuple[str, str | None]] = Statement(
+    select(M.status, M.claim_token).where(M.message_id == bindparam("message_id"))
+)
+
+MESSAGE: Statement[MessageTuple] = Statement(
+    select(*MESSAGE_COLUMNS).where(M.message_id == bindparam("message_id"))
+)
+
+SET: Statement[None] = Statement(
+    update(MESSAGES)
+    .where(M.id == bindparam("message"), M.status == bindparam("source"))
+    .values(
+        status=bindparam("target"),
+        last_error=bindparam("reason"),
+        claim_token=null(),
+        updated_at=bindparam("now"),
+    )
+)
+
+
+def find(
+    tx: Transaction, message_id: str, allowed: Collection[MessageState], verb: str
+) -> tuple[Message, MessageState, str | None]:
+    """The message, its state and its claim's token, if it is in one of the allowed states."""
+    owner = tx.one(AGENT, {"message_id": message_id})
+    if owner is None:
+        raise UnknownMessage(f"there is no message {message_id!r}")
+    lock_lane(tx, owner[0])
+    status = tx.one(STATUS, {"message_id": message_id})
+    row = tx.one(MESSAGE, {"message_id": message_id})
+    if status is None or row is None:
+        raise UnknownMessage(f"message {message_id!r} was removed just now")
+    state = MessageState(status[0])
+    if state not in allowed:
+        names = ", ".join(sorted(allowed))
+        raise IllegalMove(
+            f"message {message_id} is {state}: you cannot {verb} it",
+            hint=f"That can be done to a message that is {names}.",
+        )
+    return Message(*row), state, status[1]
+
+
+def set_state(
+    tx: Transaction,
+    message: Message,
+    source: MessageState,
+    target: MessageState,
+    reason: str | None = None,
+) -> None:
+    """Move a found message."""
+    tx.write(
+        SET,
+        {
+            "message": message.id,
+            "source": source.value,
+            "target": target.value,
+            "reason": reason,
+            "now": tx.now,
+        },
+    )

@@ -1,0 +1,192 @@
+"""finish: everything that a run leaves behind, in the one transaction that its token fences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import bindparam, insert, null, update
+
+from bullpen.core.errors import LaneError
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.ids import agent_of
+from bullpen.core.message import ROOM, Message, NewMessage, ReplyTo
+from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.add import add_response
+from bullpen.core.outcome import Outcome, RoomPost
+from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.enqueue import check, open_lanes
+from bullpen.core.queue.insert import insert_messages
+from bullpen.core.queue.lane import lock_lane
+from bullpen.core.queue.run import Run, RunOutcome, end_run, record_attempt
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+M = MESSAGES.c
+
+DONE: Statement[MessageTuple] = Statement(
+    update(MESSAGES)
+    .where(
+        M.id == bindparam("message"),
+        M.status == const(MessageState.PROCESSING.value),
+        M.claim_token == bindparam("token"),
+    )
+    .values(
+        status=const(MessageState.COMPLETED.value),
+        claim_token=null(),
+        updated_at=bindparam("now"),
+    )
+    .returning(*MESSAGE_COLUMNS)
+)
+
+SAY: Statement[None] = Statement(
+    insert(AGENT_MESSAGES).values(
+        agent_id=bindparam("agent"),
+        role=bindparam("role"),
+        channel=bindparam("channel"),
+        sender=bindparam("sender"),
+        message_id=bindparam("message_id"),
+        content=bindparam("content"),
+        created_at=bindparam("now"),
+    )
+)
+
+POST: Statement[None] = Statement(
+    insert(CHAT_MESSAGES).values(
+        team_id=bindparam("team"),
+        from_agent=bindparam("agent"),
+        message=bindparam("message"),
+        created_at=bindparam("now"),
+    )
+)
+
+
+def finish(tx: Transaction, token: str, outcome: Outcome) -> list[Message]:
+    """Complete the claim's messages and write what the run answered, said and handed on."""
+    for answer in outcome.answers:
+        check_text(answer.message, tx.settings.message_bytes, "the answer")
+    lock_targets(tx, token, outcome)
+    run = end_run(tx, token)
+    values = {"token": token, "now": tx.now}
+    rows = tx.one_each(DONE, [{**values, "message": each} for each in run.ids])
+    messages = [Message(*row) for row in rows if row is not None]
+    primary = messages[0]
+    for seq, answer in enumerate(outcome.answers):
+        add_response(tx, primary, answer, seq)
+    _hand_off(tx, primary, outcome)
+    _remember(tx, run, messages, outcome)
+    record_attempt(tx, run, messages, RunOutcome.COMPLETED, outcome.usage)
+    append_event(
+        tx,
+        EventType.CHAIN_STEP_DONE,
+        agent=run.agent,
+        conversation_id=primary.conversation_id,
+        message_id=primary.message_id,
+        messages=len(messages),
+        responses=len(outcome.answers),
+    )
+    return messages
+
+
+def lock_targets(tx: Transaction, token: str, outcome: Outcome) -> None:
+    """Lock every lane that the outcome writes to, in the order that all transactions keep."""
+    targets = {new.agent for new in outcome.handoffs}
+    targets.update(agent for post in outcome.room_posts for agent in post.to)
+    if targets:
+        for agent in sorted({*targets, agent_of(token)}):
+            lock_lane(tx, agent)
+
+
+def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
+    for new in outcome.handoffs:
+        check(tx, new)
+        _deliver(tx, _child(primary, new))
+        append_event(
+            tx,
+            EventType.CHAIN_HANDOFF,
+            agent=primary.agent,
+            conversation_id=primary.conversation_id,
+            message_id=primary.message_id,
+            to=new.agent,
+        )
+    for post in outcome.room_posts:
+        tx.write(
+            POST,
+            {
+                "team": post.team_id,
+                "agent": primary.agent,
+                "message": post.message,
+                "now": tx.now,
+            },
+        )
+        for agent in post.to:
+            _deliver(tx, _copy(primary, post, agent))
+
+
+def _deliver(tx: Transaction, new: NewMessage) -> None:
+    """Enqueue it; a lane that takes nothing is no reason to lose the run: a person decides."""
+    try:
+        lanes = open_lanes(tx, Counter([new.agent]))
+    except LaneError as error:
+        new = replace(new, hold=str(error))
+        lanes = {new.agent: lock_lane(tx, new.agent)}
+    insert_messages(tx, [new], lanes)
+
+
+def _child(primary: Message, new: NewMessage) -> NewMessage:
+    return replace(
+        new,
+        channel=primary.channel,
+        sender=primary.sender,
+        sender_id=primary.sender_id,
+        from_agent=primary.agent,
+        conversation_id=primary.conversation_id,
+        parent_id=primary.message_id,
+        hop=primary.hop + 1,
+        reply_to=None if primary.reply_to is None else ReplyTo.parse(primary.reply_to),
+    )
+
+
+def _copy(primary: Message, post: RoomPost, agent: str) -> NewMessage:
+    return NewMessage(
+        agent=agent,
+        message=post.message,
+        channel=ROOM,
+        sender=primary.agent,
+        from_agent=primary.agent,
+        conversation_id=primary.conversation_id,
+        parent_id=primary.message_id,
+        hop=primary.hop + 1,
+        team_id=post.team_id,
+    )
+
+
+def _remember(
+    tx: Transaction, run: Run, messages: Sequence[Message], outcome: Outcome
+) -> None:
+    primary = messages[0]
+    said = {"agent": run.agent, "now": tx.now}
+    heard = [
+        {
+            **said,
+            "role": "user",
+            "channel": message.channel,
+            "sender": message.from_agent or message.sender,
+            "message_id": message.message_id,
+            "content": message.message,
+        }
+        for message in messages
+    ]
+    said.update(role="assistant", sender=run.agent, message_id=primary.message_id)
+    spoken = [
+        *((primary.channel, answer.message) for answer in outcome.answers),
+        *(("internal", f"@{new.agent}: {new.message}") for new in outcome.handoffs),
+        *((ROOM, post.message) for post in outcome.room_posts),
+    ]
+    heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)
+    tx.write_each(SAY, heard)
+

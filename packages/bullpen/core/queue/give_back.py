@@ -1,0 +1,85 @@
+"""Claimed messages that are not completed: back to waiting, held, or dead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, null, select, update
+
+from bullpen.core.message import Message
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.run import Run
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+M = MESSAGES.c
+
+_CLAIMED = (
+    M.id == bindparam("message"),
+    M.status == const(MessageState.PROCESSING.value),
+    M.claim_token == bindparam("token"),
+)
+
+CLAIMED: Statement[MessageTuple] = Statement(select(*MESSAGE_COLUMNS).where(*_CLAIMED))
+
+MOVE: Statement[None] = Statement(
+    update(MESSAGES)
+    .where(*_CLAIMED)
+    .values(
+        status=bindparam("status"),
+        retry_count=M.retry_count + bindparam("failed"),
+        crash_count=M.crash_count + bindparam("crashed"),
+        last_error=bindparam("error"),
+        error_kind=bindparam("kind"),
+        ready=bindparam("is_ready"),
+        available_at=bindparam("at"),
+        claim_token=null(),
+        updated_at=bindparam("now"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What becomes of one message."""
+
+    status: MessageState
+    wait: int = 0
+    """Milliseconds before it may be claimed again."""
+    failed: int = 0
+    crashed: int = 0
+    kind: str | None = None
+    error: str | None = None
+
+
+def claimed_messages(tx: Transaction, run: Run) -> list[Message]:
+    """The messages of this run, the primary first."""
+    values = [{"message": each, "token": run.token} for each in run.ids]
+    return [Message(*row) for row in tx.one_each(CLAIMED, values) if row is not None]
+
+
+def give_back(tx: Transaction, run: Run, fates: Sequence[tuple[Message, Fate]]) -> int:
+    """Move each message to its fate; gives how many are waiting again."""
+    tx.change_each(
+        MOVE,
+        [
+            {
+                "message": message.id,
+                "token": run.token,
+                "status": fate.status.value,
+                "failed": fate.failed,
+                "crashed": fate.crashed,
+                "error": fate.error,
+                "kind": fate.kind,
+                "is_ready": fate.wait == 0,
+                "at": tx.now + fate.wait,
+                "now": tx.now,
+            }
+            for message, fate in fates
+        ],
+    )
+    return sum(fate.status is MessageState.PENDING for _, fate in fates)

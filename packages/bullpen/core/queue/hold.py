@@ -1,0 +1,38 @@
+"""hold and let_go: a message waits for a person, and no longer."""
+
+from __future__ import annotations
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.queue.find import find, set_state
+from bullpen.core.queue.lane import settle_lane
+from bullpen.core.states import MessageState
+from bullpen.core.store.transaction import Transaction
+
+
+def hold(tx: Transaction, message_id: str, reason: str) -> None:
+    """Keep a waiting message from being claimed until somebody lets it go."""
+    message, state, _ = find(tx, message_id, (MessageState.PENDING,), "hold")
+    set_state(tx, message, state, MessageState.HELD, reason)
+    settle_lane(tx, message.agent, -1)
+    append_event(
+        tx,
+        EventType.MESSAGE_HELD,
+        agent=message.agent,
+        conversation_id=message.conversation_id,
+        message_id=message.message_id,
+        reason=reason,
+    )
+
+
+def let_go(tx: Transaction, message_id: str) -> None:
+    """Let a held message take its old place in the lane."""
+    message, state, _ = find(tx, message_id, (MessageState.HELD,), "let go")
+    set_state(tx, message, state, MessageState.PENDING)
+    settle_lane(tx, message.agent, 1)
+    append_event(
+        tx,
+        EventType.MESSAGE_LET_GO,
+        agent=message.agent,
+        conversation_id=message.conversation_id,
+        message_id=message.message_id,
+    )

@@ -1,0 +1,164 @@
+"""Lanes as a person handles them: create, configure, pause, resume, drain, archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, case, func, insert, null, select, update
+
+from bullpen.core.clock import DAY
+from bullpen.core.errors import IllegalMove, LaneBusy
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.ids import check_name
+from bullpen.core.message import Priority
+from bullpen.core.models import LANES, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.lane import Batching, Ordering, Overflow, lock_lane, settle_lane
+from bullpen.core.states import LANE_MOVES, LaneState, MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+L, M = LANES.c, MESSAGES.c
+
+_EVENTS = {
+    LaneState.PAUSED: EventType.LANE_PAUSED,
+    LaneState.ACTIVE: EventType.LANE_RESUMED,
+    LaneState.DRAINING: EventType.LANE_DRAINING,
+    LaneState.ARCHIVED: EventType.LANE_ARCHIVED,
+}
+_POLICY = ("ordering", "batching", "max_depth", "overflow", "max_attempts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanePolicy:
+    """How a lane behaves."""
+
+    ordering: Ordering = Ordering.FIFO
+    batching: Batching = Batching.ALL
+    max_depth: int | None = None
+    overflow: Overflow = Overflow.REJECT
+    max_attempts: int | None = None
+    """None is the setting."""
+
+
+CREATE: Statement[None] = Statement(
+    insert(LANES).from_select(
+        [
+            *(L.agent, L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
+            *(L.pending, L.created_at, L.updated_at),
+        ],
+        select(
+            bindparam("agent", type_=L.agent.type),
+            const(LaneState.ACTIVE.value),
+            *(bindparam(name, type_=L[name].type) for name in _POLICY),
+            const(0),
+            bindparam("now", type_=L.created_at.type),
+            bindparam("now", type_=L.updated_at.type),
+        )
+        .where(const(1) == const(1))
+        .suffix_with("ON CONFLICT DO NOTHING"),
+    )
+)
+
+CONFIGURE: Statement[None] = Statement(
+    update(LANES)
+    .where(L.agent == bindparam("lane"))
+    .values({**{name: bindparam(name) for name in _POLICY}, "updated_at": bindparam("now")})
+)
+
+_WEIGHT = case(
+    *((M.priority == const(int(each)), const(each.weight)) for each in Priority), else_=const(0)
+)
+_KEYS = {
+    Ordering.FIFO: M.available_at,
+    Ordering.PRIORITY: M.available_at - _WEIGHT,
+    Ordering.DEADLINE: func.coalesce(M.deadline, M.available_at + const(DAY)),
+}
+
+RESORT: dict[Ordering, Statement[None]] = {
+    ordering: Statement(
+        update(MESSAGES)
+        .where(
+            M.agent == bindparam("lane"),
+            M.status.in_([const(MessageState.PENDING.value), const(MessageState.HELD.value)]),
+        )
+        .values(sort_key=key)
+    )
+    for ordering, key in _KEYS.items()
+}
+
+MOVE: Statement[None] = Statement(
+    update(LANES)
+    .where(L.agent == bindparam("lane"))
+    .values(state=bindparam("target"), reason=bindparam("why"), updated_at=bindparam("now"))
+)
+
+WAIT: Statement[None] = Statement(
+    update(LANES)
+    .where(L.agent == bindparam("lane"))
+    .values(not_before=bindparam("until"), head_key=null())
+)
+
+
+def create_lane(tx: Transaction, agent: str, policy: LanePolicy | None = None) -> None:
+    """Open a lane for this agent; one that exists keeps what it is."""
+    values = _values(tx, policy or LanePolicy())
+    tx.write(CREATE, {**values, "agent": check_name(agent), "now": tx.now})
+
+
+def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
+    """Change how a lane behaves; what waits is put into the new order."""
+    lane = lock_lane(tx, agent)
+    tx.write(CONFIGURE, {**_values(tx, policy), "lane": agent, "now": tx.now})
+    if policy.ordering != lane.ordering:
+        tx.write(RESORT[policy.ordering], {"lane": agent})
+    settle_lane(tx, agent, 0)
+
+
+def pause_lane(tx: Transaction, agent: str, reason: str) -> None:
+    """Claim nothing more for this agent; messages still come in."""
+    _move(tx, agent, LaneState.PAUSED, reason)
+
+
+def resume_lane(tx: Transaction, agent: str) -> None:
+    """Let the lane take in and hand out again."""
+    _move(tx, agent, LaneState.ACTIVE, None)
+
+
+def drain_lane(tx: Transaction, agent: str, reason: str = "draining") -> None:
+    """Take nothing new, and hand out what is there."""
+    _move(tx, agent, LaneState.DRAINING, reason)
+
+
+def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
+    """Close an empty lane: nothing in, nothing out."""
+    lane = lock_lane(tx, agent)
+    if lane.pending or lane.claim_token is not None:
+        raise LaneBusy(f"the lane of {agent} has {lane.pending} messages waiting, or one running")
+    _move(tx, agent, LaneState.ARCHIVED, reason)
+
+
+def wait_lane(tx: Transaction, agent: str, until: int) -> None:
+    """Let the whole lane wait until then: the provider asked for it."""
+    tx.write(WAIT, {"lane": agent, "until": until})
+
+
+def _move(tx: Transaction, agent: str, target: LaneState, reason: str | None) -> None:
+    state = LaneState(lock_lane(tx, agent).state)
+    if state is target:
+        return
+    if target not in LANE_MOVES[state]:
+        raise IllegalMove(f"the lane of {agent} is {state} and cannot become {target}")
+    tx.write(MOVE, {"lane": agent, "target": target.value, "why": reason, "now": tx.now})
+    settle_lane(tx, agent, 0)
+    append_event(tx, _EVENTS[target], agent=agent, reason=reason)
+
+
+def _values(tx: Transaction, policy: LanePolicy) -> dict[str, object]:
+    return {
+        "ordering": policy.ordering.value,
+        "batching": policy.batching.value,
+        "max_depth": policy.max_depth,
+        "overflow": policy.overflow.value,
+        "max_attempts": policy.max_attempts or tx.settings.max_attempts,
+    }

@@ -1,0 +1,30 @@
+"""release: the claim is given up, and nobody is to blame: no try is counted."""
+
+from __future__ import annotations
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.ids import agent_of
+from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
+from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.run import RunOutcome, end_run, record_attempt
+from bullpen.core.states import MessageState
+from bullpen.core.store.transaction import Transaction
+
+
+def release(tx: Transaction, token: str, reason: str = "released") -> None:
+    """Put the claim's messages back where they were."""
+    lock_lane(tx, agent_of(token))
+    run = end_run(tx, token)
+    messages = claimed_messages(tx, run)
+    fate = Fate(status=MessageState.PENDING)
+    settle_lane(tx, run.agent, give_back(tx, run, [(message, fate) for message in messages]))
+    record_attempt(tx, run, messages, RunOutcome.RELEASED)
+    append_event(
+        tx,
+        EventType.MESSAGE_RELEASED,
+        agent=run.agent,
+        conversation_id=messages[0].conversation_id,
+        message_id=messages[0].message_id,
+        messages=len(messages),
+        reason=reason,
+    )

@@ -1,0 +1,44 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from tests.stores import FakeClock, Stores
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """The maker of databases."""
+    made = Stores(tmp_path_factory.mktemp("stores"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which database: every test that asks for it runs on both."""
+    return str(request.param)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that stands until it is moved."""
+    return FakeClock()
+
+
+@pytest.fixture
+def settings(stores: Stores, kind: str) -> Settings:
+    """A home with a fresh database."""
+    return stores.settings(kind)
+
+
+@pytest.fixture
+def store(stores: Stores, settings: Settings, clock: FakeClock) -> Iterator[Store]:
+    """An empty store at the fake clock's time."""
+    with stores.opened(settings, clock) as opened:
+        yield opened

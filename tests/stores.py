@@ -1,0 +1,99 @@
+"""The two stores under test, made from a migrated template so that each test has its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bullpen.core.clock import Clock
+from bullpen.core.ids import Ids
+from bullpen.core.settings import Settings
+from bullpen.core.store import migrate
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+from tests.postgres import PostgresServer
+
+START = 1_700_000_000_000
+
+
+class FakeClock:
+    """A clock that a test moves."""
+
+    def __init__(self, now: int = START) -> None:
+        self._now = now
+
+    def now(self) -> int:
+        return self._now
+
+    def advance(self, milliseconds: int) -> None:
+        """Let so much time pass."""
+        self._now += milliseconds
+
+
+class Stores:
+    """Makes fresh databases: a copied file on SQLite, a cloned database on PostgreSQL."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._numbers = itertools.count()
+        self._template: Path | None = None
+        self._server: PostgresServer | None = None
+
+    def settings(self, kind: str, **changes: object) -> Settings:
+        """Settings of a new home with a new, migrated, empty database."""
+        home = self.directory / f"home{next(self._numbers)}"
+        home.mkdir(mode=0o700)
+        url = ""
+        if kind == "sqlite":
+            shutil.copy(self.sqlite_template(), home / "bullpen.db")
+        else:
+            url = self.postgres_url(f"test{next(self._numbers)}")
+        return Settings(**{"home": home, "database_url": url, **changes})  # type: ignore[arg-type]
+
+    @contextmanager
+    def opened(
+        self, settings: Settings, clock: Clock | None = None, ids: Ids | None = None
+    ) -> Iterator[Store]:
+        """The store of these settings, closed afterwards."""
+        store = open_store(settings, clock=clock, ids=ids)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    @property
+    def server(self) -> PostgresServer:
+        """The PostgreSQL server of this test process, started when it is first asked for."""
+        if self._server is None:
+            self._server = PostgresServer(durable=False)
+            self._server.start()
+            self._server.create_database("template")
+            settings = Settings(home=self.directory, database_url=self._server.url("template"))
+            store = open_store(settings, check=False)
+            migrate.upgrade(store)
+            store.close()
+        return self._server
+
+    def sqlite_template(self) -> Path:
+        """A migrated file."""
+        if self._template is None:
+            path = self.directory / "template.db"
+            settings = Settings(home=self.directory, database_url=f"sqlite:///{path}")
+            store = open_store(settings, check=False)
+            migrate.upgrade(store)
+            store.close()
+            self._template = path
+        return self._template
+
+    def postgres_url(self, name: str) -> str:
+        """The address of a new database, cloned from a migrated one."""
+        self.server.create_database(name, template="template")
+        return self.server.url(name)
+
+    def close(self) -> None:
+        """Stop the server."""
+        if self._server is not None:
+            self._server.close()
