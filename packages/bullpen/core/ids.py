@@ -27,9 +27,9 @@ class Ids:
         """A new id, as `api_a1b2c3d4`."""
         return f"{prefix}_{self._take()}"
 
-    def token(self, agent: str) -> str:
-        """A new claim token; it names the lane, so that a token alone finds its claim."""
-        return f"{agent}.{self._take()}{self._take()}"
+    def token(self, of: str) -> str:
+        """A new claim token; it names the lane or response, so that it alone finds its claim."""
+        return f"{of}.{self._take()}{self._take()}"
 
     def _take(self) -> str:
         # Several threads share this object: a list's pop() gives each a piece of its own.

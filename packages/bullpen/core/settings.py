@@ -1,4 +1,4 @@
-"""Settings: `lease_seconds` in settings.toml is BULLPEN_LEASE_SECONDS in the environment, which wins.
+"""Settings: `lease_seconds` in settings.toml; BULLPEN_LEASE_SECONDS in the environment wins.
 
 Read with the standard library alone: the command line must answer in 150 ms.
 """
@@ -24,7 +24,7 @@ class Durability(StrEnum):
     FAST = "fast"
 
 
-def _setting(default: Any, doc: str) -> Any:
+def _setting(default: Any, doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
     return field(default=default, metadata={"doc": doc})
 
 
@@ -49,6 +49,8 @@ class Settings:
     max_crashes: int = _setting(5, "runs that died with their processor before a message is dead")
     retry_base_seconds: int = _setting(2, "the back-off after the first failure, doubled each time")
     retry_max_seconds: int = _setting(300, "the longest back-off")
+    max_runs: int = _setting(8, "how many runs a processor has at once")
+    grace_seconds: int = _setting(30, "how long runs may go on when their processor stops")
     delivery_attempts: int = _setting(8, "tries to deliver a response before it is dead")
     delivery_lease_seconds: int = _setting(60, "how long a channel client may take for a part")
     response_hours: int = _setting(24, "how long a response is worth delivering")
@@ -81,7 +83,7 @@ class Settings:
         return cls(**{name: _parse(name, value) for name, value in values.items()})
 
 
-_DEFAULTS = {each.name: each.default for each in fields(Settings)}
+_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 
 
 def _file(path: Path) -> dict[str, object]:
@@ -97,7 +99,7 @@ def _file(path: Path) -> dict[str, object]:
     return found
 
 
-def _parse(name: str, value: object) -> Any:
+def _parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
     default = _DEFAULTS[name]
     kind = type(default)
     try:

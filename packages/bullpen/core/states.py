@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TypeVar
 
 from bullpen.core.errors import BadState
 
@@ -36,6 +37,8 @@ class LaneState(StrEnum):
     DRAINING = "draining"
     ARCHIVED = "archived"
 
+
+State = TypeVar("State", bound=StrEnum)
 
 M, R, L = MessageState, ResponseState, LaneState
 

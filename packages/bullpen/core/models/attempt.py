@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped
 
-from bullpen.core.models.base import Base, Id, Millis
+from bullpen.core.models.base import Base, Id, Millis, table_of
 
 
 class AttemptRow(Base):
@@ -41,4 +41,4 @@ class AttemptRow(Base):
     __table_args__ = (Index("ix_attempts_message_id", "message_id"),)
 
 
-ATTEMPTS = AttemptRow.__table__
+ATTEMPTS = table_of(AttemptRow)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from sqlalchemy import BigInteger, Index, Integer, MetaData, Text, literal_column, text
+from sqlalchemy import BigInteger, Index, Integer, MetaData, Table, Text, literal_column, text
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -24,6 +24,13 @@ class Base(DeclarativeBase):
 
     metadata = MetaData(naming_convention={"pk": "pk_%(table_name)s"})
     type_annotation_map = {str: Text()}  # noqa: RUF012 - SQLAlchemy's own idiom
+
+
+def table_of(model: type[Base]) -> Table:
+    """The table behind a model, for statements."""
+    table = model.__table__
+    assert isinstance(table, Table)
+    return table
 
 
 def const(value: str | int) -> ColumnElement[Any]:

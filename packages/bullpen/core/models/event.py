@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped
 
-from bullpen.core.models.base import Base, Id, Millis
+from bullpen.core.models.base import Base, Id, Millis, table_of
 
 
 class EventRow(Base):
@@ -21,4 +21,4 @@ class EventRow(Base):
     created_at: Mapped[Millis]
 
 
-EVENTS = EventRow.__table__
+EVENTS = table_of(EventRow)

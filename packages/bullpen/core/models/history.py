@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped
 
-from bullpen.core.models.base import Base, Id, Millis
+from bullpen.core.models.base import Base, Id, Millis, table_of
 
 
 class AgentMessageRow(Base):
@@ -35,5 +35,5 @@ class ChatMessageRow(Base):
     __table_args__ = (Index("ix_chat_messages_team", "team_id", "id"),)
 
 
-AGENT_MESSAGES = AgentMessageRow.__table__
-CHAT_MESSAGES = ChatMessageRow.__table__
+AGENT_MESSAGES = table_of(AgentMessageRow)
+CHAT_MESSAGES = table_of(ChatMessageRow)

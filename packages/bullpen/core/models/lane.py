@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from bullpen.core.models.base import Base, MaybeMillis, Millis, partial_index
+from bullpen.core.models.base import Base, MaybeMillis, Millis, partial_index, table_of
 
 
 class LaneRow(Base):
@@ -40,4 +40,4 @@ class LaneRow(Base):
     )
 
 
-LANES = LaneRow.__table__
+LANES = table_of(LaneRow)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from bullpen.core.models.base import Base, BigId, Id, MaybeMillis, Millis, partial_index
+from bullpen.core.models.base import Base, BigId, Id, MaybeMillis, Millis, partial_index, table_of
 
 
 class MessageColumns:
@@ -96,5 +96,5 @@ class ArchivedMessageRow(MessageColumns, Base):
     )
 
 
-MESSAGES = MessageRow.__table__
-ARCHIVE = ArchivedMessageRow.__table__
+MESSAGES = table_of(MessageRow)
+ARCHIVE = table_of(ArchivedMessageRow)

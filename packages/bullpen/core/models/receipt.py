@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from bullpen.core.models.base import Base, Millis
+from bullpen.core.models.base import Base, Millis, table_of
 
 
 class ReceiptRow(Base):
@@ -22,4 +22,4 @@ class ReceiptRow(Base):
     )
 
 
-RECEIPTS = ReceiptRow.__table__
+RECEIPTS = table_of(ReceiptRow)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from bullpen.core.models.base import Base, BigId, Id, MaybeMillis, Millis, partial_index
+from bullpen.core.models.base import Base, BigId, Id, MaybeMillis, Millis, partial_index, table_of
 
 
 class ResponseColumns:
@@ -73,5 +73,5 @@ class ArchivedResponseRow(ResponseColumns, Base):
     __table_args__ = (Index("ix_responses_archive_message_id", "message_id"),)
 
 
-RESPONSES = ResponseRow.__table__
-RESPONSES_ARCHIVE = ArchivedResponseRow.__table__
+RESPONSES = table_of(ResponseRow)
+RESPONSES_ARCHIVE = table_of(ArchivedResponseRow)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from bullpen.core.models.base import Base, MaybeMillis, Millis
+from bullpen.core.models.base import Base, MaybeMillis, Millis, table_of
 
 
 class SystemAgentRow(Base):
@@ -21,4 +21,4 @@ class SystemAgentRow(Base):
     last_error: Mapped[str | None]
 
 
-SYSTEM_AGENTS = SystemAgentRow.__table__
+SYSTEM_AGENTS = table_of(SystemAgentRow)

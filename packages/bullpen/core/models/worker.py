@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from bullpen.core.models.base import Base, Millis
+from bullpen.core.models.base import Base, Millis, table_of
 
 
 class WorkerRow(Base):
@@ -21,4 +21,4 @@ class WorkerRow(Base):
     heartbeat_at: Mapped[Millis]
 
 
-WORKERS = WorkerRow.__table__
+WORKERS = table_of(WorkerRow)

@@ -85,7 +85,7 @@ def claim(
     ids = _batch(tx, name, 1 if batching == Batching.ONE else most)
     token = tx.ids.token(name)
     expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
-    values = {"worker": worker, "token": token, "now": tx.now}
+    values: dict[str, object] = {"worker": worker, "token": token, "now": tx.now}
     rows = tx.one_each(TAKE, [{**values, "message": each} for each in ids])
     messages = tuple(Message(*row) for row in rows if row is not None)
     taken = json.dumps(ids)
@@ -104,8 +104,8 @@ def claim(
 
 
 def _free_lane(tx: Transaction, agent: str | None) -> tuple[str, str] | None:
-    find, values = (BEST, {}) if agent is None else (OF_AGENT, {"agent": agent})
-    values["now"] = tx.now
+    find = BEST if agent is None else OF_AGENT
+    values = {"agent": agent, "now": tx.now}
     row = tx.one(find, values)
     if row is not None and not row[2]:
         return row[0], row[1]

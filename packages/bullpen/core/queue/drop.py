@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete
 
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.find import find
+from bullpen.core.queue.find import changed, find
 from bullpen.core.states import FINAL, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -22,7 +22,7 @@ def drop(tx: Transaction, message_id: str) -> None:
     """Delete it; the events and attempts that tell of it stay."""
     allowed = FINAL - {MessageState.COMPLETED}
     message, state, _ = find(tx, message_id, allowed, "drop")
-    tx.write(DELETE, {"message": message.id, "source": state.value})
+    changed(tx, DELETE, message, {"source": state.value})
     append_event(
         tx,
         EventType.MESSAGE_DROPPED,

@@ -107,5 +107,3 @@ def _expire(tx: Transaction, message: int, agent: str) -> int:
         message_id=row[0],
     )
     return 1
-
-

@@ -40,37 +40,36 @@ def fail(tx: Transaction, token: str, failure: Failure) -> None:
     _tell(tx, run, fates, failure)
 
 
-def _decision(
-    tx: Transaction, failure: Failure, max_attempts: int
-) -> Callable[[Message], Fate]:
+def _decision(tx: Transaction, failure: Failure, max_attempts: int) -> Callable[[Message], Fate]:
     kind = failure.kind
-    said = {"kind": kind.value, "error": failure.error[:ERROR_LENGTH]}
+    error = failure.error[:ERROR_LENGTH]
+
+    def fate(status: MessageState, wait: int = 0, failed: int = 0, crashed: int = 0) -> Fate:
+        return Fate(
+            status=status, wait=wait, failed=failed, crashed=crashed, kind=kind.value, error=error
+        )
+
+    def again(message: Message) -> Fate:
+        attempt = message.retry_count + 1
+        if attempt >= max_attempts:
+            return fate(MessageState.DEAD, failed=1)
+        return fate(MessageState.PENDING, _wait(tx, attempt, failure.retry_after), failed=1)
+
+    def after_crash(message: Message) -> Fate:
+        last = message.crash_count + 1 >= tx.settings.max_crashes
+        return fate(MessageState.DEAD if last else MessageState.PENDING, crashed=1)
+
     match kind:
         case ErrorKind.RETRYABLE:
-            return lambda message: (
-                Fate(status=MessageState.DEAD, failed=1, **said)
-                if message.retry_count + 1 >= max_attempts
-                else Fate(
-                    status=MessageState.PENDING,
-                    failed=1,
-                    wait=_wait(tx, message.retry_count + 1, failure.retry_after),
-                    **said,
-                )
-            )
+            return again
         case ErrorKind.CRASH:
-            return lambda message: Fate(
-                status=MessageState.DEAD
-                if message.crash_count + 1 >= tx.settings.max_crashes
-                else MessageState.PENDING,
-                crashed=1,
-                **said,
-            )
+            return after_crash
         case ErrorKind.PERMANENT:
-            return lambda _: Fate(status=MessageState.DEAD, failed=1, **said)
+            return lambda _: fate(MessageState.DEAD, failed=1)
         case ErrorKind.NEEDS_PERSON:
-            return lambda _: Fate(status=MessageState.HELD, **said)
+            return lambda _: fate(MessageState.HELD)
         case ErrorKind.RATE_LIMIT | ErrorKind.AUTH | ErrorKind.QUOTA:
-            return lambda _: Fate(status=MessageState.PENDING, **said)
+            return lambda _: fate(MessageState.PENDING)
         case _:
             assert_never(kind)
 
@@ -89,9 +88,7 @@ def _lane_follows(tx: Transaction, run: Run, failure: Failure) -> None:
         pause_lane(tx, run.agent, f"{failure.kind}: {failure.error[:500]}")
 
 
-def _tell(
-    tx: Transaction, run: Run, fates: list[tuple[Message, Fate]], failure: Failure
-) -> None:
+def _tell(tx: Transaction, run: Run, fates: list[tuple[Message, Fate]], failure: Failure) -> None:
     for message, fate in fates:
         if fate.status is MessageState.DEAD:
             continue

@@ -71,13 +71,17 @@ def set_state(
     reason: str | None = None,
 ) -> None:
     """Move a found message."""
-    tx.write(
+    changed(
+        tx,
         SET,
-        {
-            "message": message.id,
-            "source": source.value,
-            "target": target.value,
-            "reason": reason,
-            "now": tx.now,
-        },
+        message,
+        {"source": source.value, "target": target.value, "reason": reason, "now": tx.now},
     )
+
+
+def changed(
+    tx: Transaction, statement: Statement[None], message: Message, values: dict[str, object]
+) -> None:
+    """Change a found message, which may have gone to the archive since."""
+    if tx.change(statement, {**values, "message": message.id}) == 0:
+        raise UnknownMessage(f"message {message.message_id!r} was archived just now")

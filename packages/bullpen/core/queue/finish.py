@@ -165,9 +165,7 @@ def _copy(primary: Message, post: RoomPost, agent: str) -> NewMessage:
     )
 
 
-def _remember(
-    tx: Transaction, run: Run, messages: Sequence[Message], outcome: Outcome
-) -> None:
+def _remember(tx: Transaction, run: Run, messages: Sequence[Message], outcome: Outcome) -> None:
     primary = messages[0]
     said = {"agent": run.agent, "now": tx.now}
     heard = [
@@ -189,4 +187,3 @@ def _remember(
     ]
     heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)
     tx.write_each(SAY, heard)
-

@@ -126,5 +126,3 @@ def settle_lane(tx: Transaction, agent: str, change: int) -> None:
     """Bring the lane's head up to date after `change` messages more (or less) are pending."""
     tx.write(SETTLE, {"agent": agent, "change": change, "now": tx.now})
     tx.wake("messages")
-
-

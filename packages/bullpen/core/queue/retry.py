@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, null, true, update
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.find import find
+from bullpen.core.queue.find import changed, find
 from bullpen.core.queue.lane import settle_lane
 from bullpen.core.states import FINAL, MessageState
 from bullpen.core.store.statement import Statement
@@ -32,7 +32,7 @@ def retry(tx: Transaction, message_id: str) -> None:
     """Put it back into its old place, its tries forgotten and its deadline lifted."""
     allowed = FINAL - {MessageState.COMPLETED}
     message, state, _ = find(tx, message_id, allowed, "retry")
-    tx.write(AGAIN, {"message": message.id, "source": state.value, "now": tx.now})
+    changed(tx, AGAIN, message, {"source": state.value, "now": tx.now})
     settle_lane(tx, message.agent, 1)
     append_event(
         tx,

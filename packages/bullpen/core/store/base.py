@@ -6,13 +6,20 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, event
 
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
-from bullpen.core.store.transaction import Cursor, Transaction
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.wake.listener import Listener
+
+if TYPE_CHECKING:
+    from bullpen.core.store.transaction import Cursor
+
+REVISION = "SELECT version_num FROM alembic_version"
 
 
 class Store(ABC):
@@ -48,6 +55,14 @@ class Store(ABC):
     @abstractmethod
     def read(self) -> AbstractContextManager[Transaction]:
         """A transaction that only reads, all of it at one moment."""
+
+    @abstractmethod
+    def listen(self) -> Listener:
+        """A listener for what other processes commit."""
+
+    @abstractmethod
+    def revision(self) -> str | None:
+        """The schema's revision; None for a database that was never migrated."""
 
     @abstractmethod
     def close(self) -> None:

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve()
 
 def upgrade(store: Store, revision: str = "head") -> None:
     """Migrate to this revision; data are kept. A database from a newer version is refused."""
-    found = schema.revision(store)
+    found = store.revision()
     if found is not None and found not in schema.KNOWN:
         schema.check(store)
     with store.engine.begin() as connection:

@@ -13,7 +13,6 @@ from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
-from bullpen.core.store.postgres import PostgresStore
 from bullpen.core.store.sqlite import SqliteStore
 
 
@@ -33,6 +32,9 @@ def open_store(
                 settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             store = SqliteStore(path, settings, clock, ids)
         case "postgresql":
+            # Its driver takes long to import, and most installations do without.
+            from bullpen.core.store.postgres import PostgresStore
+
             store = PostgresStore(settings.url, settings, clock, ids)
         case other:
             raise BadSetting(

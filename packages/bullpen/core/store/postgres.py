@@ -24,12 +24,10 @@ from bullpen.core.errors import (
 )
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
-from bullpen.core.store.base import Store
+from bullpen.core.store.base import REVISION, Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction, Values
-
-CHANNEL = "bullpen"
-"""What NOTIFY is sent on; the payload names the topics."""
+from bullpen.core.wake.notify import CHANNEL, NotifyListener
 
 IDLE_CONNECTIONS = 8
 FRESH_SECONDS = 1.0
@@ -95,11 +93,24 @@ class PostgresStore(Store):
         if self._engine is not None:
             self._engine.dispose()
 
+    def listen(self) -> NotifyListener:
+        """A listener for wake-ups."""
+        return NotifyListener(self)
+
+    def revision(self) -> str | None:
+        """The schema's revision."""
+        try:
+            with self.read() as tx:
+                row = tx.fetch(REVISION)
+        except pg.UndefinedTable:
+            return None
+        return None if row is None else str(row[0])
+
     def connect(self) -> psycopg.Connection[Any]:
         """A new connection."""
-        options = self.url.translate_connect_args(username="user", database="dbname")
+        url = self.url.set(drivername="postgresql").render_as_string(hide_password=False)
         try:
-            return psycopg.connect(**options, **self.url.query, autocommit=True)
+            return psycopg.connect(url, autocommit=True)
         except psycopg.Error as error:
             raise translate(error) or error from error
 
@@ -254,7 +265,9 @@ class Piped:
             self._abandon()
             told = translate(failed)
             if isinstance(told, StoreUnavailable):
-                raise CommitUnknown(f"the connection was lost while committing: {failed}") from failed
+                raise CommitUnknown(
+                    f"the connection was lost while committing: {failed}"
+                ) from failed
             raise told or failed from failed
         self._store.put(self._pipe)
 

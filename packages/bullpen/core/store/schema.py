@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
-import psycopg
-
 from bullpen.core.errors import SchemaTooNew, SchemaTooOld
 from bullpen.core.store.base import Store
 
@@ -16,19 +12,9 @@ KNOWN: tuple[str, ...] = ("0001",)
 """Every revision that this version knows, the oldest first."""
 
 
-def revision(store: Store) -> str | None:
-    """The database's revision; None for one that was never migrated."""
-    try:
-        with store.read() as tx:
-            row = tx.fetch("SELECT version_num FROM alembic_version")
-    except (sqlite3.OperationalError, psycopg.errors.UndefinedTable):
-        return None
-    return None if row is None else str(row[0])
-
-
 def check(store: Store) -> None:
     """Refuse a database that this version cannot work with."""
-    found = revision(store)
+    found = store.revision()
     if found == HEAD:
         return
     if found is None:

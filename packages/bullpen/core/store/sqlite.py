@@ -23,9 +23,9 @@ from bullpen.core.errors import (
 )
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Durability, Settings
-from bullpen.core.store.base import Store
+from bullpen.core.store.base import REVISION, Store
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.wake.datagram import Bell
+from bullpen.core.wake.datagram import Bell, DatagramListener
 
 FULL, NORMAL = 2, 1
 AUTOCHECKPOINT_PAGES = 4000
@@ -102,6 +102,21 @@ class SqliteStore(Store):
         if self._engine is not None:
             self._engine.dispose()
         self.bell.close()
+
+    def listen(self) -> DatagramListener:
+        """A listener for wake-ups."""
+        return DatagramListener(self)
+
+    def revision(self) -> str | None:
+        """The schema's revision."""
+        try:
+            with self.read() as tx:
+                row = tx.fetch(REVISION)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                raise
+            return None
+        return None if row is None else str(row[0])
 
     def connect(self, *, query_only: bool = False) -> sqlite3.Connection:
         """A new connection with the settings that every connection has."""

@@ -10,8 +10,8 @@ from sqlalchemy.sql.elements import ClauseElement
 
 # Both styles are named, so that the same dictionary of values fits either driver.
 DIALECTS: dict[str, Dialect] = {
-    "sqlite": sqlite.dialect(paramstyle="named"),  # type: ignore[no-untyped-call]
-    "postgresql": postgresql.psycopg.dialect(),  # type: ignore[attr-defined]
+    "sqlite": sqlite.dialect(paramstyle="named"),
+    "postgresql": postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
 }
 
 Row = TypeVar("Row")

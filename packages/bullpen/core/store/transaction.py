@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
 
+if TYPE_CHECKING:
+    import sqlite3
+
+    import psycopg
+
+    Cursor: TypeAlias = "sqlite3.Cursor | psycopg.Cursor[Any]"
+
 Row = TypeVar("Row")
 Values = Mapping[str, object]
-
-
-class Cursor(Protocol):
-    """What both drivers' cursors do."""
-
-    rowcount: int
-
-    def execute(self, query: Any, params: Any = ..., /) -> Any:
-        """Run one statement."""
-
-    def executemany(self, query: Any, params: Any, /) -> Any:
-        """Run one statement with each set of values."""
-
-    def fetchone(self) -> Any:
-        """The next row."""
-
-    def fetchall(self) -> Any:
-        """All rows that are left."""
 
 
 class Transaction:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
 import socket
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam
+from sqlalchemy import select as query
 
 from bullpen.core.errors import StoreError
 from bullpen.core.models import WORKERS
 from bullpen.core.store.statement import Statement
+from bullpen.core.wake.listener import ANYTHING
 
 if TYPE_CHECKING:
     from bullpen.core.store.sqlite import SqliteStore
 
+SOCKET_PATH_LIMIT = 100
 REFRESH_SECONDS = 0.5
 """How old the list of workers may be; a newcomer polls until it is known."""
 
 ADDRESSES: Statement[tuple[str]] = Statement(
-    select(WORKERS.c.wake).where(WORKERS.c.host == bindparam("host"), WORKERS.c.wake.is_not(None))
+    query(WORKERS.c.wake).where(WORKERS.c.host == bindparam("host"), WORKERS.c.wake.is_not(None))
 )
 
 
@@ -68,3 +76,65 @@ class Bell:
             except StoreError:
                 return
             self._addresses = tuple(address for (address,) in rows)
+
+
+class DatagramListener:
+    """A Unix socket, and behind it a slow look at `PRAGMA data_version`, which misses nothing."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.address: str | None = str(_socket_path(store.settings.run))
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        self._socket.bind(self.address)
+        Path(self.address).chmod(0o600)
+        self._poll = store.settings.poll_seconds
+        self._connection = store.connect(query_only=True)
+        self._version = self._data_version()
+
+    def wait(self, timeout: float) -> frozenset[str]:
+        """Wait for datagrams; look at the version each time that none came for a while."""
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self._socket], [], [], max(0.0, min(left, self._poll)))
+            if ready:
+                return self._drain()
+            version = self._data_version()
+            if version != self._version:
+                self._version = version
+                return ANYTHING
+            if left <= self._poll:
+                return frozenset()
+
+    def interrupt(self) -> None:
+        """Send a datagram to itself."""
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+            out.setblocking(False)
+            out.sendto(b"interrupt", str(self.address))
+
+    def close(self) -> None:
+        """Close and remove the socket."""
+        self._socket.close()
+        self._connection.close()
+        Path(str(self.address)).unlink(missing_ok=True)
+
+    def _drain(self) -> frozenset[str]:
+        topics: set[str] = set()
+        while True:
+            try:
+                topics.update(self._socket.recv(4096).decode().split())
+            except BlockingIOError:
+                return frozenset(topics)
+
+    def _data_version(self) -> int:
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _socket_path(directory: Path) -> Path:
+    name = f"wake-{os.getpid()}-{os.urandom(4).hex()}.sock"
+    path = directory / name
+    if len(str(path)) > SOCKET_PATH_LIMIT:
+        # The kernel takes 107 bytes; a home deep down gets its sockets elsewhere.
+        return Path(tempfile.mkdtemp(prefix="bullpen-")) / name
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path

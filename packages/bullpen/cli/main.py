@@ -1,0 +1,46 @@
+"""The `bullpen` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from bullpen import __version__
+from bullpen.cli.db import db
+from bullpen.cli.queue import queue
+from bullpen.cli.run import run
+from bullpen.cli.send import send
+from bullpen.cli.services import down, status, up
+from bullpen.core.errors import BullpenError
+from bullpen.core.settings import Settings
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="bullpen")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """A company of AI agents on a durable SQL queue.
+
+    \b
+    Begin with:
+      bullpen up
+      bullpen send "hello"
+    """
+    context.obj = Settings.load(os.environ)
+
+
+for command in (db, down, queue, run, send, status, up):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command; an error of ours is three lines and an exit status, never a traceback."""
+    try:
+        cli()
+    except BullpenError as error:
+        click.echo(f"bullpen: {error}", err=True)
+        if error.hint:
+            click.echo(f"  {error.hint}", err=True)
+        sys.exit(error.exit_status)

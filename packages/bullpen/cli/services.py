@@ -1,0 +1,124 @@
+"""bullpen up, down and status: the services under their supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from bullpen.cli.send import DEFAULT_AGENT
+from bullpen.cli.supervisor import Supervisor
+from bullpen.core.queue.lanes import create_lane
+from bullpen.core.settings import Settings
+from bullpen.core.store.open import open_store
+
+START_SECONDS = 15.0
+STOP_SECONDS = 60.0
+
+
+@click.command()
+@click.pass_obj
+def up(settings: Settings) -> None:
+    """Start the services in the background.
+
+    \b
+    Example:
+      bullpen up
+    """
+    store = open_store(settings)
+    with store.write() as tx:
+        create_lane(tx, DEFAULT_AGENT)
+    store.close()
+    supervisor = Supervisor(settings)
+    if supervisor.alive():
+        click.echo("Bullpen runs already.")
+    else:
+        _start(settings, supervisor)
+    _show(supervisor)
+    click.echo('Next: bullpen send "hello"')
+
+
+@click.command()
+@click.pass_obj
+def down(settings: Settings) -> None:
+    """Stop the services; runs that do not end in time go back to the queue.
+
+    \b
+    Example:
+      bullpen down
+    """
+    supervisor = Supervisor(settings)
+    if not supervisor.alive():
+        click.echo("Bullpen does not run.")
+        return
+    supervisor.shutdown()
+    if not _wait(lambda: not supervisor.alive(), STOP_SECONDS):
+        click.echo("bullpen: the services did not stop in time", err=True)
+        sys.exit(1)
+    click.echo("Bullpen has stopped. Next: bullpen up")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_obj
+def status(settings: Settings, as_json: bool) -> None:
+    """Show each service. The exit status is 3 if one does not run.
+
+    \b
+    Example:
+      bullpen status --json
+    """
+    supervisor = Supervisor(settings)
+    services = supervisor.services() if supervisor.alive() else []
+    if as_json:
+        click.echo(json.dumps({"services": services}))
+    elif services:
+        _show(supervisor)
+    else:
+        click.echo("Bullpen does not run. Next: bullpen up")
+    if not services or any(each["state"] != "RUNNING" for each in services):
+        sys.exit(3)
+
+
+def _start(settings: Settings, supervisor: Supervisor) -> None:
+    log = settings.home / "logs"
+    log.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    environ = {
+        **os.environ,
+        "BULLPEN_HOME": str(settings.home),
+        "BULLPEN_BIN": str(Path(sys.executable).parent),
+    }
+    with (log / "supervisord.out").open("ab") as out:
+        subprocess.Popen(
+            [sys.executable, "-m", "supervisor.supervisord", "-c", str(supervisor.config)],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            cwd="/",
+        )
+    if not _wait(supervisor.running, START_SECONDS):
+        click.echo(f"bullpen: the services did not start; see {log}", err=True)
+        sys.exit(1)
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def _show(supervisor: Supervisor) -> None:
+    for each in supervisor.services():
+        click.echo(f"{each['name']:<12} {each['state']:<9} pid {each['pid']}")

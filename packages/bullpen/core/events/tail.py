@@ -1,0 +1,125 @@
+"""Follows the events without losing one, from any position, for any number of readers.
+
+An id is given before its transaction commits, so that on PostgreSQL a lower id may appear after a
+higher one. A transaction that has written an event holds a lock on the table until it ends. So:
+note the highest id and who holds that lock; when none of those holds it any more, everything up
+to that id is there or never will be. Transactions that touch no events delay nobody. On SQLite
+one writes at a time, and the highest id is safe at once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+
+from sqlalchemy import (
+    BigInteger,
+    Text,
+    bindparam,
+    column,
+    func,
+    select,
+    table,
+    text,
+)
+
+from bullpen.core.models import EVENTS
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+E = EVENTS.c
+
+SETTLE_SECONDS = 5.0
+
+LAST: Statement[tuple[int | None]] = Statement(select(func.max(E.id)))
+
+PAGE: Statement[tuple[int, str, str | None, str | None, str | None, str | None, int]] = Statement(
+    select(E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
+    .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
+    .order_by(E.id)
+    .limit(bindparam("limit"))
+)
+
+_LOCKS = table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
+
+WRITERS: Statement[tuple[str]] = Statement(
+    select(_LOCKS.c.virtualtransaction).where(
+        text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted")
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened."""
+
+    id: int
+    type: str
+    agent: str | None
+    conversation_id: str | None
+    message_id: str | None
+    data: dict[str, object] = field(hash=False)
+    created_at: int
+
+
+@dataclass(slots=True)
+class EventTail:
+    """One reader's place in the events."""
+
+    store: Store
+    position: int
+    """The id of the last event that was read."""
+    _safe: int = 0
+    _barrier: int = 0
+    _writers: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_now(cls, store: Store) -> EventTail:
+        """A reader that starts with what happens next.
+
+        Whoever is writing just now may have the lower id: he is waited for, up to a limit.
+        """
+        with store.read() as tx:
+            last = _last(tx)
+        begun = _writers(store)
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while begun & _writers(store) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return cls(store, last)
+
+    def read(self, limit: int = 500) -> list[Event]:
+        """The next events, in order; empty when there is nothing that may be shown yet."""
+        if self._safe <= self.position:
+            self._advance()
+        if self._safe <= self.position:
+            return []
+        with self.store.read() as tx:
+            rows = tx.all(PAGE, {"after": self.position, "upto": self._safe, "limit": limit})
+        # Without a full page everything up to the safe id was seen, gaps included.
+        self.position = rows[-1][0] if len(rows) == limit else self._safe
+        return [Event(*row[:5], json.loads(row[5]) if row[5] else {}, row[6]) for row in rows]
+
+    def _advance(self) -> None:
+        with self.store.read() as tx:
+            last = _last(tx)
+        writers = _writers(self.store)
+        if not writers & self._writers:
+            self._safe = max(self._safe, self._barrier)
+            self._barrier, self._writers = last, writers
+        if not writers:
+            self._safe = last
+
+
+def _writers(store: Store) -> frozenset[str]:
+    """The transactions that may have written events which cannot be seen yet."""
+    if store.dialect == "sqlite":
+        return frozenset()
+    with store.read() as tx:
+        return frozenset(each for (each,) in tx.all(WRITERS, {}))
+
+
+def _last(tx: Transaction) -> int:
+    row = tx.one(LAST, {})
+    return 0 if row is None or row[0] is None else row[0]

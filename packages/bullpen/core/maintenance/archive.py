@@ -1,0 +1,91 @@
+"""Finished messages and delivered responses leave for the archive tables after a day.
+
+In batches of 500, each a transaction of its own, so that a writer waits for milliseconds. The
+newest row of a table stays: SQLite would give its id again.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Table, bindparam, delete, func, insert, select
+
+from bullpen.core.clock import HOUR
+from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.models import ARCHIVE, MESSAGES, RESPONSES, RESPONSES_ARCHIVE
+from bullpen.core.models.base import const
+from bullpen.core.states import ARCHIVED, ResponseState
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+BATCH = 500
+
+M, R = MESSAGES.c, RESPONSES.c
+
+OLD_MESSAGES: Statement[tuple[int]] = Statement(
+    select(M.id)
+    .where(
+        M.status.in_([const(state.value) for state in sorted(ARCHIVED)]),
+        M.updated_at <= bindparam("before"),
+    )
+    .order_by(M.updated_at, M.id)
+    .limit(const(BATCH))
+    .with_for_update(skip_locked=True)
+)
+
+OLD_RESPONSES: Statement[tuple[int]] = Statement(
+    select(R.id)
+    .where(
+        R.status == const(ResponseState.ACKED.value),
+        R.acked_at <= bindparam("before"),
+        R.id < select(func.max(RESPONSES.alias().c.id)).scalar_subquery(),
+    )
+    .order_by(R.acked_at, R.id)
+    .limit(const(BATCH))
+)
+
+
+def _copy(source: Table, target: Table) -> Statement[None]:
+    names = [column.name for column in source.c]
+    return Statement(
+        insert(target).from_select(
+            names,
+            select(*(source.c[name] for name in names)).where(source.c.id == bindparam("row")),
+        )
+    )
+
+
+def _remove(source: Table) -> Statement[None]:
+    return Statement(delete(source).where(source.c.id == bindparam("row")))
+
+
+COPY_MESSAGE, REMOVE_MESSAGE = _copy(MESSAGES, ARCHIVE), _remove(MESSAGES)
+COPY_RESPONSE, REMOVE_RESPONSE = _copy(RESPONSES, RESPONSES_ARCHIVE), _remove(RESPONSES)
+
+
+def archive_messages(tx: Transaction) -> int:
+    """Move one batch of messages that have been finished for long enough; gives how many."""
+    return _move(tx, OLD_MESSAGES, COPY_MESSAGE, REMOVE_MESSAGE)
+
+
+def archive_responses(tx: Transaction) -> int:
+    """Move one batch of responses that were delivered long enough ago; gives how many."""
+    return _move(tx, OLD_RESPONSES, COPY_RESPONSE, REMOVE_RESPONSE)
+
+
+def archive(store: Store) -> str:
+    """Move all that is due, batch by batch."""
+    messages, responses = (
+        in_batches(store, each) for each in (archive_messages, archive_responses)
+    )
+    return f"{messages} messages, {responses} responses"
+
+
+def _move(
+    tx: Transaction, old: Statement[tuple[int]], copy: Statement[None], remove: Statement[None]
+) -> int:
+    before = tx.now - tx.settings.retention_hours * HOUR
+    rows = [{"row": id_} for (id_,) in tx.all(old, {"before": before})]
+    if rows:
+        tx.write_each(copy, rows)
+        tx.write_each(remove, rows)
+    return len(rows)

@@ -1,0 +1,84 @@
+"""Ends responses that nobody delivers: expired, abandoned half sent, or never asked for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.settle import expire_response, lose_response, move_response
+from bullpen.core.states import ResponseState
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+R = RESPONSES.c
+
+BATCH = 500
+UNDELIVERED = frozenset({"api", "web", "cli", "heartbeat", "schedule"})
+"""Channels without a client: what is not read there within a day counts as read."""
+
+_PENDING = R.status == const(ResponseState.PENDING.value)
+
+CHANNEL: Statement[tuple[str]] = Statement(
+    select(R.channel)
+    .where(_PENDING, R.channel > bindparam("after"))
+    .order_by(R.channel)
+    .limit(const(1))
+)
+
+# Walks the waiting responses of one channel in their index, which has all that is asked for.
+OVER: Statement[tuple[int]] = Statement(
+    select(R.id)
+    .where(
+        R.channel == bindparam("channel"),
+        _PENDING,
+        R.available_at <= bindparam("now"),
+        R.expires_at <= bindparam("now"),
+    )
+    .limit(const(BATCH))
+)
+
+ABANDONED: Statement[tuple[int]] = Statement(
+    select(R.id)
+    .where(
+        R.channel == bindparam("channel"),
+        _PENDING,
+        R.available_at <= bindparam("now"),
+        R.sending,
+    )
+    .limit(const(BATCH))
+)
+
+
+def deliveries(store: Store) -> str:
+    """Look at every channel that has something waiting."""
+    total = 0
+    channel = _next_channel(store, "")
+    while channel is not None:
+        total += in_batches(store, partial(_end, channel=channel))
+        channel = _next_channel(store, channel)
+    return f"{total} ended"
+
+
+def _next_channel(store: Store, after: str) -> str | None:
+    with store.read() as tx:
+        row = tx.one(CHANNEL, {"after": after})
+    return None if row is None else row[0]
+
+
+def _end(tx: Transaction, channel: str) -> int:
+    values = {"channel": channel, "now": tx.now}
+    lost = tx.all(ABANDONED, values)
+    for (response,) in lost:
+        lose_response(tx, response, "its sender died while a part was on its way")
+    over = tx.all(OVER, values)
+    for (response,) in over:
+        if channel in UNDELIVERED:
+            move_response(tx, response, ResponseState.PENDING, ResponseState.ACKED)
+        else:
+            expire_response(tx, response)
+    return len(lost) + len(over)

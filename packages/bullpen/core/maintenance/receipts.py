@@ -1,0 +1,44 @@
+"""Forgets platform event ids that no platform repeats any more."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, select
+
+from bullpen.core.clock import DAY
+from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.models import RECEIPTS
+from bullpen.core.models.base import const
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+C = RECEIPTS.c
+
+BATCH = 500
+LEAST_DAYS = 7
+"""Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
+
+OLD: Statement[tuple[str, str]] = Statement(
+    select(C.channel, C.event_id)
+    .where(C.created_at <= bindparam("before"))
+    .order_by(C.created_at)
+    .limit(const(BATCH))
+)
+
+FORGET: Statement[None] = Statement(
+    delete(RECEIPTS).where(C.channel == bindparam("channel"), C.event_id == bindparam("event_id"))
+)
+
+
+def forget_receipts(tx: Transaction) -> int:
+    """Delete one batch; gives how many."""
+    days = max(LEAST_DAYS, tx.settings.receipt_days)
+    rows = tx.all(OLD, {"before": tx.now - days * DAY})
+    if rows:
+        tx.write_each(FORGET, [{"channel": channel, "event_id": id_} for channel, id_ in rows])
+    return len(rows)
+
+
+def receipts(store: Store) -> str:
+    """Delete all that are old."""
+    return f"{in_batches(store, forget_receipts)} forgotten"

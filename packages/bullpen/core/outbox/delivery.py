@@ -1,0 +1,95 @@
+"""A response on its way: leased by a channel client, and its deliveries fenced by the token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from sqlalchemy import bindparam, select, update
+
+from bullpen.core.errors import StaleToken
+from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.states import ResponseState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+R = RESPONSES.c
+
+PENDING = R.status == const(ResponseState.PENDING.value)
+FENCED = (R.id == bindparam("response"), R.claim_token == bindparam("token"), PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A leased response, in the order of its columns."""
+
+    id: int
+    message_id: str
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    original_message: str
+    agent: str
+    files: str | None
+    metadata: str | None
+    conversation_id: str
+    reply_to: str | None
+    seq: int
+    delivery_attempts: int
+    parts_sent: int
+    possible_duplicate: bool
+    expires_at: int
+    claim_token: str | None
+
+
+COLUMNS = tuple(R[field.name] for field in fields(Delivery))
+
+DeliveryTuple = tuple[
+    int,
+    str,
+    str,
+    str,
+    str | None,
+    str,
+    str,
+    str,
+    str | None,
+    str | None,
+    str,
+    str | None,
+    int,
+    int,
+    int,
+    bool,
+    int,
+    str | None,
+]
+
+HELD: Statement[DeliveryTuple] = Statement(select(*COLUMNS).where(*FENCED).with_for_update())
+
+RENEW: Statement[None] = Statement(
+    update(RESPONSES)
+    .where(*FENCED)
+    .values(
+        sending=bindparam("is_sending"),
+        parts_sent=R.parts_sent + bindparam("parts"),
+        part_receipts=bindparam("receipts"),
+        available_at=bindparam("until"),
+        lease_expires_at=bindparam("until"),
+    )
+)
+
+
+def token_id(token: str) -> int:
+    """The response that this token leases; 0, which is none, for what is not a token."""
+    head = token.partition(".")[0]
+    return int(head) if head.isdecimal() else 0
+
+
+def held(tx: Transaction, token: str) -> Delivery:
+    """The response that this token leases, locked; everything that a client does starts here."""
+    row = tx.one(HELD, {"response": token_id(token), "token": token})
+    if row is None:
+        raise StaleToken(f"the delivery {token} is not yours any more")
+    return Delivery(*row)

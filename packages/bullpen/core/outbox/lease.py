@@ -1,0 +1,61 @@
+"""lease: a channel client takes responses to deliver."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, false, select, update
+
+from bullpen.core.clock import SECOND
+from bullpen.core.models import RESPONSES
+from bullpen.core.outbox.delivery import COLUMNS, PENDING, Delivery, DeliveryTuple
+from bullpen.core.outbox.settle import expire_response, lose_response
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+R = RESPONSES.c
+
+# A leased response has moved `available_at` to the end of its lease: the abandoned come again.
+NEXT: Statement[tuple[int, int, bool]] = Statement(
+    select(R.id, R.expires_at, R.sending)
+    .where(R.channel == bindparam("channel"), PENDING, R.available_at <= bindparam("now"))
+    .order_by(R.available_at, R.id)
+    .limit(bindparam("limit"))
+    .with_for_update(skip_locked=True)
+)
+
+TAKE: Statement[DeliveryTuple] = Statement(
+    update(RESPONSES)
+    .where(R.id == bindparam("response"), PENDING)
+    .values(
+        claim_token=bindparam("token"),
+        claimed_by=bindparam("worker"),
+        sending=false(),
+        lease_expires_at=bindparam("until"),
+        available_at=bindparam("until"),
+        delivery_attempts=R.delivery_attempts + 1,
+    )
+    .returning(*COLUMNS)
+)
+
+
+def lease_responses(
+    tx: Transaction, channel: str, worker: str, limit: int = 10, lease: int | None = None
+) -> list[Delivery]:
+    """Take the responses of this channel that are due, the oldest first.
+
+    One that was abandoned while a part was on its way becomes `unknown` and is not sent again by
+    itself; one that is no longer worth delivering is dead.
+    """
+    until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
+    taken = []
+    for response, expires, sending in tx.all(
+        NEXT, {"channel": channel, "now": tx.now, "limit": limit}
+    ):
+        if sending:
+            lose_response(tx, response, "its sender died while a part was on its way")
+        elif expires <= tx.now:
+            expire_response(tx, response)
+        else:
+            token = tx.ids.token(str(response))
+            values = {"response": response, "token": token, "worker": worker, "until": until}
+            taken.append(tx.one(TAKE, values))
+    return [Delivery(*row) for row in taken if row is not None]

@@ -1,0 +1,86 @@
+"""The queue in numbers, from counters and small indexes: never by counting all messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from bullpen.core.models import LANES, MESSAGES, RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.states import MessageState, ResponseState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
+
+LANE_LIST: Statement[tuple[str, str, str | None, int, str | None, str | None, int | None]]
+LANE_LIST = Statement(
+    select(
+        *(L.agent, L.state, L.reason, L.pending, L.batch, L.claimed_by, L.lease_expires_at),
+    ).order_by(L.agent)
+)
+
+WAITING: Statement[tuple[str, int]] = Statement(
+    select(M.status, func.count())
+    .where(M.status.in_([const(MessageState.DEAD.value), const(MessageState.HELD.value)]))
+    .group_by(M.status)
+)
+
+OUTGOING: Statement[tuple[int]] = Statement(
+    select(func.count()).where(R.status == const(ResponseState.PENDING.value))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """One agent's lane in numbers."""
+
+    agent: str
+    state: str
+    reason: str | None
+    pending: int
+    processing: int
+    worker: str | None
+    lease_expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """The whole queue in numbers."""
+
+    pending: int
+    processing: int
+    dead: int
+    held: int
+    outgoing: int
+    lanes: tuple[LaneStatus, ...]
+
+
+def queue_status(tx: Transaction) -> QueueStatus:
+    """Count what waits, runs, is dead or held, and what is to be delivered."""
+    lanes = tuple(_lane(*row) for row in tx.all(LANE_LIST, {}))
+    people = {state: count for state, count in tx.all(WAITING, {})}  # noqa: C416 - rows, not pairs
+    outgoing = tx.one(OUTGOING, {})
+    return QueueStatus(
+        pending=sum(lane.pending for lane in lanes),
+        processing=sum(lane.processing for lane in lanes),
+        dead=people.get(MessageState.DEAD.value, 0),
+        held=people.get(MessageState.HELD.value, 0),
+        outgoing=0 if outgoing is None else outgoing[0],
+        lanes=lanes,
+    )
+
+
+def _lane(
+    agent: str,
+    state: str,
+    reason: str | None,
+    pending: int,
+    batch: str | None,
+    worker: str | None,
+    lease: int | None,
+) -> LaneStatus:
+    # The batch and the worker of the last claim stay in the row; a lease tells that it lives.
+    running = 0 if lease is None or batch is None else batch.count(",") + 1
+    return LaneStatus(agent, state, reason, pending, running, worker if lease else None, lease)

@@ -1,0 +1,51 @@
+"""The thread of a process that listens, and wakes those of its loops that a hint is for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from bullpen.core.wake.listener import ANYTHING, Listener
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 60.0
+
+
+class Ear:
+    """Calls back on topics. `*` in what is heard calls everybody."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._callbacks: list[tuple[str, Callable[[], None]]] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ear", daemon=True)
+
+    def on(self, topic: str, callback: Callable[[], None]) -> None:
+        """Call this when the topic is rung for. Only before `start`."""
+        self._callbacks.append((topic, callback))
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening, and close the listener."""
+        self._stopping.set()
+        self._listener.interrupt()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._listener.close()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                topics = self._listener.wait(WAIT_SECONDS)
+            except Exception:
+                log.exception("listening failed and goes on")
+                self._stopping.wait(1.0)
+                topics = ANYTHING
+            for topic, callback in self._callbacks:
+                if topic in topics or topics == ANYTHING:
+                    callback()

@@ -1,0 +1,72 @@
+"""Wake-ups on PostgreSQL: one NOTIFY from each transaction that has something to say."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from bullpen.core.errors import StoreUnavailable
+from bullpen.core.wake.listener import ANYTHING
+
+if TYPE_CHECKING:
+    from bullpen.core.store.postgres import PostgresStore
+
+CHANNEL = "bullpen"
+"""What NOTIFY is sent on; the payload names the topics."""
+
+
+class NotifyListener:
+    """A connection that listens. When it is lost, a new one, and everything is looked at."""
+
+    address: str | None = None
+
+    def __init__(self, store: PostgresStore) -> None:
+        self._store = store
+        self._poll = store.settings.poll_seconds
+        self._reader, self._writer = os.pipe()
+        self._connection: psycopg.Connection[tuple[object, ...]] | None = None
+        self._connect()
+
+    def wait(self, timeout: float) -> frozenset[str]:
+        """Wait for notifications; after the poll's time, everything is worth a look."""
+        try:
+            connection = self._connection or self._connect()
+            notes = list(connection.notifies(timeout=0))
+            if not notes:
+                pause = min(timeout, self._poll)
+                ready, _, _ = select.select([connection.fileno(), self._reader], [], [], pause)
+                if not ready:
+                    return ANYTHING if self._poll <= timeout else frozenset()
+                if self._reader in ready:
+                    os.read(self._reader, 4096)
+                notes = list(connection.notifies(timeout=0))
+            return frozenset(topic for note in notes for topic in note.payload.split())
+        except (psycopg.Error, StoreUnavailable):
+            self._forget()
+            time.sleep(min(timeout, self._poll))
+            return ANYTHING
+
+    def interrupt(self) -> None:
+        """Write to the pipe that the wait also watches."""
+        os.write(self._writer, b".")
+
+    def close(self) -> None:
+        """Hang up."""
+        self._forget()
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        connection = self._store.connect()
+        connection.execute(f"LISTEN {CHANNEL}")
+        self._connection = connection
+        return connection
+
+    def _forget(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

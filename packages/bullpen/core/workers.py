@@ -1,0 +1,75 @@
+"""The register of processes that are alive: who, where, and how to wake them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from sqlalchemy import bindparam, delete, insert, update
+
+from bullpen.core.clock import SECOND
+from bullpen.core.models import WORKERS
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+BEAT_SECONDS = 20
+GONE_SECONDS = 3 * BEAT_SECONDS
+"""After so long without a heartbeat a worker is forgotten. Its claims end with their leases."""
+
+W = WORKERS.c
+
+REGISTER: Statement[None] = Statement(
+    insert(WORKERS).values({column.name: bindparam(column.name) for column in W})
+)
+
+BEAT: Statement[None] = Statement(
+    update(WORKERS).where(W.id == bindparam("worker")).values(heartbeat_at=bindparam("now"))
+)
+
+LEAVE: Statement[None] = Statement(delete(WORKERS).where(W.id == bindparam("worker")))
+
+# There are as many rows as processes; an index would be larger than the table.
+FORGET: Statement[tuple[str, str | None, str]] = Statement(
+    delete(WORKERS)
+    .where(W.heartbeat_at <= bindparam("silent_since"))
+    .returning(W.id, W.wake, W.host)
+)
+
+
+def register(tx: Transaction, kind: str, wake: str | None = None) -> str:
+    """Enter this process, under a new id each time: a restarted one is somebody else."""
+    worker = tx.ids.new(kind)
+    tx.write(
+        REGISTER,
+        {
+            "id": worker,
+            "kind": kind,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "wake": wake,
+            "started_at": tx.now,
+            "heartbeat_at": tx.now,
+        },
+    )
+    return worker
+
+
+def beat(tx: Transaction, worker: str) -> bool:
+    """Say that it is alive; false if it was forgotten meanwhile and must register again."""
+    return tx.change(BEAT, {"worker": worker, "now": tx.now}) == 1
+
+
+def leave(tx: Transaction, worker: str) -> None:
+    """Strike this process out."""
+    tx.write(LEAVE, {"worker": worker})
+
+
+def forget_silent(tx: Transaction) -> int:
+    """Strike out those that were not heard of; gives how many. Their sockets are removed."""
+    here = socket.gethostname()
+    gone = tx.all(FORGET, {"silent_since": tx.now - GONE_SECONDS * SECOND})
+    for _, wake, host in gone:
+        if wake is not None and host == here:
+            Path(wake).unlink(missing_ok=True)
+    return len(gone)

@@ -1,0 +1,102 @@
+"""The processor: a process that claims messages, runs what answers them, and keeps order."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+
+from bullpen.core.clock import SECOND
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.loop import Loop
+from bullpen.core.maintenance.rota import enter_rota, run_due
+from bullpen.core.queue.claim import claim
+from bullpen.core.queue.due import next_due
+from bullpen.core.store.base import Store
+from bullpen.core.wake.ear import Ear
+from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
+from bullpen.processor.providers.provider import Provider
+from bullpen.processor.runs import Runs
+
+log = logging.getLogger(__name__)
+
+KIND = "processor"
+IDLE_SECONDS = 60.0
+
+
+class Processor:
+    """Four loops: claim, renew, heartbeat and keep order."""
+
+    def __init__(self, store: Store, provider: Provider) -> None:
+        self._store = store
+        settings = store.settings
+        self._listener = store.listen()
+        with store.write() as tx:
+            self.worker = register(tx, KIND, self._listener.address)
+            append_event(tx, EventType.PROCESSOR_START, worker=self.worker)
+        self._claiming = Loop("claim", self._claim)
+        self._runs = Runs(store, provider, settings.max_runs, self._claiming.wake)
+        self._loops = (
+            self._claiming,
+            Loop("renew", self._renew),
+            Loop("heartbeat", self._beat),
+            Loop("order", self._keep_order),
+        )
+        self._ear = Ear(self._listener)
+        self._ear.on("messages", self._claiming.wake)
+
+    def start(self) -> None:
+        """Begin to work."""
+        enter_rota(self._store)
+        self._ear.start()
+        for loop in self._loops:
+            loop.start()
+        log.info("%s is ready", self.worker)
+
+    def stop(self) -> None:
+        """Claim no more, give the runs their grace, release the rest, and sign off."""
+        self._claiming.stop()
+        self._runs.stop(self._store.settings.grace_seconds)
+        for loop in self._loops[1:]:
+            loop.stop()
+        self._ear.stop()
+        with self._store.write() as tx:
+            leave(tx, self.worker)
+            append_event(tx, EventType.PROCESSOR_STOP, worker=self.worker)
+        log.info("%s has stopped", self.worker)
+
+    def _claim(self) -> float:
+        while self._runs.free > 0:
+            with self._store.write(durable=False) as tx:
+                claimed = claim(tx, self.worker)
+                due = next_due(tx) if claimed is None else None
+            if claimed is None:
+                wait = IDLE_SECONDS if due is None else (due - self._store.clock.now()) / SECOND
+                return min(max(wait, 0.0), IDLE_SECONDS)
+            self._runs.start(claimed)
+        return IDLE_SECONDS
+
+    def _renew(self) -> float:
+        self._runs.renew()
+        return self._store.settings.lease_seconds / 3
+
+    def _beat(self) -> float:
+        with self._store.write(durable=False) as tx:
+            if not beat(tx, self.worker):
+                self.worker = register(tx, KIND, self._listener.address)
+        return float(BEAT_SECONDS)
+
+    def _keep_order(self) -> float:
+        run_due(self._store, self.worker)
+        return 1.0
+
+
+def run(store: Store, provider: Provider) -> None:
+    """Be a processor until SIGTERM or SIGINT."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    processor = Processor(store, provider)
+    processor.start()
+    stopping.wait()
+    processor.stop()

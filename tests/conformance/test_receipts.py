@@ -1,0 +1,89 @@
+"""Receipts: a platform's redelivery is recognised, and changes nothing."""
+
+from __future__ import annotations
+
+from bullpen.core.message import Accepted, NewMessage
+from bullpen.core.models import MESSAGES, RECEIPTS
+from bullpen.core.queue.enqueue import enqueue, enqueue_many
+from bullpen.core.queue.lanes import LanePolicy, drain_lane
+from bullpen.core.store.base import Store
+from tests.conformance.verbs import AGENT, do, done, dump, lane, rows, send, take, to_archive
+from tests.stores import START
+
+EVENT = NewMessage(agent=AGENT, message="hi", channel="slack", receipt="Ev1")
+
+
+def _enqueue(store: Store, new: NewMessage) -> Accepted:
+    with store.write() as tx:
+        return enqueue(tx, new)
+
+
+def test_a_redelivery_gets_the_first_id_and_writes_nothing(store: Store) -> None:
+    lane(store)
+    first = _enqueue(store, EVENT)
+    before = dump(store)
+    again = _enqueue(store, EVENT)
+    assert (first.fresh, again) == (True, Accepted(first.message_id, fresh=False))
+    assert dump(store) == before
+
+
+def test_a_receipt_is_written_with_its_message(store: Store) -> None:
+    lane(store)
+    first = _enqueue(store, EVENT)
+    (receipt,) = rows(store, RECEIPTS)
+    assert receipt == {
+        "channel": "slack",
+        "event_id": "Ev1",
+        "message_id": first.message_id,
+        "created_at": START,
+    }
+
+
+def test_a_redelivery_is_known_after_the_message_is_finished_and_archived(store: Store) -> None:
+    lane(store)
+    first = _enqueue(store, EVENT)
+    done(store, take(store).token)
+    to_archive(store, first.message_id)
+    assert _enqueue(store, EVENT) == Accepted(first.message_id, fresh=False)
+
+
+def test_a_redelivery_to_a_full_or_draining_lane_is_still_taken_as_known(store: Store) -> None:
+    lane(store, policy=LanePolicy(max_depth=1))
+    first = _enqueue(store, EVENT)
+    assert _enqueue(store, EVENT) == Accepted(first.message_id, fresh=False)
+    do(store, drain_lane, AGENT)
+    assert _enqueue(store, EVENT) == Accepted(first.message_id, fresh=False)
+
+
+def test_the_same_event_id_of_another_channel_is_another_message(store: Store) -> None:
+    lane(store)
+    first = _enqueue(store, EVENT)
+    other = _enqueue(store, NewMessage(agent=AGENT, message="hi", channel="sms", receipt="Ev1"))
+    assert other.fresh
+    assert other.message_id != first.message_id
+
+
+def test_a_known_event_among_many_keeps_its_place_in_the_answer(store: Store) -> None:
+    lane(store)
+    first = _enqueue(store, EVENT)
+    fresh = NewMessage(agent=AGENT, message="new", channel="slack", receipt="Ev2")
+    plain = NewMessage(agent=AGENT, message="plain")
+    with store.write() as tx:
+        accepted = enqueue_many(tx, [fresh, EVENT, plain])
+    assert [each.fresh for each in accepted] == [True, False, True]
+    assert accepted[1].message_id == first.message_id
+    assert len(rows(store, MESSAGES)) == 3
+
+
+def test_one_event_twice_in_one_call_is_one_message(store: Store) -> None:
+    lane(store)
+    with store.write() as tx:
+        accepted = enqueue_many(tx, [EVENT, EVENT])
+    assert accepted == [accepted[0], Accepted(accepted[0].message_id, fresh=False)]
+    assert len(rows(store, MESSAGES)) == 1
+
+
+def test_messages_without_receipts_are_never_taken_for_each_other(store: Store) -> None:
+    lane(store)
+    assert send(store) != send(store)
+    assert rows(store, RECEIPTS) == []

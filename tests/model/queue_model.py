@@ -1,0 +1,365 @@
+"""The queue in plain Python: what its documents promise, in dicts and lists and without SQL.
+
+What is written once and for all (events, responses, attempts, what was said) goes to `log`, whose
+readers empty it; messages are named there by their numbers, because their ids are the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bullpen.core.clock import HOUR, SECOND
+from bullpen.core.errors import (
+    BadDelay,
+    DeadlinePassed,
+    DuplicateMessage,
+    IllegalMove,
+    LaneClosed,
+    LaneError,
+    LaneFull,
+    StaleToken,
+    UnknownAgent,
+    UnknownMessage,
+)
+from bullpen.core.message import ROOM, ErrorKind, NewMessage
+from bullpen.core.outcome import Failure, Outcome
+from bullpen.core.queue.lane import Batching, Overflow
+from bullpen.core.states import LaneState, MessageState
+from tests.model.book import Book, Item, address
+
+M, L = MessageState, LaneState
+OVER = (M.DEAD, M.CANCELLED, M.EXPIRED)
+"""From where a person may retry or drop."""
+
+
+class QueueModel(Book):
+    """Every verb of the queue."""
+
+    # The way in
+
+    def enqueue(self, news: Sequence[NewMessage]) -> list[tuple[int, bool]]:
+        """Numbers, and whether each is new; a redelivery gets the number of the first."""
+        fresh, keys = [], []
+        for new in news:
+            key = None if new.receipt is None else (new.channel, new.receipt)
+            keys.append(key)
+            if key is None or (key not in self.receipts and key not in keys[:-1]):
+                fresh.append(new)
+        for new in fresh:
+            self._check(new)
+        agents = {new.agent for new in fresh}
+        self._open({a: sum(n.agent == a and n.hold is None for n in fresh) for a in agents})
+        waiting, answers = iter(fresh), []
+        for key in keys:
+            known = key is not None and key in self.receipts
+            number = self.receipts[key] if key is not None and known else self._add(next(waiting))
+            if key is not None:
+                self.receipts[key] = number
+            answers.append((number, not known))
+        return answers
+
+    def _check(self, new: NewMessage) -> None:
+        if new.delay < 0:
+            raise BadDelay("below zero")
+        if new.deadline is not None and new.deadline <= self.clock():
+            raise DeadlinePassed("over already")
+        self._check_id(new)
+
+    def _check_id(self, new: NewMessage) -> None:
+        for number, item in self.items.items():
+            name = self.names.get(number) or item.new.message_id
+            if new.message_id is not None and name == new.message_id:
+                raise DuplicateMessage(new.message_id, item.status)
+
+    def _open(self, counts: dict[str, int]) -> None:
+        """Make sure that each lane takes so many more; make room where that is its policy."""
+        for agent in sorted(counts):
+            if agent not in self.lanes:
+                raise UnknownAgent(agent)
+        over = {agent: self._over(agent, count) for agent, count in counts.items()}
+        for agent in sorted(counts):
+            lane = self.lanes[agent]
+            if lane.state in (L.DRAINING, L.ARCHIVED):
+                raise LaneClosed(agent)
+            drops = lane.policy.overflow is Overflow.DROP_OLDEST
+            if over[agent] > (len(self.pending(agent)) if drops else 0):
+                raise LaneFull(agent)
+        for agent, count in over.items():
+            self._bury_oldest(agent, count)
+
+    def _over(self, agent: str, count: int) -> int:
+        depth = self.lanes[agent].policy.max_depth
+        if depth is None or count == 0:
+            return 0
+        return max(0, len(self.pending(agent)) + count - depth)
+
+    def _bury_oldest(self, agent: str, count: int) -> None:
+        """The first of its lane are dead; what is delayed only when nothing else is left."""
+        for item in sorted(self.pending(agent), key=lambda each: not each.ready)[:count]:
+            self._move(item, M.DEAD)
+            self._announce(item)
+
+    def _add(self, new: NewMessage) -> int:
+        self._check_id(new)
+        now = self.clock()
+        self.count += 1
+        item = Item(
+            number=self.count,
+            new=new,
+            status=M.PENDING if new.hold is None else M.HELD,
+            sort_key=0,
+            available_at=now + new.delay,
+            ready=new.delay == 0,
+            deadline=new.deadline,
+            created_at=now,
+            updated_at=now,
+        )
+        self.items[item.number] = item
+        self._sort(item)
+        self._event("message_enqueued", item)
+        if new.hold is not None:
+            self._event("message_held", item)
+        return item.number
+
+    # Claims
+
+    def claimable(self, agent: str | None) -> set[str]:
+        """The lanes of which a claim may take one now; equal heads are equally good."""
+        self._make_due()
+        asked = self.lanes if agent is None else {agent} & self.lanes.keys()
+        heads = {each: head for each in asked if (head := self.head(each)) is not None}
+        return {each for each, head in heads.items() if head == min(heads.values())}
+
+    def take(self, agent: str, token: str, limit: int | None, expires: int) -> list[int]:
+        """The numbers of the batch, the primary first."""
+        lane = self.lanes[agent]
+        most = self.settings.claim_limit if limit is None else limit
+        most = 1 if lane.policy.batching is Batching.ONE else most
+        ready = [each for each in self.pending(agent) if each.ready][: max(self.window, most)]
+        first = address(ready[0].new)
+        along = [e for e in ready[1:] if address(e.new) in ({ROOM} if first is None else {first, ROOM})]
+        batch = [ready[0], *along[: most - 1]]
+        for item in batch:
+            self._move(item, M.PROCESSING)
+        lane.token, lane.expires = token, expires
+        lane.batch = tuple(item.number for item in batch)
+        self._event("message_received", batch[0])
+        return list(lane.batch)
+
+    def extend(self, token: str, expires: int) -> int:
+        """The lease's new end."""
+        self.lanes[self._agent(token)].expires = expires
+        return expires
+
+    def finish(self, token: str, outcome: Outcome) -> list[int]:
+        """The numbers of what was completed."""
+        targets = {new.agent for new in outcome.handoffs}
+        targets.update(agent for post in outcome.room_posts for agent in post.to)
+        if targets - self.lanes.keys():
+            raise UnknownAgent("a target")
+        batch = self._end(token)
+        primary = batch[0]
+        for item in batch:
+            self._move(item, M.COMPLETED)
+            heard_from = item.new.from_agent or item.new.sender
+            assert heard_from
+            self.log.said.append((item.new.agent, "user", item.new.message))
+        for seq, answer in enumerate(outcome.answers):
+            self._respond(primary, seq, answer.message)
+        for new in outcome.handoffs:
+            self._check(new)
+            self._deliver(self._child(primary, new))
+            self._event("chain_handoff", primary)
+        for post in outcome.room_posts:
+            self.log.posts.append((post.team_id, primary.new.agent, post.message))
+            for agent in post.to:
+                blank = NewMessage(agent=agent, message=post.message, team_id=post.team_id)
+                copied = self._child(primary, blank)
+                self._deliver(
+                    replace(
+                        copied,
+                        channel=ROOM,
+                        sender=primary.new.agent,
+                        sender_id=None,
+                        reply_to=None,
+                    )
+                )
+        spoken = [answer.message for answer in outcome.answers]
+        spoken += [f"@{new.agent}: {new.message}" for new in outcome.handoffs]
+        spoken += [post.message for post in outcome.room_posts]
+        self.log.said.extend((primary.new.agent, "assistant", text) for text in spoken)
+        self._attempt(batch, "completed")
+        self._event("chain_step_done", primary)
+        return [item.number for item in batch]
+
+    def _child(self, primary: Item, new: NewMessage) -> NewMessage:
+        asked = primary.new
+        return replace(
+            new,
+            channel=asked.channel,
+            sender=asked.sender,
+            sender_id=asked.sender_id,
+            reply_to=asked.reply_to,
+            from_agent=asked.agent,
+            conversation_id=self.conversation(primary),
+            parent_id=self.names[primary.number],
+            hop=asked.hop + 1,
+        )
+
+    def _deliver(self, new: NewMessage) -> None:
+        """What a lane does not take waits for a person."""
+        try:
+            self._open({new.agent: int(new.hold is None)})
+        except LaneError as error:
+            new = replace(new, hold=str(error))
+        self._add(new)
+
+    def fail(self, token: str, failure: Failure) -> None:
+        """What becomes of each message depends on the kind."""
+        kind = failure.kind
+        lane = self.lanes[self._agent(token)]
+        batch = self._end(token)
+        for item in batch:
+            if kind in (ErrorKind.RETRYABLE, ErrorKind.PERMANENT):
+                item.retry_count += 1
+            item.crash_count += kind is ErrorKind.CRASH
+            tired = item.retry_count >= lane.max_attempts and kind is ErrorKind.RETRYABLE
+            broken = item.crash_count >= self.settings.max_crashes and kind is ErrorKind.CRASH
+            if tired or broken or kind is ErrorKind.PERMANENT:
+                self._back(item, M.DEAD)
+                self._announce(item)
+            elif kind is ErrorKind.NEEDS_PERSON:
+                self._back(item, M.HELD)
+                self._event("message_held", item)
+            else:
+                retryable = kind is ErrorKind.RETRYABLE
+                wait = self._wait(item.retry_count, failure.retry_after) if retryable else 0
+                self._back(item, M.PENDING, wait)
+                self._event("message_failed", item)
+        if kind is ErrorKind.RATE_LIMIT:
+            lane.not_before = self.clock() + max(1, self._wait(1, failure.retry_after))
+        if kind in (ErrorKind.AUTH, ErrorKind.QUOTA):
+            self.move_lane(batch[0].new.agent, L.PAUSED)
+        self._attempt(batch, "crashed" if kind is ErrorKind.CRASH else "failed", kind.value)
+
+    def _wait(self, failures: int, retry_after: int | None) -> int:
+        if retry_after is not None:
+            return max(0, retry_after)
+        base = self.settings.retry_base_seconds * SECOND
+        ceiling = min(self.settings.retry_max_seconds * SECOND, base * 2 ** (failures - 1))
+        return max(base // 2, int(ceiling * self.chance))
+
+    def release(self, token: str) -> None:
+        """Nobody is to blame."""
+        batch = self._end(token)
+        for item in batch:
+            self._back(item, M.PENDING)
+        self._attempt(batch, "released")
+        self._event("message_released", batch[0])
+
+    def reap(self) -> int:
+        """Every lease that is over is a crash."""
+        over = [
+            lane.token
+            for lane in self.lanes.values()
+            if lane.token is not None and lane.expires <= self.clock()
+        ]
+        for token in over:
+            self.fail(token, Failure(kind=ErrorKind.CRASH, error="gone"))
+        return len(over)
+
+    def _agent(self, token: str) -> str:
+        agent = self.claims().get(token)
+        if agent is None:
+            raise StaleToken(token)
+        return agent
+
+    def _end(self, token: str) -> list[Item]:
+        lane = self.lanes[self._agent(token)]
+        batch = [self.items[number] for number in lane.batch]
+        lane.token, lane.batch = None, ()
+        self.stale.append(token)
+        return batch
+
+    def _back(self, item: Item, status: MessageState, wait: int = 0) -> None:
+        self._move(item, status)
+        item.ready, item.available_at = wait == 0, self.clock() + wait
+
+    # What people and time do
+
+    def cancel(self, name: str) -> None:
+        """End it, and its run; what the run was to answer besides waits again."""
+        item = self._find(name, M.PENDING, M.PROCESSING, M.HELD)
+        if item.status is M.PROCESSING:
+            lane = self.lanes[item.new.agent]
+            assert lane.token is not None
+            batch = self._end(lane.token)
+            for each in batch:
+                self._back(each, M.CANCELLED if each is item else M.PENDING)
+            self._attempt(batch, "cancelled")
+        else:
+            self._move(item, M.CANCELLED)
+        self._event("message_cancelled", item)
+
+    def cancel_conversation(self, conversation: str) -> int:
+        """End what that message set off, and itself."""
+        found = [
+            self.names[each.number]
+            for each in self.live(M.PENDING, M.PROCESSING, M.HELD)
+            if self.conversation(each) == conversation
+        ]
+        for name in found:
+            self.cancel(name)
+        return len(found)
+
+    def hold(self, name: str) -> None:
+        """It waits for a person."""
+        item = self._find(name, M.PENDING)
+        self._move(item, M.HELD)
+        self._event("message_held", item)
+
+    def let_go(self, name: str) -> None:
+        """It takes its old place."""
+        item = self._find(name, M.HELD)
+        self._move(item, M.PENDING)
+        self._event("message_let_go", item)
+
+    def retry(self, name: str) -> None:
+        """It takes its old place, its tries forgotten and its deadline lifted."""
+        item = self._find(name, *OVER)
+        self._back(item, M.PENDING)
+        item.retry_count = item.crash_count = 0
+        item.deadline = None
+        self._event("message_retried", item)
+
+    def drop(self, name: str) -> None:
+        """It is gone; its id is free."""
+        item = self._find(name, *OVER)
+        self._event("message_dropped", item)
+        del self.items[item.number]
+
+    def archive(self) -> int:
+        """What was finished before the retention's time is kept aside."""
+        before = self.clock() - self.settings.retention_hours * HOUR
+        old = [e for e in self.live(M.COMPLETED, M.CANCELLED, M.EXPIRED) if e.updated_at < before]
+        for item in old:
+            item.archived = True
+        return len(old)
+
+    def _make_due(self) -> None:
+        now = self.clock()
+        for item in self.live(M.PENDING):
+            if item.deadline is not None and item.deadline <= now:
+                self._move(item, M.EXPIRED)
+                self._event("message_expired", item)
+            elif item.available_at <= now:
+                item.ready = True
+
+    def _find(self, name: str, *allowed: MessageState) -> Item:
+        for item in self.items.values():
+            if self.names[item.number] == name and not item.archived:
+                if item.status not in allowed:
+                    raise IllegalMove(f"{name} is {item.status}")
+                return item
+        raise UnknownMessage(name)
