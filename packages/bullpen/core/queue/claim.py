@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sqlalchemy import bindparam, null, select, update
+from sqlalchemy import Select, bindparam, null, select, update
 
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.message import ROOM, Claim, Message
@@ -12,33 +12,49 @@ from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.queue.due import DUE, make_due
-from bullpen.core.queue.lane import READY, Batching
+from bullpen.core.queue.lane import READY, Batching, settle_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 L, M = LANES.c, MESSAGES.c
+_OF = LANES.alias("of").c
 
 WINDOW = 256
 """How far back in its lane a message is looked for that the same run may answer."""
 
-_CLAIMABLE = select(L.agent, L.batching, DUE).where(L.head_key.is_not(None))
+_CLAIMABLE = select(L.agent).where(L.head_key.is_not(None))
+_BEST = _CLAIMABLE.order_by(L.head_key).limit(const(1))
+_BATCHING = select(_OF.batching).where(_OF.agent == M.agent).correlate(MESSAGES).scalar_subquery()
 
-BEST: Statement[tuple[str, str, bool]] = Statement(
-    _CLAIMABLE.order_by(L.head_key).limit(const(1)).with_for_update(skip_locked=True, of=LANES)
-)
+Candidate = tuple[int, str | None, str, str, bool]
 
-OF_AGENT: Statement[tuple[str, str, bool]] = Statement(
-    _CLAIMABLE.where(L.agent == bindparam("agent")).with_for_update(skip_locked=True, of=LANES)
-)
+
+def _candidates(lane: Select[str]) -> Statement[Candidate]:
+    return Statement(
+        select(M.id, M.batch_key, M.agent, _BATCHING, DUE)
+        .where(
+            M.agent == lane.with_for_update(skip_locked=True).scalar_subquery(),
+            READY,
+        )
+        .order_by(M.sort_key, M.id)
+        .limit(bindparam("window"))
+    )
+
+
+BEST = _candidates(_BEST)
+"""The head of the best lane that is free, and what stands behind it."""
+
+OF_AGENT = _candidates(_CLAIMABLE.where(L.agent == bindparam("agent")))
+"""The same of one agent's lane."""
 
 ANY_DUE: Statement[tuple[bool]] = Statement(select(DUE))
 
-HEAD: Statement[tuple[int, str | None]] = Statement(
+BEHIND: Statement[tuple[int, str | None]] = Statement(
     select(M.id, M.batch_key)
     .where(M.agent == bindparam("agent"), READY)
     .order_by(M.sort_key, M.id)
-    .limit(bindparam("window"))
+    .limit(const(WINDOW))
 )
 
 TAKE: Statement[MessageTuple] = Statement(
@@ -67,6 +83,18 @@ TAKE_LANE: Statement[None] = Statement(
     )
 )
 
+MEND: Statement[None] = Statement(
+    update(LANES)
+    .where(L.agent == bindparam("lane"))
+    .values(batch=bindparam("ids"), pending=L.pending + bindparam("gone"))
+)
+
+UNCLAIM: Statement[None] = Statement(
+    update(LANES)
+    .where(L.agent == bindparam("lane"))
+    .values(claim_token=null(), lease_expires_at=null())
+)
+
 
 def claim(
     tx: Transaction,
@@ -77,20 +105,23 @@ def claim(
     lease: int | None = None,
 ) -> Claim | None:
     """Take the messages of one free lane, or of this agent's; None when there is nothing."""
-    lane = _free_lane(tx, agent)
-    if lane is None:
-        return None
-    name, batching = lane
     most = tx.settings.claim_limit if limit is None else limit
-    ids = _batch(tx, name, 1 if batching == Batching.ONE else most)
+    rows = _find(tx, {"agent": agent, "window": most, "now": tx.now})
+    if not rows:
+        return None
+    first, _, name, batching, _ = rows[0]
+    ids = [first] if batching == Batching.ONE or most == 1 else _batch(tx, rows, most)
     token = tx.ids.token(name)
     expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
     values: dict[str, object] = {"worker": worker, "token": token, "now": tx.now}
-    rows = tx.one_each(TAKE, [{**values, "message": each} for each in ids])
-    messages = tuple(Message(*row) for row in rows if row is not None)
-    taken = json.dumps(ids)
-    values.update(lane=name, expires=expires, ids=taken, count=len(ids))
+    taken = [tx.later(TAKE, {**values, "message": each}) for each in ids]
+    values.update(lane=name, expires=expires, ids=json.dumps(ids), count=len(ids))
     tx.write(TAKE_LANE, values)
+    messages = tuple(Message(*row) for row in (take() for take in taken) if row is not None)
+    if len(messages) < len(ids):
+        _mend(tx, name, [message.id for message in messages], len(ids) - len(messages))
+    if not messages:
+        return claim(tx, worker, agent=agent, limit=limit, lease=lease)
     append_event(
         tx,
         EventType.MESSAGE_RECEIVED,
@@ -103,27 +134,37 @@ def claim(
     return Claim(token, name, expires, messages)
 
 
-def _free_lane(tx: Transaction, agent: str | None) -> tuple[str, str] | None:
-    find = BEST if agent is None else OF_AGENT
-    values = {"agent": agent, "now": tx.now}
-    row = tx.one(find, values)
-    if row is not None and not row[2]:
-        return row[0], row[1]
-    if row is None:
-        due = tx.one(ANY_DUE, {"now": tx.now})
-        if due is None or not due[0]:
-            return None
-    make_due(tx)
-    row = tx.one(find, values)
-    return None if row is None else (row[0], row[1])
+def _mend(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
+    """Correct a claim of messages of which some were taken before the lane was locked.
+
+    On PostgreSQL a statement sees the messages as they were when it began, and the lane as it is.
+    """
+    tx.write(MEND, {"lane": agent, "ids": json.dumps(ids), "gone": gone})
+    if not ids:
+        tx.write(UNCLAIM, {"lane": agent})
+        settle_lane(tx, agent, 0)
 
 
-def _batch(tx: Transaction, agent: str, limit: int) -> list[int]:
-    window = 1 if limit == 1 else max(WINDOW, limit)
-    rows = tx.all(HEAD, {"agent": agent, "window": window})
-    first, key = rows[0]
-    if key is None:
-        along = [each for each, other in rows[1:] if other == ROOM]
+def _find(tx: Transaction, values: dict[str, object]) -> list[Candidate]:
+    statement = BEST if values["agent"] is None else OF_AGENT
+    rows = tx.all(statement, values)
+    if rows:
+        due = rows[0][-1]
     else:
-        along = [each for each, other in rows[1:] if other in (key, ROOM)]
+        any_due = tx.one(ANY_DUE, {"now": tx.now})
+        due = any_due is not None and any_due[0]
+    if not due:
+        return rows
+    make_due(tx)
+    return tx.all(statement, values)
+
+
+def _batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
+    """The first, and those behind it that are answered along: of its address, and of rooms."""
+    first, key, agent = rows[0][:3]
+    keys = {ROOM} if key is None else {key, ROOM}
+    along = [row[0] for row in rows[1:] if row[1] in keys]
+    if len(rows) == limit and len(along) + 1 < limit:
+        behind = tx.all(BEHIND, {"agent": agent})
+        along = [id_ for id_, other in behind[1:] if other in keys]
     return [first, *along[: limit - 1]]

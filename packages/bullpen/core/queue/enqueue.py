@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, insert, select
 
-from bullpen.core.errors import BadDelay, DeadlinePassed, DuplicateMessage, LaneClosed, LaneFull
+from bullpen.core.errors import BadDelay, DeadlinePassed, LaneClosed, LaneFull
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import RECEIPTS
 from bullpen.core.queue.bury import bury_oldest
-from bullpen.core.queue.insert import insert_messages, state_of
+from bullpen.core.queue.insert import insert_messages
 from bullpen.core.queue.lane import Lane, Overflow, lock_lane
+from bullpen.core.queue.names import Names
 from bullpen.core.states import LaneState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -45,8 +46,7 @@ def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     fresh = [new for new, id_ in zip(news, known, strict=True) if id_ is None]
     for new in fresh:
         check(tx, new)
-    lanes = open_lanes(tx, Counter([new.agent for new in fresh]))
-    ids = insert_messages(tx, fresh, lanes)
+    ids = place(tx, fresh)
     for new, id_ in zip(fresh, ids, strict=True):
         if new.receipt is not None:
             values = {"channel": new.channel, "event_id": new.receipt}
@@ -72,28 +72,32 @@ def check(tx: Transaction, new: NewMessage) -> None:
         raise BadDelay(f"a delay of {new.delay} ms is below zero")
     if new.deadline is not None and new.deadline <= tx.now:
         raise DeadlinePassed(f"the deadline was {tx.now - new.deadline} ms ago")
-    if new.message_id is not None:
-        state = state_of(tx, new.message_id)
-        if state is not None:
-            raise DuplicateMessage(new.message_id, state)
 
 
-def open_lanes(tx: Transaction, counts: Counter[str]) -> dict[str, Lane]:
-    """Lock the lanes of these agents and make sure that each takes so many more."""
-    lanes = {agent: lock_lane(tx, agent) for agent in sorted(counts)}
-    for agent, lane in lanes.items():
-        if lane.state in (LaneState.DRAINING, LaneState.ARCHIVED):
-            raise LaneClosed(f"the lane of {agent} is {lane.state}")
-        if _over(lane, counts[agent]) > (
-            lane.pending if lane.overflow == Overflow.DROP_OLDEST else 0
-        ):
-            raise LaneFull(f"the lane of {agent} holds {lane.pending} of {lane.max_depth} messages")
-    for agent, lane in lanes.items():
-        over = _over(lane, counts[agent])
+def place(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:
+    """Put checked messages into their lanes; gives their ids in the same order."""
+    names = Names(tx, news)
+    # What is held takes no place, and a lane that takes nothing lets it be held.
+    counts = Counter([new.agent for new in news if new.hold is None])
+    lanes = {agent: lock_lane(tx, agent) for agent in sorted({new.agent for new in news})}
+    for agent, count in counts.items():
+        _refuse(agent, lanes[agent], count)
+    ids = names.settle()
+    for agent, count in counts.items():
+        over = _over(lanes[agent], count)
         if over > 0:
             bury_oldest(tx, agent, over)
             lanes[agent] = lock_lane(tx, agent)
-    return lanes
+    insert_messages(tx, news, ids, lanes)
+    return ids
+
+
+def _refuse(agent: str, lane: Lane, count: int) -> None:
+    if lane.state in (LaneState.DRAINING, LaneState.ARCHIVED):
+        raise LaneClosed(f"the lane of {agent} is {lane.state}")
+    room = lane.pending if lane.overflow == Overflow.DROP_OLDEST else 0
+    if _over(lane, count) > room:
+        raise LaneFull(f"the lane of {agent} holds {lane.pending} of {lane.max_depth} messages")
 
 
 def _over(lane: Lane, count: int) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import bindparam, insert, null, update
@@ -11,19 +10,18 @@ from sqlalchemy import bindparam, insert, null, update
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.ids import agent_of
-from bullpen.core.message import ROOM, Message, NewMessage, ReplyTo
+from bullpen.core.message import ROOM, Claim, Message, NewMessage, ReplyTo
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Outcome, RoomPost
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
-from bullpen.core.queue.enqueue import check, open_lanes
-from bullpen.core.queue.insert import insert_messages
+from bullpen.core.queue.enqueue import check, place
 from bullpen.core.queue.lane import lock_lane
-from bullpen.core.queue.run import Run, RunOutcome, end_run, record_attempt
+from bullpen.core.queue.run import Run, RunOutcome, ask_to_end, end_run, ended, record_attempt
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Answer, Transaction
 from bullpen.core.text import check_text
 
 M = MESSAGES.c
@@ -65,15 +63,23 @@ POST: Statement[None] = Statement(
 )
 
 
-def finish(tx: Transaction, token: str, outcome: Outcome) -> list[Message]:
-    """Complete the claim's messages and write what the run answered, said and handed on."""
+def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Message]:
+    """Complete the claim's messages and write what the run answered, said and handed on.
+
+    A token alone will do; with the claim itself PostgreSQL is asked once less.
+    """
     for answer in outcome.answers:
         check_text(answer.message, tx.settings.message_bytes, "the answer")
+    token = claim if isinstance(claim, str) else claim.token
     lock_targets(tx, token, outcome)
-    run = end_run(tx, token)
-    values = {"token": token, "now": tx.now}
-    rows = tx.one_each(DONE, [{**values, "message": each} for each in run.ids])
-    messages = [Message(*row) for row in rows if row is not None]
+    if isinstance(claim, str):
+        run = end_run(tx, token)
+        done = _complete(tx, token, run.ids)
+    else:
+        freed = ask_to_end(tx, token)
+        done = _complete(tx, token, [message.id for message in claim.messages])
+        run = ended(token, freed)
+    messages = [Message(*row) for row in (each() for each in done) if row is not None]
     primary = messages[0]
     for seq, answer in enumerate(outcome.answers):
         add_response(tx, primary, answer, seq)
@@ -90,6 +96,11 @@ def finish(tx: Transaction, token: str, outcome: Outcome) -> list[Message]:
         responses=len(outcome.answers),
     )
     return messages
+
+
+def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[Answer[MessageTuple]]:
+    values = {"token": token, "now": tx.now}
+    return [tx.later(DONE, {**values, "message": each}) for each in ids]
 
 
 def lock_targets(tx: Transaction, token: str, outcome: Outcome) -> None:
@@ -130,11 +141,9 @@ def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
 def _deliver(tx: Transaction, new: NewMessage) -> None:
     """Enqueue it; a lane that takes nothing is no reason to lose the run: a person decides."""
     try:
-        lanes = open_lanes(tx, Counter([new.agent]))
+        place(tx, [new])
     except LaneError as error:
-        new = replace(new, hold=str(error))
-        lanes = {new.agent: lock_lane(tx, new.agent)}
-    insert_messages(tx, [new], lanes)
+        place(tx, [replace(new, hold=str(error))])
 
 
 def _child(primary: Message, new: NewMessage) -> NewMessage:

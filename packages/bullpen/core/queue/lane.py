@@ -78,7 +78,9 @@ SETTLE: Statement[None] = Statement(
 )
 
 # What the claim was (batch, claimed_at, claimed_by) stays until the next: RETURNING shows it.
-FREE: Statement[tuple[str, int, str]] = Statement(
+Freed = tuple[str, int, str]
+
+FREE: Statement[Freed] = Statement(
     update(LANES)
     .where(L.agent == bindparam("agent"), L.claim_token == bindparam("token"))
     .values(

@@ -16,9 +16,9 @@ from bullpen.core.ids import agent_of
 from bullpen.core.message import Message
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.outcome import NO_USAGE, Failure, Usage
-from bullpen.core.queue.lane import FREE
+from bullpen.core.queue.lane import FREE, Freed
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Answer, Transaction
 
 _VARIABLE = re.compile(r"[0-9a-f]{8,}|\d+|[a-z]+_[a-z0-9]{8}\b")
 _ERROR_LENGTH = 2000
@@ -53,11 +53,20 @@ class Run:
 
 def end_run(tx: Transaction, token: str) -> Run:
     """Free the lane of this claim; whoever comes second with a token changes nothing."""
-    agent = agent_of(token)
-    row = tx.one(FREE, {"agent": agent, "token": token, "now": tx.now})
+    return ended(token, ask_to_end(tx, token))
+
+
+def ask_to_end(tx: Transaction, token: str) -> Answer[Freed]:
+    """The same, its answer to be given to `ended`."""
+    return tx.later(FREE, {"agent": agent_of(token), "token": token, "now": tx.now})
+
+
+def ended(token: str, freed: Answer[Freed]) -> Run:
+    """The run, if the claim was still valid."""
+    row = freed()
     if row is None:
         raise StaleToken(f"the claim {token} is over")
-    return Run(agent, token, tuple(json.loads(row[0])), row[1], row[2])
+    return Run(agent_of(token), token, tuple(json.loads(row[0])), row[1], row[2])
 
 
 def record_attempt(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import REVISION, Store
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Transaction, Values
+from bullpen.core.store.transaction import Answer, Transaction, Values
 from bullpen.core.wake.notify import CHANNEL, NotifyListener
 
 IDLE_CONNECTIONS = 8
@@ -171,6 +172,8 @@ class Pipe:
 
     def close(self) -> None:
         """Hang up."""
+        with suppress(psycopg.Error):
+            self._context.__exit__(None, None, None)
         self.connection.close()
 
 
@@ -203,6 +206,11 @@ class PipedTransaction(Transaction):
         """Wait for the first row."""
         row: Row | None = self._send(statement, values).fetchone()
         return row
+
+    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
+        """Send it off; wait when its row is asked for."""
+        answer: Answer[Row] = self._send(statement, values).fetchone
+        return answer
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """Wait for all rows."""

@@ -14,7 +14,7 @@ DIALECTS: dict[str, Dialect] = {
     "postgresql": postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
 }
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", covariant=True)
 
 
 class Statement(Generic[Row]):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     Cursor: TypeAlias = "sqlite3.Cursor | psycopg.Cursor[Any]"
 
 Row = TypeVar("Row")
+Answer: TypeAlias = "Callable[[], Row | None]"
+"""Waits for the first row of an answer that is on its way."""
 Values = Mapping[str, object]
 
 
@@ -63,6 +65,12 @@ class Transaction:
         self._cursor.execute(statement.text(self._dialect), values)
         row: Row | None = self._cursor.fetchone()
         return row
+
+    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
+        """Run a statement whose first row is asked for later, together with others."""
+        self._cursor.execute(statement.text(self._dialect), values)
+        row: Row | None = self._cursor.fetchone()
+        return lambda: row
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """All rows of the answer."""
