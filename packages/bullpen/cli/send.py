@@ -31,7 +31,7 @@ ANSWERS: Statement[tuple[int, str, str]] = Statement(
 @click.argument("text", required=False)
 @click.option("--agent", default=DEFAULT_AGENT, show_default=True, help="Who is to answer.")
 @click.option("--no-wait", is_flag=True, help="Print the message's id and do not wait.")
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait.")
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds to wait.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def send(
@@ -49,7 +49,7 @@ def send(
       bullpen send "hello"
       echo "hello" | bullpen send --agent assistant
     """
-    message = text if text is not None else click.get_text_stream("stdin").read()
+    message = text if text is not None else sys.stdin.read()
     store = open_store(settings)
     try:
         with store.write() as tx:
