@@ -97,7 +97,11 @@ def _start(settings: Settings, supervisor: Supervisor) -> None:
     }
     with (log / "supervisord.out").open("ab") as out:
         subprocess.Popen(
-            [sys.executable, "-m", "supervisor.supervisord", "-c", str(supervisor.config)],
+            [
+                *(sys.executable, "-m", "supervisor.supervisord", "-c", str(supervisor.config)),
+                # As root it asks to be told that this is meant.
+                *(("-u", "root") if os.geteuid() == 0 else ()),
+            ],
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=out,

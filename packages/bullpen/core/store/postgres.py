@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from sqlalchemy.engine import make_url
 from bullpen.core.clock import Clock
 from bullpen.core.errors import (
     CommitUnknown,
+    DuplicateMessage,
     StoreBusy,
     StoreCorrupt,
     StoreError,
@@ -25,6 +27,7 @@ from bullpen.core.errors import (
 )
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
+from bullpen.core.states import MessageState
 from bullpen.core.store.base import REVISION, Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Answer, Transaction, Values
@@ -46,14 +49,28 @@ _ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ..
 )
 
 
-def translate(error: BaseException) -> StoreError | None:
+def translate(error: BaseException) -> StoreError | DuplicateMessage | None:
     """The error in Bullpen's words, or None if it is a mistake of ours."""
     if isinstance(error, pg.PipelineAborted):
         return None
+    if isinstance(error, pg.UniqueViolation):
+        return _met(error)
     for kinds, ours, text in _ERRORS:
         if isinstance(error, kinds):
             return ours(f"{text}: {str(error).strip()}")
     return None
+
+
+def _met(error: pg.UniqueViolation) -> StoreError | DuplicateMessage | None:
+    """Two transactions stored the same at the same time, and this one came second."""
+    match error.diag.constraint_name:
+        case "uq_messages_message_id":
+            key = re.search(r"=\((.*)\)", error.diag.message_detail or "")
+            return DuplicateMessage(key.group(1) if key else "", MessageState.PENDING.value)
+        case "pk_receipts":
+            return StoreBusy("the same platform event is being taken in by another process")
+        case _:
+            return None
 
 
 class PostgresStore(Store):
