@@ -17,7 +17,7 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 
 .DEFAULT_GOAL := help
 .PHONY: help up down venv test crash check check-format check-lint check-types check-imports format \
-	bench lock clean
+	docs bench lock clean
 
 help: ## Print this list
 	@echo 'Bullpen: a company of AI agents on a durable SQL queue'
@@ -69,6 +69,10 @@ format: venv ## Format the code and mend what the linter can mend
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 	$(call next,make check)
+
+docs: venv ## Bring the pages of docs/ up to date that follow from the code
+	$(BIN)/python -m tests.docs.render
+	$(call next,git diff docs)
 
 bench: ## Measure the queue beside its peers (installs them; BENCH="..." are arguments)
 	@$(VENV) bench

@@ -58,6 +58,7 @@ class InputError(BullpenError):
 
     code = "bad_input"
     exit_status = 2
+    hint = "Correct what was given; nothing was written."
 
 
 class BadText(InputError):
@@ -99,18 +100,21 @@ class BadState(InputError):
     """A state that does not exist."""
 
     code = "bad_state"
+    hint = "Give one of the states that exist."
 
 
 class BadSetting(InputError):
     """A setting that cannot be read."""
 
     code = "bad_setting"
+    hint = "Correct the setting in settings.toml or in the environment."
 
 
 class NotFound(BullpenError):
     """What was named does not exist."""
 
     code = "not_found"
+    hint = "Check the name; a list shows what exists."
 
 
 class UnknownAgent(NotFound):
@@ -131,12 +135,14 @@ class UnknownResponse(NotFound):
     """There is no response of this id."""
 
     code = "unknown_response"
+    hint = "Delivered responses move to the archive after a day."
 
 
 class Conflict(BullpenError):
     """The state of things does not allow it."""
 
     code = "conflict"
+    hint = "Look at its present state, then decide."
 
 
 class DuplicateMessage(Conflict):
@@ -162,6 +168,7 @@ class IllegalMove(Conflict):
     """This cannot be done to something in its present state."""
 
     code = "illegal_move"
+    hint = "Look at its present state: not every move leads out of it."
 
 
 class LaneError(BullpenError):
@@ -169,6 +176,7 @@ class LaneError(BullpenError):
 
     code = "lane_error"
     exit_status = 75
+    hint = "Look at the state of the agent's lane."
 
 
 class LaneFull(LaneError):
@@ -196,6 +204,7 @@ class StoreError(BullpenError):
     """The database could not do it."""
 
     code = "store_error"
+    hint = "Look at the database and its disk; `bullpen doctor` checks both."
 
 
 class StoreBusy(StoreError):

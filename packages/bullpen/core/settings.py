@@ -32,8 +32,8 @@ def _setting(default: Any, doc: str) -> Any:  # noqa: ANN401 - as dataclasses.fi
 class Settings:
     """Every setting, once, with its default and what it is for."""
 
-    home: Path = _setting(Path.home() / ".bullpen", "where everything of this installation lives")
-    workspace: Path = _setting(Path.home() / "bullpen-workspace", "where agents work")
+    home: Path = _setting(Path("~/.bullpen"), "where everything of this installation lives")
+    workspace: Path = _setting(Path("~/bullpen-workspace"), "where agents work")
     database_url: str = _setting("", "an SQLAlchemy URL; empty is bullpen.db in the home")
     api_host: str = _setting("127.0.0.1", "the address on which the API listens")
     api_port: int = _setting(3777, "the port on which the API listens")
@@ -72,10 +72,9 @@ class Settings:
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
         """The settings of this environment and of settings.toml in its home."""
-        home = Path(environ.get(f"{PREFIX}HOME") or Path.home() / ".bullpen").expanduser()
-        values: dict[str, object] = {"home": home}
-        for name, raw in _file(home / "settings.toml").items():
-            values[name] = raw
+        home = Path(environ.get(f"{PREFIX}HOME") or _DEFAULTS["home"]).expanduser()
+        values = {"workspace": _DEFAULTS["workspace"], **_file(home / "settings.toml")}
+        values["home"] = home
         for each in fields(cls):
             raw = environ.get(PREFIX + each.name.upper())
             if raw:

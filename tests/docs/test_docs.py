@@ -1,0 +1,83 @@
+"""The documentation says what is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from bullpen.cli.main import cli
+from bullpen.core.events.append import EventType
+from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.models import Base
+from tests.docs.render import DOCS, PAGES, walk
+from tests.stores import Stores
+
+ROOT = DOCS.parent
+COMMANDS = dict(walk(cli, "bullpen"))
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_a_page_that_follows_from_the_code_is_up_to_date(page: str) -> None:
+    assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run: make docs"
+
+
+@pytest.mark.parametrize("event", EventType)
+def test_every_event_is_documented(event: EventType) -> None:
+    assert f"| `{event}` |" in (DOCS / "events.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [agent.name for agent in ROTA])
+def test_every_system_agent_is_documented(name: str) -> None:
+    assert f"| `{name}` |" in (DOCS / "maintenance.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS))
+def test_every_command_says_what_it_does_and_gives_an_example(path: str) -> None:
+    command = COMMANDS[path]
+    assert command.help
+    assert "Example" in command.help or "Begin with" in command.help
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name not in ("help", "version"):
+            assert parameter.help, parameter.name
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=str)
+def test_every_link_and_test_named_in_the_documentation_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (page.parent / target).exists(), target
+    for target in re.findall(r"\btests/[a-z_/]+(?:\.py)?\b", text):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_example_of_the_readme_runs(stores: Stores) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    home = stores.settings("sqlite").home
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"BULLPEN_HOME": str(home), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "is answered" in done.stdout
+
+
+def test_the_columns_that_users_know_keep_their_names() -> None:
+    documented = {
+        "messages": "id message_id channel sender sender_id message agent from_agent files status "
+        "retry_count last_error claimed_by conversation_id created_at updated_at",
+        "responses": "id message_id channel sender sender_id message original_message agent files "
+        "metadata status created_at acked_at",
+        "chat_messages": "id team_id from_agent message created_at",
+        "agent_messages": "id agent_id role channel sender message_id content created_at",
+    }
+    for table, names in documented.items():
+        assert set(names.split()) <= set(Base.metadata.tables[table].c.keys())
