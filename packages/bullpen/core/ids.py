@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import string
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from shortuuid import ShortUUID
 from bullpen.core.errors import BadName
 
 LENGTH = 8
+TOKEN_BYTES = 8
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
@@ -29,7 +31,7 @@ class Ids:
 
     def token(self, of: str) -> str:
         """A new claim token; it names the lane or response, so that it alone finds its claim."""
-        return f"{of}.{self._take()}{self._take()}"
+        return f"{of}.{secrets.token_hex(TOKEN_BYTES)}"
 
     def _take(self) -> str:
         # Several threads share this object: a list's pop() gives each a piece of its own.

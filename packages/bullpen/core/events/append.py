@@ -41,6 +41,9 @@ class EventType(StrEnum):
     PROCESSOR_STOP = "processor_stop"
 
 
+# Events hold plain values: a search for circles in each would be half of the work.
+ENCODE = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+
 INSERT: Statement[None] = Statement(
     insert(EVENTS).values(
         type=bindparam("type"),
@@ -71,7 +74,7 @@ def append_event(
             "agent": agent,
             "conversation_id": conversation_id,
             "message_id": message_id,
-            "data": json.dumps(data) if data else None,
+            "data": ENCODE(data) if data else None,
             "created_at": tx.now,
         },
     )

@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 from sqlalchemy import bindparam, null, select, update
 
-from bullpen.core.errors import IllegalMove, UnknownMessage
+from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
 from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.queue.lane import lock_lane
-from bullpen.core.states import MessageState
+from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -42,13 +42,21 @@ SET: Statement[None] = Statement(
 
 
 def find(
-    tx: Transaction, message_id: str, allowed: Collection[MessageState], verb: str
+    tx: Transaction,
+    message_id: str,
+    allowed: Collection[MessageState],
+    verb: str,
+    *,
+    back: bool = False,
 ) -> tuple[Message, MessageState, str | None]:
-    """The message, its state and its claim's token, if it is in one of the allowed states."""
+    """The message, its state and its claim's token, if it is in one of the allowed states.
+
+    `back`: it is to wait in its lane again, so that the lane must not be archived.
+    """
     owner = tx.one(AGENT, {"message_id": message_id})
     if owner is None:
         raise UnknownMessage(f"there is no message {message_id!r}")
-    lock_lane(tx, owner[0])
+    lane = lock_lane(tx, owner[0])
     status = tx.one(STATUS, {"message_id": message_id})
     row = tx.one(MESSAGE, {"message_id": message_id})
     if status is None or row is None:
@@ -60,6 +68,8 @@ def find(
             f"message {message_id} is {state}: you cannot {verb} it",
             hint=f"That can be done to a message that is {names}.",
         )
+    if back and lane.state == LaneState.ARCHIVED:
+        raise LaneClosed(f"the lane of {owner[0]} is archived: nothing comes back into it")
     return Message(*row), state, status[1]
 
 

@@ -26,7 +26,7 @@ def hold(tx: Transaction, message_id: str, reason: str) -> None:
 
 def let_go(tx: Transaction, message_id: str) -> None:
     """Let a held message take its old place in the lane."""
-    message, state, _ = find(tx, message_id, (MessageState.HELD,), "let go")
+    message, state, _ = find(tx, message_id, (MessageState.HELD,), "let go", back=True)
     set_state(tx, message, state, MessageState.PENDING)
     settle_lane(tx, message.agent, 1)
     append_event(

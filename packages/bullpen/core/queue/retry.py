@@ -31,7 +31,7 @@ AGAIN: Statement[None] = Statement(
 def retry(tx: Transaction, message_id: str) -> None:
     """Put it back into its old place, its tries forgotten and its deadline lifted."""
     allowed = FINAL - {MessageState.COMPLETED}
-    message, state, _ = find(tx, message_id, allowed, "retry")
+    message, state, _ = find(tx, message_id, allowed, "retry", back=True)
     changed(tx, AGAIN, message, {"source": state.value, "now": tx.now})
     settle_lane(tx, message.agent, 1)
     append_event(

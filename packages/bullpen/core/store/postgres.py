@@ -249,7 +249,7 @@ class PipedTransaction(Transaction):
 
     def _send(self, statement: Statement[Any], values: Values) -> psycopg.Cursor[Any]:
         cursor = self._connection.cursor()
-        cursor.execute(statement.text(self._dialect), values)
+        cursor.execute(statement.text[self._dialect], values)
         return cursor
 
 

@@ -65,7 +65,7 @@ class SqliteStore(Store):
         self.path = path
         self.bell = Bell(self)
         self._lock = threading.Lock()
-        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
         self._level = FULL if settings.durability is Durability.DURABLE else NORMAL
         self._set_level = self._level
         self._writer: sqlite3.Connection | None = None
@@ -90,15 +90,13 @@ class SqliteStore(Store):
         return Reading(self)
 
     def close(self) -> None:
-        """Close the writer, this thread's reader and the engine's connections."""
+        """Close every connection."""
         with self._lock:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-        reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
-        if reader is not None:
-            reader.close()
-            self._local.reader = None
+        while self._readers:
+            self._readers.pop().close()
         if self._engine is not None:
             self._engine.dispose()
         self.bell.close()
@@ -121,9 +119,10 @@ class SqliteStore(Store):
     def connect(self, *, query_only: bool = False) -> sqlite3.Connection:
         """A new connection with the settings that every connection has."""
         try:
+            # What is not BEGIN may wait as SQLite does: recovery after a crash, the last close.
             connection = sqlite3.connect(
                 self.path,
-                timeout=0,
+                timeout=self.settings.busy_seconds,
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=256,
@@ -134,7 +133,10 @@ class SqliteStore(Store):
             if query_only:
                 connection.execute("PRAGMA query_only = ON")
             else:
-                self._wal(connection)
+                # Asking again for the mode that is on would take a lock for nothing.
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                    connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA busy_timeout = 0")
         except sqlite3.Error as error:
             raise translate(error, self.path) or error from error
         return connection
@@ -146,12 +148,16 @@ class SqliteStore(Store):
             self._set_level = self._level
         return self._writer
 
-    def reader(self) -> sqlite3.Connection:
-        """This thread's connection that only reads."""
-        found: sqlite3.Connection | None = getattr(self._local, "reader", None)
-        if found is None:
-            found = self._local.reader = self.connect(query_only=True)
-        return found
+    def take_reader(self) -> sqlite3.Connection:
+        """A connection that only reads; any thread may use it, one at a time."""
+        try:
+            return self._readers.pop()
+        except IndexError:
+            return self.connect(query_only=True)
+
+    def put_reader(self, reader: sqlite3.Connection) -> None:
+        """Give it back."""
+        self._readers.append(reader)
 
     def begin(self, cursor: sqlite3.Cursor) -> None:
         """Take the write lock, however many ask for it.
@@ -175,13 +181,6 @@ class SqliteStore(Store):
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         self.begin(driver.cursor())
-
-    def _wal(self, connection: sqlite3.Connection) -> None:
-        # Asking again for the mode that is on would take a lock for nothing.
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            connection.execute("PRAGMA busy_timeout = 5000")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA busy_timeout = 0")
 
     def _ring(self, topics: set[str]) -> None:
         self.bell.ring(topics)
@@ -244,13 +243,14 @@ class Writing:
 class Reading:
     """One read transaction."""
 
-    __slots__ = ("_cursor", "_store")
+    __slots__ = ("_cursor", "_reader", "_store")
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
     def __enter__(self) -> Transaction:
-        self._cursor = self._store.reader().cursor()
+        self._reader = self._store.take_reader()
+        self._cursor = self._reader.cursor()
         self._cursor.execute("BEGIN")
         return self._store._transaction(self._cursor)
 
@@ -260,8 +260,9 @@ class Reading:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._cursor.connection.in_transaction:
+        if self._reader.in_transaction:
             self._cursor.execute("ROLLBACK")
+        self._store.put_reader(self._reader)
         if isinstance(error, sqlite3.Error):
             told = translate(error, self._store.path)
             if told is not None:

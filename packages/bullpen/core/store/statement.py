@@ -21,23 +21,26 @@ class Statement(Generic[Row]):
     """SQL text for each dialect; `Row` is what a row of its answer looks like."""
 
     def __init__(self, element: ClauseElement) -> None:
+        self.text = Texts(element)
+        """The SQL by the dialect's name."""
+
+
+class Texts(dict[str, str]):
+    """Compiles when a dialect is first asked for; from then on it is a plain look-up."""
+
+    def __init__(self, element: ClauseElement) -> None:
+        super().__init__()
         self._element = element
-        self._texts: dict[str, str] = {}
 
-    def text(self, dialect: str) -> str:
-        """The SQL for this dialect."""
-        found = self._texts.get(dialect)
-        if found is None:
-            found = self._texts[dialect] = self._compile(DIALECTS[dialect])
-        return found
-
-    def _compile(self, dialect: Dialect) -> str:
+    def __missing__(self, name: str) -> str:
+        dialect = DIALECTS[name]
         compiled: Any = self._element.compile(dialect=dialect)
         text = str(compiled)
-        for bind, name in compiled.bind_names.items():
+        for bind, bound in compiled.bind_names.items():
             if bind.required:
                 continue
             # A constant stands in the text, so that no run has to hand it over.
-            mark = f"%({name})s" if dialect.paramstyle == "pyformat" else f":{name}"
+            mark = f"%({bound})s" if dialect.paramstyle == "pyformat" else f":{bound}"
             text = text.replace(mark, compiled.render_literal_value(bind.value, bind.type))
+        self[name] = text
         return text

@@ -49,32 +49,32 @@ class Transaction:
 
     def write(self, statement: Statement[Any], values: Values) -> None:
         """Run a statement whose answer nobody needs."""
-        self._cursor.execute(statement.text(self._dialect), values)
+        self._cursor.execute(statement.text[self._dialect], values)
 
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
         """Run a statement once for each of these values."""
-        self._cursor.executemany(statement.text(self._dialect), values)
+        self._cursor.executemany(statement.text[self._dialect], values)
 
     def change(self, statement: Statement[Any], values: Values) -> int:
         """Run a statement and count the rows that it changed."""
-        self._cursor.execute(statement.text(self._dialect), values)
+        self._cursor.execute(statement.text[self._dialect], values)
         return self._cursor.rowcount
 
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
         """The first row of the answer, or None."""
-        self._cursor.execute(statement.text(self._dialect), values)
+        self._cursor.execute(statement.text[self._dialect], values)
         row: Row | None = self._cursor.fetchone()
         return row
 
     def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
         """Run a statement whose first row is asked for later, together with others."""
-        self._cursor.execute(statement.text(self._dialect), values)
+        self._cursor.execute(statement.text[self._dialect], values)
         row: Row | None = self._cursor.fetchone()
         return lambda: row
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """All rows of the answer."""
-        self._cursor.execute(statement.text(self._dialect), values)
+        self._cursor.execute(statement.text[self._dialect], values)
         rows: list[Row] = self._cursor.fetchall()
         return rows
 
