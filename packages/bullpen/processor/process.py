@@ -10,7 +10,7 @@ from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.loop import Loop
 from bullpen.core.maintenance.rota import enter_rota, run_due
-from bullpen.core.queue.claim import claim
+from bullpen.core.queue.claim import claim, claimable
 from bullpen.core.queue.due import next_due
 from bullpen.core.store.base import Store
 from bullpen.core.wake.ear import Ear
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 KIND = "processor"
 IDLE_SECONDS = 60.0
+RACE_SECONDS = 0.02
+"""Another processor was quicker, or the lane is locked for a moment: look again soon."""
 
 
 class Processor:
@@ -67,12 +69,13 @@ class Processor:
 
     def _claim(self) -> float:
         while self._runs.free > 0:
+            with self._store.read() as tx:
+                if not claimable(tx):
+                    return _until(next_due(tx), tx.now)
             with self._store.write(durable=False) as tx:
                 claimed = claim(tx, self.worker)
-                due = next_due(tx) if claimed is None else None
             if claimed is None:
-                wait = IDLE_SECONDS if due is None else (due - self._store.clock.now()) / SECOND
-                return min(max(wait, 0.0), IDLE_SECONDS)
+                return RACE_SECONDS
             self._runs.start(claimed)
         return IDLE_SECONDS
 
@@ -89,6 +92,11 @@ class Processor:
     def _keep_order(self) -> float:
         run_due(self._store, self.worker)
         return 1.0
+
+
+def _until(due: int | None, now: int) -> float:
+    wait = IDLE_SECONDS if due is None else (due - now) / SECOND
+    return min(max(wait, 0.0), IDLE_SECONDS)
 
 
 def run(store: Store, provider: Provider) -> None:

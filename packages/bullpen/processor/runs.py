@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from bullpen.core.errors import BullpenError, StaleToken, StoreError
@@ -19,6 +20,8 @@ from bullpen.processor.providers.provider import Provider
 log = logging.getLogger(__name__)
 
 STORE_RETRY_SECONDS = 1.0
+RELEASE_SECONDS = 10.0
+"""How long a run that was told to stop has for giving back its claim."""
 
 
 class Runs:
@@ -69,18 +72,14 @@ class Runs:
         """Give the runs this long to end, then stop and release them."""
         with self._lock:
             runs = list(self._running.values())
-        deadline = threading.Event()
-        timer = threading.Timer(grace, deadline.set)
-        timer.daemon = True
-        timer.start()
+        deadline = time.monotonic() + grace
         for thread, _ in runs:
-            while thread.is_alive() and not deadline.is_set():
-                thread.join(0.05)
-        timer.cancel()
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._closing.set()
-        for thread, stop in runs:
+        for _, stop in runs:
             stop.set()
-            thread.join(grace)
+        for thread, _ in runs:
+            thread.join(RELEASE_SECONDS)
 
     def _run(self, claim: Claim, stop: threading.Event) -> None:
         try:

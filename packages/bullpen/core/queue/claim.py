@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sqlalchemy import Select, bindparam, null, select, update
+from sqlalchemy import Select, bindparam, exists, null, or_, select, update
 
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.message import ROOM, Claim, Message
@@ -49,6 +49,10 @@ OF_AGENT = _candidates(_CLAIMABLE.where(L.agent == bindparam("agent")))
 """The same of one agent's lane."""
 
 ANY_DUE: Statement[tuple[bool]] = Statement(select(DUE))
+
+CLAIMABLE: Statement[tuple[bool]] = Statement(
+    select(or_(exists().where(L.head_key.is_not(None)), DUE))
+)
 
 BEHIND: Statement[tuple[int, str | None]] = Statement(
     select(M.id, M.batch_key)
@@ -143,6 +147,12 @@ def _mend(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
     if not ids:
         tx.write(UNCLAIM, {"lane": agent})
         settle_lane(tx, agent, 0)
+
+
+def claimable(tx: Transaction) -> bool:
+    """Whether a claim might find something: asked in a read, it spares the write lock."""
+    row = tx.one(CLAIMABLE, {"now": tx.now})
+    return row is not None and bool(row[0])
 
 
 def _find(tx: Transaction, values: dict[str, object]) -> list[Candidate]:
