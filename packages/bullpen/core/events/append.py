@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sqlalchemy import bindparam, insert
 
+from bullpen.core.message import Message
 from bullpen.core.models import EVENTS
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -79,3 +80,15 @@ def append_event(
         },
     )
     tx.wake("events")
+
+
+def tell(tx: Transaction, event: EventType, message: Message, /, **data: object) -> None:
+    """Record that this happened to a message."""
+    append_event(
+        tx,
+        event,
+        agent=message.agent,
+        conversation_id=message.conversation_id,
+        message_id=message.message_id,
+        **data,
+    )

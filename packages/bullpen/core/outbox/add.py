@@ -7,7 +7,7 @@ import json
 from sqlalchemy import bindparam, false, insert
 
 from bullpen.core.clock import HOUR
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import Message
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
@@ -58,12 +58,10 @@ def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> 
             "now": tx.now,
         },
     )
-    append_event(
+    tell(
         tx,
         EventType.RESPONSE_READY,
-        agent=to.agent,
-        conversation_id=to.conversation_id,
-        message_id=to.message_id,
+        to,
         channel=to.channel,
     )
     tx.wake(f"responses:{to.channel}")

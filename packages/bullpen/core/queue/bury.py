@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, select, update
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import ROOM, Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
@@ -43,12 +43,10 @@ OVERFLOWED: Statement[MessageTuple] = Statement(
 def announce_deaths(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
     """Say of messages that were just moved to `dead` why, to their people and in the events."""
     for message in dead:
-        append_event(
+        tell(
             tx,
             EventType.MESSAGE_DEAD,
-            agent=message.agent,
-            conversation_id=message.conversation_id,
-            message_id=message.message_id,
+            message,
             kind=kind,
             error=error[:500],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, or_, select
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.find import find, set_state
@@ -38,12 +38,10 @@ def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
     else:
         set_state(tx, message, state, MessageState.CANCELLED, reason)
         settle_lane(tx, message.agent, -int(state is MessageState.PENDING))
-    append_event(
+    tell(
         tx,
         EventType.MESSAGE_CANCELLED,
-        agent=message.agent,
-        conversation_id=message.conversation_id,
-        message_id=message.message_id,
+        message,
         reason=reason,
     )
 

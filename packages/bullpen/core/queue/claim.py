@@ -6,7 +6,7 @@ import json
 
 from sqlalchemy import Select, bindparam, exists, null, or_, select, update
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
@@ -126,12 +126,10 @@ def claim(
         _mend(tx, name, [message.id for message in messages], len(ids) - len(messages))
     if not messages:
         return claim(tx, worker, agent=agent, limit=limit, lease=lease)
-    append_event(
+    tell(
         tx,
         EventType.MESSAGE_RECEIVED,
-        agent=name,
-        conversation_id=messages[0].conversation_id,
-        message_id=messages[0].message_id,
+        messages[0],
         messages=len(messages),
         worker=worker,
     )

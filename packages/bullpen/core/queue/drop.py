@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, delete
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.find import changed, find
 from bullpen.core.states import FINAL, MessageState
@@ -23,10 +23,8 @@ def drop(tx: Transaction, message_id: str) -> None:
     allowed = FINAL - {MessageState.COMPLETED}
     message, state, _ = find(tx, message_id, allowed, "drop")
     changed(tx, DELETE, message, {"source": state.value})
-    append_event(
+    tell(
         tx,
         EventType.MESSAGE_DROPPED,
-        agent=message.agent,
-        conversation_id=message.conversation_id,
-        message_id=message.message_id,
+        message,
     )

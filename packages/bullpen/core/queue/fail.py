@@ -7,7 +7,7 @@ from typing import assert_never
 
 from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.ids import agent_of
 from bullpen.core.message import ErrorKind, Message
 from bullpen.core.outcome import Failure
@@ -93,12 +93,10 @@ def _tell(tx: Transaction, run: Run, fates: list[tuple[Message, Fate]], failure:
         if fate.status is MessageState.DEAD:
             continue
         held = fate.status is MessageState.HELD
-        append_event(
+        tell(
             tx,
             EventType.MESSAGE_HELD if held else EventType.MESSAGE_FAILED,
-            agent=run.agent,
-            conversation_id=message.conversation_id,
-            message_id=message.message_id,
+            message,
             kind=failure.kind.value,
             error=failure.error[:500],
             wait=fate.wait,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlalchemy import bindparam, insert, null, update
 
 from bullpen.core.errors import LaneError
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.ids import agent_of
 from bullpen.core.message import ROOM, Claim, Message, NewMessage, ReplyTo
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
@@ -86,12 +86,10 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
     _hand_off(tx, primary, outcome)
     _remember(tx, run, messages, outcome)
     record_attempt(tx, run, messages, RunOutcome.COMPLETED, outcome.usage)
-    append_event(
+    tell(
         tx,
         EventType.CHAIN_STEP_DONE,
-        agent=run.agent,
-        conversation_id=primary.conversation_id,
-        message_id=primary.message_id,
+        primary,
         messages=len(messages),
         responses=len(outcome.answers),
     )
@@ -116,12 +114,10 @@ def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
     for new in outcome.handoffs:
         check(tx, new)
         _deliver(tx, _child(primary, new))
-        append_event(
+        tell(
             tx,
             EventType.CHAIN_HANDOFF,
-            agent=primary.agent,
-            conversation_id=primary.conversation_id,
-            message_id=primary.message_id,
+            primary,
             to=new.agent,
         )
     for post in outcome.room_posts:

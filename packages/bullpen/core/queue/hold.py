@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.queue.find import find, set_state
 from bullpen.core.queue.lane import settle_lane
 from bullpen.core.states import MessageState
@@ -14,12 +14,10 @@ def hold(tx: Transaction, message_id: str, reason: str) -> None:
     message, state, _ = find(tx, message_id, (MessageState.PENDING,), "hold")
     set_state(tx, message, state, MessageState.HELD, reason)
     settle_lane(tx, message.agent, -1)
-    append_event(
+    tell(
         tx,
         EventType.MESSAGE_HELD,
-        agent=message.agent,
-        conversation_id=message.conversation_id,
-        message_id=message.message_id,
+        message,
         reason=reason,
     )
 
@@ -29,10 +27,8 @@ def let_go(tx: Transaction, message_id: str) -> None:
     message, state, _ = find(tx, message_id, (MessageState.HELD,), "let go", back=True)
     set_state(tx, message, state, MessageState.PENDING)
     settle_lane(tx, message.agent, 1)
-    append_event(
+    tell(
         tx,
         EventType.MESSAGE_LET_GO,
-        agent=message.agent,
-        conversation_id=message.conversation_id,
-        message_id=message.message_id,
+        message,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.ids import agent_of
 from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
 from bullpen.core.queue.lane import lock_lane, settle_lane
@@ -19,12 +19,10 @@ def release(tx: Transaction, token: str, reason: str = "released") -> None:
     fate = Fate(status=MessageState.PENDING)
     settle_lane(tx, run.agent, give_back(tx, run, [(message, fate) for message in messages]))
     record_attempt(tx, run, messages, RunOutcome.RELEASED)
-    append_event(
+    tell(
         tx,
         EventType.MESSAGE_RELEASED,
-        agent=run.agent,
-        conversation_id=messages[0].conversation_id,
-        message_id=messages[0].message_id,
+        messages[0],
         messages=len(messages),
         reason=reason,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, null, true, update
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.find import changed, find
@@ -34,10 +34,8 @@ def retry(tx: Transaction, message_id: str) -> None:
     message, state, _ = find(tx, message_id, allowed, "retry", back=True)
     changed(tx, AGAIN, message, {"source": state.value, "now": tx.now})
     settle_lane(tx, message.agent, 1)
-    append_event(
+    tell(
         tx,
         EventType.MESSAGE_RETRIED,
-        agent=message.agent,
-        conversation_id=message.conversation_id,
-        message_id=message.message_id,
+        message,
     )
