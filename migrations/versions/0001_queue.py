@@ -152,12 +152,12 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(
-        "ix_messages_children",
+        "ix_messages_conversation",
         "messages",
         ["conversation_id"],
         unique=False,
-        sqlite_where=sa.text("parent_id IS NOT NULL"),
-        postgresql_where=sa.text("parent_id IS NOT NULL"),
+        sqlite_where=sa.text("conversation_id <> message_id"),
+        postgresql_where=sa.text("conversation_id <> message_id"),
     )
     op.create_index(
         "ix_messages_deadline",

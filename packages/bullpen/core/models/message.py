@@ -53,7 +53,11 @@ class MessageRow(MessageColumns, Base):
     __table_args__ = (
         Index("uq_messages_message_id", "message_id", unique=True),
         # The root of a conversation is found by its message_id, which is the conversation's id.
-        partial_index("ix_messages_children", "conversation_id", where="parent_id IS NOT NULL"),
+        partial_index(
+            "ix_messages_conversation",
+            "conversation_id",
+            where="conversation_id <> message_id",
+        ),
         partial_index(
             "ix_messages_ready",
             *("agent", "sort_key", "id", "batch_key"),

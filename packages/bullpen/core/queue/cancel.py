@@ -22,7 +22,7 @@ OPEN: Statement[tuple[str, str]] = Statement(
     .where(
         or_(
             M.message_id == bindparam("conversation"),
-            (M.conversation_id == bindparam("conversation")) & M.parent_id.is_not(None),
+            (M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id),
         ),
         M.status.in_([const(state.value) for state in sources(MessageState.CANCELLED)]),
     )

@@ -42,17 +42,28 @@ def enqueue(tx: Transaction, new: NewMessage) -> Accepted:
 
 def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     """Store these messages, all or none; the receipts come in the same order."""
-    known = [_taken_in(tx, new) for new in news]
-    fresh = [new for new, id_ in zip(news, known, strict=True) if id_ is None]
-    for new in fresh:
-        check(tx, new)
+    fresh: list[NewMessage] = []
+    events: dict[tuple[str, str], int] = {}
+    places: list[tuple[int, str | None]] = []
+    for new in news:
+        event = (new.channel, new.receipt or "")
+        known = None if new.receipt is None else _taken_in(tx, event)
+        if known is None and event not in events:
+            check(tx, new)
+            if new.receipt is not None:
+                events[event] = len(fresh)
+            places.append((len(fresh), None))
+            fresh.append(new)
+        else:
+            places.append((events.get(event, -1), known or ""))
     ids = place(tx, fresh)
-    for new, id_ in zip(fresh, ids, strict=True):
-        if new.receipt is not None:
-            values = {"channel": new.channel, "event_id": new.receipt}
-            tx.write(TAKE_IN, {**values, "message_id": id_, "created_at": tx.now})
-    stored = iter(ids)
-    return [Accepted(next(stored)) if id_ is None else Accepted(id_, False) for id_ in known]
+    for (channel, event_id), at in events.items():
+        values = {"channel": channel, "event_id": event_id}
+        tx.write(TAKE_IN, {**values, "message_id": ids[at], "created_at": tx.now})
+    return [
+        Accepted(ids[at]) if known is None else Accepted(known or ids[at], fresh=False)
+        for at, known in places
+    ]
 
 
 def check(tx: Transaction, new: NewMessage) -> None:
@@ -104,8 +115,6 @@ def _over(lane: Lane, count: int) -> int:
     return 0 if lane.max_depth is None else lane.pending + count - lane.max_depth
 
 
-def _taken_in(tx: Transaction, new: NewMessage) -> str | None:
-    if new.receipt is None:
-        return None
-    row = tx.one(TAKEN_IN, {"channel": new.channel, "event_id": new.receipt})
+def _taken_in(tx: Transaction, event: tuple[str, str]) -> str | None:
+    row = tx.one(TAKEN_IN, {"channel": event[0], "event_id": event[1]})
     return None if row is None else row[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, case, func, insert, null, select, update
+from sqlalchemy import ColumnElement, bindparam, case, func, insert, null, select, update
 
 from bullpen.core.clock import DAY
 from bullpen.core.errors import IllegalMove, LaneBusy
@@ -69,22 +69,33 @@ CONFIGURE: Statement[None] = Statement(
 _WEIGHT = case(
     *((M.priority == const(int(each)), const(each.weight)) for each in Priority), else_=const(0)
 )
-_KEYS = {
-    Ordering.FIFO: M.available_at,
-    Ordering.PRIORITY: M.available_at - _WEIGHT,
-    Ordering.DEADLINE: func.coalesce(M.deadline, M.available_at + const(DAY)),
+
+# When a message's turn was counted from, which `available_at` no longer tells after a back-off.
+_SINCE = {
+    Ordering.FIFO: M.sort_key,
+    Ordering.PRIORITY: M.sort_key + _WEIGHT,
+    Ordering.DEADLINE: case((M.deadline.is_(None), M.sort_key - const(DAY)), else_=M.created_at),
 }
 
-RESORT: dict[Ordering, Statement[None]] = {
-    ordering: Statement(
+
+def _key(since: ColumnElement[int], ordering: Ordering) -> ColumnElement[int]:
+    match ordering:
+        case Ordering.FIFO:
+            return since
+        case Ordering.PRIORITY:
+            return since - _WEIGHT
+        case Ordering.DEADLINE:
+            return func.coalesce(M.deadline, since + const(DAY))
+
+
+RESORT: dict[tuple[str, Ordering], Statement[None]] = {
+    (before.value, after): Statement(
         update(MESSAGES)
-        .where(
-            M.agent == bindparam("lane"),
-            M.status.in_([const(MessageState.PENDING.value), const(MessageState.HELD.value)]),
-        )
-        .values(sort_key=key)
+        .where(M.agent == bindparam("lane"), M.status != const(MessageState.COMPLETED.value))
+        .values(sort_key=_key(since, after))
     )
-    for ordering, key in _KEYS.items()
+    for before, since in _SINCE.items()
+    for after in Ordering
 }
 
 MOVE: Statement[None] = Statement(
@@ -111,7 +122,7 @@ def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
     lane = lock_lane(tx, agent)
     tx.write(CONFIGURE, {**_values(tx, policy), "lane": agent, "now": tx.now})
     if policy.ordering != lane.ordering:
-        tx.write(RESORT[policy.ordering], {"lane": agent})
+        tx.write(RESORT[lane.ordering, policy.ordering], {"lane": agent})
     settle_lane(tx, agent, 0)
 
 

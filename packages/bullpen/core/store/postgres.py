@@ -208,6 +208,7 @@ class PipedTransaction(Transaction):
             store.chance,
         )
         self._connection = connection
+        self._pipe = pipe
 
     def write(self, statement: Statement[Any], values: Values) -> None:
         """Send it off."""
@@ -216,7 +217,7 @@ class PipedTransaction(Transaction):
     def change(self, statement: Statement[Any], values: Values) -> int:
         """Wait for the number of rows."""
         cursor = self._send(statement, values)
-        cursor.nextset()
+        self._pipe.sync()
         return cursor.rowcount
 
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
@@ -236,11 +237,9 @@ class PipedTransaction(Transaction):
 
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
         """Send all, then wait for all."""
-        counts = []
-        for cursor in [self._send(statement, each) for each in values]:
-            cursor.nextset()
-            counts.append(cursor.rowcount)
-        return counts
+        cursors = [self._send(statement, each) for each in values]
+        self._pipe.sync()
+        return [cursor.rowcount for cursor in cursors]
 
     def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
         """Send all, then wait for all."""
