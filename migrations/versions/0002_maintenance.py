@@ -42,6 +42,7 @@ def upgrade() -> None:
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("sort_key", sa.BigInteger(), nullable=False),
         sa.Column("ready", sa.Boolean(), nullable=False),
+        sa.Column("due_at", sa.BigInteger(), nullable=False),
         sa.Column("available_at", sa.BigInteger(), nullable=False),
         sa.Column("deadline", sa.BigInteger(), nullable=True),
         sa.Column("payload", sa.Text(), nullable=True),

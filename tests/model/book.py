@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from bullpen.core.clock import DAY, MINUTE
 from bullpen.core.errors import BullpenError, IllegalMove, LaneBusy, UnknownAgent
-from bullpen.core.message import ROOM, NewMessage
+from bullpen.core.message import INTERNAL, ROOM, NewMessage
 from bullpen.core.queue.lane import Ordering
 from bullpen.core.queue.lanes import LanePolicy
 from bullpen.core.settings import Settings
@@ -27,6 +27,7 @@ class Item:
     new: NewMessage
     status: MessageState
     sort_key: int
+    due_at: int
     available_at: int
     ready: bool
     """Only a claim sees that a delay is over, and makes it ready."""
@@ -99,6 +100,10 @@ class Book:
             self.stale, self.count, self.log = stale, count, Log()
             raise
 
+    def read_log(self) -> None:
+        """Forget what was appended."""
+        self.log = Log()
+
     # What is where
 
     def live(self, *states: MessageState) -> list[Item]:
@@ -140,8 +145,8 @@ class Book:
         changed = policy.ordering is not lane.policy.ordering
         lane.policy = policy
         self._limit(agent, policy)
-        for item in self.items.values():
-            if changed and item.new.agent == agent and item.status is not M.COMPLETED:
+        for item in self.live(*(set(M) - {M.COMPLETED})) if changed else ():
+            if item.new.agent == agent:
                 self._sort(item)
 
     def move_lane(self, agent: str, target: LaneState) -> None:
@@ -169,11 +174,11 @@ class Book:
     def _sort(self, item: Item) -> None:
         match self.lanes[item.new.agent].policy.ordering:
             case Ordering.FIFO:
-                item.sort_key = item.available_at
+                item.sort_key = item.due_at
             case Ordering.PRIORITY:
-                item.sort_key = item.available_at - (4 - item.new.priority) * 10 * MINUTE
+                item.sort_key = item.due_at - (4 - item.new.priority) * 10 * MINUTE
             case Ordering.DEADLINE:
-                alone = item.available_at + DAY
+                alone = item.due_at + DAY
                 item.sort_key = alone if item.deadline is None else item.deadline
 
     # What is written down
@@ -184,7 +189,7 @@ class Book:
 
     def _announce(self, item: Item) -> None:
         self._event("message_dead", item)
-        if item.new.channel != ROOM:
+        if item.new.channel not in (ROOM, INTERNAL):
             self._respond(item, 0, None)
 
     def _respond(self, item: Item, seq: int, text: str | None) -> None:

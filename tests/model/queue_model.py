@@ -6,6 +6,7 @@ readers empty it; messages are named there by their numbers, because their ids a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,7 +23,7 @@ from bullpen.core.errors import (
     UnknownAgent,
     UnknownMessage,
 )
-from bullpen.core.message import ROOM, ErrorKind, NewMessage
+from bullpen.core.message import INTERNAL, ROOM, ErrorKind, NewMessage
 from bullpen.core.outcome import Failure, Outcome
 from bullpen.core.queue.lane import Batching, Overflow
 from bullpen.core.states import LaneState, MessageState
@@ -48,8 +49,7 @@ class QueueModel(Book):
                 fresh.append(new)
         for new in fresh:
             self._check(new)
-        agents = {new.agent for new in fresh}
-        self._open({a: sum(n.agent == a and n.hold is None for n in fresh) for a in agents})
+        self._open(fresh)
         waiting, answers = iter(fresh), []
         for key in keys:
             known = key is not None and key in self.receipts
@@ -64,44 +64,46 @@ class QueueModel(Book):
             raise BadDelay("below zero")
         if new.deadline is not None and new.deadline <= self.clock():
             raise DeadlinePassed("over already")
-        self._check_id(new)
 
-    def _check_id(self, new: NewMessage) -> None:
-        for number, item in self.items.items():
-            name = self.names.get(number) or item.new.message_id
-            if new.message_id is not None and name == new.message_id:
-                raise DuplicateMessage(new.message_id, item.status)
+    def _check_ids(self, news: Sequence[NewMessage]) -> None:
+        """A client's own id is taken once, whatever the lanes would say."""
+        taken = {
+            self.names.get(each.number, each.new.message_id or ""): each.status
+            for each in self.items.values()
+        }
+        for asked in (new.message_id for new in news if new.message_id is not None):
+            if asked in taken:
+                raise DuplicateMessage(asked, taken[asked])
+            taken[asked] = M.PENDING
 
-    def _open(self, counts: dict[str, int]) -> None:
-        """Make sure that each lane takes so many more; make room where that is its policy."""
-        for agent in sorted(counts):
-            if agent not in self.lanes:
-                raise UnknownAgent(agent)
-        over = {agent: self._over(agent, count) for agent, count in counts.items()}
-        for agent in sorted(counts):
-            lane = self.lanes[agent]
+    def _open(self, news: Sequence[NewMessage]) -> None:
+        """Make sure that the lanes take them, make room where that is the policy.
+
+        What is held takes no place, and no lane refuses it.
+        """
+        if {new.agent for new in news} - self.lanes.keys():
+            raise UnknownAgent("one of them")
+        self._check_ids(news)
+        counts = Counter(new.agent for new in news if new.hold is None)
+        over = {}
+        for agent, count in counts.items():
+            lane, waiting = self.lanes[agent], len(self.pending(agent))
             if lane.state in (L.DRAINING, L.ARCHIVED):
                 raise LaneClosed(agent)
-            drops = lane.policy.overflow is Overflow.DROP_OLDEST
-            if over[agent] > (len(self.pending(agent)) if drops else 0):
+            depth = lane.policy.max_depth
+            over[agent] = 0 if depth is None else max(0, waiting + count - depth)
+            if over[agent] > (waiting if lane.policy.overflow is Overflow.DROP_OLDEST else 0):
                 raise LaneFull(agent)
         for agent, count in over.items():
             self._bury_oldest(agent, count)
 
-    def _over(self, agent: str, count: int) -> int:
-        depth = self.lanes[agent].policy.max_depth
-        if depth is None or count == 0:
-            return 0
-        return max(0, len(self.pending(agent)) + count - depth)
-
     def _bury_oldest(self, agent: str, count: int) -> None:
-        """The first of its lane are dead; what is delayed only when nothing else is left."""
-        for item in sorted(self.pending(agent), key=lambda each: not each.ready)[:count]:
+        """The oldest of its lane are dead, delayed or not."""
+        for item in sorted(self.pending(agent), key=lambda each: each.number)[:count]:
             self._move(item, M.DEAD)
             self._announce(item)
 
     def _add(self, new: NewMessage) -> int:
-        self._check_id(new)
         now = self.clock()
         self.count += 1
         item = Item(
@@ -109,6 +111,7 @@ class QueueModel(Book):
             new=new,
             status=M.PENDING if new.hold is None else M.HELD,
             sort_key=0,
+            due_at=now + new.delay,
             available_at=now + new.delay,
             ready=new.delay == 0,
             deadline=new.deadline,
@@ -126,7 +129,7 @@ class QueueModel(Book):
 
     def claimable(self, agent: str | None) -> set[str]:
         """The lanes of which a claim may take one now; equal heads are equally good."""
-        self._make_due()
+        self.make_due()
         asked = self.lanes if agent is None else {agent} & self.lanes.keys()
         heads = {each: head for each in asked if (head := self.head(each)) is not None}
         return {each for each, head in heads.items() if head == min(heads.values())}
@@ -138,7 +141,9 @@ class QueueModel(Book):
         most = 1 if lane.policy.batching is Batching.ONE else most
         ready = [each for each in self.pending(agent) if each.ready][: max(self.window, most)]
         first = address(ready[0].new)
-        along = [e for e in ready[1:] if address(e.new) in ({ROOM} if first is None else {first, ROOM})]
+        along = [
+            e for e in ready[1:] if address(e.new) in ({ROOM} if first is None else {first, ROOM})
+        ]
         batch = [ready[0], *along[: most - 1]]
         for item in batch:
             self._move(item, M.PROCESSING)
@@ -162,8 +167,6 @@ class QueueModel(Book):
         primary = batch[0]
         for item in batch:
             self._move(item, M.COMPLETED)
-            heard_from = item.new.from_agent or item.new.sender
-            assert heard_from
             self.log.said.append((item.new.agent, "user", item.new.message))
         for seq, answer in enumerate(outcome.answers):
             self._respond(primary, seq, answer.message)
@@ -197,7 +200,7 @@ class QueueModel(Book):
         asked = primary.new
         return replace(
             new,
-            channel=asked.channel,
+            channel=INTERNAL if asked.channel == ROOM else asked.channel,
             sender=asked.sender,
             sender_id=asked.sender_id,
             reply_to=asked.reply_to,
@@ -210,7 +213,7 @@ class QueueModel(Book):
     def _deliver(self, new: NewMessage) -> None:
         """What a lane does not take waits for a person."""
         try:
-            self._open({new.agent: int(new.hold is None)})
+            self._open([new])
         except LaneError as error:
             new = replace(new, hold=str(error))
         self._add(new)
@@ -265,7 +268,7 @@ class QueueModel(Book):
             for lane in self.lanes.values()
             if lane.token is not None and lane.expires <= self.clock()
         ]
-        for token in over:
+        for token in sorted(over):
             self.fail(token, Failure(kind=ErrorKind.CRASH, error="gone"))
         return len(over)
 
@@ -298,6 +301,9 @@ class QueueModel(Book):
             for each in batch:
                 self._back(each, M.CANCELLED if each is item else M.PENDING)
             self._attempt(batch, "cancelled")
+            others = [each for each in batch if each is not item]
+            if others:
+                self._event("message_released", others[0])
         else:
             self._move(item, M.CANCELLED)
         self._event("message_cancelled", item)
@@ -306,7 +312,10 @@ class QueueModel(Book):
         """End what that message set off, and itself."""
         found = [
             self.names[each.number]
-            for each in self.live(M.PENDING, M.PROCESSING, M.HELD)
+            for each in sorted(
+                self.live(M.PENDING, M.PROCESSING, M.HELD),
+                key=lambda each: (each.new.agent, each.number),
+            )
             if self.conversation(each) == conversation
         ]
         for name in found:
@@ -322,12 +331,14 @@ class QueueModel(Book):
     def let_go(self, name: str) -> None:
         """It takes its old place."""
         item = self._find(name, M.HELD)
+        self._reopens(item)
         self._move(item, M.PENDING)
         self._event("message_let_go", item)
 
     def retry(self, name: str) -> None:
         """It takes its old place, its tries forgotten and its deadline lifted."""
         item = self._find(name, *OVER)
+        self._reopens(item)
         self._back(item, M.PENDING)
         item.retry_count = item.crash_count = 0
         item.deadline = None
@@ -340,14 +351,15 @@ class QueueModel(Book):
         del self.items[item.number]
 
     def archive(self) -> int:
-        """What was finished before the retention's time is kept aside."""
+        """What has been finished for the retention's time is kept aside."""
         before = self.clock() - self.settings.retention_hours * HOUR
-        old = [e for e in self.live(M.COMPLETED, M.CANCELLED, M.EXPIRED) if e.updated_at < before]
+        old = [e for e in self.live(M.COMPLETED, M.CANCELLED, M.EXPIRED) if e.updated_at <= before]
         for item in old:
             item.archived = True
         return len(old)
 
-    def _make_due(self) -> None:
+    def make_due(self) -> None:
+        """Deadlines and delays that are over; a claim does this first."""
         now = self.clock()
         for item in self.live(M.PENDING):
             if item.deadline is not None and item.deadline <= now:
@@ -355,6 +367,11 @@ class QueueModel(Book):
                 self._event("message_expired", item)
             elif item.available_at <= now:
                 item.ready = True
+
+    def _reopens(self, item: Item) -> None:
+        """An archived lane takes nothing back."""
+        if self.lanes[item.new.agent].state is L.ARCHIVED:
+            raise LaneClosed(item.new.agent)
 
     def _find(self, name: str, *allowed: MessageState) -> Item:
         for item in self.items.values():

@@ -10,6 +10,9 @@ from bullpen.core.clock import MINUTE
 ROOM = "chatroom"
 """The channel of room posts; an agent's waiting posts are answered together."""
 
+INTERNAL = "internal"
+"""The channel of what agents ask each other because of a room post: no person waits for it."""
+
 
 class Priority(IntEnum):
     """Five tiers. Each is worth ten minutes of waiting: so a waiting message rises by itself."""

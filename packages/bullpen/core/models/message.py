@@ -37,6 +37,8 @@ class MessageColumns:
     sort_key: Mapped[Millis]
     ready: Mapped[bool]
     """False until `available_at` has come; only ready messages stand in the claim's index."""
+    due_at: Mapped[Millis]
+    """When it was first due; a back-off moves `available_at`, and not this."""
     available_at: Mapped[Millis]
     deadline: Mapped[MaybeMillis]
     payload: Mapped[str | None]

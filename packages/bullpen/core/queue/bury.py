@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import ColumnElement, bindparam, select, update
 
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.message import ROOM, Message
+from bullpen.core.message import INTERNAL, ROOM, Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
@@ -20,16 +20,24 @@ from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
 
-OLDEST: Statement[tuple[int]] = Statement(
-    select(M.id)
-    .where(M.agent == bindparam("agent"), READY)
-    .order_by(M.sort_key, M.id)
-    .limit(bindparam("count"))
-)
+_PENDING = M.status == const(MessageState.PENDING.value)
+
+
+def _oldest(*which: ColumnElement[bool]) -> Statement[tuple[int]]:
+    return Statement(
+        select(M.id)
+        .where(M.agent == bindparam("agent"), *which)
+        .order_by(M.id)
+        .limit(bindparam("count"))
+    )
+
+
+OLDEST = (_oldest(READY), _oldest(_PENDING, ~M.ready))
+"""Among the ready and among the delayed, each by an index of its own."""
 
 OVERFLOWED: Statement[MessageTuple] = Statement(
     update(MESSAGES)
-    .where(M.id == bindparam("message"), READY)
+    .where(M.id == bindparam("message"), _PENDING)
     .values(
         status=const(MessageState.DEAD.value),
         error_kind=const("overflow"),
@@ -50,7 +58,7 @@ def announce_deaths(tx: Transaction, dead: Sequence[Message], kind: str, error: 
             kind=kind,
             error=error[:500],
         )
-        if message.channel != ROOM:
+        if message.channel not in (ROOM, INTERNAL):
             text = (
                 f"@{message.agent} could not answer: {error[:500]}\n"
                 f"Your message is kept as {message.message_id} and can be tried again."
@@ -60,8 +68,9 @@ def announce_deaths(tx: Transaction, dead: Sequence[Message], kind: str, error: 
 
 def bury_oldest(tx: Transaction, agent: str, count: int) -> None:
     """Make room in a full, locked lane: its oldest messages are dead."""
-    ids = tx.all(OLDEST, {"agent": agent, "count": count})
-    rows = tx.one_each(OVERFLOWED, [{"message": each, "now": tx.now} for (each,) in ids])
+    found = [row for each in OLDEST for row in tx.all(each, {"agent": agent, "count": count})]
+    oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(found)[:count]]
+    rows = tx.one_each(OVERFLOWED, oldest)
     dead = [Message(*row) for row in rows if row is not None]
     settle_lane(tx, agent, -len(dead))
     announce_deaths(tx, dead, "overflow", "newer messages took its place in a full lane")

@@ -71,3 +71,12 @@ def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
     ]
     settle_lane(tx, run.agent, give_back(tx, run, fates))
     record_attempt(tx, run, messages, RunOutcome.CANCELLED)
+    others = [each for each in messages if each.id != message]
+    if others:
+        tell(
+            tx,
+            EventType.MESSAGE_RELEASED,
+            others[0],
+            messages=[each.message_id for each in others],
+            reason="another message of the run was cancelled",
+        )

@@ -130,7 +130,7 @@ def claim(
         tx,
         EventType.MESSAGE_RECEIVED,
         messages[0],
-        messages=len(messages),
+        messages=[message.message_id for message in messages],
         worker=worker,
     )
     return Claim(token, name, expires, messages)

@@ -76,6 +76,11 @@ def check(tx: Transaction, new: NewMessage) -> None:
         ("the message's id", new.message_id),
         ("the event's id", new.receipt),
         ("the payload", new.payload),
+        ("the schema's name", new.schema),
+        ("the conversation's id", new.conversation_id),
+        ("the parent's id", new.parent_id),
+        ("the team's id", new.team_id),
+        *(("a file's name", file) for file in new.files),
     ):
         if text:
             check_text(text, limit, what)
@@ -91,9 +96,9 @@ def place(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:
     # What is held takes no place, and a lane that takes nothing lets it be held.
     counts = Counter([new.agent for new in news if new.hold is None])
     lanes = {agent: lock_lane(tx, agent) for agent in sorted({new.agent for new in news})}
+    ids = names.settle()
     for agent, count in counts.items():
         _refuse(agent, lanes[agent], count)
-    ids = names.settle()
     for agent, count in counts.items():
         over = _over(lanes[agent], count)
         if over > 0:

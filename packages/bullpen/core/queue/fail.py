@@ -8,12 +8,11 @@ from typing import assert_never
 from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.ids import agent_of
 from bullpen.core.message import ErrorKind, Message
 from bullpen.core.outcome import Failure
 from bullpen.core.queue.bury import announce_deaths
 from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
-from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.lane import lock_claimed, settle_lane
 from bullpen.core.queue.lanes import pause_lane, wait_lane
 from bullpen.core.queue.run import Run, RunOutcome, end_run, record_attempt
 from bullpen.core.states import MessageState
@@ -26,7 +25,7 @@ ERROR_LENGTH = 10_000
 def fail(tx: Transaction, token: str, failure: Failure) -> None:
     """End this claim without an answer."""
     check_text(failure.error, tx.settings.message_bytes, "the error")
-    lane = lock_lane(tx, agent_of(token))
+    lane = lock_claimed(tx, token)
     run = end_run(tx, token)
     messages = claimed_messages(tx, run)
     decide = _decision(tx, failure, lane.max_attempts)

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, insert, null, update
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.ids import agent_of
-from bullpen.core.message import ROOM, Claim, Message, NewMessage, ReplyTo
+from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage, ReplyTo
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
@@ -68,8 +68,7 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
 
     A token alone will do; with the claim itself PostgreSQL is asked once less.
     """
-    for answer in outcome.answers:
-        check_text(answer.message, tx.settings.message_bytes, "the answer")
+    _check(tx, outcome)
     token = claim if isinstance(claim, str) else claim.token
     lock_targets(tx, token, outcome)
     if isinstance(claim, str):
@@ -90,7 +89,7 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
         tx,
         EventType.CHAIN_STEP_DONE,
         primary,
-        messages=len(messages),
+        messages=[message.message_id for message in messages],
         responses=len(outcome.answers),
     )
     return messages
@@ -99,6 +98,20 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
 def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[Answer[MessageTuple]]:
     values = {"token": token, "now": tx.now}
     return [tx.later(DONE, {**values, "message": each}) for each in ids]
+
+
+def _check(tx: Transaction, outcome: Outcome) -> None:
+    limit = tx.settings.message_bytes
+    for answer in outcome.answers:
+        check_text(answer.message, limit, "the answer")
+        check_text(answer.metadata or "", limit, "the answer's metadata")
+        for file in answer.files:
+            check_text(file, limit, "a file's name")
+    for new in outcome.handoffs:
+        check(tx, new)
+    for post in outcome.room_posts:
+        check_text(post.team_id, limit, "the team's id")
+        check_text(post.message, limit, "the post")
 
 
 def lock_targets(tx: Transaction, token: str, outcome: Outcome) -> None:
@@ -112,7 +125,6 @@ def lock_targets(tx: Transaction, token: str, outcome: Outcome) -> None:
 
 def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
     for new in outcome.handoffs:
-        check(tx, new)
         _deliver(tx, _child(primary, new))
         tell(
             tx,
@@ -145,7 +157,7 @@ def _deliver(tx: Transaction, new: NewMessage) -> None:
 def _child(primary: Message, new: NewMessage) -> NewMessage:
     return replace(
         new,
-        channel=primary.channel,
+        channel=INTERNAL if primary.channel == ROOM else primary.channel,
         sender=primary.sender,
         sender_id=primary.sender_id,
         from_agent=primary.agent,
@@ -187,7 +199,7 @@ def _remember(tx: Transaction, run: Run, messages: Sequence[Message], outcome: O
     said.update(role="assistant", sender=run.agent, message_id=primary.message_id)
     spoken = [
         *((primary.channel, answer.message) for answer in outcome.answers),
-        *(("internal", f"@{new.agent}: {new.message}") for new in outcome.handoffs),
+        *((INTERNAL, f"@{new.agent}: {new.message}") for new in outcome.handoffs),
         *((ROOM, post.message) for post in outcome.room_posts),
     ]
     heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)

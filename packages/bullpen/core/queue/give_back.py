@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, null, select, update
+from sqlalchemy import bindparam, func, null, select, update
 
 from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES
@@ -33,8 +33,8 @@ MOVE: Statement[None] = Statement(
         status=bindparam("status"),
         retry_count=M.retry_count + bindparam("failed"),
         crash_count=M.crash_count + bindparam("crashed"),
-        last_error=bindparam("error"),
-        error_kind=bindparam("kind"),
+        last_error=func.coalesce(bindparam("error"), M.last_error),
+        error_kind=func.coalesce(bindparam("kind"), M.error_kind),
         ready=bindparam("is_ready"),
         available_at=bindparam("at"),
         claim_token=null(),

@@ -23,7 +23,7 @@ Draft = dict[str, object]
 _GIVEN = (
     *(M.message_id, M.channel, M.sender, M.sender_id, M.message, M.agent, M.from_agent, M.files),
     *(M.conversation_id, M.parent_id, M.hop, M.team_id, M.reply_to, M.batch_key, M.priority),
-    *(M.sort_key, M.ready, M.available_at, M.deadline, M.payload, M.schema, M.status),
+    *(M.sort_key, M.ready, M.due_at, M.available_at, M.deadline, M.payload, M.schema, M.status),
     M.last_error,
 )
 INSERT: Statement[None] = Statement(
@@ -70,18 +70,18 @@ def insert_messages(
     tx.wake("messages")
 
 
-def sort_key(ordering: str, available_at: int, weight: int, deadline: int | None) -> int:
+def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> int:
     """Where a message stands in its lane: the smallest is claimed first, whatever the time.
 
     A tier's weight moves it forward by so much waiting, so that ageing rewrites nothing.
     """
     match Ordering(ordering):
         case Ordering.FIFO:
-            return available_at
+            return due_at
         case Ordering.PRIORITY:
-            return available_at - weight
+            return due_at - weight
         case Ordering.DEADLINE:
-            return available_at + DAY if deadline is None else deadline
+            return due_at + DAY if deadline is None else deadline
 
 
 def _draft(tx: Transaction, new: NewMessage, message_id: str, available: int, key: int) -> Draft:
@@ -103,6 +103,7 @@ def _draft(tx: Transaction, new: NewMessage, message_id: str, available: int, ke
         "priority": int(new.priority),
         "sort_key": key,
         "ready": new.delay == 0,
+        "due_at": available,
         "available_at": available,
         "deadline": new.deadline,
         "payload": new.payload,

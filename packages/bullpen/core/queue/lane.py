@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from sqlalchemy import and_, bindparam, case, null, select, update
 
-from bullpen.core.errors import UnknownAgent
+from bullpen.core.errors import StaleToken, UnknownAgent
+from bullpen.core.ids import agent_of
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.states import LaneState, MessageState
@@ -122,6 +123,14 @@ def lock_lane(tx: Transaction, agent: str) -> Lane:
     if row is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
     return Lane(*row)
+
+
+def lock_claimed(tx: Transaction, token: str) -> Lane:
+    """The lane that this token claims; a token of no lane is no claim."""
+    try:
+        return lock_lane(tx, agent_of(token))
+    except UnknownAgent:
+        raise StaleToken(f"{token[:60]!r} is not a claim") from None
 
 
 def settle_lane(tx: Transaction, agent: str, change: int) -> None:

@@ -70,32 +70,20 @@ _WEIGHT = case(
     *((M.priority == const(int(each)), const(each.weight)) for each in Priority), else_=const(0)
 )
 
-# When a message's turn was counted from, which `available_at` no longer tells after a back-off.
-_SINCE = {
-    Ordering.FIFO: M.sort_key,
-    Ordering.PRIORITY: M.sort_key + _WEIGHT,
-    Ordering.DEADLINE: case((M.deadline.is_(None), M.sort_key - const(DAY)), else_=M.created_at),
+_KEYS: dict[Ordering, ColumnElement[int]] = {
+    Ordering.FIFO: M.due_at,
+    Ordering.PRIORITY: M.due_at - _WEIGHT,
+    Ordering.DEADLINE: func.coalesce(M.deadline, M.due_at + const(DAY)),
 }
 
-
-def _key(since: ColumnElement[int], ordering: Ordering) -> ColumnElement[int]:
-    match ordering:
-        case Ordering.FIFO:
-            return since
-        case Ordering.PRIORITY:
-            return since - _WEIGHT
-        case Ordering.DEADLINE:
-            return func.coalesce(M.deadline, since + const(DAY))
-
-
-RESORT: dict[tuple[str, Ordering], Statement[None]] = {
-    (before.value, after): Statement(
+# The dead as well: they may be tried again.
+RESORT: dict[Ordering, Statement[None]] = {
+    ordering: Statement(
         update(MESSAGES)
         .where(M.agent == bindparam("lane"), M.status != const(MessageState.COMPLETED.value))
-        .values(sort_key=_key(since, after))
+        .values(sort_key=key)
     )
-    for before, since in _SINCE.items()
-    for after in Ordering
+    for ordering, key in _KEYS.items()
 }
 
 MOVE: Statement[None] = Statement(
@@ -122,7 +110,7 @@ def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
     lane = lock_lane(tx, agent)
     tx.write(CONFIGURE, {**_values(tx, policy), "lane": agent, "now": tx.now})
     if policy.ordering != lane.ordering:
-        tx.write(RESORT[lane.ordering, policy.ordering], {"lane": agent})
+        tx.write(RESORT[policy.ordering], {"lane": agent})
     settle_lane(tx, agent, 0)
 
 

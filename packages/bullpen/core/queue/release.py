@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.ids import agent_of
 from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
-from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.lane import lock_claimed, settle_lane
 from bullpen.core.queue.run import RunOutcome, end_run, record_attempt
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
@@ -13,7 +12,7 @@ from bullpen.core.store.transaction import Transaction
 
 def release(tx: Transaction, token: str, reason: str = "released") -> None:
     """Put the claim's messages back where they were."""
-    lock_lane(tx, agent_of(token))
+    lock_claimed(tx, token)
     run = end_run(tx, token)
     messages = claimed_messages(tx, run)
     fate = Fate(status=MessageState.PENDING)
@@ -23,6 +22,6 @@ def release(tx: Transaction, token: str, reason: str = "released") -> None:
         tx,
         EventType.MESSAGE_RELEASED,
         messages[0],
-        messages=len(messages),
+        messages=[message.message_id for message in messages],
         reason=reason,
     )
