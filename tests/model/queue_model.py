@@ -159,6 +159,8 @@ class QueueModel(Book):
 
     def finish(self, token: str, outcome: Outcome) -> list[int]:
         """The numbers of what was completed."""
+        for new in outcome.handoffs:
+            self._check(new)
         targets = {new.agent for new in outcome.handoffs}
         targets.update(agent for post in outcome.room_posts for agent in post.to)
         if targets - self.lanes.keys():
@@ -171,7 +173,6 @@ class QueueModel(Book):
         for seq, answer in enumerate(outcome.answers):
             self._respond(primary, seq, answer.message)
         for new in outcome.handoffs:
-            self._check(new)
             self._deliver(self._child(primary, new))
             self._event("chain_handoff", primary)
         for post in outcome.room_posts:

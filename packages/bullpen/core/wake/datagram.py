@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam
 from sqlalchemy import select as query
 
-from bullpen.core.errors import StoreError
+from bullpen.core.errors import StoreError, StoreUnavailable
 from bullpen.core.models import WORKERS
 from bullpen.core.store.statement import Statement
 from bullpen.core.wake.listener import ANYTHING
@@ -90,20 +90,27 @@ class DatagramListener:
         self._poll = store.settings.poll_seconds
         self._connection = store.connect(query_only=True)
         self._version = self._data_version()
+        self._look_at = time.monotonic() + self._poll
 
     def wait(self, timeout: float) -> frozenset[str]:
-        """Wait for datagrams; look at the version each time that none came for a while."""
+        """Wait for datagrams; look at the version whenever the poll's time has passed.
+
+        Also while other hints come: the one that was lost is not made good by them.
+        """
         deadline = time.monotonic() + timeout
         while True:
-            left = deadline - time.monotonic()
-            ready, _, _ = select.select([self._socket], [], [], max(0.0, min(left, self._poll)))
+            now = time.monotonic()
+            if now >= self._look_at:
+                self._look_at = now + self._poll
+                version = self._data_version()
+                if version != self._version:
+                    self._version = version
+                    return ANYTHING
+            pause = min(deadline, self._look_at) - now
+            ready, _, _ = select.select([self._socket], [], [], max(0.0, pause))
             if ready:
                 return self._drain()
-            version = self._data_version()
-            if version != self._version:
-                self._version = version
-                return ANYTHING
-            if left <= self._poll:
+            if time.monotonic() >= deadline:
                 return frozenset()
 
     def interrupt(self) -> None:
@@ -132,9 +139,13 @@ class DatagramListener:
 
 def _socket_path(directory: Path) -> Path:
     name = f"wake-{os.getpid()}-{os.urandom(4).hex()}.sock"
-    path = directory / name
-    if len(str(path)) > SOCKET_PATH_LIMIT:
-        # The kernel takes 107 bytes; a home deep down gets its sockets elsewhere.
-        return Path(tempfile.mkdtemp(prefix="bullpen-")) / name
+    if len(str(directory / name)) > SOCKET_PATH_LIMIT:
+        # The kernel takes 107 bytes; homes deep down share a directory of their owner's.
+        directory = Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return path
+    found = directory.stat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise StoreUnavailable(
+            f"{directory} can be written by others", hint="Remove it, or give it back to its owner."
+        )
+    return directory / name

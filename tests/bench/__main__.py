@@ -1,0 +1,82 @@
+"""`python -m tests.bench`: measures Bullpen's queue beside its floor and its peers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.bench import report
+from tests.bench.cycle import cycle, postgres
+from tests.bench.depth import depth
+from tests.bench.machine import facts
+from tests.bench.processes import processes
+from tests.bench.scale import FULL, QUICK, Scale
+from tests.bench.section import Bench, Section
+from tests.bench.stores import BenchStores
+from tests.bench.wake import wake
+
+SECTIONS: dict[str, Callable[[Bench], Section]] = {
+    "cycle": cycle,
+    "postgres": postgres,
+    "processes": processes,
+    "depth": depth,
+    "wake": wake,
+}
+RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what was asked for."""
+    options = _parse(arguments)
+    scale = QUICK if options.quick else FULL
+    if options.rounds:
+        scale = replace(scale, rounds=options.rounds, depth_rounds=options.rounds)
+    with TemporaryDirectory(prefix="bullpen-bench-", dir=options.dir) as directory:
+        run(options.only or list(SECTIONS), scale, Path(directory), options.json)
+
+
+def run(names: Sequence[str], scale: Scale, directory: Path, json: Path | None = None) -> None:
+    """Measure these sections, print the table and write the JSON."""
+    bench = Bench(BenchStores(directory), scale)
+    path = json or RESULTS / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}.json"
+    try:
+        machine = facts(bench.stores)
+        sections = {name: _timed(name, bench) for name in SECTIONS if name in names}
+    finally:
+        bench.stores.close()
+    print(report.table(sections))
+    print(report.summary(sections, bench.missing))
+    report.write(path, sections, machine, bench.missing)
+    print(f"\nAll numbers are in {path}")
+
+
+def _timed(name: str, bench: Bench) -> Section:
+    started = time.monotonic()
+    print(f"{name} ...", end=" ", flush=True, file=sys.stderr)
+    section = SECTIONS[name](bench)
+    print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
+    return section
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: 2 minutes, not 12")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=_names())
+    parser.add_argument("--rounds", type=int, metavar="N", help="turns of each contender")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="where the numbers go")
+    parser.add_argument("--dir", type=Path, metavar="DIR", help="where the databases lie meanwhile")
+    return parser.parse_args(arguments)
+
+
+def _names() -> str:
+    return "only these: " + ", ".join(SECTIONS)
+
+
+if __name__ == "__main__":
+    main()

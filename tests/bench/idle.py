@@ -1,0 +1,63 @@
+"""What a processor costs that has nothing to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import psutil
+
+from bullpen.core.settings import Settings
+from tests.bench.measure import Measure, Unit
+from tests.bench.section import Bench
+from tests.bench.stores import KINDS
+
+COMMAND = (sys.executable, "-c", "from bullpen.cli.main import main; main()", "run", "processor")
+
+
+def idle(bench: Bench) -> list[Measure]:
+    """The processor time of `bullpen run processor` on each store, in parts of a CPU."""
+    scale = bench.scale
+    with ExitStack() as stack:
+        processes = {
+            kind: stack.enter_context(_running(bench.stores.with_lanes(kind, 1))) for kind in KINDS
+        }
+        time.sleep(scale.idle_warm_up)
+        started = time.monotonic()
+        before = {kind: _used(each) for kind, each in processes.items()}
+        time.sleep(scale.idle_seconds)
+        used = {kind: _used(each) - before[kind] for kind, each in processes.items()}
+        passed = time.monotonic() - started
+    return [
+        Measure(
+            f"idle processor, {kind}: CPU",
+            Unit.PERCENT,
+            [100 * seconds / passed],
+            f"in {passed:.0f} s",
+        )
+        for kind, seconds in used.items()
+    ]
+
+
+@contextmanager
+def _running(settings: Settings) -> Iterator[psutil.Process]:
+    environ = {**os.environ, "BULLPEN_HOME": str(settings.home)}
+    environ["BULLPEN_DATABASE_URL"] = settings.database_url
+    with (settings.home / "processor.log").open("wb") as log:
+        process = subprocess.Popen(COMMAND, env=environ, stdout=log, stderr=log)
+    try:
+        yield psutil.Process(process.pid)
+        if process.poll() is not None:
+            raise RuntimeError((settings.home / "processor.log").read_text())
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _used(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)

@@ -1,0 +1,91 @@
+"""Fills a database with so many waiting and so many finished messages, by SQL alone."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, select, text
+
+from bullpen.core.models import MESSAGES
+from bullpen.core.queue.enqueue import enqueue
+from bullpen.core.store.base import Store
+from bullpen.core.store.sqlite import SqliteStore
+from tests.bench.laps import message
+
+NUMBERS = {
+    "sqlite": """
+        WITH RECURSIVE numbers(i) AS
+        (SELECT 1 UNION ALL SELECT i + 1 FROM numbers WHERE i < :rows)
+    """,
+    "postgresql": "WITH numbers AS (SELECT i FROM generate_series(1, :rows) AS i)",
+}
+
+# The factor spreads the ids over all that there are, so that their index is not filled in order.
+MESSAGE_ID = {
+    "sqlite": "printf('api_%08x', i * 2654435761 % 4294967296)",
+    "postgresql": "'api_' || lpad(to_hex(i::bigint * 2654435761 % 4294967296), 8, '0')",
+}
+
+ROWS = """
+INSERT INTO messages ({columns})
+{numbers}, named AS (SELECT i, {message_id} AS message_id, :start + i AS moment FROM numbers)
+SELECT {values} FROM named
+"""
+
+# The other columns are those of a message that Bullpen itself enqueued.
+OWN = {
+    "message_id": "message_id",
+    "conversation_id": "message_id",
+    "agent": "'agent' || (i % :agents)",
+    "status": "CASE WHEN 2 * i <= :rows THEN 'completed' ELSE 'pending' END",
+    "sort_key": "moment",
+}
+
+LANES = """
+UPDATE lanes SET
+    pending = (SELECT count(*) FROM messages
+               WHERE messages.agent = lanes.agent AND status = 'pending'),
+    head_key = (SELECT min(sort_key) FROM messages
+                WHERE messages.agent = lanes.agent AND status = 'pending')
+"""
+
+
+def load(store: Store, count: int, agents: int) -> None:
+    """Write `count` waiting and `count` finished messages, as if they had come one by one."""
+    with store.write() as tx:
+        enqueue(tx, message("agent0"))
+    numbers = {"rows": 2 * count, "agents": agents, "start": store.clock.now() - 2 * count}
+    with store.engine.begin() as connection:
+        model = dict(connection.execute(select(MESSAGES)).mappings().one())
+        connection.execute(delete(MESSAGES))
+        for index in MESSAGES.indexes:
+            index.drop(connection)
+        columns = {name: _value(name, model[name]) for name in model if name != "id"}
+        rows = ROWS.format(
+            columns=", ".join(columns),
+            values=", ".join(columns.values()),
+            numbers=NUMBERS[store.dialect],
+            message_id=MESSAGE_ID[store.dialect],
+        )
+        connection.execute(text(rows), {**model, **numbers})
+        for index in MESSAGES.indexes:
+            index.create(connection)
+        connection.execute(text(LANES))
+    _settle(store)
+
+
+def _value(name: str, of_model: object) -> str:
+    if name.endswith("_at") and of_model is not None:
+        return "moment"
+    return OWN.get(name, f":{name}")
+
+
+def _settle(store: Store) -> None:
+    """Bring the planner's statistics and the files to the state that they come to by themselves."""
+    if isinstance(store, SqliteStore):
+        bare = store.connect()
+        bare.execute("ANALYZE")
+        bare.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        bare.close()
+        return
+    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM (ANALYZE)"))
+        connection.execute(text("CHECKPOINT"))

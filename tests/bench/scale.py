@@ -1,0 +1,72 @@
+"""How much a run measures: all of it, a quick look, or just enough to see that it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """The counts of a run."""
+
+    rounds: int
+    """Turns that each contender has; small ones, for the machine changes its mind by the second."""
+    warm_up: int
+    """Turns before the first that counts: files reach their size, statements are prepared."""
+    cycles: int
+    """Single messages in a turn."""
+    processes: tuple[int, ...]
+    process_rounds: int
+    process_seconds: float
+    depths: tuple[int, ...]
+    depth_rounds: int
+    wakes: int
+    lost_wakes: int
+    idle_warm_up: float
+    idle_seconds: float
+
+
+FULL = Scale(
+    rounds=40,
+    warm_up=10,
+    cycles=20,
+    processes=(1, 4, 8),
+    process_rounds=5,
+    process_seconds=3.0,
+    depths=(1_000, 100_000, 1_000_000),
+    depth_rounds=40,
+    wakes=400,
+    lost_wakes=15,
+    idle_warm_up=5.0,
+    idle_seconds=15.0,
+)
+
+QUICK = Scale(
+    rounds=10,
+    warm_up=5,
+    cycles=10,
+    processes=(1, 8),
+    process_rounds=1,
+    process_seconds=1.0,
+    depths=(1_000, 100_000),
+    depth_rounds=10,
+    wakes=300,
+    lost_wakes=5,
+    idle_warm_up=5.0,
+    idle_seconds=5.0,
+)
+
+TINY = Scale(
+    rounds=2,
+    warm_up=1,
+    cycles=3,
+    processes=(8,),
+    process_rounds=1,
+    process_seconds=0.3,
+    depths=(1_000, 2_000),
+    depth_rounds=2,
+    wakes=20,
+    lost_wakes=2,
+    idle_warm_up=1.0,
+    idle_seconds=1.0,
+)

@@ -1,0 +1,66 @@
+"""The databases that are measured: as the tests', but a PostgreSQL that waits for its disk."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from bullpen.core.queue.lanes import create_lane
+from bullpen.core.settings import Durability, Settings
+from bullpen.core.store import migrate
+from bullpen.core.store.open import open_store
+from bullpen.core.store.sqlite import SqliteStore
+from tests.postgres import PostgresServer
+from tests.stores import Stores
+
+KINDS = ("sqlite", "postgresql")
+
+
+class BenchStores(Stores):
+    """Makes migrated databases with lanes."""
+
+    @property
+    def server(self) -> PostgresServer:
+        """The PostgreSQL server of this run, durable, started when it is first asked for."""
+        if self._server is None:
+            self._server = PostgresServer(durable=True)
+            self._server.start()
+            self._server.create_database("template")
+            settings = Settings(home=self.directory, database_url=self._server.url("template"))
+            store = open_store(settings, check=False)
+            migrate.upgrade(store)
+            store.close()
+        return self._server
+
+    def with_lanes(self, kind: str, agents: int, *, fast: bool = False) -> Settings:
+        """The settings of a new database whose agents are `agent0` and so on."""
+        durability = Durability.FAST if fast else Durability.DURABLE
+        settings = self.settings(kind, durability=durability)
+        with self.opened(settings) as store, store.write() as tx:
+            for name in agent_names(agents):
+                create_lane(tx, name)
+        return settings
+
+    def copy(self, settings: Settings) -> Settings:
+        """The settings of a copy of a SQLite database that nobody has open."""
+        home = self.directory / f"home{next(self._numbers)}"
+        home.mkdir(mode=0o700)
+        shutil.copy(settings.home / "bullpen.db", home / "bullpen.db")
+        return Settings(home=home, durability=settings.durability)
+
+
+def agent_names(count: int) -> list[str]:
+    """The agents of a database with so many."""
+    return [f"agent{number}" for number in range(count)]
+
+
+def sqlite_file(settings: Settings) -> Path:
+    """Where the settings have their database."""
+    return settings.home / "bullpen.db"
+
+
+def open_sqlite(settings: Settings) -> SqliteStore:
+    """The store, known to be SQLite's."""
+    store = open_store(settings)
+    assert isinstance(store, SqliteStore)
+    return store
