@@ -25,6 +25,7 @@ def cli(context: click.Context) -> None:
 
     \b
     Begin with:
+      bullpen db upgrade
       bullpen up
       bullpen send "hello"
     """

@@ -9,6 +9,7 @@ import time
 import click
 from sqlalchemy import bindparam, select
 
+from bullpen.core.errors import BadText
 from bullpen.core.message import NewMessage
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.person import mark_read
@@ -49,7 +50,7 @@ def send(
       bullpen send "hello"
       echo "hello" | bullpen send --agent assistant
     """
-    message = text if text is not None else sys.stdin.read()
+    message = text if text is not None else _stdin()
     store = open_store(settings)
     try:
         with store.write() as tx:
@@ -62,6 +63,13 @@ def send(
         _show(sent.message_id, _answers(store, sent.message_id, timeout), as_json)
     finally:
         store.close()
+
+
+def _stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise BadText(f"standard input is not UTF-8 at byte {error.start}") from None
 
 
 def _answers(store: Store, message_id: str, timeout: float) -> list[tuple[int, str, str]]:

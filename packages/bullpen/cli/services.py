@@ -89,11 +89,13 @@ def status(settings: Settings, as_json: bool) -> None:
 def _start(settings: Settings, supervisor: Supervisor) -> None:
     log = settings.home / "logs"
     log.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for directory in (settings.run, settings.sockets):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     environ = {
         **os.environ,
         "BULLPEN_HOME": str(settings.home),
         "BULLPEN_BIN": str(Path(sys.executable).parent),
+        "BULLPEN_SOCKETS": str(settings.sockets),
     }
     with (log / "supervisord.out").open("ab") as out:
         subprocess.Popen(

@@ -45,7 +45,7 @@ class Supervisor:
     """The supervisor of one home, which may run or not."""
 
     def __init__(self, settings: Settings) -> None:
-        self._socket = str(settings.run / "supervisor.sock")
+        self._socket = str(settings.sockets / "supervisor.sock")
 
     @property
     def config(self) -> Path:

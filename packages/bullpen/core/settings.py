@@ -5,6 +5,10 @@ Read with the standard library alone: the command line must answer in 150 ms.
 
 from __future__ import annotations
 
+import hashlib
+import math
+import os
+import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -15,6 +19,7 @@ from typing import Any
 from bullpen.core.errors import BadSetting
 
 PREFIX = "BULLPEN_"
+SOCKET_DIRECTORY_LIMIT = 75
 
 
 class Durability(StrEnum):
@@ -66,8 +71,16 @@ class Settings:
 
     @property
     def run(self) -> Path:
-        """Where sockets and process ids live."""
+        """Where process ids live, and sockets."""
         return self.home / "run"
+
+    @property
+    def sockets(self) -> Path:
+        """Where sockets live: the kernel takes 107 bytes, so a home deep down has them elsewhere."""
+        if len(str(self.run)) <= SOCKET_DIRECTORY_LIMIT:
+            return self.run
+        name = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
+        return Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}-{name}"
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
@@ -81,6 +94,12 @@ class Settings:
                 values[each.name] = raw
         return cls(**{name: _parse(name, value) for name, value in values.items()})
 
+
+POSITIVE = frozenset(
+    {"busy_seconds", "message_bytes", "lease_seconds", "claim_limit", "max_attempts", "max_crashes"}
+    | {"max_runs", "delivery_attempts", "delivery_lease_seconds", "poll_seconds"}
+)
+"""Settings without which nothing would move."""
 
 _DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 
@@ -106,8 +125,10 @@ def _parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's 
             return Path(str(value)).expanduser()
         if isinstance(default, (int, float)):
             number = kind(str(value))
-            if number < 0:
+            if not math.isfinite(number) or number < 0:
                 raise ValueError("it may not be negative")
+            if number == 0 and name in POSITIVE:
+                raise ValueError("it may not be zero")
             return number
         return kind(str(value))
     except ValueError as error:

@@ -6,6 +6,7 @@ import os
 import socket
 from pathlib import Path
 
+import psutil
 from sqlalchemy import bindparam, delete, insert, update
 
 from bullpen.core.clock import SECOND
@@ -30,10 +31,10 @@ BEAT: Statement[None] = Statement(
 LEAVE: Statement[None] = Statement(delete(WORKERS).where(W.id == bindparam("worker")))
 
 # There are as many rows as processes; an index would be larger than the table.
-FORGET: Statement[tuple[str, str | None, str]] = Statement(
+FORGET: Statement[tuple[str | None, str, int]] = Statement(
     delete(WORKERS)
     .where(W.heartbeat_at <= bindparam("silent_since"))
-    .returning(W.id, W.wake, W.host)
+    .returning(W.wake, W.host, W.pid)
 )
 
 
@@ -66,10 +67,11 @@ def leave(tx: Transaction, worker: str) -> None:
 
 
 def forget_silent(tx: Transaction) -> int:
-    """Strike out those that were not heard of; gives how many. Their sockets are removed."""
+    """Strike out those that were not heard of; gives how many. The dead ones' sockets go too."""
     here = socket.gethostname()
     gone = tx.all(FORGET, {"silent_since": tx.now - GONE_SECONDS * SECOND})
-    for _, wake, host in gone:
-        if wake is not None and host == here:
+    for wake, host, pid in gone:
+        # One that was only slow registers again, and still listens there.
+        if wake is not None and host == here and not psutil.pid_exists(pid):
             Path(wake).unlink(missing_ok=True)
     return len(gone)

@@ -20,6 +20,7 @@ from bullpen.processor.providers.provider import Provider
 log = logging.getLogger(__name__)
 
 STORE_RETRY_SECONDS = 1.0
+ERROR_LENGTH = 500
 RELEASE_SECONDS = 10.0
 """How long a run that was told to stop has for giving back its claim."""
 
@@ -101,6 +102,7 @@ class Runs:
             self._done()
 
     def _settle(self, claim: Claim, result: Outcome | Failure | None) -> None:
+        unstorable = False
         while True:
             try:
                 with self._store.write() as tx:
@@ -117,5 +119,16 @@ class Runs:
                     raise
                 log.warning("cannot finish yet: %s (%s)", error, error.hint)
                 self._closing.wait(STORE_RETRY_SECONDS)
+            except StaleToken:
+                raise
+            except Exception as error:
+                if unstorable:
+                    raise
+                log.exception("the outcome of %s cannot be stored", claim.agent)
+                text = ascii(str(error))[:ERROR_LENGTH]
+                result = Failure(
+                    kind=ErrorKind.RETRYABLE, error=f"the outcome cannot be stored: {text}"
+                )
+                unstorable = True
             else:
                 return

@@ -46,7 +46,9 @@ _LOCKS = table("pg_locks", column("virtualtransaction", Text), column("relation"
 
 WRITERS: Statement[tuple[str]] = Statement(
     select(_LOCKS.c.virtualtransaction).where(
-        text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted")
+        # Other databases of the server may have a table of the same number.
+        text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted"),
+        text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
     )
 )
 

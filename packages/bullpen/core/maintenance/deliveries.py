@@ -51,6 +51,7 @@ ABANDONED: Statement[tuple[int]] = Statement(
         R.sending,
     )
     .limit(const(BATCH))
+    .with_for_update(skip_locked=True)
 )
 
 

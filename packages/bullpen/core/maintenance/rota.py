@@ -11,10 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, insert, null, select, update
-from sqlalchemy.exc import SQLAlchemyError
 
 from bullpen.core.clock import MINUTE, SECOND
-from bullpen.core.errors import BullpenError
 from bullpen.core.maintenance.archive import archive
 from bullpen.core.maintenance.checkpoint import checkpoint
 from bullpen.core.maintenance.dead_letters import dead_letters
@@ -119,7 +117,7 @@ def _run(store: Store, worker: str, agent: SystemAgent) -> bool:
     result, error = None, None
     try:
         result = agent.run(store)
-    except (BullpenError, SQLAlchemyError, OSError) as failed:
+    except Exception as failed:
         log.exception("system agent %s failed", agent.name)
         error = str(failed)
     now = store.clock.now()

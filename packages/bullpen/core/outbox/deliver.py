@@ -14,7 +14,7 @@ from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.delivery import FENCED, RENEW, Delivery, held
-from bullpen.core.outbox.settle import expire_response, lose_response, move_response
+from bullpen.core.outbox.settle import lose_response, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -81,7 +81,13 @@ def reschedule(
     )
     at = tx.now + (wait if retry_after is None else max(0, retry_after))
     if at >= delivery.expires_at:
-        expire_response(tx, delivery.id)
+        move_response(
+            tx,
+            delivery.id,
+            ResponseState.PENDING,
+            ResponseState.DEAD,
+            f"expired before the next try; the last one: {error}",
+        )
         return
     tx.write(
         RESCHEDULE,

@@ -15,6 +15,9 @@ from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
+ID_DIGITS = 18
+"""Longer ones fit into no database's integer."""
+
 PENDING = R.status == const(ResponseState.PENDING.value)
 FENCED = (R.id == bindparam("response"), R.claim_token == bindparam("token"), PENDING)
 
@@ -84,7 +87,7 @@ RENEW: Statement[None] = Statement(
 def token_id(token: str) -> int:
     """The response that this token leases; 0, which is none, for what is not a token."""
     head = token.partition(".")[0]
-    return int(head) if head.isdecimal() else 0
+    return int(head) if head.isdecimal() and len(head) <= ID_DIGITS else 0
 
 
 def held(tx: Transaction, token: str) -> Delivery:

@@ -7,15 +7,16 @@ from sqlalchemy import bindparam, false, select, update
 from bullpen.core.clock import SECOND
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.delivery import COLUMNS, PENDING, Delivery, DeliveryTuple
-from bullpen.core.outbox.settle import expire_response, lose_response
+from bullpen.core.outbox.settle import expire_response, lose_response, move_response
+from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
 # A leased response has moved `available_at` to the end of its lease: the abandoned come again.
-NEXT: Statement[tuple[int, int, bool]] = Statement(
-    select(R.id, R.expires_at, R.sending)
+NEXT: Statement[tuple[int, int, bool, int]] = Statement(
+    select(R.id, R.expires_at, R.sending, R.delivery_attempts)
     .where(R.channel == bindparam("channel"), PENDING, R.available_at <= bindparam("now"))
     .order_by(R.available_at, R.id)
     .limit(bindparam("limit"))
@@ -47,13 +48,18 @@ def lease_responses(
     """
     until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
     taken = []
-    for response, expires, sending in tx.all(
+    for response, expires, sending, tries in tx.all(
         NEXT, {"channel": channel, "now": tx.now, "limit": limit}
     ):
         if sending:
             lose_response(tx, response, "its sender died while a part was on its way")
         elif expires <= tx.now:
             expire_response(tx, response)
+        elif tries >= tx.settings.delivery_attempts:
+            # Rescheduled ones end with their own error: these were left by clients that died.
+            move_response(
+                tx, response, ResponseState.PENDING, ResponseState.DEAD, "its clients died on it"
+            )
         else:
             token = tx.ids.token(str(response))
             values = {"response": response, "token": token, "worker": worker, "until": until}

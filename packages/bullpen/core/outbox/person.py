@@ -8,6 +8,7 @@ from bullpen.core.clock import HOUR
 from bullpen.core.errors import IllegalMove, UnknownResponse
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
+from bullpen.core.outbox.delivery import ID_DIGITS
 from bullpen.core.outbox.settle import move_response
 from bullpen.core.states import RESPONSE_MOVES, ResponseState
 from bullpen.core.store.statement import Statement
@@ -72,7 +73,7 @@ def _end(
 
 
 def _find(tx: Transaction, response: int) -> tuple[ResponseState, str]:
-    row = tx.one(STATE, {"response": response})
+    row = tx.one(STATE, {"response": response}) if 0 < response < 10**ID_DIGITS else None
     if row is None:
         raise UnknownResponse(f"there is no response {response}")
     return ResponseState(row[0]), row[1]

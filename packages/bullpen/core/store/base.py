@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine
 
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.ids import Ids
@@ -69,8 +69,8 @@ class Store(ABC):
         """Let go of every connection."""
 
     @abstractmethod
-    def _ring(self, topics: set[str]) -> None:
-        """Wake whoever waits for these topics, after a caller's own commit."""
+    def _ring_for(self, connection: Connection, topics: set[str]) -> None:
+        """Wake whoever waits for these topics, when the caller's transaction is committed."""
 
     @contextmanager
     def join(self, connection: Connection) -> Iterator[Transaction]:
@@ -78,6 +78,8 @@ class Store(ABC):
 
         Nothing is committed here; the wake-ups go out when the caller has committed.
         """
+        if not connection.in_transaction():
+            connection.begin()
         driver = connection.connection.driver_connection
         assert driver is not None
         cursor = driver.cursor()
@@ -87,7 +89,7 @@ class Store(ABC):
         finally:
             cursor.close()
         if tx.topics:
-            event.listen(connection, "commit", lambda _: self._ring(tx.topics), once=True)
+            self._ring_for(connection, tx.topics)
 
     def _transaction(self, cursor: Cursor) -> Transaction:
         return Transaction(

@@ -22,7 +22,7 @@ def open_store(
     """The store; with `check`, only if its schema is the one that this version needs."""
     try:
         url = make_url(settings.url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise BadSetting("database_url is not a URL", hint=str(error)) from error
     store: Store
     match url.get_backend_name():

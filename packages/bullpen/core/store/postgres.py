@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, func, select
 from sqlalchemy.engine import make_url
 
 from bullpen.core.clock import Clock
@@ -156,9 +156,9 @@ class PostgresStore(Store):
         while self._idle:
             self._idle.pop().close()
 
-    def _ring(self, topics: set[str]) -> None:
-        with self.write() as tx:
-            tx.topics |= topics
+    def _ring_for(self, connection: Connection, topics: set[str]) -> None:
+        # PostgreSQL itself waits for the commit, and forgets it with a rollback.
+        connection.execute(select(func.pg_notify(CHANNEL, " ".join(sorted(topics)))))
 
 
 class Pipe:

@@ -25,6 +25,7 @@ from bullpen.core.ids import Ids
 from bullpen.core.settings import Durability, Settings
 from bullpen.core.store.base import REVISION, Store
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.wake.callers import CallersBell
 from bullpen.core.wake.datagram import Bell, DatagramListener
 
 FULL, NORMAL = 2, 1
@@ -64,6 +65,7 @@ class SqliteStore(Store):
         super().__init__(settings, clock, ids)
         self.path = path
         self.bell = Bell(self)
+        self._callers = CallersBell(self.bell)
         self._lock = threading.Lock()
         self._readers: list[sqlite3.Connection] = []
         self._level = FULL if settings.durability is Durability.DURABLE else NORMAL
@@ -182,8 +184,8 @@ class SqliteStore(Store):
         assert isinstance(driver, sqlite3.Connection)
         self.begin(driver.cursor())
 
-    def _ring(self, topics: set[str]) -> None:
-        self.bell.ring(topics)
+    def _ring_for(self, connection: Connection, topics: set[str]) -> None:
+        self._callers.ring_for(connection, topics)
 
 
 class Writing:

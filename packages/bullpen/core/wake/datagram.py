@@ -6,7 +6,6 @@ import contextlib
 import os
 import select
 import socket
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,7 +22,6 @@ from bullpen.core.wake.listener import ANYTHING
 if TYPE_CHECKING:
     from bullpen.core.store.sqlite import SqliteStore
 
-SOCKET_PATH_LIMIT = 100
 REFRESH_SECONDS = 0.5
 """How old the list of workers may be; a newcomer polls until it is known."""
 
@@ -82,7 +80,7 @@ class DatagramListener:
     """A Unix socket, and behind it a slow look at `PRAGMA data_version`, which misses nothing."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self.address: str | None = str(_socket_path(store.settings.run))
+        self.address: str | None = str(_socket_path(store.settings.sockets))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._socket.bind(self.address)
@@ -138,14 +136,10 @@ class DatagramListener:
 
 
 def _socket_path(directory: Path) -> Path:
-    name = f"wake-{os.getpid()}-{os.urandom(4).hex()}.sock"
-    if len(str(directory / name)) > SOCKET_PATH_LIMIT:
-        # The kernel takes 107 bytes; homes deep down share a directory of their owner's.
-        directory = Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = directory.stat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise StoreUnavailable(
             f"{directory} can be written by others", hint="Remove it, or give it back to its owner."
         )
-    return directory / name
+    return directory / f"wake-{os.getpid()}-{os.urandom(4).hex()}.sock"

@@ -46,6 +46,12 @@ class Ear:
                 log.exception("listening failed and goes on")
                 self._stopping.wait(1.0)
                 topics = ANYTHING
-            for topic, callback in self._callbacks:
-                if topic in topics or topics == ANYTHING:
+            self._call(topics)
+
+    def _call(self, topics: frozenset[str]) -> None:
+        for topic, callback in self._callbacks:
+            if topic in topics or topics == ANYTHING:
+                try:
                     callback()
+                except Exception:
+                    log.exception("what was to be woken for %s failed", topic)

@@ -15,6 +15,9 @@ from dataclasses import dataclass, replace
 from bullpen.core.message import Claim, ErrorKind
 from bullpen.core.outcome import Answer, Failure, Outcome, Usage
 
+MOST = 1_000_000_000
+"""More tokens, or dollars, than any run takes; NaN is not less than it either."""
+
 
 @dataclass(slots=True)
 class Script:
@@ -55,7 +58,7 @@ def _say(script: Script, text: str) -> None:
 def _sleep(script: Script, seconds: str) -> None:
     try:
         script.stopped = script.stop.wait(float(seconds))
-    except ValueError:
+    except (ValueError, OverflowError):
         _bad(script, f"!sleep takes seconds, not {seconds!r}")
 
 
@@ -75,7 +78,10 @@ def _crash(script: Script, _: str) -> None:
 def _usage(script: Script, numbers: str) -> None:
     try:
         tokens, cost = numbers.split()
-        script.usage = replace(script.usage, output_tokens=int(tokens), cost=float(cost))
+        usage = replace(script.usage, output_tokens=int(tokens), cost=float(cost))
+        if not (0 <= usage.output_tokens <= MOST and 0 <= usage.cost <= MOST):
+            raise ValueError
+        script.usage = usage
     except ValueError:
         _bad(script, f"!usage takes tokens and cost, not {numbers!r}")
 
