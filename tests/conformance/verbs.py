@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, TypeVar
 
 from sqlalchemy import Table, select
 
@@ -22,6 +23,7 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 Row = dict[str, Any]
+Given = TypeVar("Given")
 Dump = dict[str, list[tuple[object, ...]]]
 
 AGENT = "coder"
@@ -81,9 +83,7 @@ def rows(store: Store, table: Table) -> list[Row]:
     statement: Statement[tuple[object, ...]]
     statement = Statement(select(*table.c).order_by(*table.primary_key.columns))
     with store.read() as tx:
-        return [
-            dict(zip(table.c.keys(), row, strict=True)) for row in _all(tx, statement)
-        ]
+        return [dict(zip(table.c.keys(), row, strict=True)) for row in _all(tx, statement)]
 
 
 def _all(tx: Transaction, statement: Statement[tuple[object, ...]]) -> list[tuple[object, ...]]:
@@ -152,10 +152,11 @@ def in_order(store: Store, agent: str | None = None) -> list[str]:
 def to_archive(store: Store, message_id: str) -> None:
     """Move a message to the archive, as retention does after a day."""
     with store.engine.begin() as connection:
-        source = select(*(MESSAGES.c[name] for name in ARCHIVE.c.keys())).where(
+        names = [column.name for column in ARCHIVE.c]
+        source = select(*(MESSAGES.c[name] for name in names)).where(
             MESSAGES.c.message_id == message_id
         )
-        connection.execute(ARCHIVE.insert().from_select(ARCHIVE.c.keys(), source))
+        connection.execute(ARCHIVE.insert().from_select(names, source))
         connection.execute(MESSAGES.delete().where(MESSAGES.c.message_id == message_id))
 
 
@@ -178,3 +179,15 @@ def refused(
     assert caught.code
     assert caught.hint
     return caught
+
+
+class _BrokenOff(Exception):
+    """What happens to a transaction that is given up."""
+
+
+@contextmanager
+def broken_off(transaction: AbstractContextManager[Given]) -> Iterator[Given]:
+    """The transaction, which an error ends after the block."""
+    with suppress(_BrokenOff), transaction as given:
+        yield given
+        raise _BrokenOff

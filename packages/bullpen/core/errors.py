@@ -6,6 +6,8 @@
     │   ├── TextTooLong            over the limit of a message
     │   ├── BadDelay               a delay below zero
     │   ├── DeadlinePassed         a deadline that is over already
+    │   ├── BadDeadline            a deadline that no database can keep
+    │   ├── BadClaim               no message, or for no time
     │   ├── BadName                an agent or id that is not of the form
     │   ├── BadState               a state that does not exist
     │   └── BadSetting             a setting that cannot be read
@@ -87,6 +89,20 @@ class DeadlinePassed(InputError):
 
     code = "deadline_passed"
     hint = "Give a deadline in the future, in milliseconds since 1970 (UTC)."
+
+
+class BadDeadline(InputError):
+    """A deadline further away than any database can tell."""
+
+    code = "bad_deadline"
+    hint = "Give a deadline in milliseconds since 1970 (UTC), within the next hundred years."
+
+
+class BadClaim(InputError):
+    """A claim of no message, or for no time."""
+
+    code = "bad_claim"
+    hint = "Ask for one message or more, with a lease of one millisecond or more."
 
 
 class BadName(InputError):

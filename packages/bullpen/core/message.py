@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from bullpen.core.clock import MINUTE
+from bullpen.core.errors import BadText
+
+SEPARATOR = "\x1f"
 
 ROOM = "chatroom"
 """The channel of room posts; an agent's waiting posts are answered together."""
@@ -49,13 +52,17 @@ class ReplyTo:
     thread: str = ""
     message: str = ""
 
+    def __post_init__(self) -> None:
+        if SEPARATOR in f"{self.chat}{self.thread}{self.message}":
+            raise BadText("a reply address has a unit separator (U+001F)")
+
     def __str__(self) -> str:
-        return "\x1f".join((self.chat, self.thread, self.message))
+        return SEPARATOR.join((self.chat, self.thread, self.message))
 
     @classmethod
     def parse(cls, text: str) -> ReplyTo:
         """The address that `str` wrote."""
-        return cls(*text.split("\x1f"))
+        return cls(*text.split(SEPARATOR))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +101,9 @@ class NewMessage:
         if self.from_agent is not None:
             return None
         if self.reply_to is None:
-            return f"{self.channel}\x1f{self.sender_id or self.sender}"
-        return f"{self.channel}\x1f{self.reply_to.chat}\x1f{self.reply_to.thread}"
+            who = f"@{self.sender}" if self.sender_id is None else f"#{self.sender_id}"
+            return SEPARATOR.join((self.channel, who))
+        return SEPARATOR.join((self.channel, self.reply_to.chat, self.reply_to.thread))
 
 
 @dataclass(frozen=True, slots=True)

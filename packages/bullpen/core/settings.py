@@ -76,7 +76,7 @@ class Settings:
 
     @property
     def sockets(self) -> Path:
-        """Where sockets live: the kernel takes 107 bytes, so a home deep down has them elsewhere."""
+        """Where sockets live; a path has 107 bytes, so a home deep down has them elsewhere."""
         if len(str(self.run)) <= SOCKET_DIRECTORY_LIMIT:
             return self.run
         name = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
@@ -95,11 +95,12 @@ class Settings:
         return cls(**{name: _parse(name, value) for name, value in values.items()})
 
 
-POSITIVE = frozenset(
-    {"busy_seconds", "message_bytes", "lease_seconds", "claim_limit", "max_attempts", "max_crashes"}
-    | {"max_runs", "delivery_attempts", "delivery_lease_seconds", "poll_seconds"}
-)
-"""Settings without which nothing would move."""
+LEAST = {
+    **dict.fromkeys(("busy_seconds", "message_bytes", "lease_seconds", "claim_limit"), 1),
+    **dict.fromkeys(("max_attempts", "max_crashes", "max_runs", "delivery_attempts"), 1),
+    **{"delivery_lease_seconds": 1, "poll_seconds": 0.01, "receipt_days": 7},
+}
+"""Below these nothing would move, or be remembered for long enough. All others may be zero."""
 
 _DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 
@@ -125,10 +126,9 @@ def _parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's 
             return Path(str(value)).expanduser()
         if isinstance(default, (int, float)):
             number = kind(str(value))
-            if not math.isfinite(number) or number < 0:
-                raise ValueError("it may not be negative")
-            if number == 0 and name in POSITIVE:
-                raise ValueError("it may not be zero")
+            least = LEAST.get(name, 0)
+            if not math.isfinite(number) or number < least:
+                raise ValueError(f"it must be {least} or more")
             return number
         return kind(str(value))
     except ValueError as error:

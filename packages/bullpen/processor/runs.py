@@ -102,7 +102,19 @@ class Runs:
             self._done()
 
     def _settle(self, claim: Claim, result: Outcome | Failure | None) -> None:
-        unstorable = False
+        try:
+            self._patiently(claim, result)
+        except (StaleToken, StoreError):
+            raise
+        except Exception as error:
+            log.exception("the outcome of %s cannot be stored", claim.agent)
+            text = ascii(str(error))[:ERROR_LENGTH]
+            self._patiently(
+                claim, Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
+            )
+
+    def _patiently(self, claim: Claim, result: Outcome | Failure | None) -> None:
+        """An answer is worth waiting for the database, as long as the claim is ours."""
         while True:
             try:
                 with self._store.write() as tx:
@@ -110,25 +122,13 @@ class Runs:
                         case None:
                             release(tx, claim.token, "the processor stops")
                         case Outcome():
-                            finish(tx, claim.token, result)
+                            finish(tx, claim, result)
                         case Failure():
                             fail(tx, claim.token, result)
             except StoreError as error:
-                # An answer is worth waiting for the database, as long as the claim is ours.
                 if self._closing.is_set():
                     raise
                 log.warning("cannot finish yet: %s (%s)", error, error.hint)
                 self._closing.wait(STORE_RETRY_SECONDS)
-            except StaleToken:
-                raise
-            except Exception as error:
-                if unstorable:
-                    raise
-                log.exception("the outcome of %s cannot be stored", claim.agent)
-                text = ascii(str(error))[:ERROR_LENGTH]
-                result = Failure(
-                    kind=ErrorKind.RETRYABLE, error=f"the outcome cannot be stored: {text}"
-                )
-                unstorable = True
             else:
                 return

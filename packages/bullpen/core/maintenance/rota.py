@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, insert, null, select, update
 
-from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.clock import SECOND
 from bullpen.core.maintenance.archive import archive
 from bullpen.core.maintenance.checkpoint import checkpoint
 from bullpen.core.maintenance.dead_letters import dead_letters
@@ -30,7 +30,6 @@ log = logging.getLogger(__name__)
 
 A = SYSTEM_AGENTS.c
 TURN_SECONDS = 300
-"""How long a loop may run before another process takes its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +40,13 @@ class SystemAgent:
     every_seconds: int
     run: Callable[[Store], str]
     """Gives what it did, in words."""
+    turn_seconds: int = TURN_SECONDS
+    """How long it may run before another process takes its turn."""
 
 
 ROTA: tuple[SystemAgent, ...] = (
-    SystemAgent("leases", 5, leases),
+    # It must not wait for a processor that died while it looked after the dead.
+    SystemAgent("leases", 5, leases, turn_seconds=5),
     SystemAgent("deadlines", 60, deadlines),
     SystemAgent("deliveries", 60, deliveries),
     SystemAgent("archive", 60, archive),
@@ -111,7 +113,7 @@ def run_due(store: Store, worker: str, rota: tuple[SystemAgent, ...] = ROTA) -> 
 def _run(store: Store, worker: str, agent: SystemAgent) -> bool:
     with store.write(durable=False) as tx:
         values = {"agent": agent.name, "worker": worker, "now": tx.now}
-        if tx.change(TAKE, {**values, "until": tx.now + TURN_SECONDS * SECOND}) == 0:
+        if tx.change(TAKE, {**values, "until": tx.now + agent.turn_seconds * SECOND}) == 0:
             return False
     began = store.clock.now()
     result, error = None, None
@@ -121,7 +123,7 @@ def _run(store: Store, worker: str, agent: SystemAgent) -> bool:
         log.exception("system agent %s failed", agent.name)
         error = str(failed)
     now = store.clock.now()
-    pause = agent.every_seconds * SECOND if error is None else MINUTE
+    pause = agent.every_seconds * SECOND * (1 if error is None else 2)
     with store.write(durable=False) as tx:
         tx.write(
             DONE,

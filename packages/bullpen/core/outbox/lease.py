@@ -57,9 +57,8 @@ def lease_responses(
             expire_response(tx, response)
         elif tries >= tx.settings.delivery_attempts:
             # Rescheduled ones end with their own error: these were left by clients that died.
-            move_response(
-                tx, response, ResponseState.PENDING, ResponseState.DEAD, "its clients died on it"
-            )
+            given_up = "every client that took it died"
+            move_response(tx, response, ResponseState.PENDING, ResponseState.DEAD, given_up)
         else:
             token = tx.ids.token(str(response))
             values = {"response": response, "token": token, "worker": worker, "until": until}

@@ -14,6 +14,7 @@ from bullpen.core.queue.run import RunOutcome, end_run, record_attempt
 from bullpen.core.states import MessageState, sources
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
 
 M = MESSAGES.c
 
@@ -32,6 +33,7 @@ OPEN: Statement[tuple[str, str]] = Statement(
 
 def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
     """End this message. If it is running, its run is over: the token is void."""
+    check_text(reason, tx.settings.message_bytes, "the reason")
     message, state, token = find(tx, message_id, sources(MessageState.CANCELLED), "cancel")
     if state is MessageState.PROCESSING and token is not None:
         _stop_run(tx, token, message.id, reason)
@@ -48,6 +50,7 @@ def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
 
 def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "cancelled") -> int:
     """End everything of this conversation that is not over; gives how many messages it was."""
+    check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     found = tx.all(OPEN, {"conversation": conversation_id})
     for agent in sorted({agent for _, agent in found}):
         lock_lane(tx, agent)

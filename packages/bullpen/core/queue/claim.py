@@ -6,19 +6,23 @@ import json
 
 from sqlalchemy import Select, bindparam, exists, null, or_, select, update
 
+from bullpen.core.errors import BadClaim, UnknownAgent
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
-from bullpen.core.queue.due import DUE, make_due
-from bullpen.core.queue.lane import READY, Batching, settle_lane
+from bullpen.core.queue.due import DUE, SWEEP, make_due
+from bullpen.core.queue.lane import LOCK, READY, Batching, settle_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 L, M = LANES.c, MESSAGES.c
 _OF = LANES.alias("of").c
+
+SWEEPS = 20
+"""How often a claim moves what is due before it takes what it can see."""
 
 WINDOW = 256
 """How far back in its lane a message is looked for that the same run may answer."""
@@ -63,7 +67,11 @@ BEHIND: Statement[tuple[int, str | None]] = Statement(
 
 TAKE: Statement[MessageTuple] = Statement(
     update(MESSAGES)
-    .where(M.id == bindparam("message"), READY)
+    .where(
+        M.id == bindparam("message"),
+        READY,
+        or_(M.deadline.is_(None), M.deadline > bindparam("now")),
+    )
     .values(
         status=const(MessageState.PROCESSING.value),
         claimed_by=bindparam("worker"),
@@ -110,8 +118,12 @@ def claim(
 ) -> Claim | None:
     """Take the messages of one free lane, or of this agent's; None when there is nothing."""
     most = tx.settings.claim_limit if limit is None else limit
+    if most < 1 or (lease is not None and lease < 1):
+        raise BadClaim(f"a claim of {most} messages for {lease} ms")
     rows = _find(tx, {"agent": agent, "window": most, "now": tx.now})
     if not rows:
+        if agent is not None and tx.one(LOCK, {"agent": agent}) is None:
+            raise UnknownAgent(f"there is no agent {agent[:40]!r}")
         return None
     first, _, name, batching, _ = rows[0]
     ids = [first] if batching == Batching.ONE or most == 1 else _batch(tx, rows, most)
@@ -125,7 +137,7 @@ def claim(
     if len(messages) < len(ids):
         _mend(tx, name, [message.id for message in messages], len(ids) - len(messages))
     if not messages:
-        return claim(tx, worker, agent=agent, limit=limit, lease=lease)
+        return None
     tell(
         tx,
         EventType.MESSAGE_RECEIVED,
@@ -163,7 +175,9 @@ def _find(tx: Transaction, values: dict[str, object]) -> list[Candidate]:
         due = any_due is not None and any_due[0]
     if not due:
         return rows
-    make_due(tx)
+    for _ in range(SWEEPS):
+        if make_due(tx) < SWEEP:
+            break
     return tx.all(statement, values)
 
 

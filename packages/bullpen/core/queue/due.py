@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, exists, func, or_, select, true, update
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.lane import LOCK_IF_FREE, settle_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -78,12 +78,14 @@ def make_due(tx: Transaction) -> int:
     expired = tx.all(OVERDUE, now)
     arrived = tx.all(ARRIVED, now)
     waited = [agent for (agent,) in tx.all(WAITED, now)]
-    moved = len(waited)
+    moved = 0
     for agent in sorted({*waited, *(agent for _, agent in (*expired, *arrived))}):
-        lock_lane(tx, agent)
+        # Claims come here with a lane of theirs locked: so nobody is waited for.
+        if tx.one(LOCK_IF_FREE, {"agent": agent}) is None:
+            continue
         over = sum(_expire(tx, each, agent) for each, owner in expired if owner == agent)
         ready = [{"message": each} for each, owner in arrived if owner == agent]
-        moved += over + sum(tx.change_each(MAKE_READY, ready))
+        moved += (agent in waited) + over + sum(tx.change_each(MAKE_READY, ready))
         settle_lane(tx, agent, -over)
     return moved
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import bindparam, insert, select
 
-from bullpen.core.errors import BadDelay, DeadlinePassed, LaneClosed, LaneFull
+from bullpen.core.clock import DAY
+from bullpen.core.errors import BadDeadline, BadDelay, BadText, DeadlinePassed, LaneClosed, LaneFull
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import RECEIPTS
 from bullpen.core.queue.bury import bury_oldest
@@ -18,6 +19,8 @@ from bullpen.core.states import LaneState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+FAR = 100 * 365 * DAY
 
 TAKEN_IN: Statement[tuple[str]] = Statement(
     select(RECEIPTS.c.message_id).where(
@@ -47,9 +50,9 @@ def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     places: list[tuple[int, str | None]] = []
     for new in news:
         event = (new.channel, new.receipt or "")
+        check(tx, new)
         known = None if new.receipt is None else _taken_in(tx, event)
         if known is None and event not in events:
-            check(tx, new)
             if new.receipt is not None:
                 events[event] = len(fresh)
             places.append((len(fresh), None))
@@ -70,24 +73,22 @@ def check(tx: Transaction, new: NewMessage) -> None:
     """Refuse what cannot be stored, before anything is written."""
     limit = tx.settings.message_bytes
     check_text(new.message, limit)
-    for what, text in (
-        ("the sender", new.sender),
-        ("the sender's id", new.sender_id),
-        ("the message's id", new.message_id),
-        ("the event's id", new.receipt),
-        ("the payload", new.payload),
-        ("the schema's name", new.schema),
-        ("the conversation's id", new.conversation_id),
-        ("the parent's id", new.parent_id),
-        ("the team's id", new.team_id),
-        *(("a file's name", file) for file in new.files),
-    ):
-        if text:
-            check_text(text, limit, what)
-    if new.delay < 0:
-        raise BadDelay(f"a delay of {new.delay} ms is below zero")
+    if not new.message and not new.files:
+        raise BadText("the message is empty")
+    rest = (
+        *(new.agent, new.channel, new.sender, new.sender_id, new.message_id, new.receipt),
+        *(new.from_agent, new.conversation_id, new.parent_id, new.team_id, new.payload),
+        *(new.schema, new.hold, *new.files),
+    )
+    check_text("".join([each for each in rest if each]), limit, "what goes with the message")
+    if new.reply_to is not None:
+        check_text(str(new.reply_to), limit, "the reply address")
+    if not 0 <= new.delay <= FAR:
+        raise BadDelay(f"a delay of {new.delay} ms is below zero, or over a hundred years")
     if new.deadline is not None and new.deadline <= tx.now:
         raise DeadlinePassed(f"the deadline was {tx.now - new.deadline} ms ago")
+    if new.deadline is not None and new.deadline > tx.now + FAR:
+        raise BadDeadline(f"the deadline is {new.deadline - tx.now} ms away")
 
 
 def place(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:

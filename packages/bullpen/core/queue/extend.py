@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import bindparam, update
 
 from bullpen.core.errors import StaleToken
-from bullpen.core.ids import agent_of
 from bullpen.core.models import LANES
+from bullpen.core.queue.lane import claimed_agent
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -20,7 +20,7 @@ EXTEND: Statement[None] = Statement(
 def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
     """Renew the lease of this claim; gives its new end."""
     expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
-    values = {"lane": agent_of(token), "token": token, "expires": expires}
+    values = {"lane": claimed_agent(token), "token": token, "expires": expires}
     if tx.change(EXTEND, values) == 0:
         raise StaleToken(f"the claim {token} is over")
     return expires

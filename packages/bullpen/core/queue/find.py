@@ -14,6 +14,7 @@ from bullpen.core.queue.lane import lock_lane
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
 
 M = MESSAGES.c
 
@@ -53,6 +54,7 @@ def find(
 
     `back`: it is to wait in its lane again, so that the lane must not be archived.
     """
+    check_text(message_id, tx.settings.message_bytes, "the message's id")
     owner = tx.one(AGENT, {"message_id": message_id})
     if owner is None:
         raise UnknownMessage(f"there is no message {message_id!r}")
@@ -81,6 +83,7 @@ def set_state(
     reason: str | None = None,
 ) -> None:
     """Move a found message."""
+    check_text(reason or "", tx.settings.message_bytes, "the reason")
     changed(
         tx,
         SET,

@@ -9,7 +9,6 @@ from sqlalchemy import bindparam, insert, null, update
 
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.ids import agent_of
 from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage, ReplyTo
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
 from bullpen.core.models.base import const
@@ -17,7 +16,7 @@ from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Outcome, RoomPost
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.queue.enqueue import check, place
-from bullpen.core.queue.lane import lock_lane
+from bullpen.core.queue.lane import claimed_agent, lock_claimed, lock_lane
 from bullpen.core.queue.run import Run, RunOutcome, ask_to_end, end_run, ended, record_attempt
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
@@ -119,8 +118,12 @@ def lock_targets(tx: Transaction, token: str, outcome: Outcome) -> None:
     targets = {new.agent for new in outcome.handoffs}
     targets.update(agent for post in outcome.room_posts for agent in post.to)
     if targets:
-        for agent in sorted({*targets, agent_of(token)}):
-            lock_lane(tx, agent)
+        own = claimed_agent(token)
+        for agent in sorted({*targets, own}):
+            if agent == own:
+                lock_claimed(tx, token)
+            else:
+                lock_lane(tx, agent)
 
 
 def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:

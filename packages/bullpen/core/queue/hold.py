@@ -7,10 +7,12 @@ from bullpen.core.queue.find import find, set_state
 from bullpen.core.queue.lane import settle_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
 
 
 def hold(tx: Transaction, message_id: str, reason: str) -> None:
     """Keep a waiting message from being claimed until somebody lets it go."""
+    check_text(reason, tx.settings.message_bytes, "the reason")
     message, state, _ = find(tx, message_id, (MessageState.PENDING,), "hold")
     set_state(tx, message, state, MessageState.HELD, reason)
     settle_lane(tx, message.agent, -1)

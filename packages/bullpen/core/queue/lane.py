@@ -6,6 +6,7 @@ each other on PostgreSQL. On SQLite the write lock is held from the start.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +21,9 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 M, L = MESSAGES.c, LANES.c
+
+
+_TOKEN = re.compile(r"[a-z0-9_-]{1,40}\.[a-z0-9]{1,64}")
 
 
 class Ordering(StrEnum):
@@ -66,6 +70,10 @@ LOCK = Statement(
     )
     .where(L.agent == bindparam("agent"))
     .with_for_update()
+)
+
+LOCK_IF_FREE: Statement[tuple[str]] = Statement(
+    select(L.state).where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
 )
 
 SETTLE: Statement[None] = Statement(
@@ -125,10 +133,17 @@ def lock_lane(tx: Transaction, agent: str) -> Lane:
     return Lane(*row)
 
 
+def claimed_agent(token: str) -> str:
+    """The agent whose lane this token claims, if it looks like a token at all."""
+    if not _TOKEN.fullmatch(token):
+        raise StaleToken(f"{token[:60]!r} is not a claim")
+    return agent_of(token)
+
+
 def lock_claimed(tx: Transaction, token: str) -> Lane:
     """The lane that this token claims; a token of no lane is no claim."""
     try:
-        return lock_lane(tx, agent_of(token))
+        return lock_lane(tx, claimed_agent(token))
     except UnknownAgent:
         raise StaleToken(f"{token[:60]!r} is not a claim") from None
 

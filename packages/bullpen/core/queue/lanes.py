@@ -17,6 +17,7 @@ from bullpen.core.queue.lane import Batching, Ordering, Overflow, lock_lane, set
 from bullpen.core.states import LANE_MOVES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
 
 L, M = LANES.c, MESSAGES.c
 
@@ -143,6 +144,8 @@ def wait_lane(tx: Transaction, agent: str, until: int) -> None:
 
 
 def _move(tx: Transaction, agent: str, target: LaneState, reason: str | None) -> None:
+    check_text(agent, tx.settings.message_bytes, "the agent's id")
+    check_text(reason or "", tx.settings.message_bytes, "the reason")
     state = LaneState(lock_lane(tx, agent).state)
     if state is target:
         return

@@ -16,11 +16,11 @@ from bullpen.core.ids import agent_of
 from bullpen.core.message import Message
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.outcome import NO_USAGE, Failure, Usage
-from bullpen.core.queue.lane import FREE, Freed
+from bullpen.core.queue.lane import FREE, Freed, claimed_agent
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Answer, Transaction
 
-_VARIABLE = re.compile(r"[0-9a-f]{8,}|\d+|[a-z]+_[a-z0-9]{8}\b")
+_VARIABLE = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
 _ERROR_LENGTH = 2000
 
 INSERT: Statement[None] = Statement(
@@ -58,7 +58,7 @@ def end_run(tx: Transaction, token: str) -> Run:
 
 def ask_to_end(tx: Transaction, token: str) -> Answer[Freed]:
     """The same, its answer to be given to `ended`."""
-    return tx.later(FREE, {"agent": agent_of(token), "token": token, "now": tx.now})
+    return tx.later(FREE, {"agent": claimed_agent(token), "token": token, "now": tx.now})
 
 
 def ended(token: str, freed: Answer[Freed]) -> Run:
@@ -110,5 +110,5 @@ def record_attempt(
 
 def fingerprint(error: str) -> str:
     """The same short text for errors that differ in numbers and ids only."""
-    shape = _VARIABLE.sub("#", error.lower())[:200]
+    shape = _VARIABLE.sub("#", error[:_ERROR_LENGTH].lower())[:200]
     return hashlib.sha256(shape.encode(errors="replace")).hexdigest()[:12]

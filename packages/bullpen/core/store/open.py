@@ -8,7 +8,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from bullpen.core.clock import Clock
-from bullpen.core.errors import BadSetting
+from bullpen.core.errors import BadSetting, BullpenError
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store import schema
@@ -42,5 +42,9 @@ def open_store(
                 hint="Use sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
             )
     if check:
-        schema.check(store)
+        try:
+            schema.check(store)
+        except BullpenError:
+            store.close()
+            raise
     return store

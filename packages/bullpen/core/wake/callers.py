@@ -1,7 +1,7 @@
 """Hints for what a caller commits in a transaction of his own, on SQLite.
 
-SQLAlchemy tells of a commit before it happens, and nothing when it has. So what is asked for is kept
-with the connection, and rung for when the connection goes back to its pool: then it has happened.
+SQLAlchemy tells of a commit before it happens, and nothing when it has. So what is asked for is
+kept with the connection, and rung for when that goes back to its pool: then it has happened.
 """
 
 from __future__ import annotations

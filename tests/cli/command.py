@@ -1,0 +1,69 @@
+"""The real command in child processes, in a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROGRAM = (sys.executable, "-c", "from bullpen.cli.main import main; main()")
+LIMIT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended and what it said."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - whatever the command printed
+        """The one document on standard output."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class Bullpen:
+    """The command, with this environment."""
+
+    home: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, *args: str, stdin: str | bytes = "", **more: str) -> Result:
+        """Run a command to its end."""
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        done = subprocess.run(
+            [*PROGRAM, *args],
+            input=data,
+            capture_output=True,
+            env=self.environment(**more),
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert "Traceback" not in result.err, result.err
+        return result
+
+    def ok(self, *args: str, stdin: str = "", **more: str) -> Result:
+        """Run a command that must succeed."""
+        result = self(*args, stdin=stdin, **more)
+        assert result.status == 0, result
+        return result
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The environment of the command: nothing of the caller's Bullpen is in it."""
+        inherited = {name: text for name, text in os.environ.items() if "BULLPEN_" not in name}
+        return {
+            **inherited,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "PYTHONIOENCODING": "utf-8",
+            "BULLPEN_HOME": str(self.home),
+            **self.environ,
+            **more,
+        }

@@ -1,0 +1,106 @@
+"""bullpen db, and what every command says of a database that it cannot work with."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from bullpen.core.store import schema
+from tests.cli.command import Bullpen
+from tests.stores import Stores
+
+ALL = [
+    ("queue", "status"),
+    ("send", "hello", "--no-wait"),
+    ("queue", "cancel", "cli_a1b2c3d4"),
+    ("up",),
+    ("run", "processor"),
+    ("db", "check"),
+]
+
+
+def test_upgrade_makes_the_database_and_a_second_one_changes_nothing(empty: Bullpen) -> None:
+    first = empty.ok("db", "upgrade")
+    assert schema.HEAD in first.out
+    assert "none" in first.out
+    before = (empty.home / "bullpen.db").read_bytes()
+    again = empty.ok("db", "upgrade")
+    assert "already" in again.out
+    assert (empty.home / "bullpen.db").read_bytes() == before
+    assert schema.HEAD in empty.ok("db", "check").out
+
+
+@pytest.mark.postgres
+def test_upgrade_and_check_work_on_postgresql(empty: Bullpen, stores: Stores) -> None:
+    stores.server.create_database("cli_empty")
+    there = Bullpen(empty.home, {"BULLPEN_DATABASE_URL": stores.server.url("cli_empty")})
+    assert there("db", "check").status == 1
+    there.ok("db", "upgrade")
+    assert "already" in there.ok("db", "upgrade").out
+    there.ok("db", "check")
+
+
+def test_upgrade_keeps_what_is_in_the_database(bullpen: Bullpen) -> None:
+    with sqlite3.connect(bullpen.home / "bullpen.db") as connection:
+        connection.execute("INSERT INTO chat_messages VALUES (1, 't', 'a', 'hi', 0)")
+    connection.close()
+    bullpen.ok("db", "upgrade")
+    connection = sqlite3.connect(bullpen.home / "bullpen.db")
+    assert connection.execute("SELECT message FROM chat_messages").fetchall() == [("hi",)]
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DROP INDEX ix_messages_ready", "ALTER TABLE lanes ADD COLUMN extra TEXT"],
+)
+def test_check_fails_and_names_what_differs(bullpen: Bullpen, change: str) -> None:
+    connection = sqlite3.connect(bullpen.home / "bullpen.db")
+    connection.execute(change)
+    connection.close()
+    result = bullpen("db", "check")
+    assert result.status == 1
+    assert "differs" in result.err
+    assert "ix_messages_ready" in result.err or "extra" in result.err
+
+
+@pytest.mark.parametrize("args", ALL, ids=" ".join)
+def test_an_empty_database_is_refused_with_the_command_that_makes_it(
+    empty: Bullpen, args: tuple[str, ...]
+) -> None:
+    result = empty(*args)
+    assert result.status == 1
+    assert result.out == ""
+    assert "the database is empty" in result.err
+    assert "bullpen db upgrade" in result.err
+
+
+@pytest.mark.parametrize("args", ALL, ids=" ".join)
+def test_a_database_of_a_later_version_is_refused(bullpen: Bullpen, args: tuple[str, ...]) -> None:
+    connection = sqlite3.connect(bullpen.home / "bullpen.db")
+    with connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    result = bullpen(*args)
+    assert result.status == 1
+    assert "9999" in result.err
+    assert "later" in result.err
+    assert bullpen("db", "upgrade").status == 1
+
+
+def test_a_file_that_is_no_database_is_said_to_be_none(empty: Bullpen) -> None:
+    (empty.home / "bullpen.db").write_bytes(b"this is a letter, not a database\n" * 200)
+    for args in (("queue", "status"), ("db", "upgrade")):
+        result = empty(*args)
+        assert result.status == 1
+        assert "not a database" in result.err
+        assert "backup" in result.err
+
+
+def test_a_server_that_is_not_there_is_worth_another_try(empty: Bullpen) -> None:
+    url = "postgresql://ann:hunter2@127.0.0.1:1/bullpen"
+    result = empty("queue", "status", BULLPEN_DATABASE_URL=url)
+    assert result.status == 75
+    assert "database_url" in result.err
+    assert "hunter2" not in result.err

@@ -1,0 +1,196 @@
+"""Several transactions at once: they wait for each other, and never in a circle."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from bullpen.core.clock import MINUTE
+from bullpen.core.errors import DuplicateMessage, IllegalMove, StaleToken, StoreBusy
+from bullpen.core.message import Accepted, Claim, NewMessage
+from bullpen.core.models import MESSAGES
+from bullpen.core.queue.cancel import cancel
+from bullpen.core.queue.claim import claim
+from bullpen.core.queue.enqueue import enqueue
+from bullpen.core.queue.finish import finish
+from bullpen.core.queue.lane import lock_lane
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from tests.conformance.verbs import (
+    AGENT,
+    ANSWERED,
+    done,
+    lane,
+    rows,
+    send,
+    statuses,
+    take,
+)
+from tests.stores import FakeClock, Stores
+
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Threads for the other side."""
+    with ThreadPoolExecutor(8) as made:
+        yield made
+
+
+def _until_one_waits(store: Store, other: Future[Claim | None] | Future[Accepted]) -> None:
+    """Return once the other side waits for a lock (or is done already)."""
+    while not other.done():
+        with store.read() as tx:
+            row = tx.fetch(WAITING)
+        if row is not None and row[0]:
+            return
+
+
+def _postgres_only(store: Store) -> None:
+    if store.dialect != "postgresql":
+        pytest.skip("SQLite has one writer: the other side waits before it reads anything")
+
+
+def _enqueue(store: Store, new: NewMessage) -> Accepted:
+    with store.write() as tx:
+        return enqueue(tx, new)
+
+
+def test_one_event_delivered_twice_at_the_same_time_is_one_message(
+    store: Store, pool: ThreadPoolExecutor
+) -> None:
+    _postgres_only(store)
+    lane(store)
+    new = NewMessage(agent=AGENT, message="hi", channel="slack", receipt="Ev1")
+    with store.write() as tx:
+        first = enqueue(tx, new)
+        other = pool.submit(_enqueue, store, new)
+        _until_one_waits(store, other)
+    with contextlib.suppress(StoreBusy):  # which says: try again
+        assert other.result(timeout=30) == Accepted(first.message_id, fresh=False)
+    assert _enqueue(store, new) == Accepted(first.message_id, fresh=False)
+    assert len(rows(store, MESSAGES)) == 1
+
+
+@pytest.mark.parametrize("agent", [AGENT, "other"])
+def test_one_id_sent_twice_at_the_same_time_is_one_message(
+    store: Store, pool: ThreadPoolExecutor, agent: str
+) -> None:
+    _postgres_only(store)
+    lane(store)
+    lane(store, "other")
+    with store.write() as tx:
+        enqueue(tx, NewMessage(agent=AGENT, message="hi", message_id="mine-1"))
+        again = NewMessage(agent=agent, message="hi", message_id="mine-1")
+        other = pool.submit(_enqueue, store, again)
+        _until_one_waits(store, other)
+    with pytest.raises(DuplicateMessage) as caught:
+        other.result(timeout=30)
+    assert caught.value.status == "pending"
+    assert len(rows(store, MESSAGES)) == 1
+
+
+def test_a_claim_locks_lanes_in_the_order_that_all_transactions_keep(
+    store: Store, clock: FakeClock, pool: ThreadPoolExecutor
+) -> None:
+    """Lanes by name: who holds `a` may ask for `b` while a claim, which had `b`, asks for `a`."""
+    _postgres_only(store)
+    for agent in ("a", "b"):
+        lane(store, agent)
+        send(store, agent=agent)
+        send(store, agent=agent, delay=MINUTE)
+    clock.advance(MINUTE)
+
+    def try_claim() -> Claim | None:
+        with store.write() as tx:
+            return claim(tx, "worker-1")
+
+    with store.write() as tx:
+        lock_lane(tx, "a")
+        other = pool.submit(try_claim)
+        _until_one_waits(store, other)
+        lock_lane(tx, "b")
+    other.result(timeout=30)
+
+
+def test_processors_that_claim_at_once_get_different_lanes(
+    store: Store, pool: ThreadPoolExecutor
+) -> None:
+    agents = [f"agent{n}" for n in range(8)]
+    for agent in agents:
+        lane(store, agent)
+        send(store, agent=agent)
+    start = threading.Barrier(8)
+
+    def try_claim(_: int) -> Claim | None:
+        start.wait()
+        with store.write(durable=False) as tx:
+            return claim(tx, "worker-1")
+
+    found = list(pool.map(try_claim, range(8)))
+    got = sorted(each.agent for each in found if each is not None)
+    assert len(set(got)) == len(got)
+    while len(got) < 8:  # who found a lane locked went away empty, and comes again
+        got.append(take(store).agent)
+    assert sorted(got) == agents
+
+
+def test_two_stores_on_one_database_never_run_one_agent_twice(
+    stores: Stores, settings: Settings, clock: FakeClock, store: Store, pool: ThreadPoolExecutor
+) -> None:
+    lane(store)
+    for n in range(20):
+        send(store, str(n), sender=str(n))
+    running = threading.Semaphore(1)
+    answered: list[str] = []
+
+    def work(mine: Store) -> None:
+        while len(answered) < 20:
+            with mine.write(durable=False) as tx:
+                found = claim(tx, "worker-1")
+            if found is None:
+                continue
+            assert running.acquire(blocking=False), "two runs of one agent at once"
+            answered.append(found.primary.message)
+            running.release()
+            done(mine, found.token)
+
+    with stores.opened(settings, clock) as second:
+        for each in [pool.submit(work, one) for one in (store, second)]:
+            each.result(timeout=60)
+    assert answered == [str(n) for n in range(20)]
+
+
+@pytest.mark.parametrize("first", ["finish", "cancel"])
+def test_of_a_finish_and_a_cancel_at_once_one_wins_whole(
+    store: Store, pool: ThreadPoolExecutor, first: str
+) -> None:
+    lane(store)
+    sent = send(store)
+    found = take(store)
+    start = threading.Barrier(2)
+
+    def attempt(verb: Callable[[], None]) -> bool:
+        start.wait()
+        try:
+            verb()
+        except (StaleToken, IllegalMove):
+            return False
+        return True
+
+    def finish_it() -> None:
+        with store.write() as tx:
+            finish(tx, found.token, ANSWERED)
+
+    def cancel_it() -> None:
+        with store.write() as tx:
+            cancel(tx, sent)
+
+    verbs = [finish_it, cancel_it] if first == "finish" else [cancel_it, finish_it]
+    assert sum(pool.map(attempt, verbs)) == 1
+    assert statuses(store) in ({"completed": 1}, {"cancelled": 1})

@@ -1,0 +1,77 @@
+"""How a process dies within a transaction: before its n-th statement, or as COMMIT is under way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import psycopg
+
+from bullpen.core.store.postgres import Piped, PipedTransaction
+from bullpen.core.store.transaction import Transaction
+
+
+class Fuse:
+    """Counts the statements of a transaction and kills the process before the n-th."""
+
+    def __init__(self, tx: Transaction, statement: int) -> None:
+        self._tx = tx
+        self._left = statement
+        for name in ("_cursor", "_connection"):
+            if hasattr(tx, name):
+                setattr(tx, name, Counted(getattr(tx, name), self.step))
+
+    def step(self) -> None:
+        """One more is to begin."""
+        self._left -= 1
+        if self._left == 0:
+            arrive(self._tx)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Counted:
+    """A driver's connection or cursor that tells of every statement before it begins."""
+
+    def __init__(self, driver: Any, step: Callable[[], None]) -> None:  # noqa: ANN401
+        self._driver = driver
+        self._step = step
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the driver has
+        return getattr(self._driver, name)
+
+    def cursor(self) -> Counted:
+        """A cursor that tells, too."""
+        return Counted(self._driver.cursor(), self._step)
+
+    def execute(self, *given: object) -> Any:  # noqa: ANN401
+        """Tell, and execute."""
+        self._step()
+        return self._driver.execute(*given)
+
+    def executemany(self, *given: object) -> Any:  # noqa: ANN401
+        """Tell, and execute."""
+        self._step()
+        return self._driver.executemany(*given)
+
+
+def arrive(tx: Transaction) -> None:
+    """Let the server have done what the pipe still holds; SQLite has done everything."""
+    if isinstance(tx, PipedTransaction):
+        tx._connection.execute("SELECT 1").fetchone()
+
+
+def die_when_commit_is_sent() -> None:
+    """On PostgreSQL: send this process's next COMMIT off and do not wait for the answer."""
+
+    def commit(piped: Piped) -> NoReturn:
+        connection: psycopg.Connection[object] = piped._pipe.connection
+        connection.execute("COMMIT")
+        connection.pgconn.pipeline_sync()
+        while connection.pgconn.flush():
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("SIGKILL does not return")
+
+    setattr(Piped, "_commit", commit)  # noqa: B010 - mypy knows it for a method

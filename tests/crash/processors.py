@@ -1,0 +1,151 @@
+"""Real processors: `bullpen run processor` in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from bullpen.core.message import NewMessage, ReplyTo
+from bullpen.core.models import MESSAGES, WORKERS
+from bullpen.core.queue.enqueue import enqueue_many
+from bullpen.core.settings import Settings
+from bullpen.core.states import FINAL
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from tests.crash.children import LIMIT, until
+from tests.crash.work import CHANNEL
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run", "processor"]
+
+WORKER: Statement[tuple[str]] = Statement(select(WORKERS.c.id).order_by(WORKERS.c.id))
+STATES: Statement[tuple[str, int]] = Statement(
+    select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
+)
+RUNNING: Statement[tuple[str, str]] = Statement(
+    select(MESSAGES.c.message_id, WORKERS.c.pid)
+    .join(WORKERS, WORKERS.c.id == MESSAGES.c.claimed_by)
+    .where(MESSAGES.c.status == "processing")
+)
+
+
+class Processors:
+    """The processors of one store."""
+
+    def __init__(self, settings: Settings, **changes: object) -> None:
+        self.log = settings.home / "processors.log"
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._environ = {
+            **os.environ,
+            "BULLPEN_HOME": str(settings.home),
+            "BULLPEN_DATABASE_URL": settings.database_url,
+            **{f"BULLPEN_{name.upper()}": str(value) for name, value in changes.items()},
+        }
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start one."""
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(COMMAND, env=self._environ, cwd=ROOT, stdout=log, stderr=log)
+        self._all.append(process)
+        return process
+
+    def alive(self) -> list[subprocess.Popen[bytes]]:
+        """Those that run."""
+        return [process for process in self._all if process.poll() is None]
+
+    def keep(self, count: int) -> None:
+        """As the supervisor does: start as many as are missing."""
+        for _ in range(count - len(self.alive())):
+            self.start()
+
+    def stop(self) -> None:
+        """SIGTERM, and wait; each must end well."""
+        for process in self.alive():
+            process.terminate()
+            assert process.wait(LIMIT) == 0, self.log.read_text()
+
+
+@contextmanager
+def processing(settings: Settings, count: int, **changes: object) -> Iterator[Processors]:
+    """So many processors, none of which is left afterwards."""
+    processors = Processors(settings, **changes)
+    try:
+        for _ in range(count):
+            processors.start()
+        yield processors
+    except AssertionError:
+        print(processors.log.read_text()[-10_000:])
+        raise
+    finally:
+        for process in processors.alive():
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+def wait_for_workers(store: Store, count: int) -> list[str]:
+    """Wait until so many processors have registered; gives their names."""
+
+    def names() -> list[str]:
+        with store.read() as tx:
+            return [name for (name,) in tx.all(WORKER, {})]
+
+    until(lambda: len(names()) == count, f"{count} processors are ready")
+    return names()
+
+
+def wait_for_states(store: Store, states: dict[str, int], limit: float = LIMIT) -> None:
+    """Wait until so many messages are in each of these states, and none in another."""
+    seen: dict[str, int] = {}
+
+    def reached() -> bool:
+        nonlocal seen
+        with store.read() as tx:
+            seen = {state: count for state, count in tx.all(STATES, {})}  # noqa: C416
+        return seen == states
+
+    try:
+        until(reached, f"{states}", limit)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it is {seen}") from error
+
+
+def finished(states: dict[str, int]) -> int:
+    """How many of them are in a final state."""
+    return sum(count for state, count in states.items() if state in FINAL)
+
+
+def holder(store: Store, message_id: str) -> int:
+    """Wait until this message is running; gives its processor's process id."""
+    found: dict[str, int] = {}
+
+    def running() -> bool:
+        with store.read() as tx:
+            found.update((id_, int(pid)) for id_, pid in tx.all(RUNNING, {}))
+        return message_id in found
+
+    until(running, f"{message_id} is claimed")
+    return found[message_id]
+
+
+def ask(store: Store, agent: str, *texts: str, prefix: str = "ask") -> list[str]:
+    """Enqueue these texts in one transaction; gives their ids."""
+    news = [
+        NewMessage(
+            agent=agent,
+            message=text,
+            message_id=f"{prefix}-{agent}-{number}",
+            channel=CHANNEL,
+            sender="Ada",
+            reply_to=ReplyTo("C1"),
+        )
+        for number, text in enumerate(texts)
+    ]
+    with store.write() as tx:
+        return [each.message_id for each in enqueue_many(tx, news)]

@@ -1,0 +1,136 @@
+"""Several real processors on one store: each message once, in order, whoever dies or stops."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from bullpen.core.models import ATTEMPTS, MESSAGES, RESPONSES
+from bullpen.core.queue.lane import Batching
+from bullpen.core.queue.lanes import LanePolicy, create_lane
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+from tests.crash.account import check_integrity, rows
+from tests.crash.children import until
+from tests.crash.processors import ask, holder, processing, wait_for_states, wait_for_workers
+
+AGENTS = [f"agent{number}" for number in range(20)]
+PER_AGENT = 15
+LEASE_SECONDS = 3
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    """The store at the present time, with a lane for each agent; half of them answer in batches."""
+    opened = open_store(settings)
+    with opened.write() as tx:
+        for number, agent in enumerate(AGENTS):
+            batching = Batching.ONE if number % 2 else Batching.ALL
+            create_lane(tx, agent, LanePolicy(batching=batching))
+    yield opened
+    check_integrity(opened)
+    opened.close()
+
+
+@pytest.mark.slow
+def test_three_processors_answer_every_message_once_and_in_order(
+    settings: Settings, store: Store
+) -> None:
+    with processing(settings, 3, max_runs=4) as processors:
+        wait_for_workers(store, 3)
+        for number in range(PER_AGENT):
+            for agent in AGENTS:
+                ask(store, agent, f"!sleep 0.01\n!say {agent}/{number}", prefix=f"n{number}")
+        wait_for_states(store, {"completed": PER_AGENT * len(AGENTS)})
+        processors.stop()
+    for agent in AGENTS:
+        texts = [row["message"] for row in rows(store, RESPONSES) if row["agent"] == agent]
+        said = [line for text in texts for line in text.split("\n\n")]
+        assert said == [f"{agent}/{number}" for number in range(PER_AGENT)]
+    attempts = rows(store, ATTEMPTS)
+    assert len({row["worker"] for row in attempts}) == 3
+    assert {row["outcome"] for row in attempts} == {"completed"}
+
+
+@pytest.mark.slow
+def test_what_a_killed_processor_was_running_is_taken_up_by_another(
+    settings: Settings, store: Store
+) -> None:
+    with processing(settings, 3, lease_seconds=LEASE_SECONDS) as processors:
+        wait_for_workers(store, 3)
+        (asked,) = ask(store, AGENTS[0], "!sleep 3\n!say after all")
+        others = [ask(store, agent, "hello")[0] for agent in AGENTS[1:]]
+        victim = holder(store, asked)
+        os.kill(victim, signal.SIGKILL)
+        # The lease, a round of the loop that takes back, and the run itself.
+        wait_for_states(store, {"completed": 1 + len(others)}, LEASE_SECONDS + 5 + 3 + 30)
+        assert len(processors.alive()) == 2
+        processors.stop()
+    outcomes = [row for row in rows(store, ATTEMPTS) if row["message_id"] == asked]
+    assert [row["outcome"] for row in outcomes] == ["crashed", "completed"]
+    assert outcomes[0]["worker"] != outcomes[1]["worker"]
+    taken_up = outcomes[1]["claimed_at"] - outcomes[0]["claimed_at"]
+    assert taken_up < (LEASE_SECONDS * 2 + 5 + 30) * 1000
+    (message,) = (row for row in rows(store, MESSAGES) if row["message_id"] == asked)
+    assert (message["crash_count"], message["retry_count"]) == (1, 0)
+    answers = [row["message"] for row in rows(store, RESPONSES) if row["message_id"] == asked]
+    assert answers == ["after all"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grace", [0, 1])
+def test_sigterm_releases_what_runs_and_counts_nothing(
+    settings: Settings, store: Store, grace: int
+) -> None:
+    with processing(settings, 1, grace_seconds=grace) as processors:
+        asked = [ask(store, agent, "!sleep 600\n!say late")[0] for agent in AGENTS[:6]]
+        for each in asked:
+            holder(store, each)
+        processors.stop()
+    messages = rows(store, MESSAGES)
+    assert {row["status"] for row in messages} == {"pending"}
+    assert {(row["retry_count"], row["crash_count"]) for row in messages} == {(0, 0)}
+    attempts = rows(store, ATTEMPTS)
+    assert [row["outcome"] for row in attempts] == ["released"] * len(asked)
+    assert rows(store, RESPONSES) == []
+
+
+@pytest.mark.slow
+def test_sigterm_lets_a_run_end_within_the_grace(settings: Settings, store: Store) -> None:
+    with processing(settings, 1, grace_seconds=30) as processors:
+        (asked,) = ask(store, AGENTS[0], "!sleep 1\n!say in time")
+        holder(store, asked)
+        processors.stop()
+    assert [row["message"] for row in rows(store, RESPONSES)] == ["in time"]
+    assert [row["outcome"] for row in rows(store, ATTEMPTS)] == ["completed"]
+
+
+@pytest.mark.slow
+def test_a_message_that_kills_its_processor_is_dead_in_the_end_and_others_go_on(
+    settings: Settings, store: Store
+) -> None:
+    with processing(settings, 2, lease_seconds=1, max_crashes=2) as processors:
+        wait_for_workers(store, 2)
+        (deadly,) = ask(store, AGENTS[0], "!crash")
+        (after,) = ask(store, AGENTS[0], "hello", prefix="after")
+        others = [ask(store, agent, "hello")[0] for agent in AGENTS[1:]]
+
+        def over() -> bool:
+            processors.keep(2)
+            states = {row["message_id"]: row["status"] for row in rows(store, MESSAGES)}
+            return "pending" not in states.values() and "processing" not in states.values()
+
+        until(over, "nothing waits any more", 90.0)
+        processors.stop()
+    messages = {row["message_id"]: row for row in rows(store, MESSAGES)}
+    assert messages[deadly]["status"] == "dead"
+    assert messages[deadly]["crash_count"] == 2
+    assert {messages[each]["status"] for each in others} == {"completed"}
+    assert messages[after]["status"] in ("completed", "dead")
+    notices = [row["message"] for row in rows(store, RESPONSES) if row["message_id"] == deadly]
+    assert len(notices) == 1
+    assert "could not answer" in notices[0]

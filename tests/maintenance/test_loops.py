@@ -1,0 +1,200 @@
+"""What each loop of the rota does, also while no processor claims and no client asks."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import insert
+
+from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
+from bullpen.core.maintenance.dead_letters import dead_letters
+from bullpen.core.maintenance.deadlines import deadlines
+from bullpen.core.maintenance.deliveries import UNDELIVERED, deliveries
+from bullpen.core.maintenance.leases import leases
+from bullpen.core.maintenance.receipts import receipts
+from bullpen.core.maintenance.rota import ROTA, enter_rota, run_due
+from bullpen.core.message import ErrorKind
+from bullpen.core.models import RECEIPTS, RESPONSES
+from bullpen.core.outbox.deliver import begin_part
+from bullpen.core.store.base import Store
+from tests.conformance.verbs import do, failed, lane, lane_row, message, rows, send, status, take
+from tests.outbox.outgoing import answer, ends, lease_one, row_of
+from tests.stores import FakeClock, Stores
+
+
+def test_leases_takes_back_what_a_dead_processor_had_claimed(
+    store: Store, clock: FakeClock
+) -> None:
+    for name in ("coder", "writer"):
+        lane(store, name)
+        send(store, message_id=f"api_{name}", agent=name)
+        take(store, name)
+    clock.advance(60 * SECOND - 1)
+    assert leases(store) == "0 claims taken back"
+    clock.advance(1)
+    assert leases(store) == "2 claims taken back"
+    row = message(store, "api_coder")
+    assert (row["status"], row["crash_count"], row["retry_count"]) == ("pending", 1, 0)
+    assert leases(store) == "0 claims taken back"
+
+
+def test_deadlines_expires_what_nobody_claimed_in_time(store: Store, clock: FakeClock) -> None:
+    lane(store)
+    send(store, message_id="api_1", deadline=clock.now() + MINUTE)
+    clock.advance(MINUTE - 1)
+    deadlines(store)
+    assert status(store, "api_1") == "pending"
+    clock.advance(1)
+    deadlines(store)
+    assert status(store, "api_1") == "expired"
+    assert lane_row(store)["pending"] == 0
+
+
+def test_deadlines_makes_ready_what_was_delayed(store: Store, clock: FakeClock) -> None:
+    lane(store)
+    send(store, message_id="api_1", delay=MINUTE)
+    assert lane_row(store)["head_key"] is None
+    clock.advance(MINUTE)
+    deadlines(store)
+    assert lane_row(store)["head_key"] is not None
+    assert take(store).primary.message_id == "api_1"
+
+
+def test_deadlines_lets_a_lane_go_on_after_its_rate_limit(store: Store, clock: FakeClock) -> None:
+    lane(store)
+    send(store)
+    failed(store, take(store).token, ErrorKind.RATE_LIMIT, retry_after=MINUTE)
+    deadlines(store)
+    assert lane_row(store)["head_key"] is None
+    clock.advance(MINUTE)
+    deadlines(store)
+    assert lane_row(store)["not_before"] is None
+    assert lane_row(store)["head_key"] is not None
+
+
+@pytest.mark.parametrize("channel", sorted(UNDELIVERED))
+def test_where_no_client_is_what_was_not_read_in_a_day_counts_as_read(
+    store: Store, clock: FakeClock, channel: str
+) -> None:
+    response = answer(store, "x_1", channel)
+    clock.advance(DAY - 1)
+    assert deliveries(store) == "0 ended"
+    clock.advance(1)
+    assert deliveries(store) == "1 ended"
+    row = row_of(store, response)
+    assert (row["status"], row["acked_at"]) == ("acked", clock.now())
+    assert ends(store) == ["response_delivered"]
+
+
+def test_where_a_client_should_be_what_was_not_delivered_in_a_day_is_dead_without_one(
+    store: Store, clock: FakeClock
+) -> None:
+    response = answer(store, "slack_1", "slack")
+    clock.advance(DAY - 1)
+    assert deliveries(store) == "0 ended"
+    clock.advance(1)
+    assert deliveries(store) == "1 ended"
+    row = row_of(store, response)
+    assert row["status"] == "dead"
+    assert "expired" in str(row["last_error"])
+    assert ends(store) == ["response_dead"]
+
+
+def test_what_was_abandoned_while_it_was_sent_is_unknown_also_without_a_client(
+    store: Store, clock: FakeClock
+) -> None:
+    response = answer(store)
+    _, token = lease_one(store)
+    do(store, begin_part, token)
+    clock.advance(MINUTE - 1)
+    assert deliveries(store) == "0 ended"
+    clock.advance(1)
+    assert deliveries(store) == "1 ended"
+    assert row_of(store, response)["status"] == "unknown"
+    assert ends(store) == ["response_unknown"]
+
+
+def test_what_is_being_delivered_when_its_day_ends_is_left_to_its_client(
+    store: Store, clock: FakeClock
+) -> None:
+    response = answer(store)
+    clock.advance(DAY - SECOND)
+    lease_one(store)
+    clock.advance(2 * SECOND)
+    assert deliveries(store) == "0 ended"
+    assert row_of(store, response)["status"] == "pending"
+
+
+def test_deliveries_looks_at_every_channel_and_all_of_its_responses(
+    store: Store, clock: FakeClock
+) -> None:
+    last = 0
+    for channel in ("api", "discord", "slack", "telegram", "web"):
+        last = answer(store, f"{channel}_1", channel)
+    (row,) = (row for row in rows(store, RESPONSES) if row["channel"] == "slack")
+    with store.engine.begin() as connection:
+        connection.execute(
+            insert(RESPONSES), [{**row, "id": last + number} for number in range(1, 601)]
+        )
+    clock.advance(DAY)
+    assert deliveries(store) == "605 ended"
+    assert {row["status"] for row in rows(store, RESPONSES)} == {"acked", "dead"}
+
+
+@pytest.mark.parametrize(("days", "kept"), [(1, 7), (7, 7), (8, 8), (30, 30)])
+def test_receipts_are_kept_for_their_days_and_at_least_for_seven(
+    stores: Stores, kind: str, clock: FakeClock, days: int, kept: int
+) -> None:
+    settings = replace(stores.settings(kind), receipt_days=days)
+    with stores.opened(settings, clock) as store:
+        lane(store)
+        send(store, channel="slack", receipt="Ev1")
+        clock.advance(kept * DAY - 1)
+        assert receipts(store) == "0 forgotten"
+        clock.advance(1)
+        send(store, channel="slack", receipt="Ev2")
+        assert receipts(store) == "1 forgotten"
+        assert [row["event_id"] for row in rows(store, RECEIPTS)] == ["Ev2"]
+
+
+def test_receipts_go_in_batches_until_none_is_left(store: Store, clock: FakeClock) -> None:
+    row = {"channel": "slack", "message_id": "slack_1", "created_at": clock.now()}
+    with store.engine.begin() as connection:
+        connection.execute(
+            insert(RECEIPTS), [{**row, "event_id": f"Ev{number}"} for number in range(1001)]
+        )
+    clock.advance(8 * DAY)
+    assert receipts(store) == "1001 forgotten"
+
+
+def test_dead_letters_warns_when_there_are_more_and_only_then(
+    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    rota = tuple(each for each in ROTA if each.name == "dead_letters")
+    enter_rota(store, rota)
+    lane(store)
+
+    def warned() -> list[str]:
+        caplog.clear()
+        clock.advance(HOUR)
+        assert run_due(store, "a", rota) == ["dead_letters"]
+        return [each.message for each in caplog.records if each.levelno >= logging.WARNING]
+
+    assert warned() == []
+    for _ in range(2):
+        send(store)
+        failed(store, take(store).token, ErrorKind.PERMANENT)
+    (text,) = warned()
+    assert text.startswith("2 more dead letters, 2 in all")
+    assert "bullpen queue dead" in text
+    assert warned() == []
+    send(store)
+    failed(store, take(store).token, ErrorKind.PERMANENT)
+    (text,) = warned()
+    assert text.startswith("1 more dead letters, 3 in all")
+
+
+def test_dead_letters_says_how_many_there_are(store: Store) -> None:
+    assert dead_letters(store) == "0 dead, +0"

@@ -1,0 +1,119 @@
+"""The register of processes: entered, alive, gone, forgotten and back."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from sqlalchemy import update
+
+from bullpen.core.clock import SECOND
+from bullpen.core.maintenance.workers import workers
+from bullpen.core.models import WORKERS
+from bullpen.core.queue.finish import finish
+from bullpen.core.store.base import Store
+from bullpen.core.workers import GONE_SECONDS, beat, leave, register
+from tests.conformance.verbs import ANSWERED, do, lane, rows, send, take
+from tests.stores import FakeClock
+
+
+def enter(store: Store, wake: str | None = None) -> str:
+    """Register this process; gives its id."""
+    with store.write() as tx:
+        return register(tx, "processor", wake)
+
+
+def is_known(store: Store, worker: str) -> bool:
+    """Whether a heartbeat is accepted."""
+    with store.write() as tx:
+        return beat(tx, worker)
+
+
+def test_a_process_is_entered_with_who_and_where_it_is(store: Store, clock: FakeClock) -> None:
+    worker = enter(store, "/tmp/somewhere.sock")
+    assert worker.startswith("processor_")
+    assert rows(store, WORKERS) == [
+        {
+            "id": worker,
+            "kind": "processor",
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "wake": "/tmp/somewhere.sock",
+            "started_at": clock.now(),
+            "heartbeat_at": clock.now(),
+        }
+    ]
+
+
+def test_a_restarted_process_is_somebody_else(store: Store) -> None:
+    assert enter(store) != enter(store)
+
+
+def test_who_leaves_is_struck_out_at_once_and_nobody_else_is(store: Store) -> None:
+    leaving, staying = enter(store), enter(store)
+    do(store, leave, leaving)
+    do(store, leave, leaving)
+    assert [row["id"] for row in rows(store, WORKERS)] == [staying]
+    assert not is_known(store, leaving)
+
+
+def test_who_beats_is_not_forgotten(store: Store, clock: FakeClock) -> None:
+    worker = enter(store)
+    for _ in range(10):
+        clock.advance(GONE_SECONDS * SECOND - 1)
+        assert is_known(store, worker)
+        assert workers(store) == "0 forgotten"
+
+
+def test_who_is_silent_is_forgotten_and_can_register_again(store: Store, clock: FakeClock) -> None:
+    silent = enter(store)
+    clock.advance(GONE_SECONDS * SECOND - 1)
+    alive = enter(store)
+    assert workers(store) == "0 forgotten"
+    clock.advance(1)
+    assert workers(store) == "1 forgotten"
+    assert [row["id"] for row in rows(store, WORKERS)] == [alive]
+    assert not is_known(store, silent)
+    again = enter(store)
+    assert again != silent
+    assert is_known(store, again)
+
+
+def test_a_forgotten_workers_socket_is_removed(
+    store: Store, clock: FakeClock, tmp_path: Path
+) -> None:
+    left = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
+        dead.bind(str(left))
+    enter(store, str(left))
+    enter(store, str(tmp_path / "was gone already.sock"))
+    enter(store, None)
+    clock.advance(GONE_SECONDS * SECOND)
+    assert workers(store) == "3 forgotten"
+    assert not left.exists()
+
+
+def test_a_path_of_another_machine_is_not_removed_here(
+    store: Store, clock: FakeClock, tmp_path: Path
+) -> None:
+    same_path = tmp_path / "wake.sock"
+    same_path.touch()
+    enter(store, str(same_path))
+    with store.engine.begin() as connection:
+        connection.execute(update(WORKERS).values(host="another"))
+    clock.advance(GONE_SECONDS * SECOND)
+    assert workers(store) == "1 forgotten"
+    assert same_path.exists()
+
+
+def test_a_forgotten_workers_claim_lives_as_long_as_its_lease(
+    store: Store, clock: FakeClock
+) -> None:
+    lane(store)
+    send(store)
+    found = take(store)
+    enter(store)
+    clock.advance(GONE_SECONDS * SECOND)
+    workers(store)
+    do(store, finish, found.token, ANSWERED)

@@ -1,0 +1,93 @@
+"""A database with a long past and a long queue, made with a few statements of SQL."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, text
+
+from bullpen.core.models import ARCHIVE
+from bullpen.core.queue.lanes import create_lane
+from bullpen.core.store.base import Store
+from tests.stores import START
+
+AGENTS = 20
+IDLE = 2_000
+"""Agents that have nothing to do: a company so large that the planner has a choice."""
+
+NUMBERS = {
+    "sqlite": (
+        "WITH RECURSIVE numbers(n) AS"
+        " (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)"
+    ),
+    "postgresql": "WITH numbers(n) AS (SELECT generate_series(1, :count))",
+}
+
+MESSAGES = """
+INSERT INTO messages (
+    message_id, channel, sender, message, agent, status, retry_count, crash_count, conversation_id,
+    parent_id, hop, batch_key, priority, sort_key, ready, due_at, available_at, deadline,
+    created_at, updated_at
+) {numbers}
+SELECT :prefix || n, 'api', 'ada', 'hello', 'agent' || (n % :agents), :status, 0, 0,
+    :prefix || (n / 4), CASE WHEN n % 4 = 0 THEN NULL ELSE :prefix || (n / 4) END, n % 4, 'api',
+    2, :start + n, {ready}, :start + n, :start + n,
+    CASE WHEN n % 50 = 0 THEN :start + 99999999 END, :start, :start + n
+FROM numbers
+"""
+
+_ALL = [column.name for column in ARCHIVE.c]
+_COLUMNS = [each for each in _ALL if each not in ("id", "message_id")]
+ARCHIVED = f"""
+INSERT INTO messages_archive (id, message_id, {", ".join(_COLUMNS)})
+SELECT 10000000 + id, 'old' || message_id, {", ".join(_COLUMNS)}
+FROM messages WHERE status = 'completed' AND id % 8 = 0
+"""
+RECEIPTS = """
+INSERT INTO receipts (channel, event_id, message_id, created_at)
+SELECT channel, 'Ev' || id, message_id, created_at FROM messages WHERE id % 8 = 0
+"""
+
+HEADS = """
+UPDATE lanes SET
+    pending = (SELECT count(*) FROM messages
+        WHERE messages.agent = lanes.agent AND status = 'pending'),
+    head_key = (SELECT min(sort_key) FROM messages
+        WHERE messages.agent = lanes.agent AND status = 'pending' AND ready)
+WHERE agent IN (SELECT DISTINCT agent FROM messages)
+"""
+
+
+def fill(store: Store, finished: int, waiting: int, idle: int = IDLE) -> None:
+    """Have so many messages done and waiting, evenly over the agents, and up-to-date statistics."""
+    with store.write() as tx:
+        for agent in range(AGENTS + idle):
+            create_lane(tx, f"agent{agent}")
+    with store.engine.begin() as connection:
+        _messages(connection, store.dialect, "done", "completed", finished)
+        _messages(connection, store.dialect, "dead", "dead", waiting // 50)
+        _messages(connection, store.dialect, "late", "pending", waiting // 50, ready=False)
+        _messages(connection, store.dialect, "wait", "pending", waiting - waiting // 50)
+        connection.execute(text(ARCHIVED))
+        connection.execute(text(RECEIPTS))
+        connection.execute(text(HEADS))
+    with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("VACUUM ANALYZE" if store.dialect == "postgresql" else "ANALYZE"))
+
+
+def _messages(
+    connection: Connection, dialect: str, prefix: str, status: str, count: int, ready: bool = True
+) -> None:
+    # A delay that is not over: what waits for its time waits far in the future.
+    start = START if ready else START + 10**10
+    sql = MESSAGES.format(numbers=NUMBERS[dialect], ready="true" if ready else "false")
+    given = {
+        "count": count,
+        "prefix": prefix,
+        "agents": AGENTS,
+        "status": status,
+        "start": start,
+    }
+    if dialect == "postgresql":
+        sql = sql.replace(":prefix", "CAST(:prefix AS text)").replace(
+            ":status", "CAST(:status AS text)"
+        )
+    connection.execute(text(sql), given)

@@ -1,0 +1,202 @@
+"""What a statement costs does not depend on how much is finished or waits."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from sqlalchemy import bindparam, delete
+
+from bullpen.core.message import NewMessage
+from bullpen.core.models import LANES
+from bullpen.core.queue import (
+    bury,
+    cancel,
+    claim,
+    due,
+    enqueue,
+    extend,
+    find,
+    finish,
+    give_back,
+    insert,
+    lane,
+    lanes,
+    names,
+    reap,
+    retry,
+    run,
+)
+from bullpen.core.store.base import Store
+from bullpen.core.store.sqlite import SqliteStore
+from bullpen.core.store.statement import Statement
+from tests.plans.database import fill
+from tests.stores import START, FakeClock, Stores
+
+FINISHED, WAITING = 300_000, 50_000
+
+HOT: dict[str, Statement[object]] = {
+    f"{module.__name__.rpartition('.')[2]}.{name}": value
+    for module in (
+        *(bury, cancel, claim, due, enqueue, extend, find, finish, give_back, insert, lane, lanes),
+        *(names, retry, run),
+    )
+    for name, value in vars(module).items()
+    if isinstance(value, Statement)
+}
+"""Every statement of the verbs but reap's, which says itself why it reads all lanes."""
+
+SORTS: set[str] = {
+    "cancel.OPEN",  # sorts the few messages of one conversation
+}
+"""What may sort, for it sorts only what it found by an index."""
+
+FIRST_OF_AN_INDEX = {
+    "SCAN messages USING INDEX ix_messages_delayed",  # LIMIT 1, for the next delay to end
+}
+"""What SQLite calls a scan although it stops after the first entry."""
+
+VALUES: dict[str, object] = {
+    "agent": "agent3",
+    "lane": "agent3",
+    "now": START + 200_000,
+    "window": 32,
+    "count": 2,
+    "message": 1_000,
+    "message_id": "done1000",
+    "conversation": "done1000",
+    "token": "agent3.0000",
+    "worker": "worker-1",
+    "expires": START,
+    "change": 1,
+    "head": START,
+    "source": "pending",
+    "status": "pending",
+    "target": "held",
+    "channel": "api",
+    "event_id": "Ev1",
+}
+NUMBERS = {
+    *("at", "cost", "crashed", "deadline", "failed"),
+    *("gone", "hop", "input_tokens", "max_attempts", "max_depth"),
+    *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
+    *("until",),
+}
+
+
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+)
+def full(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Store]:
+    """A store with a long past and a long queue, one for all tests of this file."""
+    clock = FakeClock(START + 200_000)
+    with stores.opened(stores.settings(str(request.param)), clock) as store:
+        fill(store, FINISHED, WAITING)
+        yield store
+
+
+def _values(sql: str) -> dict[str, object]:
+    found = {*re.findall(r"(?<![:\w]):(\w+)", sql), *re.findall(r"%\((\w+)\)s", sql)}
+    return {name: _value(name) for name in found}
+
+
+def _value(name: str) -> object:
+    if name in VALUES:
+        return VALUES[name]
+    if name in ("ready", "is_ready"):
+        return True
+    return 1 if name in NUMBERS or name.endswith("_at") else "x"
+
+
+def _plan(store: Store, statement: Statement[object]) -> list[str]:
+    """What the database means to do, a step a line."""
+    sql = statement.text[store.dialect]
+    if isinstance(store, SqliteStore):
+        connection = store.connect()
+        steps = connection.execute(f"EXPLAIN QUERY PLAN {sql}", _values(sql)).fetchall()
+        connection.close()
+        return [str(step[3]) for step in steps]
+    url = store.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(url) as server:
+        lines = server.execute(f"EXPLAIN {sql}".encode(), _values(sql)).fetchall()
+        server.rollback()
+    return [str(line[0]).strip() for line in lines]
+
+
+def _scans(plan: list[str]) -> list[str]:
+    """The steps that read a whole table, or a whole index."""
+    whole = r"^SCAN (?!CONSTANT ROW)|Seq Scan on"
+    return [step for step in plan if re.search(whole, step) and step not in FIRST_OF_AN_INDEX]
+
+
+def _sorts(plan: list[str]) -> list[str]:
+    return [step for step in plan if re.search(r"TEMP B-TREE|^(-> +)?(Incremental )?Sort\b", step)]
+
+
+def test_the_test_sees_what_it_looks_for(full: Store) -> None:
+    """A plan that is bad on purpose."""
+    bad: Statement[object] = Statement(
+        delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
+    )
+    assert _scans(_plan(full, bad))
+    assert _scans(_plan(full, reap.EXPIRED))
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_no_statement_reads_a_whole_table(full: Store, name: str) -> None:
+    plan = _plan(full, HOT[name])
+    assert _scans(plan) == [], "\n".join(plan)
+
+
+@pytest.mark.parametrize("name", sorted(HOT.keys() - SORTS))
+def test_no_statement_sorts(full: Store, name: str) -> None:
+    plan = _plan(full, HOT[name])
+    assert _sorts(plan) == [], "\n".join(plan)
+
+
+def _claim_times(store: Store, rounds: int = 60) -> list[float]:
+    """How long claims took, each undone."""
+    times = []
+    for _ in range(rounds):
+        try:
+            with store.write(durable=False) as tx:
+                began = time.perf_counter()
+                assert claim.claim(tx, "worker-1") is not None
+                times.append(time.perf_counter() - began)
+                raise _Undo
+        except _Undo:
+            pass
+    return times
+
+
+def _enqueue_times(store: Store, rounds: int = 60) -> list[float]:
+    times = []
+    for _ in range(rounds):
+        try:
+            with store.write(durable=False) as tx:
+                began = time.perf_counter()
+                enqueue.enqueue(tx, NewMessage(agent="agent3", message="x", message_id="mine"))
+                times.append(time.perf_counter() - began)
+                raise _Undo
+        except _Undo:
+            pass
+    return times
+
+
+class _Undo(Exception):
+    """Rolls a measured transaction back."""
+
+
+def test_a_claim_and_an_enqueue_cost_the_same_in_a_long_queue(full: Store, stores: Stores) -> None:
+    clock = FakeClock(START + 200_000)
+    with stores.opened(stores.settings(full.dialect), clock) as short:
+        fill(short, finished=0, waiting=1_000)
+        for measure in (_claim_times, _enqueue_times):
+            measure(short, 10)
+            measure(full, 10)
+            little, much = measure(short), measure(full)
+            assert statistics.median(much) <= 3 * statistics.median(little)

@@ -1,0 +1,287 @@
+"""The processor answers, so many at once, and stops as it should."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bullpen.core.message import ErrorKind
+from bullpen.core.models import ATTEMPTS, SYSTEM_AGENTS, WORKERS
+from bullpen.core.outcome import Answer, Failure, Outcome, Usage
+from bullpen.core.queue.cancel import cancel
+from bullpen.core.queue.reap import reap
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from tests.conformance.verbs import (
+    do,
+    events,
+    lane,
+    lane_row,
+    message,
+    responses,
+    rows,
+    send,
+    status,
+    statuses,
+    take,
+)
+from tests.processor.working import Scripted, child, eventually, output, processing
+from tests.stores import Stores
+
+
+@pytest.fixture
+def settings(stores: Stores, kind: str) -> Settings:
+    """A home with a fresh database, where runs get a moment's grace."""
+    return stores.settings(kind, grace_seconds=1, max_runs=3)
+
+
+@pytest.fixture
+def store(stores: Stores, settings: Settings) -> Iterator[Store]:
+    """An empty store on the machine's own time."""
+    with stores.opened(settings) as opened:
+        yield opened
+
+
+def completed(store: Store, count: int) -> None:
+    """Wait until so many messages are completed."""
+    eventually(lambda: statuses(store).get("completed") == count, f"{count} completed")
+
+
+def test_messages_that_wait_and_messages_that_come_are_answered(store: Store) -> None:
+    lane(store)
+    send(store, "early", message_id="api_1")
+    with processing(store):
+        completed(store, 1)
+        send(store, "late", message_id="api_2")
+        completed(store, 2)
+    assert [row["message"] for row in responses(store)] == ["early", "late"]
+
+
+def test_it_enters_the_register_and_the_record_and_leaves_both_in_order(store: Store) -> None:
+    with processing(store) as processor:
+        (row,) = rows(store, WORKERS)
+        assert (row["id"], row["kind"]) == (processor.worker, "processor")
+        eventually(
+            lambda: all(each["last_run_at"] for each in rows(store, SYSTEM_AGENTS)),
+            "every loop of the rota ran",
+        )
+    assert rows(store, WORKERS) == []
+    assert [row["type"] for row in events(store)] == ["processor_start", "processor_stop"]
+
+
+def test_it_never_runs_more_at_once_than_it_may(store: Store) -> None:
+    for number in range(8):
+        send(store, agent=lane(store, f"a{number}"))
+    provider = Scripted()
+    with processing(store, provider):
+        eventually(lambda: provider.running == 3, "three run")
+        assert statuses(store) == {"processing": 3, "pending": 5}
+        provider.let_go.set()
+        completed(store, 8)
+    assert provider.most == 3
+    assert len(provider.claims) == 8
+
+
+def test_one_agent_has_one_run_at_a_time(store: Store) -> None:
+    lane(store)
+    for number in range(4):
+        send(store, f"{number}", sender_id=f"U{number}")
+    provider = Scripted()
+    provider.let_go.set()
+    with processing(store, provider):
+        completed(store, 4)
+    assert provider.most == 1
+    assert len(provider.claims) == 4
+
+
+def test_two_processors_share_the_work_and_answer_each_once(stores: Stores, store: Store) -> None:
+    for number in range(10):
+        send(store, f"{number}", agent=lane(store, f"a{number}"))
+    with (
+        processing(store),
+        stores.opened(store.settings) as second,
+        processing(second),
+    ):
+        completed(store, 10)
+    assert sorted(row["message"] for row in responses(store)) == [f"{n}" for n in range(10)]
+
+
+def test_a_run_that_raises_is_a_retryable_failure_that_says_why(store: Store) -> None:
+    lane(store)
+    send(store, message_id="api_1")
+    provider = Scripted()
+    provider.result = ZeroDivisionError("by a mistake")
+    provider.let_go.set()
+    with processing(store, provider):
+        eventually(lambda: message(store, "api_1")["retry_count"] >= 1, "it failed")
+    row = message(store, "api_1")
+    assert row["error_kind"] == "retryable"
+    assert row["last_error"] == "ZeroDivisionError: by a mistake"
+    assert row["crash_count"] == 0
+
+
+OUTCOMES: dict[str, Outcome | Failure] = {
+    "a NUL": Outcome(answers=(Answer(message="a\0b"),)),
+    "half a surrogate pair": Outcome(answers=(Answer(message="\ud800"),)),
+    "too long": Outcome(answers=(Answer(message="x" * (1 << 20) + "x"),)),
+    "too many tokens": Outcome(usage=Usage(output_tokens=10**30)),
+    "no number": Outcome(usage=Usage(cost=float("nan"))),
+    "an error with a NUL": Failure(kind=ErrorKind.PERMANENT, error="a\0b"),
+    "metadata with a NUL": Outcome(answers=(Answer(message="a", metadata="a\0b"),)),
+}
+
+
+@pytest.mark.parametrize("what", OUTCOMES)
+def test_an_outcome_that_cannot_be_stored_is_a_failed_run_not_a_crash(
+    store: Store, what: str
+) -> None:
+    lane(store)
+    send(store, message_id="api_1")
+    provider = Scripted()
+    provider.result = OUTCOMES[what]
+    provider.let_go.set()
+    with processing(store, provider):
+        eventually(lambda: status(store, "api_1") != "pending", "it runs")
+        eventually(lambda: status(store, "api_1") != "processing", "it ended", 5)
+    assert message(store, "api_1")["crash_count"] == 0
+
+
+def test_a_long_run_is_renewed_and_never_taken_for_dead(stores: Stores, kind: str) -> None:
+    settings = stores.settings(kind, lease_seconds=1)
+    with stores.opened(settings) as store, processing(store):
+        lane(store)
+        send(store, "!sleep 4\n!say rested", message_id="api_1")
+        eventually(lambda: status(store, "api_1") == "processing", "it runs")
+        first = lane_row(store)["lease_expires_at"]
+        eventually(lambda: status(store, "api_1") == "completed", "it ended")
+        assert first is not None
+        row = message(store, "api_1")
+        assert (row["crash_count"], row["retry_count"]) == (0, 0)
+        assert [each["message"] for each in responses(store)] == ["rested"]
+        assert [each["outcome"] for each in rows(store, ATTEMPTS)] == ["completed"]
+
+
+def lose(store: Store, how: str) -> None:
+    """Let the claim on api_1 be lost."""
+    if how == "cancelled":
+        do(store, cancel, "api_1")
+        return
+    store.clock = _Later()
+    with store.write() as tx:
+        assert reap(tx) == 1
+
+
+class _Later:
+    def now(self) -> int:
+        """An hour from now."""
+        return time.time_ns() // 1_000_000 + 3_600_000
+
+
+@pytest.mark.parametrize("how", ["cancelled", "reaped"])
+def test_a_run_whose_claim_was_lost_is_stopped_and_its_output_dropped(
+    stores: Stores, kind: str, how: str
+) -> None:
+    settings = stores.settings(kind, lease_seconds=3, grace_seconds=1)
+    provider = Scripted()
+    with (
+        stores.opened(settings) as store,
+        stores.opened(settings) as other,
+        processing(store, provider),
+    ):
+        lane(other)
+        send(other, message_id="api_1")
+        eventually(lambda: len(provider.claims) == 1, "it runs")
+        lose(other, how)
+        eventually(lambda: len(provider.stopped) >= 1, "it is stopped")
+        assert provider.stopped[0] == provider.claims[0]
+        assert responses(other) == []
+
+
+def test_the_output_of_a_lost_claim_is_dropped_even_if_the_run_did_not_stop(store: Store) -> None:
+    lane(store)
+    send(store, message_id="api_1")
+    provider = Scripted()
+    with processing(store, provider):
+        eventually(lambda: len(provider.claims) == 1, "it runs")
+        do(store, cancel, "api_1")
+        provider.let_go.set()
+        eventually(lambda: provider.running == 0, "it ended")
+    assert status(store, "api_1") == "cancelled"
+    assert responses(store) == []
+
+
+def test_a_stop_lets_runs_end_within_their_grace(stores: Stores, kind: str) -> None:
+    settings = stores.settings(kind, grace_seconds=30)
+    with stores.opened(settings) as store:
+        lane(store)
+        send(store, "!sleep 1\n!say in time", message_id="api_1")
+        with processing(store):
+            eventually(lambda: status(store, "api_1") == "processing", "it runs")
+        assert status(store, "api_1") == "completed"
+
+
+def test_a_stop_releases_what_does_not_end_and_counts_nothing(store: Store) -> None:
+    lane(store)
+    send(store, message_id="api_1")
+    provider = Scripted()
+    with processing(store, provider):
+        eventually(lambda: len(provider.claims) == 1, "it runs")
+    row = message(store, "api_1")
+    assert (row["status"], row["retry_count"], row["crash_count"]) == ("pending", 0, 0)
+    assert [each["outcome"] for each in rows(store, ATTEMPTS)] == ["released"]
+    assert take(store).primary.message_id == "api_1"
+
+
+def test_a_forgotten_processor_registers_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bullpen.processor.process.BEAT_SECONDS", 0.05)
+    with processing(store) as processor:
+        first = processor.worker
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql("DELETE FROM workers")
+        eventually(lambda: len(rows(store, WORKERS)) == 1, "it is back")
+        assert rows(store, WORKERS)[0]["id"] != first
+
+
+def test_a_living_processor_keeps_its_place_in_the_register(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bullpen.processor.process.BEAT_SECONDS", 0.02)
+    with processing(store) as processor:
+        (entered,) = rows(store, WORKERS)
+        eventually(
+            lambda: rows(store, WORKERS)[0]["heartbeat_at"] > entered["heartbeat_at"], "it beats"
+        )
+        assert [row["id"] for row in rows(store, WORKERS)] == [processor.worker] == [entered["id"]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_with_its_runs_released_uncounted(
+    store: Store, settings: Settings, number: signal.Signals
+) -> None:
+    lane(store)
+    send(store, "!sleep 3600", message_id="api_1")
+    with child(settings, BULLPEN_GRACE_SECONDS="1") as process:
+        eventually(lambda: status(store, "api_1") == "processing", output(settings))
+        process.send_signal(number)
+        assert process.wait(40) == 0, output(settings)
+    row = message(store, "api_1")
+    assert (row["status"], row["retry_count"], row["crash_count"]) == ("pending", 0, 0)
+    assert rows(store, WORKERS) == []
+    assert "Traceback" not in output(settings)
+
+
+def test_it_is_woken_by_another_process_and_not_only_by_its_poll(stores: Stores, kind: str) -> None:
+    settings = stores.settings(kind, poll_seconds=300.0)
+    with stores.opened(settings) as store, child(settings, BULLPEN_POLL_SECONDS="300") as process:
+        lane(store)
+        eventually(lambda: len(rows(store, WORKERS)) == 1, "it runs")
+        eventually(lambda: "is ready" in output(settings), "it is ready")
+        send(store, "hello", message_id="api_1")
+        eventually(lambda: status(store, "api_1") == "completed", "answered")
+        process.terminate()
+        assert process.wait(40) == 0

@@ -1,0 +1,264 @@
+"""Migrations: they make what the models say, and keep what is stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, MetaData, Table, create_engine, insert, inspect, select, text
+from sqlalchemy.types import BigInteger, Boolean, Double, Float, Integer
+
+from bullpen.core.errors import SchemaTooNew, SchemaTooOld
+from bullpen.core.message import NewMessage
+from bullpen.core.models import Base
+from bullpen.core.queue.claim import claim
+from bullpen.core.queue.enqueue import enqueue
+from bullpen.core.queue.lanes import create_lane
+from bullpen.core.settings import Settings
+from bullpen.core.store import migrate, schema
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+from tests.stores import FakeClock, Stores
+
+MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+Rows = dict[str, list[tuple[object, ...]]]
+
+
+@pytest.fixture
+def empty(stores: Stores, kind: str, tmp_path: Path) -> Iterator[Store]:
+    """A store on a database in which there is nothing."""
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    if kind == "postgresql":
+        stores.server.create_database(f"empty_{tmp_path.name}")
+        url = stores.server.url(f"empty_{tmp_path.name}")
+    opened = open_store(Settings(home=tmp_path, database_url=url), check=False)
+    yield opened
+    opened.close()
+
+
+def _set_revision(store: Store, revision: str) -> None:
+    with store.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :r"), {"r": revision})
+
+
+def _ddl(connection: Connection) -> dict[str, str]:
+    """The text of every table and index, without what does not matter."""
+    found = connection.execute(
+        text(
+            "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%'"
+        )
+    )
+    return {
+        name: ",".join(sorted(_plain(sql).split(",")))
+        for name, sql in found
+        if name != "alembic_version"
+    }
+
+
+def _plain(sql: str) -> str:
+    """The text in small letters, without quotes, and with single blanks only."""
+    plain = re.sub(r"\s+", " ", sql.replace('"', "").lower())
+    head, _, body = plain.partition("(")
+    return re.sub(r"\s*([,()])\s*", r"\1", f"{head}({body}").strip()
+
+
+def test_the_migrations_make_what_the_models_say(empty: Store) -> None:
+    migrate.upgrade(empty)
+    assert migrate.differences(empty) == []
+
+
+def test_differences_are_seen(empty: Store) -> None:
+    migrate.upgrade(empty)
+    with empty.engine.begin() as connection:
+        connection.execute(text("DROP INDEX ix_messages_ready"))
+        connection.execute(text("ALTER TABLE lanes ADD COLUMN surplus INTEGER"))
+    found = " ".join(migrate.differences(empty))
+    assert "ix_messages_ready" in found
+    assert "surplus" in found
+
+
+def test_a_table_of_the_callers_own_is_no_difference(empty: Store) -> None:
+    migrate.upgrade(empty)
+    with empty.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE orders (id INTEGER PRIMARY KEY, what TEXT)"))
+        connection.execute(text("CREATE INDEX ix_orders ON orders (what)"))
+    assert migrate.differences(empty) == []
+
+
+def test_on_sqlite_both_make_the_same_text_conditions_of_indexes_included(
+    stores: Stores, tmp_path: Path
+) -> None:
+    made = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
+    Base.metadata.create_all(made)
+    migrated = create_engine(f"sqlite:///{stores.sqlite_template()}")
+    with made.connect() as one, migrated.connect() as other:
+        models, migrations = _ddl(one), _ddl(other)
+    made.dispose()
+    migrated.dispose()
+    assert models.keys() == migrations.keys()
+    for name, sql in models.items():
+        assert migrations[name] == sql
+
+
+def test_on_postgresql_both_make_the_same_indexes_conditions_included(stores: Stores) -> None:
+    """Alembic's comparison does not look at the conditions of partial indexes."""
+    query = text("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'")
+    migrated = create_engine(stores.postgres_url("migrated"))
+    stores.server.create_database("made")
+    made = create_engine(stores.server.url("made"))
+    Base.metadata.create_all(made)
+    with made.connect() as one, migrated.connect() as other:
+        models = {row.indexname: row.indexdef for row in one.execute(query)}
+        migrations = {row.indexname: row.indexdef for row in other.execute(query)}
+    made.dispose()
+    migrated.dispose()
+    migrations.pop("alembic_version_pkc")
+    assert models == migrations
+
+
+def test_the_known_revisions_are_those_of_the_scripts() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    scripts = ScriptDirectory.from_config(config)
+    known = [script.revision for script in scripts.walk_revisions()]
+    assert tuple(reversed(known)) == schema.KNOWN
+    assert schema.HEAD == scripts.get_current_head() == schema.KNOWN[-1]
+
+
+def _fill(connection: Connection) -> None:
+    """Put a row into every table that there is."""
+    metadata = MetaData()
+    metadata.reflect(connection)
+    for place, table in enumerate(metadata.tables.values()):
+        if table.name != "alembic_version":
+            connection.execute(insert(table).values(_row(table, 100 * place)))
+
+
+def _row(table: Table, base: int) -> dict[str, object]:
+    """A value for every column, another one for each."""
+    row: dict[str, object] = {}
+    for number, column in enumerate(table.columns, base):
+        if isinstance(column.type, Boolean):
+            row[column.name] = True
+        elif isinstance(column.type, (Integer, BigInteger, Float, Double)):
+            row[column.name] = number
+        else:
+            row[column.name] = f"{column.name} é {number}"
+    return row
+
+
+def _read(connection: Connection) -> Rows:
+    """What is stored, by table and column name."""
+    metadata = MetaData()
+    metadata.reflect(connection)
+    return {
+        f"{table.name}.{column.name}": [tuple(row) for row in connection.execute(select(column))]
+        for table in metadata.tables.values()
+        if table.name != "alembic_version"
+        for column in table.columns
+    }
+
+
+@pytest.mark.parametrize(("older", "newer"), list(pairwise(schema.KNOWN)))
+def test_a_step_back_and_forth_keeps_what_both_revisions_have(
+    empty: Store, older: str, newer: str
+) -> None:
+    migrate.upgrade(empty, newer)
+    with empty.engine.begin() as connection:
+        _fill(connection)
+        before = _read(connection)
+    migrate.downgrade(empty, older)
+    with empty.engine.begin() as connection:
+        between = _read(connection)
+    migrate.upgrade(empty, newer)
+    with empty.engine.begin() as connection:
+        after = _read(connection)
+    assert between.keys() & before.keys()
+    for name in before.keys() & between.keys():
+        assert set(before[name]) <= set(between[name]), name
+        assert between[name] == after[name], name
+    assert before.keys() == after.keys()
+    for name in before.keys() - between.keys():  # what was archived goes back to where it lived
+        live = name.replace("_archive.", ".")
+        assert live == name or set(before[name]) <= set(between[live]), name
+
+
+@pytest.mark.parametrize("revision", schema.KNOWN)
+def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, revision: str) -> None:
+    migrate.upgrade(empty, revision)
+    with empty.engine.begin() as connection:
+        _fill(connection)
+        before = _read(connection)
+    migrate.upgrade(empty)
+    with empty.engine.begin() as connection:
+        after = _read(connection)
+    assert schema.KNOWN[-1] == schema.HEAD
+    assert before.keys() <= after.keys()
+    for name, values in before.items():
+        assert values == after[name], name
+    assert migrate.differences(empty) == []
+
+
+def test_an_upgrade_of_what_is_new_already_changes_nothing(empty: Store) -> None:
+    migrate.upgrade(empty)
+    with empty.engine.begin() as connection:
+        _fill(connection)
+        before = _read(connection)
+    migrate.upgrade(empty)
+    with empty.engine.begin() as connection:
+        assert _read(connection) == before
+
+
+def test_a_downgrade_to_nothing_leaves_the_callers_tables(empty: Store) -> None:
+    migrate.upgrade(empty)
+    with empty.engine.begin() as connection:
+        connection.execute(text("CREATE TABLE orders (id INTEGER PRIMARY KEY)"))
+    migrate.downgrade(empty, "base")
+    with empty.engine.begin() as connection:
+        left = set(inspect(connection).get_table_names())
+    assert left == {"orders", "alembic_version"}
+    migrate.upgrade(empty)
+    assert migrate.differences(empty) == []
+
+
+def test_a_queue_works_after_every_way_through_the_revisions(
+    empty: Store, clock: FakeClock
+) -> None:
+    migrate.upgrade(empty)
+    migrate.downgrade(empty, schema.KNOWN[0])
+    migrate.upgrade(empty)
+    with empty.write() as tx:
+        create_lane(tx, "coder")
+        enqueue(tx, NewMessage(agent="coder", message="hi"))
+        assert claim(tx, "worker-1") is not None
+
+
+def test_a_database_of_a_later_version_is_refused(stores: Stores, settings: Settings) -> None:
+    with stores.opened(settings) as store:
+        _set_revision(store, "ffff")
+        with pytest.raises(SchemaTooNew):
+            migrate.upgrade(store)
+        with store.engine.begin() as connection:
+            assert connection.execute(text("SELECT * FROM alembic_version")).scalar() == "ffff"
+    with pytest.raises(SchemaTooNew) as caught:
+        open_store(settings)
+    assert caught.value.hint
+    open_store(settings, check=False).close()
+
+
+def test_an_empty_database_is_refused(empty: Store) -> None:
+    with pytest.raises(SchemaTooOld) as caught:
+        open_store(empty.settings)
+    assert "bullpen db upgrade" in caught.value.hint
+
+
+@pytest.mark.parametrize("revision", schema.KNOWN[:-1])
+def test_a_database_of_an_earlier_version_is_refused(empty: Store, revision: str) -> None:
+    migrate.upgrade(empty, revision)
+    with pytest.raises(SchemaTooOld, match=revision):
+        open_store(empty.settings)

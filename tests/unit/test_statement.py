@@ -1,0 +1,70 @@
+"""Statements: one expression, two dialects, the same values."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+
+import pytest
+from sqlalchemy import bindparam, select
+
+from bullpen import core
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.store.statement import DIALECTS, Statement
+
+
+def _all() -> dict[str, Statement[object]]:
+    """Every statement of the core, by the name of its module and its own."""
+    found: dict[str, Statement[object]] = {}
+    for module in pkgutil.walk_packages(core.__path__, "bullpen.core."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            values = value.values() if isinstance(value, dict) else [value]
+            for number, each in enumerate(values):
+                if isinstance(each, Statement):
+                    found[f"{module.name}.{name}.{number}"] = each
+    return found
+
+
+ALL = _all()
+
+
+def _binds(text: str, dialect: str) -> set[str]:
+    if dialect == "sqlite":
+        return set(re.findall(r"(?<!:):(\w+)", text))
+    return set(re.findall(r"%\((\w+)\)s", text))
+
+
+def test_the_statements_were_found() -> None:
+    assert len(ALL) > 30
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_both_dialects_ask_for_the_same_values(name: str) -> None:
+    sqlite, postgres = (_binds(ALL[name].text[each], each) for each in DIALECTS)
+    assert sqlite == postgres
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ALL)
+def test_no_value_is_left_that_nobody_gives(name: str, dialect: str) -> None:
+    """SQLAlchemy names a value that nobody named `param_1`, or by its column and a number."""
+    made_up = [each for each in _binds(ALL[name].text[dialect], dialect) if each[-1].isdigit()]
+    assert made_up == []
+
+
+def test_a_statement_is_compiled_once() -> None:
+    statement: Statement[tuple[int]] = Statement(select(MESSAGES.c.id))
+    assert statement.text["sqlite"] is statement.text["sqlite"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_constant_stands_in_the_text(dialect: str) -> None:
+    element = select(MESSAGES.c.id).where(
+        MESSAGES.c.status == const("it's"), MESSAGES.c.agent == bindparam("agent")
+    )
+    text = Statement[tuple[int]](element.limit(7)).text[dialect]
+    assert "'it''s'" in text
+    assert "LIMIT 7" in text
+    assert _binds(text, dialect) == {"agent"}
