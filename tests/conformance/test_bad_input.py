@@ -175,8 +175,8 @@ def test_an_outcome_over_the_limit_is_refused_and_the_claim_goes_on(
 @pytest.mark.parametrize("chat", ["a\x1fb", "\x1f\x1f\x1f", "é 🎉", "a\nb"])
 def test_a_reply_address_is_refused_or_survives_to_the_handoff(store: Store, chat: str) -> None:
     lane(store)
-    new = replace(NEW, reply_to=ReplyTo(chat=chat, thread="t", message="m"))
     try:
+        new = replace(NEW, reply_to=ReplyTo(chat=chat, thread="t", message="m"))
         with store.write() as tx:
             enqueue(tx, new)
     except InputError:

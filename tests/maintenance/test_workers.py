@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 from sqlalchemy import update
@@ -89,6 +91,9 @@ def test_a_forgotten_workers_socket_is_removed(
     enter(store, str(left))
     enter(store, str(tmp_path / "was gone already.sock"))
     enter(store, None)
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone, store.engine.begin() as connection:
+        gone.wait()
+        connection.exec_driver_sql(f"UPDATE workers SET pid = {gone.pid}")
     clock.advance(GONE_SECONDS * SECOND)
     assert workers(store) == "3 forgotten"
     assert not left.exists()

@@ -252,7 +252,7 @@ class QueueModel(Book):
             return max(0, retry_after)
         base = self.settings.retry_base_seconds * SECOND
         ceiling = min(self.settings.retry_max_seconds * SECOND, base * 2 ** (failures - 1))
-        return max(base // 2, int(ceiling * self.chance))
+        return max(base, int(ceiling * self.chance))
 
     def release(self, token: str) -> None:
         """Nobody is to blame."""

@@ -48,7 +48,7 @@ def test_the_back_off_has_full_jitter(store: Store, clock: FakeClock) -> None:
     response = answer(store)
     _, token = lease_one(store)
     do(store, reschedule, token, "503")
-    assert row_of(store, response)["available_at"] == clock.now() + SECOND
+    assert row_of(store, response)["available_at"] == clock.now() + 2 * SECOND
 
 
 def test_the_platforms_retry_after_is_honoured(store: Store, clock: FakeClock) -> None:

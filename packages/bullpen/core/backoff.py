@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 
 def backoff(attempt: int, base: int, most: int, chance: Callable[[], float]) -> int:
-    """Milliseconds to wait after failure number `attempt`: from `base` to its 2nd, 4th, ... fold.
-
-    Never more than `most`.
-    """
-    ceiling = min(most, base * 2 ** min(attempt, 30))
-    return min(most, base + int((ceiling - base) * chance()))
+    """Milliseconds to wait after failure number `attempt`, from `base` to `most`."""
+    ceiling = min(most, base * 2 ** min(attempt - 1, 30))
+    return max(min(base, most), int(ceiling * chance()))

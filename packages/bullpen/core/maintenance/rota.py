@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, insert, null, select, update
 
-from bullpen.core.clock import SECOND
+from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.maintenance.archive import archive
 from bullpen.core.maintenance.checkpoint import checkpoint
 from bullpen.core.maintenance.dead_letters import dead_letters
@@ -123,7 +123,9 @@ def _run(store: Store, worker: str, agent: SystemAgent) -> bool:
         log.exception("system agent %s failed", agent.name)
         error = str(failed)
     now = store.clock.now()
-    pause = agent.every_seconds * SECOND * (1 if error is None else 2)
+    pause = agent.every_seconds * SECOND
+    if error is not None:
+        pause = min(2 * pause, MINUTE)
     with store.write(durable=False) as tx:
         tx.write(
             DONE,

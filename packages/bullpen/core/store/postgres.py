@@ -158,7 +158,8 @@ class PostgresStore(Store):
 
     def _ring_for(self, connection: Connection, topics: set[str]) -> None:
         # PostgreSQL itself waits for the commit, and forgets it with a rollback.
-        connection.execute(select(func.pg_notify(CHANNEL, " ".join(sorted(topics)))))
+        if connection.in_transaction():
+            connection.execute(select(func.pg_notify(CHANNEL, " ".join(sorted(topics)))))
 
 
 class Pipe:

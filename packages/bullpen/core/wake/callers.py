@@ -1,8 +1,4 @@
-"""Hints for what a caller commits in a transaction of his own, on SQLite.
-
-SQLAlchemy tells of a commit before it happens, and nothing when it has. So what is asked for is
-kept with the connection, and rung for when that goes back to its pool: then it has happened.
-"""
+"""Hints for what a caller commits in a transaction of his own, on SQLite."""
 
 from __future__ import annotations
 
@@ -12,16 +8,13 @@ from weakref import WeakSet
 from sqlalchemy import Connection, Engine, event
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine.interfaces import DBAPIConnection
-    from sqlalchemy.pool import ConnectionPoolEntry
-
     from bullpen.core.wake.datagram import Bell
 
-ASKED, COMMITTED = "bullpen_asked", "bullpen_committed"
+ASKED = "bullpen_asked"
 
 
 class CallersBell:
-    """Rings when a caller's connection comes back from a commit."""
+    """Rings when a caller has committed."""
 
     def __init__(self, bell: Bell) -> None:
         self._bell = bell
@@ -29,26 +22,21 @@ class CallersBell:
 
     def ring_for(self, connection: Connection, topics: set[str]) -> None:
         """Ring for these topics if this connection's transaction is committed."""
-        engine = connection.engine
-        if engine not in self._engines:
-            self._engines.add(engine)
-            event.listen(engine, "commit", _committing)
-            event.listen(engine, "rollback", _rolled_back)
-            event.listen(engine.pool, "checkin", self._back)
+        if connection.engine not in self._engines:
+            self._engines.add(connection.engine)
+            event.listen(connection.engine, "commit", self._commit)
+            event.listen(connection.engine, "rollback", _forget)
         connection.info.setdefault(ASKED, set()).update(topics)
 
-    def _back(self, _: DBAPIConnection | None, entry: ConnectionPoolEntry) -> None:
-        topics = entry.info.pop(COMMITTED, None)
-        if topics:
+    def _commit(self, connection: Connection) -> None:
+        topics = connection.info.pop(ASKED, None)
+        driver = connection.connection.driver_connection
+        if topics and driver is not None:
+            # SQLAlchemy tells of a commit before it happens, and not when it has: so it happens
+            # here, and what SQLAlchemy then commits is nothing.
+            driver.commit()
             self._bell.ring(topics)
 
 
-def _committing(connection: Connection) -> None:
-    asked = connection.info.pop(ASKED, None)
-    if asked:
-        connection.info.setdefault(COMMITTED, set()).update(asked)
-
-
-def _rolled_back(connection: Connection) -> None:
+def _forget(connection: Connection) -> None:
     connection.info.pop(ASKED, None)
-    connection.info.pop(COMMITTED, None)
