@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bullpen.core.errors import BullpenError, DuplicateMessage
+from bullpen.core.errors import BullpenError, DuplicateMessage, UnknownAgent
 from bullpen.core.maintenance.archive import archive_messages
 from bullpen.core.message import NewMessage
 from bullpen.core.outcome import Failure, Outcome
@@ -305,6 +306,10 @@ class QueueMachine(RuleBasedStateMachine):
             _same([(each.message_id, each.fresh) for each in theirs], expected)
 
     def _claim(self, worker: str, agent: str | None, limit: int | None, lease: int | None) -> bool:
+        if agent is not None and agent not in self.model.lanes:
+            with pytest.raises(UnknownAgent), self.store.write() as tx:
+                claim(tx, worker, agent=agent)
+            return False
         with self.store.write(durable=False) as tx:
             taken = claim(tx, worker, agent=agent, limit=limit, lease=lease)
         free = self.model.claimable(agent)

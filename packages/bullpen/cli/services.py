@@ -57,8 +57,7 @@ def down(settings: Settings) -> None:
     if not supervisor.alive():
         click.echo("Bullpen does not run.")
         return
-    supervisor.shutdown()
-    if not _wait(lambda: not supervisor.alive(), STOP_SECONDS):
+    if not supervisor.shutdown(STOP_SECONDS):
         click.echo("bullpen: the services did not stop in time", err=True)
         sys.exit(1)
     click.echo("Bullpen has stopped. Next: bullpen up")

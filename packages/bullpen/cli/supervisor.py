@@ -8,6 +8,8 @@ import xmlrpc.client
 from pathlib import Path
 from typing import TypedDict
 
+import psutil
+
 from bullpen.core.settings import Settings
 
 HERE = Path(__file__).resolve()
@@ -77,9 +79,22 @@ class Supervisor:
             for each in found
         ]
 
-    def shutdown(self) -> None:
-        """Stop every service and the supervisor itself."""
-        self._proxy().supervisor.shutdown()
+    def shutdown(self, seconds: float) -> bool:
+        """Stop every service and the supervisor itself; true when it is gone within the time.
+
+        While it stops it answers every question with a fault: so its process is waited for.
+        """
+        pid = self._proxy().supervisor.getPID()
+        assert isinstance(pid, int)
+        try:
+            process = psutil.Process(pid)
+            self._proxy().supervisor.shutdown()
+            process.wait(seconds)
+        except psutil.NoSuchProcess:
+            return True
+        except psutil.TimeoutExpired:
+            return False
+        return True
 
     def _proxy(self) -> xmlrpc.client.ServerProxy:
         return xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(self._socket))
