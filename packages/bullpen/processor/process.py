@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
-import threading
 
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, append_event
@@ -101,10 +101,11 @@ def _until(due: int | None, now: int) -> float:
 
 def run(store: Store, provider: Provider) -> None:
     """Be a processor until SIGTERM or SIGINT."""
-    stopping = threading.Event()
+    # A pipe, for an Event must not be set by a handler that may interrupt its own waiting.
+    told, tell = os.pipe()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, lambda *_: os.write(tell, b"."))
     processor = Processor(store, provider)
     processor.start()
-    stopping.wait()
+    os.read(told, 1)
     processor.stop()
