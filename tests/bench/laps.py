@@ -54,7 +54,7 @@ class Bullpen:
         assert claimed is not None
         assert len(claimed.messages) == size
         with store.write() as tx:
-            finish(tx, claimed.token, Outcome(answers=(Answer(message=PAYLOAD),)))
+            finish(tx, claimed, Outcome(answers=(Answer(message=PAYLOAD),)))
         marks.append(mark())
         self._agent = claimed.agent  # the next goes where this one came from: no lane runs dry
         return marks

@@ -215,6 +215,11 @@ class PipedTransaction(Transaction):
         """Send it off."""
         self._send(statement, values)
 
+    def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
+        """Send each off."""
+        for each in values:
+            self._send(statement, each)
+
     def change(self, statement: Statement[Any], values: Values) -> int:
         """Wait for the number of rows."""
         cursor = self._send(statement, values)
