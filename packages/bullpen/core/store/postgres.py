@@ -31,7 +31,7 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.base import REVISION, Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Answer, Transaction, Values
-from bullpen.core.wake.notify import CHANNEL, Notifier, NotifyListener
+from bullpen.core.wake.notify import CHANNEL, NotifyListener
 
 IDLE_CONNECTIONS = 8
 FRESH_SECONDS = 1.0
@@ -85,7 +85,6 @@ class PostgresStore(Store):
         self.url = make_url(url).set(drivername="postgresql+psycopg")
         self._engine: Engine | None = None
         self._idle: list[Pipe] = []
-        self.notifier = Notifier(self)
 
     @property
     def engine(self) -> Engine:
@@ -107,8 +106,7 @@ class PostgresStore(Store):
         return Piped(self, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def close(self) -> None:
-        """Send the last wake-ups, and close every connection."""
-        self.notifier.close()
+        """Close every connection."""
         self.forget()
         if self._engine is not None:
             self._engine.dispose()
@@ -302,11 +300,12 @@ class Piped:
                 ) from failed
             raise told or failed from failed
         self._store.put(self._pipe)
-        if self._tx.topics:
-            self._store.notifier.ring(self._tx.topics)
 
     def _commit(self) -> None:
-        self._pipe.connection.execute("COMMIT")
+        execute = self._pipe.connection.execute
+        if self._tx.topics:
+            execute("SELECT pg_notify(%s, %s)", (CHANNEL, " ".join(sorted(self._tx.topics))))
+        execute("COMMIT")
         self._pipe.sync()
 
     def _abandon(self) -> None:
