@@ -50,9 +50,7 @@ Mine = TypeVar("Mine")
 Theirs = TypeVar("Theirs")
 
 CHANCE = 0.5
-WINDOW = 256
-"""How far a claim looks for what it may answer along."""
-
+WINDOW = 256  # how far a claim looks for what it may answer along
 PEOPLE: dict[str, tuple[Callable[[Transaction, str], object], tuple[MessageState, ...]]] = {
     "cancel": (cancel, (M.PENDING, M.PROCESSING, M.HELD)),
     "hold": (lambda tx, name: hold(tx, name, "wait"), (M.PENDING,)),

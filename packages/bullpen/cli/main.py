@@ -17,7 +17,7 @@ from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 @click.version_option(__version__, prog_name="bullpen")
 @click.pass_context
 def cli(context: click.Context) -> None:
