@@ -137,7 +137,7 @@ class UnknownAgent(NotFound):
     """There is no agent of this name."""
 
     code = "unknown_agent"
-    hint = "`bullpen agent list` shows the agents that exist."
+    hint = "`bullpen queue status` shows the agents that exist."
 
 
 class UnknownMessage(NotFound):

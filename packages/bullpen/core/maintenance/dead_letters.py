@@ -27,5 +27,5 @@ def dead_letters(store: Store) -> str:
     before = re.match(r"\d+", (row[0] if row else None) or "")
     grown = dead - int(before.group() if before else 0)
     if grown > 0:
-        log.warning("%d more dead letters, %d in all: bullpen queue dead", grown, dead)
+        log.warning("%d more dead letters, %d in all: bullpen queue status", grown, dead)
     return f"{dead} dead, {grown:+d}"
