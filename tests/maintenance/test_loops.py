@@ -188,7 +188,7 @@ def test_dead_letters_warns_when_there_are_more_and_only_then(
         failed(store, take(store).token, ErrorKind.PERMANENT)
     (text,) = warned()
     assert text.startswith("2 more dead letters, 2 in all")
-    assert "bullpen queue dead" in text
+    assert "bullpen queue status" in text
     assert warned() == []
     send(store)
     failed(store, take(store).token, ErrorKind.PERMANENT)
