@@ -42,7 +42,9 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-def _until_one_waits(store: Store, other: Future[Claim | None] | Future[Accepted]) -> None:
+def _until_one_waits(
+    store: Store, other: Future[Claim | None] | Future[Accepted] | Future[None]
+) -> None:
     """Return once the other side waits for a lock (or is done already)."""
     while not other.done():
         with store.read() as tx:
@@ -116,6 +118,27 @@ def test_a_claim_locks_lanes_in_the_order_that_all_transactions_keep(
         _until_one_waits(store, other)
         lock_lane(tx, "b")
     other.result(timeout=30)
+
+
+def test_a_message_that_comes_in_while_a_run_ends_is_claimed_next(
+    store: Store, pool: ThreadPoolExecutor
+) -> None:
+    """Who ends the run began to look before the message was committed, and must see it after."""
+    _postgres_only(store)
+    lane(store)
+    send(store, "first")
+    found = take(store)
+
+    def finish_it() -> None:
+        with store.write() as tx:
+            finish(tx, found, ANSWERED)
+
+    with store.write() as tx:
+        enqueue(tx, NewMessage(agent=AGENT, message="second"))
+        other = pool.submit(finish_it)
+        _until_one_waits(store, other)
+    other.result(timeout=30)
+    assert take(store).primary.message == "second"
 
 
 def test_processors_that_claim_at_once_get_different_lanes(

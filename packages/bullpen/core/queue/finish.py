@@ -16,7 +16,7 @@ from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Outcome, RoomPost
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.queue.enqueue import check, place
-from bullpen.core.queue.lane import claimed_agent, lock_claimed, lock_lane
+from bullpen.core.queue.lane import LOCK, claimed_agent, lock_lane
 from bullpen.core.queue.run import Run, RunOutcome, ask_to_end, end_run, ended, record_attempt
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
@@ -114,16 +114,18 @@ def _check(tx: Transaction, outcome: Outcome) -> None:
 
 
 def lock_targets(tx: Transaction, token: str, outcome: Outcome) -> None:
-    """Lock every lane that the outcome writes to, in the order that all transactions keep."""
+    """Lock every lane that the outcome writes to, in the order that all transactions keep.
+
+    Its own one in a statement for itself: the next sees what came in while it waited for the lock.
+    """
+    own = claimed_agent(token)
     targets = {new.agent for new in outcome.handoffs}
     targets.update(agent for post in outcome.room_posts for agent in post.to)
-    if targets:
-        own = claimed_agent(token)
-        for agent in sorted({*targets, own}):
-            if agent == own:
-                lock_claimed(tx, token)
-            else:
-                lock_lane(tx, agent)
+    for agent in sorted({*targets, own}):
+        if agent == own:
+            tx.later(LOCK, {"agent": own})
+        else:
+            lock_lane(tx, agent)
 
 
 def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:

@@ -52,7 +52,7 @@ class Run:
 
 
 def end_run(tx: Transaction, token: str) -> Run:
-    """Free the lane of this claim; whoever comes second with a token changes nothing."""
+    """Free the locked lane of this claim; whoever comes second with a token changes nothing."""
     return ended(token, ask_to_end(tx, token))
 
 
