@@ -71,6 +71,7 @@ def test_one_event_delivered_twice_at_the_same_time_is_one_message(
     new = NewMessage(agent=AGENT, message="hi", channel="slack", receipt="Ev1")
     with store.write() as tx:
         first = enqueue(tx, new)
+        tx.fetch("SELECT 1")  # so that the server has done it
         other = pool.submit(_enqueue, store, new)
         _until_one_waits(store, other)
     with contextlib.suppress(StoreBusy):  # which says: try again
@@ -88,6 +89,7 @@ def test_one_id_sent_twice_at_the_same_time_is_one_message(
     lane(store, "other")
     with store.write() as tx:
         enqueue(tx, NewMessage(agent=AGENT, message="hi", message_id="mine-1"))
+        tx.fetch("SELECT 1")  # so that the server has done it
         again = NewMessage(agent=agent, message="hi", message_id="mine-1")
         other = pool.submit(_enqueue, store, again)
         _until_one_waits(store, other)

@@ -7,9 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-import psycopg
-
-from bullpen.core.store.postgres import Piped, PipedTransaction
+from bullpen.core.store.postgres import COMMIT, Piped, PipedTransaction
 from bullpen.core.store.transaction import Transaction
 
 
@@ -19,7 +17,7 @@ class Fuse:
     def __init__(self, tx: Transaction, statement: int) -> None:
         self._tx = tx
         self._left = statement
-        for name in ("_cursor", "_connection"):
+        for name in ("_cursor", "_pipe"):
             if hasattr(tx, name):
                 setattr(tx, name, Counted(getattr(tx, name), self.step))
 
@@ -32,44 +30,38 @@ class Fuse:
 
 
 class Counted:
-    """A driver's connection or cursor that tells of every statement before it begins."""
+    """A driver's cursor, or a pipe, that tells of every statement before it begins."""
 
     def __init__(self, driver: Any, step: Callable[[], None]) -> None:  # noqa: ANN401
         self._driver = driver
         self._step = step
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the driver has
-        return getattr(self._driver, name)
+        found = getattr(self._driver, name)
+        if name not in ("execute", "executemany", "send"):
+            return found
 
-    def cursor(self) -> Counted:
-        """A cursor that tells, too."""
-        return Counted(self._driver.cursor(), self._step)
+        def told(*given: object, **options: object) -> Any:  # noqa: ANN401
+            self._step()
+            return found(*given, **options)
 
-    def execute(self, *given: object) -> Any:  # noqa: ANN401
-        """Tell, and execute."""
-        self._step()
-        return self._driver.execute(*given)
-
-    def executemany(self, *given: object) -> Any:  # noqa: ANN401
-        """Tell, and execute."""
-        self._step()
-        return self._driver.executemany(*given)
+        return told
 
 
 def arrive(tx: Transaction) -> None:
     """Let the server have done what the pipe still holds; SQLite has done everything."""
     if isinstance(tx, PipedTransaction):
-        tx._connection.execute("SELECT 1").fetchone()
+        tx.fetch("SELECT 1")
 
 
 def die_when_commit_is_sent() -> None:
     """On PostgreSQL: send this process's next COMMIT off and do not wait for the answer."""
 
     def commit(piped: Piped) -> NoReturn:
-        connection: psycopg.Connection[object] = piped._pipe.connection
-        connection.execute("COMMIT")
-        connection.pgconn.pipeline_sync()
-        while connection.pgconn.flush():
+        pipe = piped._pipe
+        pipe.send(COMMIT, {})
+        pipe.mark()
+        while pipe._pg.flush():
             pass
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("SIGKILL does not return")

@@ -13,11 +13,12 @@ from sqlalchemy import Connection, Engine
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
+from bullpen.core.store.cursor import CursorTransaction
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.wake.listener import Listener
 
 if TYPE_CHECKING:
-    from bullpen.core.store.transaction import Cursor
+    from bullpen.core.store.cursor import Cursor
 
 REVISION = "SELECT version_num FROM alembic_version"
 
@@ -92,6 +93,6 @@ class Store(ABC):
             self._ring_for(connection, tx.topics)
 
     def _transaction(self, cursor: Cursor) -> Transaction:
-        return Transaction(
+        return CursorTransaction(
             cursor, self.dialect, self.clock.now(), self.ids, self.settings, self.chance
         )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from sqlalchemy import Connection, Engine, create_engine, func, select
+from sqlalchemy import Connection, Engine, bindparam, create_engine, func, select, text
 from sqlalchemy.engine import make_url
 
 from bullpen.core.clock import Clock
@@ -29,6 +28,7 @@ from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import REVISION, Store
+from bullpen.core.store.pipe import Pipe, Reply
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Answer, Transaction, Values
 from bullpen.core.wake.notify import CHANNEL, NotifyListener
@@ -36,6 +36,13 @@ from bullpen.core.wake.notify import CHANNEL, NotifyListener
 IDLE_CONNECTIONS = 8
 FRESH_SECONDS = 1.0
 """A connection that was idle for longer is asked whether it is alive before it is trusted."""
+
+BEGIN: Statement[None] = Statement(text("BEGIN"))
+BEGIN_TO_READ: Statement[None] = Statement(text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+COMMIT: Statement[None] = Statement(text("COMMIT"))
+NOTIFY: Statement[None] = Statement(
+    select(func.pg_notify(bindparam("channel"), bindparam("topics")))
+)
 
 Row = TypeVar("Row")
 
@@ -55,9 +62,9 @@ def translate(error: BaseException) -> StoreError | DuplicateMessage | None:
         return None
     if isinstance(error, pg.UniqueViolation):
         return _met(error)
-    for kinds, ours, text in _ERRORS:
+    for kinds, ours, told in _ERRORS:
         if isinstance(error, kinds):
-            return ours(f"{text}: {str(error).strip()}")
+            return ours(f"{told}: {str(error).strip()}")
     return None
 
 
@@ -99,11 +106,11 @@ class PostgresStore(Store):
         Processors outlive their server here: a claim that a crash of the server undid would let
         two of them run one agent.
         """
-        return Piped(self, "BEGIN")
+        return Piped(self, BEGIN)
 
     def read(self) -> Piped:
         """A transaction that only reads."""
-        return Piped(self, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return Piped(self, BEGIN_TO_READ)
 
     def close(self) -> None:
         """Close every connection."""
@@ -128,7 +135,7 @@ class PostgresStore(Store):
         """A new connection."""
         url = self.url.set(drivername="postgresql").render_as_string(hide_password=False)
         try:
-            return psycopg.connect(url, autocommit=True)
+            return psycopg.connect(url, autocommit=True, client_encoding="utf8")
         except psycopg.Error as error:
             raise translate(error) or error from error
 
@@ -141,7 +148,7 @@ class PostgresStore(Store):
                 return Pipe(self.connect())
             if time.monotonic() - pipe.used < FRESH_SECONDS or pipe.alive():
                 return pipe
-            pipe.close()
+            pipe.drop()
 
     def put(self, pipe: Pipe) -> None:
         """Give a connection back."""
@@ -162,100 +169,58 @@ class PostgresStore(Store):
             connection.execute(select(func.pg_notify(CHANNEL, " ".join(sorted(topics)))))
 
 
-class Pipe:
-    """A connection in pipeline mode for all its life.
-
-    Statements whose answers nobody needs at once travel with the next that somebody does: a
-    transaction of ten takes two or three round trips.
-    """
-
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self.connection = connection
-        self.used = time.monotonic()
-        self._context = connection.pipeline()
-        self._pipeline = self._context.__enter__()
-
-    def sync(self) -> None:
-        """Send what was not sent, and wait until the server did all of it."""
-        self._pipeline.sync()
-
-    def alive(self) -> bool:
-        """Ask the server."""
-        try:
-            self.connection.execute("SELECT 1").fetchone()
-            self.sync()
-        except psycopg.Error:
-            return False
-        return True
-
-    def close(self) -> None:
-        """Hang up."""
-        with suppress(psycopg.Error):
-            self._context.__exit__(None, None, None)
-        self.connection.close()
-
-
 class PipedTransaction(Transaction):
-    """Statements through a pipe: each has a cursor of its own, read when it must be."""
+    """Statements through a pipe: the server's answers are waited for when they are needed."""
 
     def __init__(self, store: PostgresStore, pipe: Pipe) -> None:
-        connection = pipe.connection
-        super().__init__(
-            connection.cursor(),
-            store.dialect,
-            store.clock.now(),
-            store.ids,
-            store.settings,
-            store.chance,
-        )
-        self._connection = connection
+        now = store.clock.now()
+        super().__init__(store.dialect, now, store.ids, store.settings, store.chance)
         self._pipe = pipe
 
     def write(self, statement: Statement[Any], values: Values) -> None:
         """Send it off."""
-        self._send(statement, values)
+        self._pipe.send(statement, values)
 
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
         """Send each off."""
         for each in values:
-            self._send(statement, each)
+            self._pipe.send(statement, each)
 
     def change(self, statement: Statement[Any], values: Values) -> int:
         """Wait for the number of rows."""
-        cursor = self._send(statement, values)
-        self._pipe.sync()
-        return cursor.rowcount
-
-    def one(self, statement: Statement[Row], values: Values) -> Row | None:
-        """Wait for the first row."""
-        row: Row | None = self._send(statement, values).fetchone()
-        return row
-
-    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
-        """Send it off; wait when its row is asked for."""
-        answer: Answer[Row] = self._send(statement, values).fetchone
-        return answer
-
-    def all(self, statement: Statement[Row], values: Values) -> list[Row]:
-        """Wait for all rows."""
-        rows: list[Row] = self._send(statement, values).fetchall()
-        return rows
+        return self._count(self._pipe.send(statement, values))
 
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
         """Send all, then wait for all."""
-        cursors = [self._send(statement, each) for each in values]
-        self._pipe.sync()
-        return [cursor.rowcount for cursor in cursors]
+        replies = [self._pipe.send(statement, each) for each in values]
+        return [self._count(reply) for reply in reversed(replies)][::-1]
+
+    def one(self, statement: Statement[Row], values: Values) -> Row | None:
+        """Wait for the first row."""
+        row: Row | None = self._pipe.row(self._pipe.send(statement, values))
+        return row
 
     def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
         """Send all, then wait for all."""
-        cursors = [self._send(statement, each) for each in values]
-        return [cursor.fetchone() for cursor in cursors]
+        replies = [self._pipe.send(statement, each) for each in values]
+        return [self._pipe.row(reply) for reply in reversed(replies)][::-1]
 
-    def _send(self, statement: Statement[Any], values: Values) -> psycopg.Cursor[Any]:
-        cursor = self._connection.cursor()
-        cursor.execute(statement.text[self._dialect], values)
-        return cursor
+    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
+        """Send it off; wait when its row is asked for."""
+        reply = self._pipe.send(statement, values)
+        return lambda: self._pipe.row(reply)
+
+    def all(self, statement: Statement[Row], values: Values) -> list[Row]:
+        """Wait for all rows."""
+        return self._pipe.rows(self._pipe.send(statement, values))
+
+    def fetch(self, sql: str) -> tuple[object, ...] | None:
+        """Wait for the first row."""
+        row: tuple[object, ...] | None = self._pipe.row(self._pipe.say(sql))
+        return row
+
+    def _count(self, reply: Reply) -> int:
+        return self._pipe.wait(reply).command_tuples or 0
 
 
 class Piped:
@@ -263,14 +228,14 @@ class Piped:
 
     __slots__ = ("_opening", "_pipe", "_store", "_tx")
 
-    def __init__(self, store: PostgresStore, opening: str) -> None:
+    def __init__(self, store: PostgresStore, opening: Statement[None]) -> None:
         self._store = store
         self._opening = opening
 
     def __enter__(self) -> Transaction:
         self._pipe = self._store.take()
         try:
-            self._pipe.connection.execute(self._opening)
+            self._pipe.send(self._opening, {})
         except psycopg.Error as error:
             self._abandon()
             raise translate(error) or error from error
@@ -284,6 +249,10 @@ class Piped:
         trace: TracebackType | None,
     ) -> None:
         if error is not None:
+            if not isinstance(error, Exception):
+                # It may have come between a request and its answer.
+                self._pipe.drop()
+                return
             self._abandon()
             told = translate(error)
             if told is not None:
@@ -302,18 +271,20 @@ class Piped:
         self._store.put(self._pipe)
 
     def _commit(self) -> None:
-        execute = self._pipe.connection.execute
+        pipe = self._pipe
+        pipe.send(COMMIT, {})
         if self._tx.topics:
-            execute("SELECT pg_notify(%s, %s)", (CHANNEL, " ".join(sorted(self._tx.topics))))
-        execute("COMMIT")
-        self._pipe.sync()
+            # After the commit: a transaction that notifies locks the server's one queue of
+            # notifications until it is on the disk, and all the others of its kind with it.
+            values = {"channel": CHANNEL, "topics": " ".join(sorted(self._tx.topics))}
+            pipe.send(NOTIFY, values, hint=True)
+        pipe.wait(pipe.mark())
 
     def _abandon(self) -> None:
         try:
-            self._pipe.connection.rollback()
-            self._pipe.sync()
+            self._pipe.undo()
         except psycopg.Error:
-            self._pipe.close()
+            self._pipe.drop()
             self._store.forget()
         else:
             self._store.put(self._pipe)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+import itertools
+import re
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
@@ -16,6 +19,18 @@ DIALECTS: dict[str, Dialect] = {
 
 Row = TypeVar("Row", covariant=True)
 
+_MARK = re.compile(r"%\((\w+)\)s")
+_NUMBERS = itertools.count(1)
+
+
+class Numbered(NamedTuple):
+    """A statement whose values have numbers, to be prepared under its name."""
+
+    name: bytes
+    sql: bytes
+    keys: tuple[str, ...]
+    """Which value is `$1`, which `$2`."""
+
 
 class Statement(Generic[Row]):
     """SQL text for each dialect; `Row` is what a row of its answer looks like."""
@@ -23,6 +38,14 @@ class Statement(Generic[Row]):
     def __init__(self, element: ClauseElement) -> None:
         self.text = Texts(element)
         """The SQL by the dialect's name."""
+
+    @cached_property
+    def numbered(self) -> Numbered:
+        """As PostgreSQL itself takes it."""
+        text = self.text["postgresql"]
+        keys = tuple(dict.fromkeys(_MARK.findall(text)))
+        sql = _MARK.sub(lambda found: f"${keys.index(found[1]) + 1}", text).replace("%%", "%")
+        return Numbered(f"bullpen{next(_NUMBERS)}".encode(), sql.encode(), keys)
 
 
 class Texts(dict[str, str]):

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    import psycopg
-
-    Cursor: TypeAlias = "sqlite3.Cursor | psycopg.Cursor[Any]"
 
 Row = TypeVar("Row")
 Answer: TypeAlias = "Callable[[], Row | None]"
@@ -22,75 +16,60 @@ Answer: TypeAlias = "Callable[[], Row | None]"
 Values = Mapping[str, object]
 
 
-class Transaction:
+class Transaction(ABC):
     """Statements on one connection, the moment at which they happen, and whom to wake after."""
 
     def __init__(
         self,
-        cursor: Cursor,
         dialect: str,
         now: int,
         ids: Ids,
         settings: Settings,
         chance: Callable[[], float],
     ) -> None:
+        self.dialect = dialect
+        """`sqlite` or `postgresql`."""
         self.now = now
         self.ids = ids
         self.settings = settings
         self.chance = chance
         self.topics: set[str] = set()
-        self._cursor = cursor
-        self._dialect = dialect
 
-    @property
-    def dialect(self) -> str:
-        """`sqlite` or `postgresql`."""
-        return self._dialect
-
+    @abstractmethod
     def write(self, statement: Statement[Any], values: Values) -> None:
         """Run a statement whose answer nobody needs."""
-        self._cursor.execute(statement.text[self._dialect], values)
 
+    @abstractmethod
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
         """Run a statement once for each of these values."""
-        self._cursor.executemany(statement.text[self._dialect], values)
 
+    @abstractmethod
     def change(self, statement: Statement[Any], values: Values) -> int:
         """Run a statement and count the rows that it changed."""
-        self._cursor.execute(statement.text[self._dialect], values)
-        return self._cursor.rowcount
 
-    def one(self, statement: Statement[Row], values: Values) -> Row | None:
-        """The first row of the answer, or None."""
-        self._cursor.execute(statement.text[self._dialect], values)
-        row: Row | None = self._cursor.fetchone()
-        return row
-
-    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
-        """Run a statement whose first row is asked for later, together with others."""
-        self._cursor.execute(statement.text[self._dialect], values)
-        row: Row | None = self._cursor.fetchone()
-        return lambda: row
-
-    def all(self, statement: Statement[Row], values: Values) -> list[Row]:
-        """All rows of the answer."""
-        self._cursor.execute(statement.text[self._dialect], values)
-        rows: list[Row] = self._cursor.fetchall()
-        return rows
-
+    @abstractmethod
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
         """Run a statement with each of these values and count the rows that each changed."""
-        return [self.change(statement, each) for each in values]
 
+    @abstractmethod
+    def one(self, statement: Statement[Row], values: Values) -> Row | None:
+        """The first row of the answer, or None."""
+
+    @abstractmethod
     def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
         """Run a statement with each of these values; the first row of each answer."""
-        return [self.one(statement, each) for each in values]
 
+    @abstractmethod
+    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
+        """Run a statement whose first row is asked for later, together with others."""
+
+    @abstractmethod
+    def all(self, statement: Statement[Row], values: Values) -> list[Row]:
+        """All rows of the answer."""
+
+    @abstractmethod
     def fetch(self, sql: str) -> tuple[object, ...] | None:
         """The first row of a plain statement without values."""
-        self._cursor.execute(sql)
-        row: tuple[object, ...] | None = self._cursor.fetchone()
-        return row
 
     def wake(self, topic: str) -> None:
         """Ring for this topic once the transaction is committed."""

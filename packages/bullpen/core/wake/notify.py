@@ -1,4 +1,4 @@
-"""Wake-ups on PostgreSQL: one NOTIFY from each transaction that has something to say."""
+"""Wake-ups on PostgreSQL: one NOTIFY right after each commit that has something to say."""
 
 from __future__ import annotations
 

@@ -1,0 +1,202 @@
+"""A PostgreSQL connection in libpq's pipeline mode, for all its life.
+
+Statements whose answers nobody needs at once travel with the next that somebody does: a
+transaction of ten takes two or three round trips. It speaks to libpq itself, because psycopg's
+cursors look for answers after every statement, which costs more than the statement.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+from psycopg.errors import error_from_result
+from psycopg.pq import ConnStatus, ExecStatus
+from psycopg.pq.abc import PGresult
+
+from bullpen.core.store.statement import Statement
+
+_FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
+
+_LOADERS: dict[int, Callable[[bytes], object]] = {
+    16: lambda value: value == b"t",  # bool
+    20: int,  # int8
+    21: int,  # int2
+    23: int,  # int4
+    26: int,  # oid
+    700: float,  # float4
+    701: float,  # float8
+    1700: lambda value: Decimal(value.decode()),  # numeric
+}
+"""By PostgreSQL's numbers of types; all others are text."""
+
+
+class Reply:
+    """What the server says to one request; `result` is there once it was received."""
+
+    __slots__ = ("hint", "prepares", "result")
+
+    def __init__(self, *, prepares: bytes | None = None, hint: bool = False) -> None:
+        self.prepares = prepares
+        self.hint = hint
+        self.result: PGresult | None = None
+
+
+class Pipe:
+    """Requests go out in order, and so do the replies come in."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.used = time.monotonic()
+        self._connection = connection
+        self._pg = connection.pgconn
+        self._pg.nonblocking = 1
+        self._pg.enter_pipeline_mode()
+        self._poll = select.poll()
+        self._poll.register(self._pg.socket)
+        self._expected: deque[Reply] = deque()
+        self._prepared: set[bytes] = set()
+
+    def send(
+        self, statement: Statement[Any], values: Mapping[str, object], *, hint: bool = False
+    ) -> Reply:
+        """Send a statement off, prepared when this connection first sees it.
+
+        Of what a `hint` came to, nobody is told.
+        """
+        name, sql, keys = statement.numbered
+        if name not in self._prepared:
+            self._prepared.add(name)
+            self._expected.append(Reply(prepares=name))
+            self._pg.send_prepare(name, sql)
+        reply = Reply(hint=hint)
+        self._expected.append(reply)
+        self._pg.send_query_prepared(name, [_encode(values[key]) for key in keys])
+        return reply
+
+    def say(self, sql: str) -> Reply:
+        """Send text off."""
+        reply = Reply()
+        self._expected.append(reply)
+        self._pg.send_query_params(sql.encode(), None)
+        return reply
+
+    def mark(self) -> Reply:
+        """End what is one to the server: after an error it skips what comes before the mark."""
+        reply = Reply()
+        self._expected.append(reply)
+        self._pg.pipeline_sync()
+        return reply
+
+    def wait(self, reply: Reply) -> PGresult:
+        """Wait for a reply; an error of any request before it is raised here."""
+        if reply.result is None:
+            self._pg.send_flush_request()
+            while reply.result is None:
+                self._receive(quiet=False)
+        return reply.result
+
+    def rows(self, reply: Reply) -> list[Any]:
+        """Wait for the rows of a reply."""
+        return _rows(self.wait(reply), None)
+
+    def row(self, reply: Reply) -> Any:  # noqa: ANN401 - what the statement says
+        """Wait for the first row of a reply."""
+        found = _rows(self.wait(reply), 1)
+        return found[0] if found else None
+
+    def undo(self) -> None:
+        """Roll back whatever was begun, and receive what was left to be received."""
+        self.mark()
+        self.say("ROLLBACK")
+        self.mark()
+        self._receive_all()
+
+    def alive(self) -> bool:
+        """Ask the server."""
+        try:
+            reply = self.say("SELECT 1")
+            self.mark()
+            self.wait(reply)
+            self._receive_all()
+        except psycopg.Error:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Hang up, after the server has done what it was asked."""
+        with suppress(psycopg.Error):
+            self._receive_all()
+        self.drop()
+
+    def drop(self) -> None:
+        """Hang up at once; the server rolls back."""
+        self._connection.close()
+
+    def _receive_all(self) -> None:
+        while self._expected:
+            self._receive(quiet=True)
+
+    def _receive(self, *, quiet: bool) -> None:
+        """Take the next reply in."""
+        result = self._next()
+        reply = self._expected.popleft()
+        reply.result = result
+        status = result.status
+        if status == ExecStatus.PIPELINE_SYNC:
+            return
+        # Every other reply ends with a result that is none.
+        if self._pg.is_busy():
+            self._await_input()
+        end = self._pg.get_result()
+        assert end is None
+        if status in _FAILED:
+            if reply.prepares is not None:
+                self._prepared.discard(reply.prepares)
+            if not (quiet or reply.hint):
+                raise error_from_result(result)
+
+    def _next(self) -> PGresult:
+        pg = self._pg
+        if pg.is_busy():
+            self._await_input()
+        result = pg.get_result()
+        if result is None or pg.status == ConnStatus.BAD:
+            raise psycopg.OperationalError(pg.get_error_message())
+        return result
+
+    def _await_input(self) -> None:
+        pg = self._pg
+        unsent = pg.flush()
+        while pg.is_busy():
+            self._poll.modify(pg.socket, select.POLLIN | (select.POLLOUT if unsent else 0))
+            self._poll.poll()
+            pg.consume_input()
+            unsent = unsent and pg.flush()
+
+
+def _encode(value: object) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    return str(value).encode()
+
+
+def _rows(result: PGresult, limit: int | None) -> list[Any]:
+    loaders = [_LOADERS.get(result.ftype(at), bytes.decode) for at in range(result.nfields)]
+    value = result.get_value
+    return [
+        tuple(
+            None if (raw := value(row, column)) is None else load(raw)
+            for column, load in enumerate(loaders)
+        )
+        for row in range(result.ntuples if limit is None else min(limit, result.ntuples))
+    ]
