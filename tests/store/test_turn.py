@@ -1,0 +1,72 @@
+"""Who has waited long to write goes first, and nobody waits for the dead."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from bullpen.core.store import turn
+from bullpen.core.store.turn import Turn
+
+
+@pytest.fixture
+def naps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One for each time that somebody stood back."""
+    taken: list[None] = []
+    monkeypatch.setattr(turn, "nap", lambda: taken.append(None))
+    return taken
+
+
+def _ask(path: Path, pipe: Connection) -> None:
+    mine = Turn(path)
+    mine.stand_back()
+    mine.ask()
+    pipe.send("asked")
+    pipe.recv()
+    mine.go()
+    pipe.send("gone")
+    pipe.recv()
+
+
+def test_others_stand_back_while_one_asks_to_go_first(tmp_path: Path, naps: list[None]) -> None:
+    path, mine = tmp_path / "turn", Turn(tmp_path / "turn")
+    here, there = multiprocessing.Pipe()
+    other = multiprocessing.get_context("spawn").Process(target=_ask, args=(path, there))
+    mine.stand_back()
+    assert not naps
+    other.start()
+    assert here.recv() == "asked"
+    mine.stand_back()
+    assert len(naps) == 1
+    here.send("go")
+    assert here.recv() == "gone"
+    mine.stand_back()
+    assert len(naps) == 1
+    here.send("end")
+    other.join()
+    mine.close()
+
+
+def test_one_who_was_killed_while_asking_holds_nobody_up(tmp_path: Path, naps: list[None]) -> None:
+    path, mine = tmp_path / "turn", Turn(tmp_path / "turn")
+    here, there = multiprocessing.Pipe()
+    other = multiprocessing.get_context("spawn").Process(target=_ask, args=(path, there))
+    other.start()
+    assert here.recv() == "asked"
+    other.kill()
+    other.join()
+    mine.stand_back()
+    assert not naps
+    mine.close()
+
+
+def test_where_no_file_can_be_made_everybody_goes(tmp_path: Path, naps: list[None]) -> None:
+    mine = Turn(tmp_path / "missing" / "turn")
+    mine.stand_back()
+    mine.ask()
+    mine.go()
+    mine.close()
+    assert not naps
