@@ -36,6 +36,14 @@ _LOADERS: dict[int, Callable[[bytes], object]] = {
 }
 """By PostgreSQL's numbers of types; all others are text."""
 
+_DUMPERS: dict[type, Callable[[Any], bytes | None]] = {
+    type(None): lambda _: None,
+    bool: lambda value: b"t" if value else b"f",
+    str: str.encode,
+    int: lambda value: b"%d" % value,
+    float: lambda value: repr(value).encode(),
+}
+
 
 class Reply:
     """What the server says to one request; `result` is there once it was received."""
@@ -76,7 +84,9 @@ class Pipe:
             self._pg.send_prepare(name, sql)
         reply = Reply(hint=hint)
         self._expected.append(reply)
-        self._pg.send_query_prepared(name, [_encode(values[key]) for key in keys])
+        self._pg.send_query_prepared(
+            name, [_DUMPERS[type(value := values[key])](value) for key in keys]
+        )
         return reply
 
     def say(self, sql: str) -> Reply:
@@ -180,23 +190,15 @@ class Pipe:
             unsent = unsent and pg.flush()
 
 
-def _encode(value: object) -> bytes | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
-    return str(value).encode()
-
-
 def _rows(result: PGresult, limit: int | None) -> list[Any]:
     loaders = [_LOADERS.get(result.ftype(at), bytes.decode) for at in range(result.nfields)]
     value = result.get_value
     return [
         tuple(
-            None if (raw := value(row, column)) is None else load(raw)
-            for column, load in enumerate(loaders)
+            [
+                None if (raw := value(row, column)) is None else load(raw)
+                for column, load in enumerate(loaders)
+            ]
         )
         for row in range(result.ntuples if limit is None else min(limit, result.ntuples))
     ]
