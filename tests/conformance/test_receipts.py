@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import MESSAGES, RECEIPTS
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
 from bullpen.core.queue.lanes import LanePolicy, drain_lane
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, do, done, dump, lane, rows, send, take, to_archive
-from tests.stores import START
+from tests.stores import START, FakeClock
 
 EVENT = NewMessage(agent=AGENT, message="hi", channel="slack", receipt="Ev1")
 
@@ -81,6 +83,17 @@ def test_one_event_twice_in_one_call_is_one_message(store: Store) -> None:
         accepted = enqueue_many(tx, [EVENT, EVENT])
     assert accepted == [accepted[0], Accepted(accepted[0].message_id, fresh=False)]
     assert len(rows(store, MESSAGES)) == 1
+
+
+def test_a_redelivery_after_its_deadline_is_still_a_redelivery(
+    store: Store, clock: FakeClock
+) -> None:
+    """A refusal would make the platform deliver it for ever."""
+    lane(store)
+    event = replace(EVENT, deadline=START + 10)
+    first = _enqueue(store, event)
+    clock.advance(20)
+    assert _enqueue(store, event) == Accepted(first.message_id, fresh=False)
 
 
 def test_messages_without_receipts_are_never_taken_for_each_other(store: Store) -> None:

@@ -44,6 +44,7 @@ class Processors:
         self._all: list[subprocess.Popen[bytes]] = []
         self._environ = {
             **os.environ,
+            "PYTHONFAULTHANDLER": "1",
             "BULLPEN_HOME": str(settings.home),
             "BULLPEN_DATABASE_URL": settings.database_url,
             **{f"BULLPEN_{name.upper()}": str(value) for name, value in changes.items()},
@@ -69,7 +70,12 @@ class Processors:
         """SIGTERM, and wait; each must end well."""
         for process in self.alive():
             process.terminate()
-            assert process.wait(LIMIT) == 0, self.log.read_text()
+            try:
+                assert process.wait(LIMIT) == 0, self.log.read_text()
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGABRT)  # it says where each of its threads is
+                process.wait()
+                raise AssertionError(f"it does not stop:\n{self.log.read_text()}") from None
 
 
 @contextmanager

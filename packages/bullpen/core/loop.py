@@ -42,8 +42,11 @@ class Loop:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        while True:
+            # In this order, so that a stop that comes in between is not forgotten.
             self._woken.clear()
+            if self._stopping.is_set():
+                return
             try:
                 wait = self._step()
             except BullpenError as error:

@@ -101,10 +101,13 @@ def _until(due: int | None, now: int) -> float:
 
 def run(store: Store, provider: Provider) -> None:
     """Be a processor until SIGTERM or SIGINT."""
-    # A pipe, for an Event must not be set by a handler that may interrupt its own waiting.
+    # Python runs a handler when its main thread comes to it, which one that has just begun to read
+    # does not. The byte is written by the interrupted thread itself, whichever that is.
     told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.write(tell, b"."))
+        signal.signal(number, lambda *_: None)
     processor = Processor(store, provider)
     processor.start()
     os.read(told, 1)

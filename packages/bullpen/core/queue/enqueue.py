@@ -50,9 +50,11 @@ def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     places: list[tuple[int, str | None]] = []
     for new in news:
         event = (new.channel, new.receipt or "")
-        check(tx, new)
+        _check_texts(tx, new)
         known = None if new.receipt is None else _taken_in(tx, event)
         if known is None and event not in events:
+            # An event that comes again was taken in, even if its time has passed since.
+            _check_times(tx, new)
             if new.receipt is not None:
                 events[event] = len(fresh)
             places.append((len(fresh), None))
@@ -71,6 +73,11 @@ def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
 
 def check(tx: Transaction, new: NewMessage) -> None:
     """Refuse what cannot be stored, before anything is written."""
+    _check_texts(tx, new)
+    _check_times(tx, new)
+
+
+def _check_texts(tx: Transaction, new: NewMessage) -> None:
     limit = tx.settings.message_bytes
     check_text(new.message, limit)
     if not new.message and not new.files:
@@ -83,6 +90,9 @@ def check(tx: Transaction, new: NewMessage) -> None:
     check_text("".join([each for each in rest if each]), limit, "what goes with the message")
     if new.reply_to is not None:
         check_text(str(new.reply_to), limit, "the reply address")
+
+
+def _check_times(tx: Transaction, new: NewMessage) -> None:
     if not 0 <= new.delay <= FAR:
         raise BadDelay(f"a delay of {new.delay} ms is below zero, or over a hundred years")
     if new.deadline is not None and new.deadline <= tx.now:
