@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bullpen.core.errors import (
@@ -217,6 +218,8 @@ def test_a_file_that_is_not_a_database_is_called_corrupt(
     with pytest.raises(StoreCorrupt) as caught:
         open_store(settings)
     _says(caught.value, StoreCorrupt, store.path)
+    files = [file.path for file in psutil.Process().open_files()]
+    assert str(store.path) not in files
 
 
 @pytest.mark.parametrize("use", [Account, lambda store: put(store, 9)], ids=["read", "write"])

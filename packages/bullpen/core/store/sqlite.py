@@ -131,19 +131,26 @@ class SqliteStore(Store):
                 check_same_thread=False,
                 cached_statements=256,
             )
-            connection.execute(f"PRAGMA synchronous = {self._level}")
-            connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
-            if query_only:
-                connection.execute("PRAGMA query_only = ON")
-            else:
-                # Asking again for the mode that is on would take a lock for nothing.
-                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                    connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA busy_timeout = 0")
         except sqlite3.Error as error:
             raise translate(error, self.path) or error from error
+        try:
+            self._set_up(connection, query_only)
+        except sqlite3.Error as error:
+            connection.close()
+            raise translate(error, self.path) or error from error
         return connection
+
+    def _set_up(self, connection: sqlite3.Connection, query_only: bool) -> None:
+        connection.execute(f"PRAGMA synchronous = {self._level}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
+        if query_only:
+            connection.execute("PRAGMA query_only = ON")
+            return
+        # Asking again for the mode that is on would take a lock for nothing.
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA busy_timeout = 0")
 
     def writer(self) -> sqlite3.Connection:
         """The one connection that writes; the caller holds the lock."""
@@ -263,7 +270,11 @@ class Reading:
     def __enter__(self) -> Transaction:
         self._reader = self._store.take_reader()
         self._cursor = self._reader.cursor()
-        self._cursor.execute("BEGIN")
+        try:
+            self._cursor.execute("BEGIN")
+        except sqlite3.Error as error:
+            self._reader.close()
+            raise translate(error, self._store.path) or error from error
         return self._store._transaction(self._cursor)
 
     def __exit__(
