@@ -36,6 +36,9 @@ class FakeClock:
 class Stores:
     """Makes fresh databases: a copied file on SQLite, a cloned database on PostgreSQL."""
 
+    durable = False
+    """Whether the server of PostgreSQL waits for its disk."""
+
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._numbers = itertools.count()
@@ -68,7 +71,7 @@ class Stores:
     def server(self) -> PostgresServer:
         """The PostgreSQL server of this test process, started when it is first asked for."""
         if self._server is None:
-            self._server = PostgresServer(durable=False)
+            self._server = PostgresServer(durable=self.durable)
             self._server.start()
             self._server.create_database("template")
             settings = Settings(home=self.directory, database_url=self._server.url("template"))

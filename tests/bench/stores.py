@@ -7,10 +7,8 @@ from pathlib import Path
 
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.settings import Durability, Settings
-from bullpen.core.store import migrate
 from bullpen.core.store.open import open_store
 from bullpen.core.store.sqlite import SqliteStore
-from tests.postgres import PostgresServer
 from tests.stores import Stores
 
 KINDS = ("sqlite", "postgresql")
@@ -19,18 +17,7 @@ KINDS = ("sqlite", "postgresql")
 class BenchStores(Stores):
     """Makes migrated databases with lanes."""
 
-    @property
-    def server(self) -> PostgresServer:
-        """The PostgreSQL server of this run, durable, started when it is first asked for."""
-        if self._server is None:
-            self._server = PostgresServer(durable=True)
-            self._server.start()
-            self._server.create_database("template")
-            settings = Settings(home=self.directory, database_url=self._server.url("template"))
-            store = open_store(settings, check=False)
-            migrate.upgrade(store)
-            store.close()
-        return self._server
+    durable = True
 
     def with_lanes(self, kind: str, agents: int, *, fast: bool = False) -> Settings:
         """The settings of a new database whose agents are `agent0` and so on."""

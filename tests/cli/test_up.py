@@ -110,3 +110,13 @@ def test_in_a_home_with_a_long_path_the_services_start_all_the_same(bullpen: Bul
         assert there.ok("send", "hello").out == "@assistant: hello\n"
     finally:
         there("down")
+
+
+def test_sockets_are_not_put_where_others_can_write(bullpen: Bullpen) -> None:
+    run = bullpen.home / "run"
+    run.mkdir(exist_ok=True)
+    run.chmod(0o777)
+    refused = bullpen("up")
+    assert refused.status == 1
+    assert "can be written by others" in refused.err
+    assert bullpen("status").status == 3

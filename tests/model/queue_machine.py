@@ -42,7 +42,7 @@ from bullpen.core.store.transaction import Transaction
 from tests.model import strategies as ask
 from tests.model.audit import Audit, Reader
 from tests.model.numbered_ids import NumberedIds
-from tests.model.queue_model import OVER, QueueModel
+from tests.model.queue_model import OVER, WINDOW, QueueModel
 from tests.stores import FakeClock
 
 M, L = MessageState, LaneState
@@ -50,7 +50,6 @@ Mine = TypeVar("Mine")
 Theirs = TypeVar("Theirs")
 
 CHANCE = 0.5
-WINDOW = 256  # how far a claim looks for what it may answer along
 PEOPLE: dict[str, tuple[Callable[[Transaction, str], object], tuple[MessageState, ...]]] = {
     "cancel": (cancel, (M.PENDING, M.PROCESSING, M.HELD)),
     "hold": (lambda tx, name: hold(tx, name, "wait"), (M.PENDING,)),

@@ -33,6 +33,9 @@ M, L = MessageState, LaneState
 OVER = (M.DEAD, M.CANCELLED, M.EXPIRED)
 """From where a person may retry or drop."""
 
+WINDOW = 256
+"""How far a claim looks for what it may answer along."""
+
 
 class QueueModel(Book):
     """Every verb of the queue."""

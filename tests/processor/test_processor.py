@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -28,7 +30,15 @@ from tests.conformance.verbs import (
     statuses,
     take,
 )
-from tests.processor.working import Scripted, child, eventually, output, processing
+from tests.processor.working import (
+    SOON,
+    Scripted,
+    child,
+    environ,
+    eventually,
+    output,
+    processing,
+)
 from tests.stores import Stores
 
 
@@ -285,3 +295,25 @@ def test_it_is_woken_by_another_process_and_not_only_by_its_poll(stores: Stores,
         eventually(lambda: status(store, "api_1") == "completed", "answered")
         process.terminate()
         assert process.wait(40) == 0
+
+
+HEARD_BY_ANOTHER_THREAD = """
+import os, signal, threading, time
+from bullpen.core.settings import Settings
+from bullpen.core.store.open import open_store
+from bullpen.processor.process import run
+from bullpen.processor.providers.echo import Echo
+
+def kill():
+    time.sleep(1)  # by then the main thread waits; if it does not yet, this asks for less
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+threading.Thread(target=kill, daemon=True).start()
+run(open_store(Settings.load(os.environ)), Echo())
+"""
+
+
+def test_a_signal_ends_it_even_if_the_main_thread_is_not_interrupted(settings: Settings) -> None:
+    """As when it comes just before the main thread begins to wait."""
+    command = [sys.executable, "-c", HEARD_BY_ANOTHER_THREAD]
+    assert subprocess.run(command, env=environ(settings), timeout=SOON).returncode == 0

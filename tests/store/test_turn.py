@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
 from bullpen.core.store import turn
+from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.turn import Turn
+from tests.stores import Stores
 
 
 @pytest.fixture
@@ -70,3 +73,15 @@ def test_where_no_file_can_be_made_everybody_goes(tmp_path: Path, naps: list[Non
     mine.go()
     mine.close()
     assert not naps
+
+
+def test_a_writer_that_waits_for_long_asks(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one lets go as soon as it is asked, and not before."""
+    with stores.opened(stores.settings("sqlite")) as store:
+        assert isinstance(store, SqliteStore)
+        other = sqlite3.connect(store.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(Turn, "ask", lambda _: other.rollback())
+        with store.write() as tx:
+            assert tx.fetch("SELECT 1") == (1,)
+        other.close()

@@ -16,6 +16,7 @@ from bullpen.cli.send import DEFAULT_AGENT
 from bullpen.cli.supervisor import Supervisor
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.settings import Settings
+from bullpen.core.sockets import socket_directory
 from bullpen.core.store.open import open_store
 
 START_SECONDS = 15.0
@@ -88,13 +89,12 @@ def status(settings: Settings, as_json: bool) -> None:
 def _start(settings: Settings, supervisor: Supervisor) -> None:
     log = settings.home / "logs"
     log.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for directory in (settings.run, settings.sockets):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
     environ = {
         **os.environ,
         "BULLPEN_HOME": str(settings.home),
         "BULLPEN_BIN": str(Path(sys.executable).parent),
-        "BULLPEN_SOCKETS": str(settings.sockets),
+        "BULLPEN_SOCKETS": str(socket_directory(settings)),
     }
     with (log / "supervisord.out").open("ab") as out:
         subprocess.Popen(

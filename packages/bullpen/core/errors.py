@@ -19,6 +19,7 @@
     │   ├── DuplicateMessage       carries the state of the first one
     │   ├── StaleToken             the lease is lost; nothing was changed
     │   └── IllegalMove            not from this state
+    ├── UnsafeDirectory            others could put their own sockets there
     ├── LaneError
     │   ├── LaneFull
     │   ├── LaneClosed             draining or archived
@@ -185,6 +186,13 @@ class IllegalMove(Conflict):
 
     code = "illegal_move"
     hint = "Look at its present state: not every move leads out of it."
+
+
+class UnsafeDirectory(BullpenError):
+    """A directory that must be the owner's alone, and is not."""
+
+    code = "unsafe_directory"
+    hint = "Remove the directory, or give it to yourself and let nobody else write to it."
 
 
 class LaneError(BullpenError):

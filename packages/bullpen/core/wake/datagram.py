@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam
 from sqlalchemy import select as query
 
-from bullpen.core.errors import StoreError, StoreUnavailable
+from bullpen.core.errors import StoreError
 from bullpen.core.models import WORKERS
+from bullpen.core.sockets import socket_directory
 from bullpen.core.store.statement import Statement
 from bullpen.core.wake.listener import ANYTHING
 
@@ -80,7 +81,8 @@ class DatagramListener:
     """A Unix socket, and behind it a slow look at `PRAGMA data_version`, which misses nothing."""
 
     def __init__(self, store: SqliteStore) -> None:
-        self.address: str | None = str(_socket_path(store.settings.sockets))
+        name = f"wake-{os.getpid()}-{os.urandom(4).hex()}.sock"
+        self.address: str | None = str(socket_directory(store.settings) / name)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._socket.bind(self.address)
@@ -133,13 +135,3 @@ class DatagramListener:
 
     def _data_version(self) -> int:
         return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _socket_path(directory: Path) -> Path:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = directory.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise StoreUnavailable(
-            f"{directory} can be written by others", hint="Remove it, or give it back to its owner."
-        )
-    return directory / f"wake-{os.getpid()}-{os.urandom(4).hex()}.sock"
