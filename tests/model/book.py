@@ -49,6 +49,7 @@ class LaneModel:
     not_before: int | None = None
     token: str | None = None
     expires: int = 0
+    claimed_at: int = 0
     batch: tuple[int, ...] = ()
     most_attempts: int = 0
     """The highest limit that it ever had."""

@@ -131,10 +131,14 @@ class QueueModel(Book):
     # Claims
 
     def claimable(self, agent: str | None) -> set[str]:
-        """The lanes of which a claim may take one now; equal heads are equally good."""
+        """The lanes of which a claim may take one now: who was served longest ago comes first."""
         self.make_due()
         asked = self.lanes if agent is None else {agent} & self.lanes.keys()
-        heads = {each: head for each in asked if (head := self.head(each)) is not None}
+        heads = {
+            each: (self.lanes[each].claimed_at, head)
+            for each in asked
+            if (head := self.head(each)) is not None
+        }
         return {each for each, head in heads.items() if head == min(heads.values())}
 
     def take(self, agent: str, token: str, limit: int | None, expires: int) -> list[int]:
@@ -150,7 +154,7 @@ class QueueModel(Book):
         batch = [ready[0], *along[: most - 1]]
         for item in batch:
             self._move(item, M.PROCESSING)
-        lane.token, lane.expires = token, expires
+        lane.token, lane.expires, lane.claimed_at = token, expires, self.clock()
         lane.batch = tuple(item.number for item in batch)
         self._event("message_received", batch[0])
         return list(lane.batch)

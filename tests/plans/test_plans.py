@@ -57,6 +57,8 @@ SORTS: set[str] = {
 
 FIRST_OF_AN_INDEX = {
     "SCAN messages USING INDEX ix_messages_delayed",  # LIMIT 1, for the next delay to end
+    "SCAN lanes USING INDEX ix_lanes_claimable",  # LIMIT 1, for the lane whose turn it is
+    "SCAN lanes USING COVERING INDEX ix_lanes_claimable",  # EXISTS
 }
 """What SQLite calls a scan although it stops after the first entry."""
 

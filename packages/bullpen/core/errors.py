@@ -9,14 +9,20 @@
     │   ├── BadDeadline            a deadline that no database can keep
     │   ├── BadClaim               no message, or for no time
     │   ├── BadName                an agent or id that is not of the form
+    │   ├── BadTeam                without members, or its leader is none of them
+    │   ├── BadProvider            without an address or key
     │   ├── BadState               a state that does not exist
     │   └── BadSetting             a setting that cannot be read
     ├── NotFound
     │   ├── UnknownAgent
+    │   ├── UnknownTeam
+    │   ├── UnknownProvider
     │   ├── UnknownMessage
-    │   └── UnknownResponse
+    │   ├── UnknownResponse
+    │   └── UnknownRecipient       nobody has the name that was addressed
     ├── Conflict
     │   ├── DuplicateMessage       carries the state of the first one
+    │   ├── NameTaken              by an agent, a team or a provider
     │   ├── StaleToken             the lease is lost; nothing was changed
     │   └── IllegalMove            not from this state
     ├── UnsafeDirectory            others could put their own sockets there
@@ -113,6 +119,20 @@ class BadName(InputError):
     hint = "Use 1 to 32 of a-z, 0-9, - and _, the first a letter or digit."
 
 
+class BadTeam(InputError):
+    """A team that cannot be."""
+
+    code = "bad_team"
+    hint = "Give its members, each once, and one of them as the leader."
+
+
+class BadProvider(InputError):
+    """A provider that cannot be reached or paid."""
+
+    code = "bad_provider"
+    hint = "Give an address that begins with http:// or https://, and a key."
+
+
 class BadState(InputError):
     """A state that does not exist."""
 
@@ -138,7 +158,21 @@ class UnknownAgent(NotFound):
     """There is no agent of this name."""
 
     code = "unknown_agent"
-    hint = "`bullpen queue status` shows the agents that exist."
+    hint = "`bullpen agent list` shows the agents that exist."
+
+
+class UnknownTeam(NotFound):
+    """There is no team of this name."""
+
+    code = "unknown_team"
+    hint = "`bullpen team list` shows the teams that exist."
+
+
+class UnknownProvider(NotFound):
+    """There is no provider of this name."""
+
+    code = "unknown_provider"
+    hint = "`bullpen provider list` shows the providers that exist."
 
 
 class UnknownMessage(NotFound):
@@ -153,6 +187,13 @@ class UnknownResponse(NotFound):
 
     code = "unknown_response"
     hint = "Delivered responses move to the archive after a day."
+
+
+class UnknownRecipient(NotFound):
+    """Nobody has the name that was addressed; nothing was sent."""
+
+    code = "unknown_recipient"
+    hint = "Address an agent or a team that exists."
 
 
 class Conflict(BullpenError):
@@ -172,6 +213,13 @@ class DuplicateMessage(Conflict):
         super().__init__(f"message {message_id} exists already and is {status}")
         self.message_id = message_id
         self.status = status
+
+
+class NameTaken(Conflict):
+    """An agent, a team or a provider has this id; agents and teams share their names."""
+
+    code = "name_taken"
+    hint = "Choose another id, or change the one that exists."
 
 
 class StaleToken(Conflict):

@@ -40,6 +40,8 @@ class ErrorKind(StrEnum):
     PERMANENT = "permanent"
     AUTH = "auth"
     QUOTA = "quota"
+    SETUP = "setup"
+    """Something that its runs need is not there: a program, a directory, a provider."""
     NEEDS_PERSON = "needs_person"
     CRASH = "crash"
 

@@ -23,6 +23,8 @@ class RoomPost:
     team_id: str
     message: str
     to: tuple[str, ...] = ()
+    hold: str | None = None
+    """Why a person must let it go on before anybody reads it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class Outcome:
     answers: tuple[Answer, ...] = ()
     handoffs: tuple[NewMessage, ...] = ()
     room_posts: tuple[RoomPost, ...] = ()
+    said: str | None = None
+    """What the agent said, word for word, for the history; None is what is above."""
     usage: Usage = field(default=NO_USAGE)
 
 

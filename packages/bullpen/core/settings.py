@@ -33,6 +33,10 @@ def _setting(default: Any, doc: str) -> Any:  # noqa: ANN401 - as dataclasses.fi
     return field(default=default, metadata={"doc": doc})
 
 
+def _secret(doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
+    return field(default="", repr=False, metadata={"doc": doc, "secret": True})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Every setting, once, with its default and what it is for."""
@@ -56,6 +60,21 @@ class Settings:
     retry_max_seconds: int = _setting(300, "the longest back-off")
     max_runs: int = _setting(8, "how many runs a processor has at once")
     grace_seconds: int = _setting(30, "how long runs may go on when their processor stops")
+    idle_seconds: int = _setting(900, "a run that says nothing for so long is ended, and fails")
+    run_seconds: int = _setting(14_400, "the longest that a run may take")
+    default_agent: str = _setting("assistant", "who answers what is addressed to nobody")
+    max_hops: int = _setting(8, "handoffs in a row before a person must let them go on")
+    max_messages: int = _setting(50, "messages of one conversation before a person must")
+    max_cost: float = _setting(0.0, "dollars of one conversation before a person must; 0 is any")
+    answer_characters: int = _setting(4000, "a longer answer goes out as a file with a preview")
+    aggregate_minutes: int = _setting(30, "how long a team's one answer waits for all its parts")
+    owner_channel: str = _setting(
+        "cli", "the channel on which the owner is told what needs a person"
+    )
+    owner_id: str = _setting("", "the owner's id on that channel")
+    anthropic_api_key: str = _secret("for claude: a key")
+    anthropic_oauth_token: str = _secret("for claude: a subscription's token; it wins over the key")
+    openai_api_key: str = _secret("for codex: a key")
     delivery_attempts: int = _setting(8, "tries to deliver a response before it is dead")
     delivery_lease_seconds: int = _setting(60, "how long a channel client may take for a part")
     response_hours: int = _setting(24, "how long a response is worth delivering")
@@ -68,6 +87,11 @@ class Settings:
     def url(self) -> str:
         """The database's URL, the default filled in."""
         return self.database_url or f"sqlite:///{self.home / 'bullpen.db'}"
+
+    @property
+    def files(self) -> Path:
+        """Where files from and for people lie."""
+        return self.home / "files"
 
     @property
     def run(self) -> Path:
@@ -99,6 +123,7 @@ LEAST = {
     **dict.fromkeys(("busy_seconds", "message_bytes", "lease_seconds", "claim_limit"), 1),
     **dict.fromkeys(("max_attempts", "max_crashes", "max_runs", "delivery_attempts"), 1),
     **{"delivery_lease_seconds": 1, "poll_seconds": 0.01, "receipt_days": 7},
+    **dict.fromkeys(("idle_seconds", "run_seconds", "answer_characters"), 1),
 }
 """Below these nothing would move, or be remembered for long enough. All others may be zero."""
 

@@ -18,6 +18,7 @@ from bullpen.core.maintenance.checkpoint import checkpoint
 from bullpen.core.maintenance.dead_letters import dead_letters
 from bullpen.core.maintenance.deadlines import deadlines
 from bullpen.core.maintenance.deliveries import deliveries
+from bullpen.core.maintenance.gathered import gathered
 from bullpen.core.maintenance.leases import leases
 from bullpen.core.maintenance.receipts import receipts
 from bullpen.core.maintenance.workers import workers
@@ -47,6 +48,7 @@ class SystemAgent:
 ROTA: tuple[SystemAgent, ...] = (
     # It must not wait for a processor that died while it looked after the dead.
     SystemAgent("leases", 5, leases, turn_seconds=5),
+    SystemAgent("gathered", 5, gathered),
     SystemAgent("deadlines", 60, deadlines),
     SystemAgent("deliveries", 60, deliveries),
     SystemAgent("archive", 60, archive),

@@ -1,28 +1,38 @@
 """The tables, one noun a file. Importing this package knows them all."""
 
+from bullpen.core.models.agent import AGENTS, SESSIONS
 from bullpen.core.models.attempt import ATTEMPTS
 from bullpen.core.models.base import Base
+from bullpen.core.models.custom_provider import CUSTOM_PROVIDERS
 from bullpen.core.models.event import EVENTS
+from bullpen.core.models.gathered import GATHERED
 from bullpen.core.models.history import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.models.lane import LANES
 from bullpen.core.models.message import ARCHIVE, MESSAGES
 from bullpen.core.models.receipt import RECEIPTS
 from bullpen.core.models.response import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.system_agent import SYSTEM_AGENTS
+from bullpen.core.models.team import TEAM_MEMBERS, TEAMS
 from bullpen.core.models.worker import WORKERS
 
 __all__ = [
+    "AGENTS",
     "AGENT_MESSAGES",
     "ARCHIVE",
     "ATTEMPTS",
     "CHAT_MESSAGES",
+    "CUSTOM_PROVIDERS",
     "EVENTS",
+    "GATHERED",
     "LANES",
     "MESSAGES",
     "RECEIPTS",
     "RESPONSES",
     "RESPONSES_ARCHIVE",
+    "SESSIONS",
     "SYSTEM_AGENTS",
+    "TEAMS",
+    "TEAM_MEMBERS",
     "WORKERS",
     "Base",
 ]

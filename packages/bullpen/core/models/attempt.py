@@ -38,7 +38,10 @@ class AttemptRow(Base):
     claimed_at: Mapped[Millis]
     started_at: Mapped[Millis]
     finished_at: Mapped[Millis]
-    __table_args__ = (Index("ix_attempts_message_id", "message_id"),)
+    __table_args__ = (
+        Index("ix_attempts_message_id", "message_id"),
+        Index("ix_attempts_conversation", "conversation_id"),
+    )
 
 
 ATTEMPTS = table_of(AttemptRow)

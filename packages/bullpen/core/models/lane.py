@@ -12,6 +12,8 @@ class LaneRow(Base):
 
     __tablename__ = "lanes"
     agent: Mapped[str] = mapped_column(primary_key=True)
+    outside: Mapped[bool]
+    """True if workers outside of Bullpen answer it, and no processor does."""
     state: Mapped[str]
     reason: Mapped[str | None]
     """Why it is not active, in words for a person."""
@@ -28,14 +30,20 @@ class LaneRow(Base):
     """Set while a provider's rate limit makes the whole lane wait."""
     claim_token: Mapped[str | None]
     claimed_by: Mapped[str | None]
-    claimed_at: Mapped[MaybeMillis]
+    claimed_at: Mapped[Millis]
+    """When it was last claimed: who has waited longest is served first."""
     lease_expires_at: Mapped[MaybeMillis]
     batch: Mapped[str | None]
     """The ids of the claimed messages, a JSON list, the primary first."""
     created_at: Mapped[Millis]
     updated_at: Mapped[Millis]
     __table_args__ = (
-        partial_index("ix_lanes_claimable", "head_key", where="head_key IS NOT NULL"),
+        partial_index(
+            "ix_lanes_claimable",
+            *("claimed_at", "head_key"),
+            where="head_key IS NOT NULL AND outside = 0",
+            postgresql="head_key IS NOT NULL AND NOT outside",
+        ),
         partial_index("ix_lanes_not_before", "not_before", where="not_before IS NOT NULL"),
     )
 

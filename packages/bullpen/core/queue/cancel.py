@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import bindparam, null, or_, select, update
 
+from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.models import MESSAGES
+from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.find import find, set_state
 from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
 from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.lanes import wait_lane
 from bullpen.core.queue.run import RunOutcome, end_run, record_attempt
 from bullpen.core.states import MessageState, sources
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-M = MESSAGES.c
+L, M = LANES.c, MESSAGES.c
+
+DYING = 2 * SECOND
+"""The lane waits so long for word that the run is over, so that no second one begins beside it."""
+
+DIED: Statement[None] = Statement(
+    update(LANES)
+    .where(
+        L.agent == bindparam("agent"),
+        L.claimed_by == bindparam("worker"),
+        L.claim_token.is_(None),
+        L.not_before <= bindparam("until"),
+    )
+    .values(not_before=null())
+)
 
 OPEN: Statement[tuple[str, str]] = Statement(
     select(M.message_id, M.agent)
@@ -60,6 +76,13 @@ def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "ca
     return len(found)
 
 
+def has_died(tx: Transaction, agent: str, worker: str) -> None:
+    """A worker's word that the run which was taken from it is over: the lane waits no longer."""
+    lock_lane(tx, agent)
+    tx.write(DIED, {"agent": agent, "worker": worker, "until": tx.now + DYING})
+    settle_lane(tx, agent, 0)
+
+
 def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
     run = end_run(tx, token)
     messages = claimed_messages(tx, run)
@@ -72,8 +95,11 @@ def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
         )
         for each in messages
     ]
-    settle_lane(tx, run.agent, give_back(tx, run, fates))
+    back = give_back(tx, run, fates)
+    wait_lane(tx, run.agent, tx.now + DYING)
+    settle_lane(tx, run.agent, back)
     record_attempt(tx, run, messages, RunOutcome.CANCELLED)
+    tx.wake("runs")
     others = [each for each in messages if each.id != message]
     if others:
         tell(

@@ -28,7 +28,7 @@ WINDOW = 256
 """How far back in its lane a message is looked for that the same run may answer."""
 
 _CLAIMABLE = select(L.agent).where(L.head_key.is_not(None))
-_BEST = _CLAIMABLE.order_by(L.head_key).limit(const(1))
+_BEST = _CLAIMABLE.where(~L.outside).order_by(L.claimed_at, L.head_key).limit(const(1))
 _BATCHING = select(_OF.batching).where(_OF.agent == M.agent).correlate(MESSAGES).scalar_subquery()
 
 Candidate = tuple[int, str | None, str, str, bool]
@@ -47,7 +47,7 @@ def _candidates(lane: Select[str]) -> Statement[Candidate]:
 
 
 BEST = _candidates(_BEST)
-"""The head of the best lane that is free, and what stands behind it."""
+"""The head of the free lane that was served longest ago, and what stands behind it."""
 
 OF_AGENT = _candidates(_CLAIMABLE.where(L.agent == bindparam("agent")))
 """The same of one agent's lane."""
@@ -55,7 +55,7 @@ OF_AGENT = _candidates(_CLAIMABLE.where(L.agent == bindparam("agent")))
 ANY_DUE: Statement[tuple[bool]] = Statement(select(DUE))
 
 CLAIMABLE: Statement[tuple[bool]] = Statement(
-    select(or_(exists().where(L.head_key.is_not(None)), DUE))
+    select(or_(exists().where(L.head_key.is_not(None), ~L.outside), DUE))
 )
 
 BEHIND: Statement[tuple[int, str | None]] = Statement(

@@ -9,17 +9,25 @@ from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import ErrorKind, Message
+from bullpen.core.outbox.people import tell_owner
 from bullpen.core.outcome import Failure
 from bullpen.core.queue.bury import announce_deaths
 from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
 from bullpen.core.queue.lane import lock_claimed, settle_lane
 from bullpen.core.queue.lanes import pause_lane, wait_lane
 from bullpen.core.queue.run import Run, RunOutcome, end_run, record_attempt
-from bullpen.core.states import MessageState
+from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 ERROR_LENGTH = 10_000
+
+PAUSING = (ErrorKind.AUTH, ErrorKind.QUOTA, ErrorKind.SETUP)
+
+PAUSED = (
+    "@{agent} is paused: {error}\n"
+    "Its messages wait. When this is mended: bullpen agent resume {agent}"
+)
 
 
 def fail(tx: Transaction, token: str, failure: Failure) -> None:
@@ -31,7 +39,7 @@ def fail(tx: Transaction, token: str, failure: Failure) -> None:
     decide = _decision(tx, failure, lane.max_attempts)
     fates = [(message, decide(message)) for message in messages]
     back = give_back(tx, run, fates)
-    _lane_follows(tx, run, failure)
+    _lane_follows(tx, run, messages[0], lane.state, failure)
     settle_lane(tx, run.agent, back)
     crashed = failure.kind is ErrorKind.CRASH
     outcome = RunOutcome.CRASHED if crashed else RunOutcome.FAILED
@@ -67,7 +75,7 @@ def _decision(tx: Transaction, failure: Failure, max_attempts: int) -> Callable[
             return lambda _: fate(MessageState.DEAD, failed=1)
         case ErrorKind.NEEDS_PERSON:
             return lambda _: fate(MessageState.HELD)
-        case ErrorKind.RATE_LIMIT | ErrorKind.AUTH | ErrorKind.QUOTA:
+        case ErrorKind.RATE_LIMIT | ErrorKind.AUTH | ErrorKind.QUOTA | ErrorKind.SETUP:
             return lambda _: fate(MessageState.PENDING)
         case _:
             assert_never(kind)
@@ -80,11 +88,15 @@ def _wait(tx: Transaction, attempt: int, retry_after: int | None) -> int:
     return backoff(attempt, base, tx.settings.retry_max_seconds * SECOND, tx.chance)
 
 
-def _lane_follows(tx: Transaction, run: Run, failure: Failure) -> None:
+def _lane_follows(
+    tx: Transaction, run: Run, primary: Message, state: str, failure: Failure
+) -> None:
     if failure.kind is ErrorKind.RATE_LIMIT:
         wait_lane(tx, run.agent, tx.now + max(1, _wait(tx, 1, failure.retry_after)))
-    elif failure.kind in (ErrorKind.AUTH, ErrorKind.QUOTA):
+    elif failure.kind in PAUSING:
         pause_lane(tx, run.agent, f"{failure.kind}: {failure.error[:500]}")
+        if state != LaneState.PAUSED:
+            tell_owner(tx, primary, PAUSED.format(agent=run.agent, error=failure.error[:500]))
 
 
 def _tell(tx: Transaction, run: Run, fates: list[tuple[Message, Fate]], failure: Failure) -> None:

@@ -10,13 +10,14 @@ from sqlalchemy import bindparam, insert, null, update
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage, ReplyTo
-from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
+from bullpen.core.models import AGENT_MESSAGES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Outcome, RoomPost
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.queue.enqueue import check, place
 from bullpen.core.queue.lane import LOCK, claimed_agent, lock_lane
+from bullpen.core.queue.room import keep_post
 from bullpen.core.queue.run import Run, RunOutcome, ask_to_end, end_run, ended, record_attempt
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
@@ -48,15 +49,6 @@ SAY: Statement[None] = Statement(
         sender=bindparam("sender"),
         message_id=bindparam("message_id"),
         content=bindparam("content"),
-        created_at=bindparam("now"),
-    )
-)
-
-POST: Statement[None] = Statement(
-    insert(CHAT_MESSAGES).values(
-        team_id=bindparam("team"),
-        from_agent=bindparam("agent"),
-        message=bindparam("message"),
         created_at=bindparam("now"),
     )
 )
@@ -138,15 +130,7 @@ def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
             to=new.agent,
         )
     for post in outcome.room_posts:
-        tx.write(
-            POST,
-            {
-                "team": post.team_id,
-                "agent": primary.agent,
-                "message": post.message,
-                "now": tx.now,
-            },
-        )
+        keep_post(tx, post.team_id, primary.agent, post.message)
         for agent in post.to:
             _deliver(tx, _copy(primary, post, agent))
 
@@ -184,6 +168,7 @@ def _copy(primary: Message, post: RoomPost, agent: str) -> NewMessage:
         parent_id=primary.message_id,
         hop=primary.hop + 1,
         team_id=post.team_id,
+        hold=post.hold,
     )
 
 
@@ -202,10 +187,16 @@ def _remember(tx: Transaction, run: Run, messages: Sequence[Message], outcome: O
         for message in messages
     ]
     said.update(role="assistant", sender=run.agent, message_id=primary.message_id)
-    spoken = [
+    spoken = (
+        [(primary.channel, outcome.said)] if outcome.said is not None else _spoken(primary, outcome)
+    )
+    heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)
+    tx.write_each(SAY, heard)
+
+
+def _spoken(primary: Message, outcome: Outcome) -> list[tuple[str, str]]:
+    return [
         *((primary.channel, answer.message) for answer in outcome.answers),
         *((INTERNAL, f"@{new.agent}: {new.message}") for new in outcome.handoffs),
         *((ROOM, post.message) for post in outcome.room_posts),
     ]
-    heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)
-    tx.write_each(SAY, heard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, bindparam, case, func, insert, null, select, update
+from sqlalchemy import ColumnElement, bindparam, case, false, func, insert, null, select, update
 
 from bullpen.core.clock import DAY
 from bullpen.core.errors import IllegalMove, LaneBusy
@@ -46,12 +46,14 @@ CREATE: Statement[None] = Statement(
     insert(LANES).from_select(
         [
             *(L.agent, L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
-            *(L.pending, L.created_at, L.updated_at),
+            *(L.outside, L.pending, L.claimed_at, L.created_at, L.updated_at),
         ],
         select(
             bindparam("agent", type_=L.agent.type),
             const(LaneState.ACTIVE.value),
             *(bindparam(name, type_=L[name].type) for name in _POLICY),
+            false(),
+            const(0),
             const(0),
             bindparam("now", type_=L.created_at.type),
             bindparam("now", type_=L.updated_at.type),

@@ -1,0 +1,83 @@
+"""Reads the tags of an answer: what goes to people, to other agents, to rooms, and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bullpen.core.routing.directory import Directory
+from bullpen.core.routing.tags import Tag, TagKind, outside, parse, readable
+
+MOST = 64
+"""So many handoffs and posts one answer makes at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """A text for another agent."""
+
+    agent: str
+    team: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A text for a team's room."""
+
+    team: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """An answer taken apart."""
+
+    text: str
+    """What people read."""
+    handoffs: tuple[Handoff, ...] = ()
+    posts: tuple[Post, ...] = ()
+    files: tuple[str, ...] = ()
+    """As they were named: not looked at yet."""
+    notes: tuple[str, ...] = ()
+    """What could not be done, and why."""
+
+
+def compose(text: str, speaker: str, directory: Directory, rooms: Mapping[str, object]) -> Composed:
+    """Take an answer apart; `rooms` are the teams in whose rooms the speaker may post."""
+    segments = parse(text)
+    tags = [each for each in segments if isinstance(each, Tag)]
+    shared = outside(segments)
+    handoffs: list[Handoff] = []
+    posts: list[Post] = []
+    notes: list[str] = []
+    for tag in tags:
+        said = f"{shared}\n\n{tag.text}" if shared else tag.text
+        for name in dict.fromkeys(tag.to):
+            if len(handoffs) + len(posts) >= MOST:
+                notes.append(f"{tag.kind}{name} was not told: an answer has at most {MOST} parts")
+            elif tag.kind is TagKind.ROOM:
+                team = directory.find_team(name)
+                if team is None or team not in rooms:
+                    notes.append(f"#{name} was not told: it is no room of @{speaker}'s")
+                else:
+                    posts.append(Post(team, said))
+            else:
+                found = directory.find(name)
+                if found is None:
+                    notes.append(f"@{name} was not told: there is nobody of that name")
+                elif found.agent == speaker:
+                    notes.append(f"@{name} was not told: that is @{speaker} itself")
+                else:
+                    handoffs.append(Handoff(found.agent, found.team, said))
+    return Composed(
+        text=readable(segments, speaker).strip(),
+        handoffs=tuple(handoffs),
+        posts=tuple(posts),
+        files=_files(tags),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _files(tags: Sequence[Tag]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag.text for tag in tags if tag.kind is TagKind.FILE))

@@ -1,0 +1,111 @@
+"""An aggregate: a team's answers kept until their conversation is at rest, then sent as one."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import bindparam, delete, func, insert, or_, select
+
+from bullpen.core.outbox.people import first_message
+from bullpen.core.clock import MINUTE
+from bullpen.core.events.append import EventType, tell
+from bullpen.core.message import Message
+from bullpen.core.models import GATHERED, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.add import add_response
+from bullpen.core.outcome import Answer
+from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+G, M = GATHERED.c, MESSAGES.c
+
+KEEP: Statement[None] = Statement(
+    insert(GATHERED).values(
+        conversation_id=bindparam("conversation"),
+        message_id=bindparam("message_id"),
+        agent=bindparam("agent"),
+        message=bindparam("message"),
+        files=bindparam("files"),
+        created_at=bindparam("now"),
+    )
+)
+
+# Who deletes the parts sends them.
+TAKE: Statement[tuple[int, str, str, str, str | None]] = Statement(
+    delete(GATHERED)
+    .where(G.conversation_id == bindparam("conversation"))
+    .returning(G.id, G.message_id, G.agent, G.message, G.files)
+)
+
+_MOVES = [const(state.value) for state in (MessageState.PENDING, MessageState.PROCESSING)]
+
+MOVING: Statement[tuple[int]] = Statement(
+    select(M.id)
+    .where(
+        or_(
+            M.message_id == bindparam("conversation"),
+            (M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id),
+        ),
+        M.status.in_(_MOVES),
+    )
+    .limit(const(1))
+)
+
+WAITING: Statement[tuple[str, int]] = Statement(
+    select(G.conversation_id, func.min(G.created_at)).group_by(G.conversation_id)
+)
+
+ONE: Statement[MessageTuple] = Statement(
+    select(*MESSAGE_COLUMNS).where(M.message_id == bindparam("message_id"))
+)
+
+
+def keep(tx: Transaction, primary: Message, answer: Answer) -> None:
+    """Keep this answer for the conversation's one."""
+    tx.write(
+        KEEP,
+        {
+            "conversation": primary.conversation_id,
+            "message_id": primary.message_id,
+            "agent": primary.agent,
+            "message": answer.message,
+            "files": json.dumps(answer.files) if answer.files else None,
+            "now": tx.now,
+        },
+    )
+
+
+def at_rest(tx: Transaction, conversation_id: str) -> bool:
+    """Whether nothing of this conversation waits for its turn or runs."""
+    return tx.one(MOVING, {"conversation": conversation_id}) is None
+
+
+def send_gathered(tx: Transaction, conversation_id: str) -> bool:
+    """Send what was kept as one answer; false if there was nothing, or somebody else sent it."""
+    parts = sorted(tx.all(TAKE, {"conversation": conversation_id}))
+    if not parts:
+        return False
+    to = first_message(tx, conversation_id) or _message(tx, parts[-1][1])
+    if to is None:
+        return False
+    text = "\n\n".join(f"@{agent}: {message}" for _, _, agent, message, _ in parts)
+    if len(parts) == 1:
+        text = parts[0][3]
+    files = dict.fromkeys(file for *_, names in parts for file in json.loads(names or "[]"))
+    add_response(tx, to, Answer(message=text, files=tuple(files)))
+    tell(tx, EventType.TEAM_CHAIN_END, to, team=to.team_id, answers=len(parts))
+    return True
+
+
+def due_conversations(tx: Transaction) -> list[str]:
+    """Those at rest, and those whose first part has waited for too long."""
+    oldest = tx.now - tx.settings.aggregate_minutes * MINUTE
+    waiting = tx.all(WAITING, {})
+    return [name for name, since in waiting if since <= oldest or at_rest(tx, name)]
+
+
+def _message(tx: Transaction, message_id: str) -> Message | None:
+    row = tx.one(ONE, {"message_id": message_id})
+    return None if row is None else Message(*row)

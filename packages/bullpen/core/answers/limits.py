@@ -1,0 +1,84 @@
+"""The limits of a conversation: how far it goes by itself before a person must let it go on."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, func, select, union_all
+
+from bullpen.core.message import Message
+from bullpen.core.models import ARCHIVE, ATTEMPTS, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.roster.team import Team
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+M, A = MESSAGES.c, ARCHIVE.c
+
+NO_LIMITS = Team(id="", leader="", members=())
+
+LOCK: Statement[tuple[int]] = Statement(
+    select(M.id).where(M.message_id == bindparam("conversation")).with_for_update()
+)
+
+# The first message of a conversation is found by its own id.
+COUNT: Statement[tuple[str, int]] = Statement(
+    union_all(
+        select(M.status, func.count())
+        .where(M.conversation_id == bindparam("conversation"), M.conversation_id != M.message_id)
+        .group_by(M.status),
+        select(M.status, func.count())
+        .where(M.message_id == bindparam("conversation"))
+        .group_by(M.status),
+        select(A.status, func.count())
+        .where(A.conversation_id == bindparam("conversation"))
+        .group_by(A.status),
+    )
+)
+
+COST: Statement[tuple[float | None]] = Statement(
+    select(func.sum(ATTEMPTS.c.cost)).where(ATTEMPTS.c.conversation_id == bindparam("conversation"))
+)
+
+WAITS_FOR_LIMIT: Statement[tuple[int]] = Statement(
+    select(M.id)
+    .where(
+        M.conversation_id == bindparam("conversation"),
+        M.conversation_id != M.message_id,
+        M.status == const(MessageState.HELD.value),
+    )
+    .limit(const(1))
+)
+
+
+def over_limit(
+    tx: Transaction, primary: Message, team: Team | None, more: int, cost: float
+) -> str | None:
+    """Why `more` messages on from this one need a person's leave; None if they do not."""
+    settings = tx.settings
+    own = team or NO_LIMITS
+    hops = _either(own.max_hops, settings.max_hops)
+    if primary.hop + 1 > hops:
+        return f"the conversation has gone on for {hops} handoffs in a row"
+    asked = {"conversation": primary.conversation_id}
+    tx.one(LOCK, asked)  # two runs of one conversation do not both take its last place
+    counts = tx.all(COUNT, asked)
+    made = sum(count for status, count in counts if status != MessageState.HELD.value)
+    messages = _either(own.max_messages, settings.max_messages)
+    if made + more > messages:
+        return f"the conversation has {made} messages of at most {messages}"
+    most = _either(own.max_cost, settings.max_cost)
+    if most > 0:
+        row = tx.one(COST, asked)
+        spent = cost + ((row[0] or 0.0) if row is not None else 0.0)
+        if spent >= most:
+            return f"the conversation has cost {spent:.2f} dollars of at most {most:.2f}"
+    return None
+
+
+def limited_before(tx: Transaction, primary: Message) -> bool:
+    """Whether something of this conversation waits for a person already."""
+    return tx.one(WAITS_FOR_LIMIT, {"conversation": primary.conversation_id}) is not None
+
+
+def _either(own: float | None, setting: float) -> float:
+    return setting if own is None else own

@@ -1,0 +1,48 @@
+"""A team's room: a post is kept, and goes to every member but its author."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, insert
+
+from bullpen.core.message import ROOM, NewMessage
+from bullpen.core.models import CHAT_MESSAGES
+from bullpen.core.queue.enqueue import enqueue_many
+from bullpen.core.roster.teams import get_team
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+POST: Statement[None] = Statement(
+    insert(CHAT_MESSAGES).values(
+        team_id=bindparam("team"),
+        from_agent=bindparam("agent"),
+        message=bindparam("message"),
+        created_at=bindparam("now"),
+    )
+)
+
+
+def keep_post(tx: Transaction, team: str, author: str, text: str) -> None:
+    """Write a post into the room's history."""
+    tx.write(POST, {"team": team, "agent": author, "message": text, "now": tx.now})
+
+
+def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> str:
+    """A person says something in a room; gives the id of the conversation that it begins."""
+    team = get_team(tx, team_id)
+    conversation = tx.ids.new(ROOM)
+    enqueue_many(
+        tx,
+        [
+            NewMessage(
+                agent=agent,
+                message=text,
+                channel=ROOM,
+                sender=sender,
+                conversation_id=conversation,
+                team_id=team.id,
+            )
+            for agent in team.members
+        ],
+    )
+    keep_post(tx, team.id, sender, text)
+    return conversation

@@ -1,0 +1,1 @@
+"""Who works here: agents, their teams, sessions and providers."""

@@ -1,0 +1,184 @@
+"""Agents as a person handles them: add, change, remove, reset, find, list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import astuple, fields, replace
+from pathlib import PurePath
+from typing import Unpack
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from bullpen.core.errors import BadName, LaneBusy, NameTaken, UnknownAgent
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.ids import check_name
+from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
+from bullpen.core.queue.bury import OLDEST
+from bullpen.core.queue.cancel import cancel
+from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.lanes import LanePolicy, archive_lane, create_lane, resume_lane
+from bullpen.core.roster.agent import HTTP, Agent, AgentChange, Context, Permission
+from bullpen.core.roster.teams import leave_teams
+from bullpen.core.states import LaneState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+A = AGENTS.c
+EVERY = 1 << 31
+_COLUMNS = tuple(A[field.name] for field in fields(Agent))
+AgentTuple = tuple[str, str, str, str, str, str, str, str, int]
+
+FIND: Statement[AgentTuple] = Statement(select(*_COLUMNS).where(A.id == bindparam("agent")))
+LIST: Statement[AgentTuple] = Statement(select(*_COLUMNS).order_by(A.id))
+
+INSERT: Statement[None] = Statement(
+    insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
+)
+UPDATE: Statement[None] = Statement(
+    update(AGENTS)
+    .where(A.id == bindparam("agent"))
+    .values(
+        {
+            **{column.name: bindparam(column.name) for column in _COLUMNS if column.name != "id"},
+            "updated_at": bindparam("now"),
+        }
+    )
+)
+DELETE: Statement[None] = Statement(delete(AGENTS).where(A.id == bindparam("agent")))
+
+TEAM_OF_THIS_ID: Statement[tuple[str]] = Statement(
+    select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
+)
+FORGET: Statement[None] = Statement(delete(SESSIONS).where(SESSIONS.c.agent == bindparam("agent")))
+LEAVE_OUTSIDE: Statement[None] = Statement(
+    update(LANES).where(LANES.c.agent == bindparam("lane")).values(outside=bindparam("outside"))
+)
+RUNNING: Statement[tuple[str | None]] = Statement(
+    select(LANES.c.batch).where(
+        LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
+    )
+)
+NAME_OF: Statement[tuple[str]] = Statement(
+    select(MESSAGES.c.message_id).where(MESSAGES.c.id == bindparam("message"))
+)
+
+
+def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -> None:
+    """Take on an agent and open its lane; one that had been removed gets its old lane back."""
+    check_name(agent.id)
+    _check(tx, agent)
+    if find_agent(tx, agent.id) is not None or _team(tx, agent.id):
+        raise NameTaken(f"there is an agent or a team called {agent.id} already")
+    values = dict(zip((column.name for column in _COLUMNS), astuple(agent), strict=True))
+    tx.write(INSERT, {**values, "created_at": tx.now, "updated_at": tx.now})
+    create_lane(tx, agent.id, policy)
+    if lock_lane(tx, agent.id).state == LaneState.ARCHIVED:
+        resume_lane(tx, agent.id)
+    _assign(tx, agent)
+    append_event(tx, EventType.AGENT_ADDED, agent=agent.id)
+
+
+def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) -> Agent:
+    """Change what is named and keep the rest; gives the agent as it is now."""
+    lock_lane(tx, get_agent(tx, agent_id).id)
+    changed = replace(get_agent(tx, agent_id), **change)
+    _check(tx, changed)
+    _update(tx, changed)
+    _assign(tx, changed)
+    append_event(tx, EventType.AGENT_CHANGED, agent=agent_id, changed=sorted(change))
+    return changed
+
+
+def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None:
+    """Let an agent go: out of its teams, its sessions forgotten, its lane closed.
+
+    Its history stays, and so does its directory. `force` cancels what it has to do.
+    """
+    get_agent(tx, agent_id)
+    lane = lock_lane(tx, agent_id)
+    if not force and (lane.pending or lane.claim_token is not None):
+        raise LaneBusy(f"{agent_id} has {lane.pending} messages to answer, or one in work")
+    _cancel_all(tx, agent_id, f"{agent_id} was removed")
+    leave_teams(tx, agent_id)
+    tx.write(FORGET, {"agent": agent_id})
+    tx.write(DELETE, {"agent": agent_id})
+    archive_lane(tx, agent_id, "removed")
+    append_event(tx, EventType.AGENT_REMOVED, agent=agent_id)
+
+
+def reset_agent(tx: Transaction, agent_id: str) -> None:
+    """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
+    agent = get_agent(tx, agent_id)
+    tx.write(FORGET, {"agent": agent_id})
+    _update(tx, replace(agent, resets=agent.resets + 1))
+    append_event(tx, EventType.SESSION_RESET, agent=agent_id)
+
+
+def find_agent(tx: Transaction, agent_id: str) -> Agent | None:
+    """The agent of this id, if there is one."""
+    row = tx.one(FIND, {"agent": agent_id})
+    return None if row is None else _agent(row)
+
+
+def get_agent(tx: Transaction, agent_id: str) -> Agent:
+    """The agent of this id, which must exist."""
+    check_text(agent_id, tx.settings.message_bytes, "the agent's id")
+    agent = find_agent(tx, agent_id)
+    if agent is None:
+        raise UnknownAgent(f"there is no agent {agent_id[:40]!r}")
+    return agent
+
+
+def list_agents(tx: Transaction) -> list[Agent]:
+    """All agents, by id."""
+    return [_agent(row) for row in tx.all(LIST, {})]
+
+
+def _agent(row: AgentTuple) -> Agent:
+    agent = Agent(**dict(zip((field.name for field in fields(Agent)), row, strict=True)))  # type: ignore[arg-type]
+    return replace(agent, permission=Permission(agent.permission), context=Context(agent.context))
+
+
+def _check(tx: Transaction, agent: Agent) -> None:
+    texts: Iterable[str] = (agent.name, agent.provider, agent.model, agent.system_prompt)
+    for text in (*texts, agent.directory):
+        check_text(text, tx.settings.message_bytes, "what describes the agent")
+    if not agent.provider:
+        raise BadName("an agent needs a provider", hint="Give echo, claude, codex or another one.")
+    if agent.directory and not PurePath(agent.directory).is_absolute():
+        raise BadName(
+            f"the directory {agent.directory!r} is not absolute", hint="Give the whole path."
+        )
+
+
+def _team(tx: Transaction, name: str) -> bool:
+    return tx.one(TEAM_OF_THIS_ID, {"name": name}) is not None
+
+
+def _cancel_all(tx: Transaction, agent_id: str, reason: str) -> None:
+    running = tx.one(RUNNING, {"agent": agent_id})
+    if running is not None and running[0] is not None:
+        _cancel(tx, json.loads(running[0])[0], reason)
+    for statement in OLDEST:
+        for (message,) in tx.all(statement, {"agent": agent_id, "count": EVERY}):
+            _cancel(tx, message, reason)
+
+
+def _cancel(tx: Transaction, message: int, reason: str) -> None:
+    name = tx.one(NAME_OF, {"message": message})
+    assert name is not None
+    cancel(tx, name[0], reason)
+
+
+def _update(tx: Transaction, agent: Agent) -> None:
+    values = dict(zip((column.name for column in _COLUMNS), astuple(agent), strict=True))
+    del values["id"]
+    tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
+
+
+def _assign(tx: Transaction, agent: Agent) -> None:
+    """Say whether processors or outside workers answer it."""
+    tx.write(LEAVE_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
+    settle_lane(tx, agent.id, 0)

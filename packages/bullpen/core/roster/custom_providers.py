@@ -1,0 +1,144 @@
+"""Custom providers: other services behind a command line that is known."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, field, fields, replace
+from enum import StrEnum
+from typing import TypedDict, Unpack
+from urllib.parse import urlsplit
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from bullpen.core.errors import BadProvider, NameTaken, UnknownProvider
+from bullpen.core.ids import check_name
+from bullpen.core.models import CUSTOM_PROVIDERS
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+P = CUSTOM_PROVIDERS.c
+PREFIX = "custom:"
+
+
+class Harness(StrEnum):
+    """Which command line speaks to the service."""
+
+    CLAUDE = "claude"
+    CODEX = "codex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomProvider:
+    """One service: its address, its key, and the command line that speaks its protocol."""
+
+    id: str
+    name: str = ""
+    harness: Harness
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str = ""
+
+
+class CustomProviderChange(TypedDict, total=False):
+    """What is to be changed; what is not named stays."""
+
+    name: str
+    harness: Harness
+    base_url: str
+    api_key: str
+    model: str
+
+
+_NAMES = tuple(each.name for each in fields(CustomProvider))
+_COLUMNS = tuple(P[name] for name in _NAMES)
+ProviderTuple = tuple[str, str, str, str, str, str]
+
+FIND: Statement[ProviderTuple] = Statement(select(*_COLUMNS).where(P.id == bindparam("provider")))
+LIST: Statement[ProviderTuple] = Statement(select(*_COLUMNS).order_by(P.id))
+INSERT: Statement[None] = Statement(
+    insert(CUSTOM_PROVIDERS).values({column.name: bindparam(column.name) for column in P})
+)
+UPDATE: Statement[None] = Statement(
+    update(CUSTOM_PROVIDERS)
+    .where(P.id == bindparam("provider"))
+    .values(
+        {
+            **{name: bindparam(name) for name in _NAMES if name != "id"},
+            "updated_at": bindparam("now"),
+        }
+    )
+)
+DELETE: Statement[None] = Statement(delete(CUSTOM_PROVIDERS).where(P.id == bindparam("provider")))
+
+
+def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
+    """Make `custom:<id>` known."""
+    _check(tx, provider)
+    if find_custom_provider(tx, provider.id) is not None:
+        raise NameTaken(f"there is a provider called {provider.id} already")
+    values = dict(zip(_NAMES, astuple(provider), strict=True))
+    tx.write(INSERT, {**values, "created_at": tx.now, "updated_at": tx.now})
+
+
+def change_custom_provider(
+    tx: Transaction, provider_id: str, **change: Unpack[CustomProviderChange]
+) -> CustomProvider:
+    """Change what is named and keep the rest."""
+    changed = replace(get_custom_provider(tx, provider_id), **change)
+    _check(tx, changed)
+    values = dict(zip(_NAMES, astuple(changed), strict=True))
+    del values["id"]
+    tx.write(UPDATE, {**values, "provider": provider_id, "now": tx.now})
+    return changed
+
+
+def remove_custom_provider(tx: Transaction, provider_id: str) -> None:
+    """Forget it; agents that name it fail until they are given another."""
+    get_custom_provider(tx, provider_id)
+    tx.write(DELETE, {"provider": provider_id})
+
+
+def find_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider | None:
+    """The provider of this id, if there is one."""
+    row = tx.one(FIND, {"provider": provider_id})
+    return None if row is None else _provider(row)
+
+
+def get_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider:
+    """The provider of this id, which must exist."""
+    check_text(provider_id, tx.settings.message_bytes, "the provider's id")
+    provider = find_custom_provider(tx, provider_id)
+    if provider is None:
+        raise UnknownProvider(f"there is no provider {PREFIX}{provider_id[:40]}")
+    return provider
+
+
+def list_custom_providers(tx: Transaction) -> list[CustomProvider]:
+    """All of them, by id."""
+    return [_provider(row) for row in tx.all(LIST, {})]
+
+
+def _provider(row: ProviderTuple) -> CustomProvider:
+    id_, name, harness, base_url, api_key, model = row
+    return CustomProvider(
+        id=id_,
+        name=name,
+        harness=Harness(harness),
+        base_url=base_url,
+        api_key=api_key,
+        model=model,
+    )
+
+
+def _check(tx: Transaction, provider: CustomProvider) -> None:
+    check_name(provider.id)
+    for text in (provider.name, provider.base_url, provider.api_key, provider.model):
+        check_text(text, tx.settings.message_bytes, "what describes the provider")
+    try:
+        address = urlsplit(provider.base_url)
+    except ValueError as error:
+        raise BadProvider(f"{provider.base_url!r} is no address: {error}") from None
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise BadProvider(f"{provider.base_url!r} is no address")
+    if not provider.api_key.strip():
+        raise BadProvider(f"the key of {provider.id} is blank")

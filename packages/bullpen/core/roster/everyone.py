@@ -1,0 +1,25 @@
+"""Everyone who can be addressed, for routing."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from bullpen.core.models import AGENTS, TEAMS
+from bullpen.core.routing.directory import Directory
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+AGENT_NAMES: Statement[tuple[str, str]] = Statement(
+    select(AGENTS.c.id, AGENTS.c.name).order_by(AGENTS.c.id)
+)
+TEAM_NAMES: Statement[tuple[str, str, str]] = Statement(
+    select(TEAMS.c.id, TEAMS.c.name, TEAMS.c.leader).order_by(TEAMS.c.id)
+)
+
+
+def everyone(tx: Transaction) -> Directory:
+    """All agents and teams, with their names."""
+    return Directory(
+        agents={agent: name for agent, name in tx.all(AGENT_NAMES, {})},  # noqa: C416 - rows
+        teams={team: (name, leader) for team, name, leader in tx.all(TEAM_NAMES, {})},
+    )

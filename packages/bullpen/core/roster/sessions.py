@@ -1,0 +1,98 @@
+"""Sessions: what a provider remembers of an agent's talk, resumed by an id of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from bullpen.core.message import SEPARATOR, Message
+from bullpen.core.models import AGENTS, SESSIONS
+from bullpen.core.models.base import const
+from bullpen.core.roster.agent import Agent, Context
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+S = SESSIONS.c
+_HERE = (S.agent == bindparam("agent_id"), S.context == bindparam("key"))
+
+FIND: Statement[tuple[str, str, int, int, float]] = Statement(
+    select(S.provider, S.session_id, S.input_tokens, S.output_tokens, S.cost).where(*_HERE)
+)
+STILL: Statement[tuple[int]] = Statement(
+    select(AGENTS.c.resets).where(AGENTS.c.id == bindparam("agent_id")).with_for_update(read=True)
+)
+_GIVEN = ("provider", "session_id", "input_tokens", "output_tokens", "cost")
+UPDATE: Statement[None] = Statement(
+    update(SESSIONS)
+    .where(*_HERE)
+    .values(
+        {
+            **{name: bindparam(name) for name in _GIVEN},
+            "runs": S.runs + const(1),
+            "updated_at": bindparam("now"),
+        }
+    )
+)
+INSERT: Statement[None] = Statement(
+    insert(SESSIONS).values(
+        {
+            **{name: bindparam(name) for name in _GIVEN},
+            "agent": bindparam("agent_id"),
+            "context": bindparam("key"),
+            "runs": const(1),
+            "updated_at": bindparam("now"),
+        }
+    )
+)
+FORGET: Statement[None] = Statement(delete(SESSIONS).where(*_HERE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A provider's session, and what it has used in all so far."""
+
+    id: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+
+def context_key(agent: Agent, message: Message) -> str:
+    """Which session a run of this message belongs to."""
+    match agent.context:
+        case Context.AGENT:
+            return ""
+        case Context.SENDER:
+            return SEPARATOR.join((message.channel, message.sender_id or f"@{message.sender}"))
+        case Context.CONVERSATION:
+            return message.conversation_id
+
+
+def find_session(tx: Transaction, agent: Agent, key: str) -> Session | None:
+    """The session to resume; that of another provider is none."""
+    row = tx.one(FIND, {"agent_id": agent.id, "key": key})
+    if row is None or row[0] != agent.provider:
+        return None
+    return Session(id=row[1], input_tokens=row[2], output_tokens=row[3], cost=row[4])
+
+
+def keep_session(tx: Transaction, agent: Agent, key: str, session: Session | None) -> None:
+    """Resume this one from now on, unless the agent was reset or changed while it ran."""
+    values: dict[str, object] = {"agent_id": agent.id, "key": key}
+    still = tx.one(STILL, {"agent_id": agent.id})
+    if still is None or still[0] != agent.resets:
+        return
+    if session is None:
+        tx.write(FORGET, values)
+        return
+    values.update(
+        provider=agent.provider,
+        session_id=session.id,
+        input_tokens=session.input_tokens,
+        output_tokens=session.output_tokens,
+        cost=session.cost,
+        now=tx.now,
+    )
+    if tx.change(UPDATE, values) == 0:
+        tx.write(INSERT, values)

@@ -1,0 +1,177 @@
+"""Teams as a person handles them: add, change, remove, find, list."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Unpack
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from bullpen.core.errors import BadTeam, NameTaken, UnknownAgent, UnknownTeam
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.ids import check_name
+from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
+from bullpen.core.roster.team import Delivery, Team, TeamChange
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+T, M = TEAMS.c, TEAM_MEMBERS.c
+_COLUMNS = (T.id, T.name, T.leader, T.delivery, T.max_hops, T.max_messages, T.max_cost)
+TeamTuple = tuple[str, str, str, str, int | None, int | None, float | None]
+
+FIND: Statement[TeamTuple] = Statement(select(*_COLUMNS).where(T.id == bindparam("team")))
+LOCK: Statement[tuple[str]] = Statement(
+    select(T.id).where(T.id == bindparam("team")).with_for_update()
+)
+LIST: Statement[TeamTuple] = Statement(select(*_COLUMNS).order_by(T.id))
+MEMBERS: Statement[tuple[str]] = Statement(
+    select(M.agent).where(M.team_id == bindparam("team")).order_by(M.position)
+)
+OF_AGENT: Statement[tuple[str]] = Statement(
+    select(M.team_id).where(M.agent == bindparam("agent")).order_by(M.team_id)
+)
+EXISTS: Statement[tuple[str]] = Statement(
+    select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
+)
+
+INSERT: Statement[None] = Statement(
+    insert(TEAMS).values({column.name: bindparam(column.name) for column in T})
+)
+UPDATE: Statement[None] = Statement(
+    update(TEAMS)
+    .where(T.id == bindparam("team"))
+    .values(
+        {
+            **{column.name: bindparam(column.name) for column in _COLUMNS if column.name != "id"},
+            "updated_at": bindparam("now"),
+        }
+    )
+)
+DELETE: Statement[None] = Statement(delete(TEAMS).where(T.id == bindparam("team")))
+DISBAND: Statement[None] = Statement(delete(TEAM_MEMBERS).where(M.team_id == bindparam("team")))
+JOIN: Statement[None] = Statement(
+    insert(TEAM_MEMBERS).values(
+        team_id=bindparam("team"), agent=bindparam("agent"), position=bindparam("position")
+    )
+)
+
+
+def add_team(tx: Transaction, team: Team) -> None:
+    """Make a team of agents that exist."""
+    check_name(team.id)
+    if find_team(tx, team.id) is not None or tx.one(EXISTS, {"name": team.id}) is not None:
+        raise NameTaken(f"there is an agent or a team called {team.id} already")
+    _check(tx, team)
+    tx.write(INSERT, {**_values(team), "id": team.id, "created_at": tx.now, "updated_at": tx.now})
+    _seat(tx, team)
+    append_event(tx, EventType.TEAM_ADDED, team=team.id)
+
+
+def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> Team:
+    """Change what is named and keep the rest; gives the team as it is now."""
+    tx.one(LOCK, {"team": team_id})
+    changed = replace(get_team(tx, team_id), **change)
+    _check(tx, changed)
+    _update(tx, changed)
+    append_event(tx, EventType.TEAM_CHANGED, team=team_id, changed=sorted(change))
+    return changed
+
+
+def remove_team(tx: Transaction, team_id: str) -> None:
+    """Disband a team; its agents and its room's history stay."""
+    get_team(tx, team_id)
+    tx.write(DISBAND, {"team": team_id})
+    tx.write(DELETE, {"team": team_id})
+    append_event(tx, EventType.TEAM_REMOVED, team=team_id)
+
+
+def leave_teams(tx: Transaction, agent: str) -> None:
+    """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
+    for team in teams_of(tx, agent):
+        rest = tuple(member for member in team.members if member != agent)
+        if not rest:
+            remove_team(tx, team.id)
+        else:
+            leader = rest[0] if team.leader == agent else team.leader
+            change_team(tx, team.id, members=rest, leader=leader)
+
+
+def find_team(tx: Transaction, team_id: str) -> Team | None:
+    """The team of this id, if there is one."""
+    row = tx.one(FIND, {"team": team_id})
+    return None if row is None else _team(tx, row)
+
+
+def get_team(tx: Transaction, team_id: str) -> Team:
+    """The team of this id, which must exist."""
+    check_text(team_id, tx.settings.message_bytes, "the team's id")
+    team = find_team(tx, team_id)
+    if team is None:
+        raise UnknownTeam(f"there is no team {team_id[:40]!r}")
+    return team
+
+
+def list_teams(tx: Transaction) -> list[Team]:
+    """All teams, by id."""
+    return [_team(tx, row) for row in tx.all(LIST, {})]
+
+
+def teams_of(tx: Transaction, agent: str) -> list[Team]:
+    """The teams that an agent is in."""
+    return [get_team(tx, team) for (team,) in tx.all(OF_AGENT, {"agent": agent})]
+
+
+def _team(tx: Transaction, row: TeamTuple) -> Team:
+    team, name, leader, delivery, hops, messages, cost = row
+    return Team(
+        id=team,
+        name=name,
+        leader=leader,
+        members=tuple(agent for (agent,) in tx.all(MEMBERS, {"team": team})),
+        delivery=Delivery(delivery),
+        max_hops=hops,
+        max_messages=messages,
+        max_cost=cost,
+    )
+
+
+def _check(tx: Transaction, team: Team) -> None:
+    check_text(team.name, tx.settings.message_bytes, "the team's name")
+    if not team.members or len(set(team.members)) < len(team.members):
+        raise BadTeam(f"the members of {team.id} are none, or one of them twice")
+    for agent in team.members:
+        if tx.one(EXISTS, {"name": agent}) is None:
+            raise UnknownAgent(f"there is no agent {agent[:40]!r} for the team {team.id}")
+    if team.leader not in team.members:
+        raise BadTeam(f"the leader {team.leader[:40]!r} is not a member of {team.id}")
+    for limit in (team.max_hops, team.max_messages, team.max_cost):
+        if limit is not None and not 0 <= limit < 1_000_000_000:
+            raise BadTeam(f"a limit of {team.id} is {limit}")
+
+
+def _values(team: Team) -> dict[str, object]:
+    return {
+        "name": team.name,
+        "leader": team.leader,
+        "delivery": team.delivery.value,
+        "max_hops": team.max_hops,
+        "max_messages": team.max_messages,
+        "max_cost": team.max_cost,
+    }
+
+
+def _update(tx: Transaction, team: Team) -> None:
+    tx.write(UPDATE, {**_values(team), "team": team.id, "now": tx.now})
+    tx.write(DISBAND, {"team": team.id})
+    _seat(tx, team)
+
+
+def _seat(tx: Transaction, team: Team) -> None:
+    tx.write_each(
+        JOIN,
+        [
+            {"team": team.id, "agent": agent, "position": position}
+            for position, agent in enumerate(team.members)
+        ],
+    )

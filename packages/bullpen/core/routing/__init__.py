@@ -1,0 +1,1 @@
+"""Who a text is for: tags, prefixes and names. Nothing here reads or writes anything."""

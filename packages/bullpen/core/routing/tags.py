@@ -1,0 +1,186 @@
+"""The tags of a text: `[@coder: fix it]`, `[#dev: it is fixed]`, `[send_file: report.pdf]`.
+
+Brackets nest, as far as they balance; those in code and those after a backslash do not count.
+A tag whose bracket nothing balances ends at the last `]` before the next tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from bullpen.core.routing.code import spans
+
+NAME_LENGTH = 64
+
+
+class TagKind(StrEnum):
+    """What a tag asks for, as it is written."""
+
+    AGENT = "@"
+    ROOM = "#"
+    FILE = "send_file"
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One tag: whom it names, what it says, and how it stood in the text."""
+
+    kind: TagKind
+    to: tuple[str, ...]
+    text: str
+    source: str
+
+
+Segment = str | Tag
+
+
+class _Opener(NamedTuple):
+    """The head of a tag, from its bracket to where its body starts."""
+
+    kind: TagKind
+    to: tuple[str, ...]
+    start: int
+    body: int
+
+
+# No head of a tag has an empty body: what this finds is a tag as soon as it has an end.
+_TOKEN = re.compile(
+    r"\\. | \]"
+    r"| \[ (?: (?: (?P<sigil>[@\#]) (?P<names>[^\[\]:\n`]++) | (?i:send_file) ) : (?!\s*+\]) )?+",
+    re.DOTALL | re.VERBOSE,
+)
+_GAP = re.compile(r"\n{3,}")
+
+
+def parse(text: str) -> tuple[Segment, ...]:
+    """The text and its tags in order; together they are the whole text again."""
+    openers, closes = _scan(text)
+    segments: list[Segment] = []
+    at = 0
+    for opener, limit in zip(openers, _limits(openers, closes, len(text)), strict=True):
+        if opener.start < at:
+            continue
+        end = closes.get(opener.start, -1)
+        if end < 0:
+            end = text.rfind("]", opener.body, limit)
+        if end < 0:
+            continue
+        if at < opener.start:
+            segments.append(text[at : opener.start])
+        at = end + 1
+        body = text[opener.body : end].strip()
+        segments.append(Tag(opener.kind, opener.to, body, text[opener.start : at]))
+    if at < len(text):
+        segments.append(text[at:])
+    return tuple(segments)
+
+
+def outside(segments: Iterable[Segment]) -> str:
+    """The text outside the tags, without the empty lines that they leave."""
+    text = "".join(each for each in segments if isinstance(each, str))
+    parts: list[str] = []
+    at = 0
+    for start, end in spans(text):
+        parts += (_GAP.sub("\n\n", text[at:start]), text[start:end])
+        at = end
+    return "".join((*parts, _GAP.sub("\n\n", text[at:]))).strip()
+
+
+def readable(segments: Iterable[Segment], speaker: str) -> str:
+    """The text for people: who says what to whom; files are sent, not shown."""
+    runs: list[list[str]] = [[]]
+    for each in segments:
+        if isinstance(each, str):
+            runs[-1].append(each)
+        elif each.kind is TagKind.FILE:
+            runs.append([])
+        else:
+            names = ", ".join(f"{each.kind}{name}" for name in each.to)
+            runs[-1].append(f"@{speaker} → {names}: {each.text}")
+    return _closed_up(["".join(run) for run in runs])
+
+
+def _scan(text: str) -> tuple[list[_Opener], dict[int, int]]:
+    """All heads of tags, and the `]` of each `[` that has one, in the order of the `]`."""
+    openers: list[_Opener] = []
+    closes: dict[int, int] = {}
+    unclosed: list[int] = []
+    for token in _tokens(text):
+        start = token.start()
+        if token[0].startswith("["):
+            unclosed.append(start)
+            if opener := _opener(token):
+                openers.append(opener)
+        elif token[0] == "]" and unclosed:
+            closes[unclosed.pop()] = start
+    return openers, closes
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    """The brackets, heads and escapes that do not stand in code."""
+    at = 0
+    for start, end in spans(text):
+        yield from _TOKEN.finditer(text, at, start)
+        at = end
+    yield from _TOKEN.finditer(text, at)
+
+
+def _opener(token: re.Match[str]) -> _Opener | None:
+    if token[0] == "[":
+        return None
+    if token["sigil"] is None:
+        return _Opener(TagKind.FILE, (), token.start(), token.end())
+    sigil = token["sigil"]
+    names = [name.strip().lstrip(sigil).strip() for name in token["names"].split(",")]
+    to = tuple([name for name in names if name])
+    if not to or max(map(len, to)) > NAME_LENGTH:
+        return None
+    return _Opener(TagKind(sigil), to, token.start(), token.end())
+
+
+def _limits(openers: Sequence[_Opener], closes: Mapping[int, int], size: int) -> list[int]:
+    """For each head that nothing closes, where its tag must have ended: at the next one outside it.
+
+    What opens before a head that nothing closes is not closed either. So a later head stands
+    within it only if a pair of brackets is around that later head, and this pair is within it too.
+    """
+    limits: list[int] = []
+    limit = size
+    pairs = list(closes.items())
+    for opener in reversed(openers):
+        limits.append(limit)
+        # Of the pairs that open before this head, the one that closes last.
+        while pairs and pairs[-1][0] >= opener.start:
+            pairs.pop()
+        if not pairs or pairs[-1][1] < opener.start:
+            limit = opener.start
+    return limits[::-1]
+
+
+def _closed_up(runs: Iterable[str]) -> str:
+    """The runs, with a file dropped between each two, without the room that it leaves."""
+    kept: list[str] = []
+    spaces: list[str] = []
+    for run in runs:
+        body = run.strip()
+        spaces.append(run[: len(run) - len(run.lstrip())])
+        if body:
+            kept += (_space(spaces, edge=not kept), body)
+            spaces = [run[len(run.rstrip()) :]]
+    return "".join((*kept, _space(spaces, edge=True)))
+
+
+def _space(spaces: Sequence[str], *, edge: bool) -> str:
+    """What stays of the spaces around what was dropped: the widest, at most an empty line."""
+    if len(spaces) == 1:
+        return spaces[0]
+    if edge or not any(spaces):
+        return ""
+    lines = min(2, max(space.count("\n") for space in spaces))
+    # What was indented after the dropped stays indented.
+    _, newline, indent = spaces[-1].rpartition("\n")
+    return "\n" * lines + (indent if newline else "") if lines else " "

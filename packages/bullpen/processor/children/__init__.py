@@ -1,0 +1,1 @@
+"""Child processes: started small and fast, watched, and ended with everything below them."""
