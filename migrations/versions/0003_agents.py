@@ -36,6 +36,7 @@ def upgrade() -> None:
         sa.Column("input_tokens", sa.Integer(), nullable=False),
         sa.Column("output_tokens", sa.Integer(), nullable=False),
         sa.Column("cost", sa.Double(), nullable=False),
+        sa.Column("told", sa.Text(), nullable=False),
         sa.Column("runs", sa.Integer(), nullable=False),
         sa.Column("updated_at", _MILLIS, nullable=False),
         sa.PrimaryKeyConstraint("agent", "context", name=op.f("pk_sessions")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 from tests.real.reply import Body, ModelServer, Refuse, Say, UseTool, events
 
@@ -33,7 +34,7 @@ class AnthropicServer(ModelServer):
 
     def answer(self, body: Body, reply: Say | UseTool) -> str | Body:
         """A message: streamed as `claude` asks for it, or whole."""
-        message = _message(body, reply, f"msg_{len(self.requests):04}")
+        message = _message(body, reply, f"msg_{uuid4().hex}")
         return events(_stream(message)) if body.get("stream") else message
 
     def refusal(self, reply: Refuse) -> Body:
@@ -64,7 +65,7 @@ def tool_result(body: Body) -> str | None:
     results = [] if isinstance(content, str) else [b for b in content if b["type"] == "tool_result"]
     if not results:
         return None
-    return "\n".join(text for result in results for text in _texts(result["content"]))
+    return "\n".join(text for result in results for text in _texts(result.get("content", "")))
 
 
 def _texts(content: str | list[Body]) -> list[str]:

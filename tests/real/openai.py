@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from uuid import uuid4
 
 from tests.real.reply import Body, ModelServer, Refuse, Say, UseTool, events
 
@@ -31,7 +32,7 @@ class OpenAIServer(ModelServer):
 
     def answer(self, body: Body, reply: Say | UseTool) -> str | Body:
         """A response: streamed as `codex` asks for it, or whole."""
-        response = _response(body, reply, f"resp_{len(self.requests):04}")
+        response = _response(body, reply, f"resp_{uuid4().hex}")
         return events(_stream(response)) if body.get("stream") else response
 
     def refusal(self, reply: Refuse) -> Body:

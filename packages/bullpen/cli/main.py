@@ -8,11 +8,17 @@ import sys
 import click
 
 from bullpen import __version__
+from bullpen.cli.agent import agent
 from bullpen.cli.db import db
+from bullpen.cli.history import history
+from bullpen.cli.provider import provider
 from bullpen.cli.queue import queue
+from bullpen.cli.response import response
+from bullpen.cli.room import room
 from bullpen.cli.run import run
 from bullpen.cli.send import send
 from bullpen.cli.services import down, status, up
+from bullpen.cli.team import team
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings
 
@@ -32,7 +38,10 @@ def cli(context: click.Context) -> None:
     context.obj = Settings.load(os.environ)
 
 
-for command in (db, down, queue, run, send, status, up):
+COMMANDS = (
+    *(agent, db, down, history, provider, queue, response, room, run, send, status, team, up),
+)
+for command in COMMANDS:
     cli.add_command(command)
 
 

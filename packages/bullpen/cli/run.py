@@ -33,8 +33,7 @@ def processor(settings: Settings) -> None:
       bullpen run processor
     """
     from bullpen.processor import process
-    from bullpen.processor.providers.echo import Echo
 
     store = open_store(settings)
-    process.run(store, Echo())
+    process.run(store)
     store.close()

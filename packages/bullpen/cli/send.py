@@ -7,32 +7,43 @@ import sys
 import time
 
 import click
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, union_all
 
+from bullpen.core.answers.gather import at_rest
 from bullpen.core.errors import BadText
 from bullpen.core.message import NewMessage
-from bullpen.core.models import RESPONSES
+from bullpen.core.models import MESSAGES, RESPONSES
+from bullpen.core.models.base import const
 from bullpen.core.outbox.person import mark_read
-from bullpen.core.queue.enqueue import enqueue
+from bullpen.core.queue.receive import receive
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.statement import Statement
 
-DEFAULT_AGENT = "assistant"
+CHANNEL = "cli"
 
-R = RESPONSES.c
+M, R = MESSAGES.c, RESPONSES.c
+
+_OF_IT = union_all(
+    select(M.message_id).where(M.message_id == bindparam("conversation")),
+    select(M.message_id).where(
+        M.conversation_id == bindparam("conversation"), M.conversation_id != M.message_id
+    ),
+)
 
 ANSWERS: Statement[tuple[int, str, str]] = Statement(
-    select(R.id, R.agent, R.message).where(R.message_id == bindparam("message_id")).order_by(R.id)
+    select(R.id, R.agent, R.message)
+    .where(R.message_id.in_(_OF_IT), R.channel == const(CHANNEL), R.id > bindparam("after"))
+    .order_by(R.id)
 )
 
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--agent", default=DEFAULT_AGENT, show_default=True, help="Who is to answer.")
+@click.option("--agent", default="", help="Who is to answer; else the setting default_agent.")
 @click.option("--no-wait", is_flag=True, help="Print the message's id and do not wait.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds to wait.")
+@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds to wait.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def send(
@@ -43,24 +54,28 @@ def send(
     timeout: float,
     as_json: bool,
 ) -> None:
-    """Send TEXT, or what comes on standard input, and wait for the answer.
+    """Send TEXT, or what comes on standard input, and wait for the answers.
+
+    It goes to the default agent, or to whom it addresses: @coder, @team, [@coder: ...], [#dev: ...].
 
     \b
     Examples:
       bullpen send "hello"
+      bullpen send "@coder fix the login"
       echo "hello" | bullpen send --agent assistant
     """
     message = text if text is not None else _stdin()
     store = open_store(settings)
     try:
         with store.write() as tx:
-            sent = enqueue(
-                tx, NewMessage(agent=agent, message=message, channel="cli", sender="owner")
+            sent = receive(
+                tx, NewMessage(agent=agent, message=message, channel=CHANNEL, sender="owner")
             )
+        conversation = sent[0].message_id
         if no_wait:
-            click.echo(json.dumps({"message_id": sent.message_id}) if as_json else sent.message_id)
+            click.echo(json.dumps({"message_id": conversation}) if as_json else conversation)
             return
-        _show(sent.message_id, _answers(store, sent.message_id, timeout), as_json)
+        _wait(store, conversation, timeout, as_json)
     finally:
         store.close()
 
@@ -72,38 +87,42 @@ def _stdin() -> str:
         raise BadText(f"standard input is not UTF-8 at byte {error.start}") from None
 
 
-def _answers(store: Store, message_id: str, timeout: float) -> list[tuple[int, str, str]]:
+def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> None:
+    """Print the answers as they come, until nothing of the conversation is under way."""
     listener = store.listen()
     deadline = time.monotonic() + timeout
+    said: list[tuple[str, str]] = []
+    seen = 0
+    resting = False
     try:
-        while True:
+        while not resting and time.monotonic() < deadline:
             with store.read() as tx:
-                found = tx.all(ANSWERS, {"message_id": message_id})
-            left = deadline - time.monotonic()
-            if found or left <= 0:
-                break
-            # Not in the register of workers, so it is the slow look that finds the answer.
-            listener.wait(min(left, 0.05))
+                resting = at_rest(tx, conversation)
+                found = tx.all(ANSWERS, {"conversation": conversation, "after": seen})
+            for id_, agent, text in found:
+                seen = id_
+                said.append((agent, text))
+                if not as_json:
+                    click.echo(f"@{agent}: {text}")
+            if found:
+                with store.write() as tx:
+                    for id_, _, _ in found:
+                        mark_read(tx, id_)
+            if not resting:
+                # Not in the register of workers, so it is the slow look that finds the answer.
+                listener.wait(min(max(0.0, deadline - time.monotonic()), 0.05))
     finally:
         listener.close()
-    if found:
-        with store.write() as tx:
-            for id_, _, _ in found:
-                mark_read(tx, id_)
-    return found
-
-
-def _show(message_id: str, answers: list[tuple[int, str, str]], as_json: bool) -> None:
     if as_json:
-        said = [{"agent": agent, "message": text} for _, agent, text in answers]
-        click.echo(json.dumps({"message_id": message_id, "answers": said}))
-    elif answers:
-        for _, agent, text in answers:
-            click.echo(f"@{agent}: {text}")
-    if not answers:
+        answers = [{"agent": agent, "message": text} for agent, text in said]
+        click.echo(json.dumps({"message_id": conversation, "answers": answers}))
+    if not resting:
+        what = "There may be more to come" if said else "No answer yet"
         click.echo(
-            f"No answer yet to {message_id}; it stays in the queue.\n"
+            f"{what} to {conversation}; it stays in the queue.\n"
             "  Look with `bullpen status` whether the processor runs.",
             err=True,
         )
         sys.exit(75)
+    if not said and not as_json:
+        click.echo(f"{conversation} is through, and nobody had an answer for you.", err=True)

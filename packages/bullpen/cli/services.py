@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,12 +13,12 @@ from pathlib import Path
 
 import click
 
-from bullpen.cli.send import DEFAULT_AGENT
+from bullpen.cli.output import writing
 from bullpen.cli.supervisor import Supervisor
-from bullpen.core.queue.lanes import create_lane
+from bullpen.core.roster.agent import ECHO, Agent
+from bullpen.core.roster.agents import add_agent, find_agent
 from bullpen.core.settings import Settings
 from bullpen.core.sockets import socket_directory
-from bullpen.core.store.open import open_store
 
 START_SECONDS = 15.0
 STOP_SECONDS = 60.0
@@ -32,10 +33,7 @@ def up(settings: Settings) -> None:
     Example:
       bullpen up
     """
-    store = open_store(settings)
-    with store.write() as tx:
-        create_lane(tx, DEFAULT_AGENT)
-    store.close()
+    _hire(settings)
     supervisor = Supervisor(settings)
     if supervisor.alive():
         click.echo("Bullpen runs already.")
@@ -84,6 +82,14 @@ def status(settings: Settings, as_json: bool) -> None:
         click.echo("Bullpen does not run. Next: bullpen up")
     if not services or any(each["state"] != "RUNNING" for each in services):
         sys.exit(3)
+
+
+def _hire(settings: Settings) -> None:
+    """See to it that there is somebody to answer: a real one, if one is installed."""
+    with writing(settings) as tx:
+        if find_agent(tx, settings.default_agent) is None:
+            installed = (name for name in ("claude", "codex") if shutil.which(name))
+            add_agent(tx, Agent(id=settings.default_agent, provider=next(installed, ECHO)))
 
 
 def _start(settings: Settings, supervisor: Supervisor) -> None:

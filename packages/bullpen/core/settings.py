@@ -72,6 +72,9 @@ class Settings:
         "cli", "the channel on which the owner is told what needs a person"
     )
     owner_id: str = _setting("", "the owner's id on that channel")
+    pass_environment: str = _setting(
+        "", "more variables that every agent's program may see, as `AWS_*,EDITOR`"
+    )
     anthropic_api_key: str = _secret("for claude: a key")
     anthropic_oauth_token: str = _secret("for claude: a subscription's token; it wins over the key")
     openai_api_key: str = _secret("for codex: a key")

@@ -8,6 +8,7 @@ import signal
 
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.tail import EventTail
 from bullpen.core.loop import Loop
 from bullpen.core.maintenance.rota import enter_rota, run_due
 from bullpen.core.queue.claim import claim, claimable
@@ -15,7 +16,10 @@ from bullpen.core.queue.due import next_due
 from bullpen.core.store.base import Store
 from bullpen.core.wake.ear import Ear
 from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
-from bullpen.processor.providers.provider import Provider
+from bullpen.processor.answering import Answering, Find
+from bullpen.processor.children.launcher import Launcher
+from bullpen.processor.plugins import Plugins
+from bullpen.processor.providers.registry import Providers
 from bullpen.processor.runs import Runs
 
 log = logging.getLogger(__name__)
@@ -27,29 +31,40 @@ RACE_SECONDS = 0.02
 
 
 class Processor:
-    """Four loops: claim, renew, heartbeat and keep order."""
+    """Loops that claim, renew, watch for what is cancelled, beat and keep order; and its runs."""
 
-    def __init__(self, store: Store, provider: Provider) -> None:
+    def __init__(self, store: Store, find: Find, plugins: Plugins | None = None) -> None:
         self._store = store
+        self._plugins = plugins or Plugins()
         settings = store.settings
         self._listener = store.listen()
         with store.write() as tx:
             self.worker = register(tx, KIND, self._listener.address)
             append_event(tx, EventType.PROCESSOR_START, worker=self.worker)
         self._claiming = Loop("claim", self._claim)
-        self._runs = Runs(store, provider, settings.max_runs, self._claiming.wake)
+        answering = Answering(store, find, self._plugins)
+        self._runs = Runs(store, answering, settings.max_runs, self._claiming.wake)
+        watching = Loop("watch", self._watch)
+        self._listening = Loop("plugins", self._tell_plugins)
+        self._tail: EventTail | None = None
         self._loops = (
             self._claiming,
             Loop("renew", self._renew),
+            watching,
+            self._listening,
             Loop("heartbeat", self._beat),
             Loop("order", self._keep_order),
         )
         self._ear = Ear(self._listener)
         self._ear.on("messages", self._claiming.wake)
+        self._ear.on("runs", watching.wake)
+        self._ear.on("events", self._listening.wake)
 
     def start(self) -> None:
         """Begin to work."""
         enter_rota(self._store)
+        if self._plugins.listens:
+            self._tail = EventTail.from_now(self._store)
         self._ear.start()
         for loop in self._loops:
             loop.start()
@@ -83,6 +98,17 @@ class Processor:
         self._runs.renew()
         return self._store.settings.lease_seconds / 3
 
+    def _watch(self) -> float:
+        self._runs.watch()
+        return IDLE_SECONDS
+
+    def _tell_plugins(self) -> float:
+        if self._tail is None:
+            return IDLE_SECONDS
+        for event in self._tail.read():
+            self._plugins.hear(event)
+        return 1.0
+
     def _beat(self) -> float:
         with self._store.write(durable=False) as tx:
             if not beat(tx, self.worker):
@@ -99,7 +125,7 @@ def _until(due: int | None, now: int) -> float:
     return min(max(wait, 0.0), IDLE_SECONDS)
 
 
-def run(store: Store, provider: Provider) -> None:
+def run(store: Store) -> None:
     """Be a processor until SIGTERM or SIGINT."""
     # Python runs a handler when its main thread comes to it, which one that has just begun to read
     # does not. The byte is written by the interrupted thread itself, whichever that is.
@@ -108,7 +134,10 @@ def run(store: Store, provider: Provider) -> None:
     signal.set_wakeup_fd(tell)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    processor = Processor(store, provider)
+    launcher = Launcher()
+    providers = Providers(store.settings, launcher)
+    processor = Processor(store, providers.get, Plugins.load(store.settings.home))
     processor.start()
     os.read(told, 1)
     processor.stop()
+    launcher.stop()

@@ -1,4 +1,4 @@
-"""The runs of this process: started for a claim, kept alive by renewals, finished or released."""
+"""The runs of this process: started for a claim, kept alive by renewals, stopped and counted."""
 
 from __future__ import annotations
 
@@ -6,38 +6,50 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from bullpen.core.errors import BullpenError, StaleToken, StoreError
-from bullpen.core.message import Claim, ErrorKind
-from bullpen.core.outcome import Failure, Outcome
+from sqlalchemy import bindparam, select
+
+from bullpen.core.errors import StaleToken
+from bullpen.core.message import Claim
+from bullpen.core.models import LANES
 from bullpen.core.queue.extend import extend
-from bullpen.core.queue.fail import fail
-from bullpen.core.queue.finish import finish
-from bullpen.core.queue.release import release
 from bullpen.core.store.base import Store
-from bullpen.processor.providers.provider import Provider
+from bullpen.core.store.statement import Statement
+from bullpen.processor.children.stop import Stop
 
 log = logging.getLogger(__name__)
 
-STORE_RETRY_SECONDS = 1.0
-ERROR_LENGTH = 500
-RELEASE_SECONDS = 10.0
-"""How long a run that was told to stop has for giving back its claim."""
+RELEASE_SECONDS = 20.0
+"""How long a run that was told to stop has for ending its child and giving back its claim."""
+
+HOLDS: Statement[tuple[str | None]] = Statement(
+    select(LANES.c.claim_token).where(LANES.c.agent == bindparam("agent"))
+)
+
+Answer = Callable[[Claim, Stop], None]
+"""Sees one claim through, from its messages to what is stored; stops when it is told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One claim at work."""
+
+    claim: Claim
+    thread: threading.Thread
+    stop: Stop
 
 
 class Runs:
     """At most so many runs at once, each in a thread of its own."""
 
-    def __init__(
-        self, store: Store, provider: Provider, most: int, done: Callable[[], None]
-    ) -> None:
+    def __init__(self, store: Store, answer: Answer, most: int, done: Callable[[], None]) -> None:
         self._store = store
-        self._provider = provider
+        self._answer = answer
         self._most = most
         self._done = done
         self._lock = threading.Lock()
-        self._running: dict[str, tuple[threading.Thread, threading.Event]] = {}
-        self._closing = threading.Event()
+        self._running: dict[str, Run] = {}
 
     @property
     def free(self) -> int:
@@ -46,89 +58,61 @@ class Runs:
 
     def start(self, claim: Claim) -> None:
         """Run this claim."""
-        stop = threading.Event()
+        stop = Stop()
         thread = threading.Thread(
             target=self._run, args=(claim, stop), name=f"run {claim.agent}", daemon=True
         )
         with self._lock:
-            self._running[claim.token] = (thread, stop)
+            self._running[claim.token] = Run(claim, thread, stop)
         thread.start()
 
     def renew(self) -> None:
-        """Extend the lease of every run; one that lost it is stopped and its output dropped."""
-        with self._lock:
-            tokens = list(self._running)
-        for token in tokens:
+        """Extend the lease of every run; one that lost it is ended and its output dropped."""
+        for run in self._all():
             try:
                 with self._store.write(durable=False) as tx:
-                    extend(tx, token)
+                    extend(tx, run.claim.token)
             except StaleToken:
-                with self._lock:
-                    run = self._running.get(token)
-                if run is not None:
-                    log.warning("the claim %s was lost; its run is stopped", token)
-                    run[1].set()
+                self._stop(run, at_once=True)
+
+    def watch(self) -> None:
+        """End the runs whose claim was taken away, as by a person who cancels a message."""
+        runs = self._all()
+        if not runs:
+            return
+        with self._store.read() as tx:
+            held = tx.one_each(HOLDS, [{"agent": run.claim.agent} for run in runs])
+        for run, row in zip(runs, held, strict=True):
+            if row is None or row[0] != run.claim.token:
+                self._stop(run, at_once=True)
 
     def stop(self, grace: float) -> None:
         """Give the runs this long to end, then stop and release them."""
-        with self._lock:
-            runs = list(self._running.values())
+        runs = self._all()
         deadline = time.monotonic() + grace
-        for thread, _ in runs:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        self._closing.set()
-        for _, stop in runs:
-            stop.set()
-        for thread, _ in runs:
-            thread.join(RELEASE_SECONDS)
+        for run in runs:
+            run.thread.join(max(0.0, deadline - time.monotonic()))
+        for run in self._all():
+            self._stop(run)
+        for run in runs:
+            run.thread.join(RELEASE_SECONDS)
 
-    def _run(self, claim: Claim, stop: threading.Event) -> None:
+    def _all(self) -> list[Run]:
+        with self._lock:
+            return list(self._running.values())
+
+    def _stop(self, run: Run, *, at_once: bool = False) -> None:
+        with self._lock:
+            if run.claim.token in self._running:
+                run.stop.set(at_once=at_once)
+
+    def _run(self, claim: Claim, stop: Stop) -> None:
         try:
-            try:
-                result = self._provider.run(claim, stop)
-            except Exception as error:
-                log.exception("the run of %s failed", claim.agent)
-                result = Failure(kind=ErrorKind.RETRYABLE, error=f"{type(error).__name__}: {error}")
-            self._settle(claim, result)
-        except StaleToken as error:
-            log.warning("output dropped: %s", error)
-        except BullpenError as error:
-            log.error(
-                "the run of %s could not be finished: %s (%s)", claim.agent, error, error.hint
-            )
+            self._answer(claim, stop)
+        except Exception:
+            log.exception("the run of %s ended badly", claim.agent)
         finally:
             with self._lock:
                 del self._running[claim.token]
+                stop.close()
             self._done()
-
-    def _settle(self, claim: Claim, result: Outcome | Failure | None) -> None:
-        try:
-            self._patiently(claim, result)
-        except (StaleToken, StoreError):
-            raise
-        except Exception as error:
-            log.exception("the outcome of %s cannot be stored", claim.agent)
-            text = ascii(str(error))[:ERROR_LENGTH]
-            self._patiently(
-                claim, Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
-            )
-
-    def _patiently(self, claim: Claim, result: Outcome | Failure | None) -> None:
-        """An answer is worth waiting for the database, as long as the claim is ours."""
-        while True:
-            try:
-                with self._store.write() as tx:
-                    match result:
-                        case None:
-                            release(tx, claim.token, "the processor stops")
-                        case Outcome():
-                            finish(tx, claim, result)
-                        case Failure():
-                            fail(tx, claim.token, result)
-            except StoreError as error:
-                if self._closing.is_set():
-                    raise
-                log.warning("cannot finish yet: %s (%s)", error, error.hint)
-                self._closing.wait(STORE_RETRY_SECONDS)
-            else:
-                return

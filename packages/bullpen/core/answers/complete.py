@@ -13,11 +13,11 @@ from bullpen.core.answers.files import Refused, sort_out
 from bullpen.core.answers.gather import at_rest, keep, send_gathered
 from bullpen.core.answers.limits import limited_before, over_limit
 from bullpen.core.answers.long import shorten
-from bullpen.core.outbox.people import tell_all
 from bullpen.core.answers.said import Said, clean
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage
 from bullpen.core.models import AGENT_MESSAGES
+from bullpen.core.outbox.people import tell_all
 from bullpen.core.outcome import Answer, Outcome, RoomPost
 from bullpen.core.queue.finish import finish, lock_targets
 from bullpen.core.roster.everyone import everyone

@@ -6,13 +6,13 @@ import json
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select
 
-from bullpen.core.outbox.people import first_message
 from bullpen.core.clock import MINUTE
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import Message
 from bullpen.core.models import GATHERED, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
+from bullpen.core.outbox.people import first_message
 from bullpen.core.outcome import Answer
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.states import MessageState

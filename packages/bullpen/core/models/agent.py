@@ -39,6 +39,8 @@ class SessionRow(Base):
     """As the provider counts: for the whole session, so that a run's share is a difference."""
     output_tokens: Mapped[int]
     cost: Mapped[float]
+    told: Mapped[str]
+    """A hash of what it was told about itself, for those that keep the first."""
     runs: Mapped[int]
     updated_at: Mapped[Millis]
 

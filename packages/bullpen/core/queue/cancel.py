@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from sqlalchemy import bindparam, null, or_, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, tell
+from bullpen.core.message import Claim
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.find import find, set_state
@@ -27,7 +30,7 @@ DIED: Statement[None] = Statement(
     update(LANES)
     .where(
         L.agent == bindparam("agent"),
-        L.claimed_by == bindparam("worker"),
+        L.batch == bindparam("ids"),
         L.claim_token.is_(None),
         L.not_before <= bindparam("until"),
     )
@@ -76,11 +79,12 @@ def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "ca
     return len(found)
 
 
-def has_died(tx: Transaction, agent: str, worker: str) -> None:
+def has_died(tx: Transaction, claim: Claim) -> None:
     """A worker's word that the run which was taken from it is over: the lane waits no longer."""
-    lock_lane(tx, agent)
-    tx.write(DIED, {"agent": agent, "worker": worker, "until": tx.now + DYING})
-    settle_lane(tx, agent, 0)
+    lock_lane(tx, claim.agent)
+    ids = json.dumps([message.id for message in claim.messages])
+    tx.write(DIED, {"agent": claim.agent, "ids": ids, "until": tx.now + DYING})
+    settle_lane(tx, claim.agent, 0)
 
 
 def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:

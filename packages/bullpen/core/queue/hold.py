@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from sqlalchemy import bindparam, select
+
 from bullpen.core.events.append import EventType, tell
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
 from bullpen.core.queue.find import find, set_state
-from bullpen.core.queue.lane import settle_lane
+from bullpen.core.queue.lane import lock_lane, settle_lane
 from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+M = MESSAGES.c
+
+HELD: Statement[tuple[str, str]] = Statement(
+    select(M.message_id, M.agent)
+    .where(
+        M.conversation_id == bindparam("conversation"),
+        M.conversation_id != M.message_id,
+        M.status == const(MessageState.HELD.value),
+    )
+    .order_by(M.agent, M.id)
+)
 
 
 def hold(tx: Transaction, message_id: str, reason: str) -> None:
@@ -34,3 +51,15 @@ def let_go(tx: Transaction, message_id: str) -> None:
         EventType.MESSAGE_LET_GO,
         message,
     )
+
+
+def let_go_conversation(tx: Transaction, conversation_id: str) -> int:
+    """Let everything go that is held of a conversation; gives how many messages it was."""
+    check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
+    found = tx.all(HELD, {"conversation": conversation_id})
+    for agent in sorted({agent for _, agent in found}):
+        lock_lane(tx, agent)
+    found = tx.all(HELD, {"conversation": conversation_id})
+    for message_id, _ in found:
+        let_go(tx, message_id)
+    return len(found)

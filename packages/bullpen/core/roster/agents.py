@@ -83,9 +83,13 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
 def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) -> Agent:
     """Change what is named and keep the rest; gives the agent as it is now."""
     lock_lane(tx, get_agent(tx, agent_id).id)
-    changed = replace(get_agent(tx, agent_id), **change)
+    before = get_agent(tx, agent_id)
+    changed = replace(before, **change)
     _check(tx, changed)
     _update(tx, changed)
+    if (before.provider, before.directory) != (changed.provider, changed.directory):
+        # A session belongs to its provider and to the directory that it was begun in.
+        tx.write(FORGET, {"agent": agent_id})
     _assign(tx, changed)
     append_event(tx, EventType.AGENT_CHANGED, agent=agent_id, changed=sorted(change))
     return changed

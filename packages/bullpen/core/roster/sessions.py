@@ -16,13 +16,13 @@ from bullpen.core.store.transaction import Transaction
 S = SESSIONS.c
 _HERE = (S.agent == bindparam("agent_id"), S.context == bindparam("key"))
 
-FIND: Statement[tuple[str, str, int, int, float]] = Statement(
-    select(S.provider, S.session_id, S.input_tokens, S.output_tokens, S.cost).where(*_HERE)
+FIND: Statement[tuple[str, str, int, int, float, str]] = Statement(
+    select(S.provider, S.session_id, S.input_tokens, S.output_tokens, S.cost, S.told).where(*_HERE)
 )
 STILL: Statement[tuple[int]] = Statement(
     select(AGENTS.c.resets).where(AGENTS.c.id == bindparam("agent_id")).with_for_update(read=True)
 )
-_GIVEN = ("provider", "session_id", "input_tokens", "output_tokens", "cost")
+_GIVEN = ("provider", "session_id", "input_tokens", "output_tokens", "cost", "told")
 UPDATE: Statement[None] = Statement(
     update(SESSIONS)
     .where(*_HERE)
@@ -56,6 +56,7 @@ class Session:
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    told: str = ""
 
 
 def context_key(agent: Agent, message: Message) -> str:
@@ -74,7 +75,7 @@ def find_session(tx: Transaction, agent: Agent, key: str) -> Session | None:
     row = tx.one(FIND, {"agent_id": agent.id, "key": key})
     if row is None or row[0] != agent.provider:
         return None
-    return Session(id=row[1], input_tokens=row[2], output_tokens=row[3], cost=row[4])
+    return Session(id=row[1], input_tokens=row[2], output_tokens=row[3], cost=row[4], told=row[5])
 
 
 def keep_session(tx: Transaction, agent: Agent, key: str, session: Session | None) -> None:
@@ -92,6 +93,7 @@ def keep_session(tx: Transaction, agent: Agent, key: str, session: Session | Non
         input_tokens=session.input_tokens,
         output_tokens=session.output_tokens,
         cost=session.cost,
+        told=session.told,
         now=tx.now,
     )
     if tx.change(UPDATE, values) == 0:

@@ -116,7 +116,7 @@ def _run(request: dict[str, object], fds: list[int], control: socket.socket, wok
 
 def _watch(child: int, pause: float, control: socket.socket, woken: int) -> int | None:
     """Wait for the child's end, its exit code; None if it must be killed."""
-    deadline = None
+    deadline: float | None = None
     while deadline is None or time.monotonic() < deadline:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         ready = _ready(control.fileno(), woken, left)

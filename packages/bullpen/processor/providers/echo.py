@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from bullpen.core.message import Claim, ErrorKind
-from bullpen.core.outcome import Answer, Failure, Outcome, Usage
+from bullpen.core.message import ErrorKind
+from bullpen.core.outcome import Failure, Usage
+from bullpen.processor.children.stop import Stop
+from bullpen.processor.providers.provider import Reply, Tell, Turn
 
 MOST = 1_000_000_000
 """More tokens, or dollars, than any run takes; NaN is not less than it either."""
+
+
+HINT = (
+    "(I am echo, and repeat what I am told. For a real answer install claude or codex, log in, "
+    "and say: bullpen agent set {agent} --provider claude)"
+)
 
 
 @dataclass(slots=True)
 class Script:
     """What the orders so far amount to."""
 
-    stop: threading.Event
+    stop: Stop
     said: list[str]
     usage: Usage
     failure: Failure | None = None
@@ -33,22 +40,32 @@ class Script:
 class Echo:
     """The built-in provider."""
 
-    def run(self, claim: Claim, stop: threading.Event) -> Outcome | Failure | None:
-        """Follow the orders in the claim's messages and repeat the rest."""
+    def __init__(self, hint_for: str = "") -> None:
+        self._hint_for = hint_for
+        """The agent that says how to connect a real one."""
+
+    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
+        """Follow the orders in the messages and repeat the rest."""
         script = Script(stop, [], Usage(provider="echo", model="echo"))
-        for message in claim.messages:
-            for line in message.message.splitlines():
-                order, _, rest = line.partition(" ")
-                if order in ORDERS and script.failure is None and not script.stopped:
-                    ORDERS[order](script, rest)
-            if not any(line.partition(" ")[0] in ORDERS for line in message.message.splitlines()):
-                script.said.append(message.message)
+        for text in turn.texts:
+            self._follow(script, text, turn.agent.id)
         if script.stopped:
             return None
         if script.failure is not None:
             return replace(script.failure, usage=script.usage)
         text = "\n\n".join(script.said)
-        return Outcome(answers=(Answer(message=text or "(nothing to say)"),), usage=script.usage)
+        return Reply(text=text or "(nothing to say)", usage=script.usage)
+
+    def _follow(self, script: Script, text: str, agent: str) -> None:
+        orders = [line.partition(" ") for line in text.splitlines()]
+        orders = [each for each in orders if each[0] in ORDERS]
+        for order, _, rest in orders:
+            if script.failure is None and not script.stopped:
+                ORDERS[order](script, rest)
+        if not orders:
+            script.said.append(text)
+            if agent == self._hint_for:
+                script.said.append(HINT.format(agent=agent))
 
 
 def _say(script: Script, text: str) -> None:

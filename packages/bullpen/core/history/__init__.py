@@ -1,0 +1,1 @@
+"""What was said, looked through."""

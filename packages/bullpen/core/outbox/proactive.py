@@ -1,0 +1,79 @@
+"""A response that answers nothing: an agent writes to a person of its own accord."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import bindparam, insert
+
+from bullpen.core.clock import HOUR
+from bullpen.core.errors import BadText
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.models import AGENT_MESSAGES
+from bullpen.core.outbox.add import INSERT
+from bullpen.core.outcome import Answer
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+SAY: Statement[None] = Statement(
+    insert(AGENT_MESSAGES).values(
+        agent_id=bindparam("agent"),
+        role="assistant",
+        channel=bindparam("channel"),
+        sender=bindparam("agent"),
+        message_id=bindparam("message_id"),
+        content=bindparam("content"),
+        created_at=bindparam("now"),
+    )
+)
+
+
+def write_to(
+    tx: Transaction,
+    answer: Answer,
+    *,
+    channel: str,
+    sender: str,
+    sender_id: str | None = None,
+    agent: str = "",
+) -> str:
+    """Send this to a person on a channel; gives the id that the response has."""
+    limit = tx.settings.message_bytes
+    for text in (answer.message, channel, sender, sender_id or "", agent, *answer.files):
+        check_text(text, limit)
+    if not answer.message and not answer.files:
+        raise BadText("the message is empty", hint="Write something, or give a file.")
+    message_id = tx.ids.new("proactive")
+    tx.write(
+        INSERT,
+        {
+            "message_id": message_id,
+            "channel": channel,
+            "sender": sender,
+            "sender_id": sender_id,
+            "message": answer.message,
+            "original_message": "",
+            "agent": agent,
+            "files": json.dumps(answer.files) if answer.files else None,
+            "metadata": answer.metadata,
+            "conversation_id": message_id,
+            "reply_to": None,
+            "seq": 0,
+            "expires_at": tx.now + tx.settings.response_hours * HOUR,
+            "now": tx.now,
+        },
+    )
+    if agent:
+        values = {"agent": agent, "channel": channel, "message_id": message_id}
+        tx.write(SAY, {**values, "content": answer.message, "now": tx.now})
+    append_event(
+        tx,
+        EventType.RESPONSE_READY,
+        agent=agent or None,
+        conversation_id=message_id,
+        message_id=message_id,
+        channel=channel,
+    )
+    tx.wake(f"responses:{channel}")
+    return message_id

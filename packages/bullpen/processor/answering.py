@@ -1,0 +1,163 @@
+"""One claim, seen through: briefed, run, and its outcome stored in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bullpen.core.answers.complete import complete
+from bullpen.core.answers.said import Said, clean
+from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
+from bullpen.core.events.append import EventType, tell
+from bullpen.core.ids import Ids
+from bullpen.core.message import ROOM, Claim, ErrorKind
+from bullpen.core.outcome import Failure
+from bullpen.core.queue.cancel import has_died
+from bullpen.core.queue.fail import fail
+from bullpen.core.queue.release import release
+from bullpen.core.roster.custom_providers import CustomProvider
+from bullpen.core.roster.sessions import keep_session
+from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
+from bullpen.processor.briefing import Brief, brief, texts
+from bullpen.processor.children.stop import Stop
+from bullpen.processor.plugins import Plugins
+from bullpen.processor.progress import Progress
+from bullpen.processor.providers.provider import Provider, Reply
+
+log = logging.getLogger(__name__)
+
+STORE_RETRY_SECONDS = 1.0
+ERROR_LENGTH = 500
+
+Find = Callable[[str, CustomProvider | None], Provider]
+"""Gives the provider of this name."""
+
+
+class Answering:
+    """What every run of this process does."""
+
+    def __init__(self, store: Store, find: Find, plugins: Plugins) -> None:
+        self._store = store
+        self._find = find
+        self._plugins = plugins
+
+    def __call__(self, claim: Claim, stop: Stop) -> None:
+        """Answer the claim's messages; what is told to stop gives them back."""
+        try:
+            known, result = self._result(claim, stop)
+            if stop.at_once:
+                self._died(claim)
+            else:
+                self._settle(claim, known, result, stop)
+        except StaleToken:
+            self._died(claim)
+        except BullpenError as error:
+            log.error(
+                "the run of %s could not be finished: %s (%s)", claim.agent, error, error.hint
+            )
+
+    def _result(self, claim: Claim, stop: Stop) -> tuple[Brief | None, Reply | Failure | None]:
+        known = None
+        try:
+            with self._store.read() as tx:
+                known = brief(tx, claim)
+            provider = self._find(known.agent.provider, known.custom)
+            return known, self._run(claim, known, provider, stop)
+        except NotFound as error:
+            return known, Failure(kind=ErrorKind.SETUP, error=str(error))
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("the run of %s failed", claim.agent)
+            text = clean(f"{type(error).__name__}: {error}")
+            return known, Failure(kind=ErrorKind.RETRYABLE, error=text)
+
+    def _run(
+        self, claim: Claim, known: Brief, provider: Provider, stop: Stop
+    ) -> Reply | Failure | None:
+        heard = [
+            self._plugins.incoming(message, text)
+            for message, text in zip(claim.messages, texts(claim), strict=True)
+        ]
+        turn = known.turn(claim, self._store.settings, heard)
+        with self._store.write(durable=False) as tx:
+            tell(
+                tx,
+                EventType.CHAIN_STEP_START,
+                claim.primary,
+                provider=known.agent.provider,
+                messages=[message.message_id for message in claim.messages],
+                batch=_batch_id(claim, tx.ids),
+            )
+        progress = Progress(self._store, claim.primary)
+        result = provider.run(turn, stop, progress)
+        if result is not None:
+            progress.flush()
+        return result
+
+    def _settle(
+        self, claim: Claim, known: Brief | None, result: Reply | Failure | None, stop: Stop
+    ) -> None:
+        try:
+            self._patiently(claim, known, result, stop)
+        except (StaleToken, StoreError):
+            raise
+        except Exception as error:
+            log.exception("the outcome of %s cannot be stored", claim.agent)
+            text = ascii(str(error))[:ERROR_LENGTH]
+            cannot = Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
+            self._patiently(claim, known, cannot, stop)
+
+    def _patiently(
+        self, claim: Claim, known: Brief | None, result: Reply | Failure | None, stop: Stop
+    ) -> None:
+        """An answer is worth waiting for the database, as long as the claim is ours."""
+        said = self._said(claim, result) if isinstance(result, Reply) else None
+        while True:
+            try:
+                with self._store.write() as tx:
+                    if result is None:
+                        release(tx, claim.token, "the processor stops")
+                    elif isinstance(result, Failure):
+                        fail(tx, claim.token, result)
+                    elif known is not None and said is not None:
+                        self._complete(tx, claim, known, result, said)
+            except StoreError as error:
+                if stop.is_set():
+                    raise
+                log.warning("cannot finish yet: %s (%s)", error, error.hint)
+                stop.wait(STORE_RETRY_SECONDS)
+            else:
+                return
+
+    def _complete(
+        self, tx: Transaction, claim: Claim, known: Brief, reply: Reply, said: Said
+    ) -> None:
+        complete(tx, claim, said, self._roots(known))
+        keep_session(tx, known.agent, known.key, reply.session)
+        if reply.lost is not None:
+            tell(tx, EventType.SESSION_LOST, claim.primary, reason=clean(reply.lost)[:ERROR_LENGTH])
+
+    def _said(self, claim: Claim, reply: Reply) -> Said:
+        text, metadata = self._plugins.outgoing(claim.primary, clean(reply.text))
+        return Said(text=text, metadata=metadata, usage=reply.usage)
+
+    def _roots(self, known: Brief) -> Sequence[Path]:
+        settings = self._store.settings
+        home = settings.workspace / known.agent.id
+        own = Path(known.agent.directory) if known.agent.directory else home
+        return (own, home, settings.files)
+
+    def _died(self, claim: Claim) -> None:
+        """The claim was taken away, and now nothing runs for it any more."""
+        log.warning("the claim %s was lost; what its run said is dropped", claim.token)
+        with self._store.write(durable=False) as tx:
+            has_died(tx, claim)
+
+
+def _batch_id(claim: Claim, ids: Ids) -> str | None:
+    """The id of several room posts that one run answers."""
+    posts = [message for message in claim.messages if message.channel == ROOM]
+    return ids.new("chatroom_batch") if len(posts) > 1 else None

@@ -1,0 +1,102 @@
+"""From a claim to a turn: who is to answer, where, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.errors import UnknownAgent
+from bullpen.core.message import Claim
+from bullpen.core.models import AGENT_MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import find_agent
+from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, find_custom_provider
+from bullpen.core.roster.everyone import everyone
+from bullpen.core.roster.sessions import Session, context_key, find_session
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import teams_of
+from bullpen.core.settings import Settings
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.processor.prompt import prompt, system_prompt, told
+from bullpen.processor.providers.provider import Turn
+from bullpen.processor.workspace.templates import furnish
+
+H = AGENT_MESSAGES.c
+
+LAST: Statement[tuple[int, str, str]] = Statement(
+    select(H.id, H.role, H.content)
+    .where(H.agent_id == bindparam("agent"))
+    .order_by(H.id.desc())
+    .limit(const(20))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What the store knows of the agent that is to answer."""
+
+    agent: Agent
+    key: str
+    """Which of its sessions this run belongs to."""
+    session: Session | None
+    custom: CustomProvider | None
+    teams: tuple[Team, ...]
+    names: dict[str, str]
+    notes: tuple[str, ...]
+    """What it is to know about its last answer."""
+
+    def turn(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> Turn:
+        """Put the agent's directory in order and write down what it is told."""
+        home = settings.workspace / self.agent.id
+        furnish(home)
+        return Turn(
+            agent=self.agent,
+            texts=tuple(texts),
+            prompt=prompt(texts, self.notes),
+            system=system_prompt(self.agent, home, self.teams, self.names),
+            home=home,
+            directory=Path(self.agent.directory) if self.agent.directory else home,
+            session=self.session,
+            custom=self.custom,
+        )
+
+
+def brief(tx: Transaction, claim: Claim) -> Brief:
+    """Read it."""
+    agent = find_agent(tx, claim.agent)
+    if agent is None:
+        raise UnknownAgent(f"there is no agent {claim.agent} any more")
+    key = context_key(agent, claim.primary)
+    custom = None
+    if agent.provider.startswith(PREFIX):
+        custom = find_custom_provider(tx, agent.provider.removeprefix(PREFIX))
+    return Brief(
+        agent=agent,
+        key=key,
+        session=find_session(tx, agent, key),
+        custom=custom,
+        teams=tuple(teams_of(tx, agent.id)),
+        names=dict(everyone(tx).agents),
+        notes=_notes(tx, agent.id),
+    )
+
+
+def texts(claim: Claim) -> list[str]:
+    """Each message as the agent reads it."""
+    return [told(message) for message in claim.messages]
+
+
+def _notes(tx: Transaction, agent: str) -> tuple[str, ...]:
+    """What was noted since the agent last said something."""
+    notes = []
+    for _, role, content in tx.all(LAST, {"agent": agent}):
+        if role == "assistant":
+            break
+        if role == "note":
+            notes.append(content)
+    return tuple(reversed(notes))

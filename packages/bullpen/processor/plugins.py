@@ -1,0 +1,169 @@
+"""Plugins: Python files in the home's `plugins` directory, and entry points of other packages.
+
+A plugin may have three functions. `activate(context)` is called once, before anything is claimed.
+`transform_incoming(text, about)` changes what an agent reads, `transform_outgoing(text, about)`
+what it said; they give a text, or a text and a dictionary that goes along with the answer. One
+that fails is logged and skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Protocol
+
+from bullpen.core.answers.said import clean
+from bullpen.core.events.tail import Event
+from bullpen.core.message import Message
+
+log = logging.getLogger(__name__)
+
+GROUP = "bullpen.plugins"
+EVERY = "*"
+
+Listener = Callable[[Event], object]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The message that a text belongs to."""
+
+    channel: str
+    sender: str
+    message_id: str
+    agent: str
+    original_message: str
+
+
+Transform = Callable[[str, About], object]
+
+
+@dataclass(slots=True)
+class Context:
+    """What a plugin is given when it is activated."""
+
+    home: Path
+    log: logging.Logger
+    listeners: list[tuple[str, Listener]] = field(default_factory=list)
+
+    def on(self, event: str, listener: Listener) -> None:
+        """Call this with every event of the type, or of all types for `*`."""
+        self.listeners.append((event, listener))
+
+
+class Module(Protocol):
+    """A loaded plugin; all of it is optional."""
+
+    __name__: str
+
+
+class Plugins:
+    """The plugins of this process, in the order of their names."""
+
+    def __init__(self) -> None:
+        self._incoming: list[tuple[str, Transform]] = []
+        self._outgoing: list[tuple[str, Transform]] = []
+        self._listeners: list[tuple[str, str, Listener]] = []
+
+    @classmethod
+    def load(cls, home: Path) -> Plugins:
+        """Load and activate all of them."""
+        plugins = cls()
+        for name, load in sorted(_found(home), key=lambda each: each[0]):
+            try:
+                plugins.add(name, load(), home)
+            except Exception:
+                log.exception("plugin %s could not be loaded and is skipped", name)
+        return plugins
+
+    def add(self, name: str, module: object, home: Path) -> None:
+        """Activate one."""
+        context = Context(home, logging.getLogger(f"bullpen.plugin.{name}"))
+        activate = getattr(module, "activate", None)
+        if activate is not None:
+            activate(context)
+        self._listeners += [(name, event, listener) for event, listener in context.listeners]
+        for hook, transforms in (
+            ("transform_incoming", self._incoming),
+            ("transform_outgoing", self._outgoing),
+        ):
+            transform = getattr(module, hook, None)
+            if transform is not None:
+                transforms.append((name, transform))
+        log.info("plugin %s is loaded", name)
+
+    @property
+    def listens(self) -> bool:
+        """Whether one of them wants to hear of events."""
+        return bool(self._listeners)
+
+    def hear(self, event: Event) -> None:
+        """Tell those who asked for it."""
+        for name, wanted, listener in self._listeners:
+            if wanted in (EVERY, event.type):
+                try:
+                    listener(event)
+                except Exception:
+                    log.exception("plugin %s failed at %s", name, event.type)
+
+    def incoming(self, message: Message, text: str) -> str:
+        """What the agent reads of this message."""
+        return self._transform(self._incoming, message, text)[0]
+
+    def outgoing(self, message: Message, text: str) -> tuple[str, str | None]:
+        """What is made of the agent's answer, and the JSON that goes along with it."""
+        text, metadata = self._transform(self._outgoing, message, text)
+        return text, json.dumps(metadata) if metadata else None
+
+    def _transform(
+        self, transforms: list[tuple[str, Transform]], message: Message, text: str
+    ) -> tuple[str, dict[str, object]]:
+        about = About(
+            channel=message.channel,
+            sender=message.sender,
+            message_id=message.message_id,
+            agent=message.agent,
+            original_message=message.message,
+        )
+        metadata: dict[str, object] = {}
+        for name, transform in transforms:
+            try:
+                text, more = _taken(transform(text, about))
+                json.dumps(more)
+            except Exception:
+                log.exception("plugin %s failed and is skipped for this message", name)
+            else:
+                metadata.update(more)
+        return text, metadata
+
+
+def _taken(result: object) -> tuple[str, dict[str, object]]:
+    text, more = result if isinstance(result, tuple) else (result, {})
+    if not isinstance(text, str) or not isinstance(more, dict):
+        raise TypeError(f"a plugin gives a text, or a text and a dictionary, not {result!r}"[:200])
+    return clean(text), more
+
+
+def _found(home: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    directory = home / "plugins"
+    for path in directory.glob("*.py"):
+        yield path.stem, lambda path=path: _module(path.stem, path)  # type: ignore[misc]
+    for path in directory.glob("*/__init__.py"):
+        name = path.parent.name
+        yield name, lambda name=name, path=path: _module(name, path)  # type: ignore[misc]
+    for point in entry_points(group=GROUP):
+        yield point.name, point.load
+
+
+def _module(name: str, path: Path) -> object:
+    spec = importlib.util.spec_from_file_location(f"bullpen_plugin_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

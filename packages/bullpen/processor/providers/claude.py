@@ -1,0 +1,186 @@
+"""claude: Anthropic's command line."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from bullpen.core.clock import SECOND
+from bullpen.core.message import ErrorKind
+from bullpen.core.outcome import Failure, Usage
+from bullpen.core.roster.agent import Permission
+from bullpen.core.roster.sessions import Session
+from bullpen.core.settings import Settings
+from bullpen.processor.children.child import End
+from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text
+from bullpen.processor.providers.harness import Command, Lost
+from bullpen.processor.providers.parsed import Parsed
+from bullpen.processor.providers.provider import Reply, Turn
+
+RETRIES = "1"
+"""How often claude itself tries again within a run; the queue does after that."""
+
+_SKILLS = "Bash(bullpen history:*),Bash(bullpen response send:*)"
+
+_PERMISSIONS = {
+    Permission.READ: (
+        *("--permission-mode", "default"),
+        *("--disallowedTools", "Bash,Edit,Write,NotebookEdit"),
+    ),
+    Permission.EDIT: ("--permission-mode", "acceptEdits", "--allowedTools", _SKILLS),
+    Permission.FULL: ("--dangerously-skip-permissions",),
+}
+
+
+class Claude:
+    """How to run claude."""
+
+    passes = ("ANTHROPIC_*", "CLAUDE_*")
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+
+    def command(self, turn: Turn, system_file: Path) -> Command:
+        """A new session has an id of our choice, an old one is resumed by its own."""
+        argv = ["claude", "-p", "--output-format", "stream-json", "--verbose"]
+        argv += ["--append-system-prompt-file", str(system_file)]
+        model = turn.agent.model or (turn.custom.model if turn.custom else "")
+        argv += ["--model", model] if model else []
+        if turn.session is None:
+            argv += ["--session-id", str(uuid.uuid4())]
+        else:
+            argv += ["--resume", turn.session.id]
+        if turn.directory != turn.home:
+            argv += ["--add-dir", str(turn.home)]
+        argv += _PERMISSIONS[turn.agent.permission]
+        # It would take a first word with a slash for a command of its own.
+        stdin = f"\n{turn.prompt}" if turn.prompt.startswith("/") else turn.prompt
+        return Command(tuple(argv), self._environment(turn), stdin)
+
+    def reader(self, turn: Turn) -> ClaudeReader:
+        """A reader for one run."""
+        return ClaudeReader(turn, self._clock)
+
+    def _environment(self, turn: Turn) -> dict[str, str]:
+        environ = {
+            "CLAUDE_CODE_MAX_RETRIES": RETRIES,
+            # A text from outside must not make it read files: `@path` would.
+            "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+        }
+        if turn.agent.permission is Permission.FULL and os.geteuid() == 0:
+            environ["IS_SANDBOX"] = "1"
+        settings = self._settings
+        if turn.custom is not None:
+            environ["ANTHROPIC_BASE_URL"] = turn.custom.base_url
+            environ["ANTHROPIC_AUTH_TOKEN"] = turn.custom.api_key
+            environ["ANTHROPIC_API_KEY"] = ""
+            environ["CLAUDE_CODE_OAUTH_TOKEN"] = ""
+        elif settings.anthropic_oauth_token:
+            environ["CLAUDE_CODE_OAUTH_TOKEN"] = settings.anthropic_oauth_token
+            environ["ANTHROPIC_API_KEY"] = ""
+        elif settings.anthropic_api_key:
+            environ["ANTHROPIC_API_KEY"] = settings.anthropic_api_key
+        return environ
+
+
+class ClaudeReader:
+    """Reads the lines of `--output-format stream-json`."""
+
+    def __init__(self, turn: Turn, clock: Callable[[], float]) -> None:
+        self._turn = turn
+        self._clock = clock
+        self._blocks: list[str] = []
+        self._error = ""
+        self._wait: int | None = None
+        self._result = Parsed(None)
+        self._model = turn.agent.model
+
+    def line(self, text: str) -> str | None:
+        """Keep the texts, the errors and the result."""
+        event = Parsed.line(text)
+        match event["type"].text, event["subtype"].text:
+            case "assistant", _:
+                return self._assistant(event)
+            case "system", "init":
+                self._model = event["model"].text or self._model
+            case "system", "api_retry":
+                self._wait = int(event["retry_delay_ms"].number)
+                return f"waits: {event['error'].text or 'an error'} ({self._wait} ms)"
+            case "rate_limit_event", _:
+                self._limited(event["rate_limit_info"])
+            case "result", _:
+                self._result = event
+        return None
+
+    def close(self, end: End, errors: str) -> Reply | Failure | Lost:
+        """Success is the result's own flag together with the exit code, never its label."""
+        result = self._result
+        if not result.there:
+            return self._without_result(end, errors)
+        said = "\n".join(each.text for each in result["errors"].items) or result["result"].text
+        if self._turn.session is not None and "No conversation found" in said:
+            return Lost(said)
+        if result["is_error"].true or end.code != 0:
+            return self._failed(said or errors)
+        blocks = self._blocks or [result["result"].text]
+        session = Session(id=result["session_id"].text) if result["session_id"].text else None
+        return Reply(text="\n\n".join(blocks), session=session, usage=self._usage())
+
+    def _assistant(self, event: Parsed) -> str | None:
+        if event["error"].text:
+            self._error = event["error"].text
+            return None
+        # What a sub-agent says is not the agent's answer.
+        own = not event["parent_tool_use_id"].text
+        said = None
+        for block in event["message"]["content"].items:
+            if block["type"].text == "text" and block["text"].text.strip():
+                said = block["text"].text
+                if own:
+                    self._blocks.append(said)
+            elif block["type"].text == "tool_use":
+                said = f"[{block['name'].text}]"
+        return said
+
+    def _limited(self, info: Parsed) -> None:
+        if info["status"].text == "rejected" and info["resetsAt"].number:
+            seconds = max(0.0, info["resetsAt"].number - self._clock())
+            self._wait = int(seconds * SECOND)
+
+    def _without_result(self, end: End, errors: str) -> Failure | Lost:
+        if self._turn.session is not None and "No conversation found" in errors:
+            return Lost(errors.strip())
+        return ended_badly("claude", end, errors)
+
+    def _failed(self, said: str) -> Failure | Lost:
+        result = self._result
+        status = int(result["api_error_status"].number)
+        if result["terminal_reason"].text == "prompt_too_long" and self._turn.session is not None:
+            return Lost(said)
+        if self._error == "authentication_failed":
+            kind = ErrorKind.AUTH
+        elif self._error == "billing_error":
+            kind = ErrorKind.QUOTA
+        elif status:
+            kind = of_status(status, said)
+        else:
+            kind = of_text(said)
+        text = said.strip() or result["subtype"].text or "claude reported an error"
+        wait = self._wait if kind is ErrorKind.RATE_LIMIT else None
+        return Failure(kind=kind, error=text, retry_after=wait, usage=self._usage())
+
+    def _usage(self) -> Usage:
+        used = self._result["usage"]
+        cached = used["cache_creation_input_tokens"].number + used["cache_read_input_tokens"].number
+        models = self._result["modelUsage"].names
+        return Usage(
+            provider=self._turn.agent.provider,
+            model=(models[0] if models else self._model) or None,
+            input_tokens=int(used["input_tokens"].number + cached),
+            output_tokens=int(used["output_tokens"].number),
+            cost=self._result["total_cost_usd"].number,
+        )

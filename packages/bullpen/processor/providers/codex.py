@@ -1,0 +1,172 @@
+"""codex: OpenAI's command line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from bullpen.core.outcome import Failure, Usage
+from bullpen.core.roster.agent import Permission
+from bullpen.core.roster.sessions import Session
+from bullpen.core.settings import Settings
+from bullpen.processor.children.child import End
+from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text
+from bullpen.processor.providers.harness import Command, Lost
+from bullpen.processor.providers.parsed import Parsed
+from bullpen.processor.providers.provider import Reply, Turn
+
+ARGUMENT = 100_000
+"""An argument may not be longer than 128 KiB."""
+CUSTOM_KEY = "BULLPEN_CUSTOM_KEY"
+_STATUS = re.compile(r"\b(?:status|HTTP)[ :]*(\d{3})\b|\b(\d{3}) [A-Z][a-z]+")
+_GONE = re.compile(r"no rollout found|thread.{0,60}not found|no (saved )?session", re.IGNORECASE)
+
+_PERMISSIONS = {
+    Permission.READ: ("--sandbox", "read-only"),
+    Permission.EDIT: ("--sandbox", "workspace-write"),
+    Permission.FULL: ("--dangerously-bypass-approvals-and-sandbox",),
+}
+
+
+class Codex:
+    """How to run codex."""
+
+    passes = ("OPENAI_*", "CODEX_*")
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def command(self, turn: Turn, system_file: Path) -> Command:
+        """What it is told comes as developer instructions: its own AGENTS.md is among them."""
+        argv = ["codex", "exec", "--json", "--skip-git-repo-check"]
+        argv += _PERMISSIONS[turn.agent.permission]
+        model = turn.agent.model or (turn.custom.model if turn.custom else "")
+        argv += ["-m", model] if model else []
+        for key, value in self._config(turn, system_file):
+            argv += ["-c", f"{key}={json.dumps(value)}"]
+        if turn.session is not None:
+            argv += ["resume", turn.session.id]
+        return Command((*argv, "-"), self._environment(turn), _stdin(turn))
+
+    def reader(self, turn: Turn) -> CodexReader:
+        """A reader for one run."""
+        return CodexReader(turn)
+
+    def _config(self, turn: Turn, system_file: Path) -> list[tuple[str, object]]:
+        config: list[tuple[str, object]] = [
+            ("developer_instructions", turn.system if _fits(turn.system) else ""),
+            ("project_doc_max_bytes", 0),
+            # Without the network it would wait for it, and not say so to anybody.
+            ("features.unbounded_connection_retries", False),
+        ]
+        if turn.custom is not None:
+            own = f"model_providers.{turn.custom.id}"
+            config += [
+                ("model_provider", turn.custom.id),
+                (f"{own}.name", turn.custom.name or turn.custom.id),
+                (f"{own}.base_url", turn.custom.base_url),
+                (f"{own}.env_key", CUSTOM_KEY),
+                (f"{own}.wire_api", "responses"),
+                (f"{own}.request_max_retries", 1),
+                (f"{own}.stream_max_retries", 1),
+            ]
+        return config
+
+    def _environment(self, turn: Turn) -> dict[str, str]:
+        if turn.custom is not None:
+            return {CUSTOM_KEY: turn.custom.api_key}
+        if self._settings.openai_api_key:
+            return {
+                "OPENAI_API_KEY": self._settings.openai_api_key,
+                "CODEX_API_KEY": self._settings.openai_api_key,
+            }
+        return {}
+
+
+def _stdin(turn: Turn) -> str:
+    """The messages; and before them what it is told about itself, if its thread has it not."""
+    known = turn.session is not None and turn.session.told == told_hash(turn.system)
+    if known or (turn.session is None and _fits(turn.system)):
+        return turn.prompt
+    return f"[Bullpen: your instructions, as they are now]\n{turn.system}\n\n{turn.prompt}"
+
+
+def _fits(system: str) -> bool:
+    return len(system.encode(errors="replace")) <= ARGUMENT
+
+
+def told_hash(system: str) -> str:
+    """What stands for a text that the thread was told."""
+    return hashlib.sha256(system.encode(errors="replace")).hexdigest()[:16]
+
+
+class CodexReader:
+    """Reads the lines of `--json`."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._blocks: list[str] = []
+        self._thread = ""
+        self._error = ""
+        self._used = Parsed(None)
+
+    def line(self, text: str) -> str | None:
+        """Keep the texts, the errors and the thread's id."""
+        event = Parsed.line(text)
+        match event["type"].text:
+            case "thread.started":
+                self._thread = event["thread_id"].text
+            case "item.started" if event["item"]["type"].text == "command_execution":
+                return f"[{event['item']['command'].text[:200]}]"
+            case "item.completed" if event["item"]["type"].text == "agent_message":
+                said = event["item"]["text"].text
+                if said.strip():
+                    self._blocks.append(said)
+                    return said
+            case "turn.completed":
+                self._used = event["usage"]
+            case "turn.failed":
+                self._error = event["error"]["message"].text or self._error or "the turn failed"
+            case "error":
+                self._error = event["message"].text or self._error
+        return None
+
+    def close(self, end: End, errors: str) -> Reply | Failure | Lost:
+        """A turn that was completed is a success; its exit code says so, too."""
+        if self._used.there and end.code == 0:
+            asked = self._turn.session
+            # An id that it does not know as one starts a new thread without a word.
+            lost = asked is not None and self._thread not in ("", asked.id)
+            session, usage = self._account()
+            text = "\n\n".join(self._blocks)
+            why = "a new thread was begun" if lost else None
+            return Reply(text=text, session=session, usage=usage, lost=why)
+        if self._turn.session is not None and not self._thread and _GONE.search(errors):
+            return Lost(errors.strip()[-500:])
+        if not self._error:
+            return ended_badly("codex", end, errors)
+        found = _STATUS.search(self._error)
+        status = int(found[1] or found[2]) if found else 0
+        kind = of_status(status, self._error) if status else of_text(self._error)
+        return Failure(kind=kind, error=self._error)
+
+    def _account(self) -> tuple[Session | None, Usage]:
+        """It counts for the whole thread: a run's share is the difference."""
+        now = (int(self._used["input_tokens"].number), int(self._used["output_tokens"].number))
+        old = self._turn.session
+        before = (0, 0) if old is None else (old.input_tokens, old.output_tokens)
+        if now[0] < before[0] or now[1] < before[1]:
+            before = (0, 0)
+        usage = Usage(
+            provider=self._turn.agent.provider,
+            model=self._turn.agent.model or None,
+            input_tokens=now[0] - before[0],
+            output_tokens=now[1] - before[1],
+        )
+        thread = self._thread or (old.id if old is not None else "")
+        if not thread:
+            return None, usage
+        told = told_hash(self._turn.system)
+        return Session(id=thread, input_tokens=now[0], output_tokens=now[1], told=told), usage

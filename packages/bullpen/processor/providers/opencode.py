@@ -1,0 +1,111 @@
+"""opencode: a command line for many services; its models are called `service/model`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bullpen.core.outcome import Failure, Usage
+from bullpen.core.roster.agent import Permission
+from bullpen.core.roster.sessions import Session
+from bullpen.processor.children.child import End
+from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text
+from bullpen.processor.providers.harness import Command, Lost
+from bullpen.processor.providers.parsed import Parsed
+from bullpen.processor.providers.provider import Reply, Turn
+
+AGENT = "bullpen"
+
+_PERMISSIONS: dict[Permission, dict[str, str]] = {
+    Permission.READ: {"edit": "deny", "bash": "deny", "webfetch": "deny"},
+    Permission.EDIT: {"edit": "allow", "bash": "deny", "webfetch": "deny"},
+    Permission.FULL: {"edit": "allow", "bash": "allow", "webfetch": "allow"},
+}
+
+
+class OpenCode:
+    """How to run opencode."""
+
+    passes = ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
+
+    def command(self, turn: Turn, system_file: Path) -> Command:
+        """What it is told comes as an agent of its own, whose prompt is read from the file."""
+        argv = ["opencode", "run", "--format", "json", "--agent", AGENT]
+        argv += ["--title", turn.agent.id]  # else it asks its model for one
+        argv += ["-m", turn.agent.model] if turn.agent.model else []
+        argv += ["--session", turn.session.id] if turn.session is not None else []
+        config = {
+            "agent": {
+                AGENT: {
+                    "mode": "primary",
+                    "prompt": f"{{file:{system_file}}}",
+                    "permission": _PERMISSIONS[turn.agent.permission],
+                }
+            },
+            "autoupdate": False,
+            "share": "disabled",
+        }
+        return Command(tuple(argv), {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}, turn.prompt)
+
+    def reader(self, turn: Turn) -> OpenCodeReader:
+        """A reader for one run."""
+        return OpenCodeReader(turn)
+
+
+class OpenCodeReader:
+    """Reads the lines of `--format json`."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._blocks: list[str] = []
+        self._session = ""
+        self._error = ""
+        self._status = 0
+        self._tokens = [0, 0]
+        self._cost = 0.0
+
+    def line(self, text: str) -> str | None:
+        """Keep the texts, the errors and what each step used."""
+        event = Parsed.line(text)
+        self._session = event["sessionID"].text or self._session
+        part = event["part"]
+        match event["type"].text:
+            case "text":
+                if part["text"].text.strip():
+                    self._blocks.append(part["text"].text)
+                    return part["text"].text
+            case "tool_use":
+                return f"[{part['tool'].text}]"
+            case "step_finish":
+                tokens = part["tokens"]
+                cached = tokens["cache"]["read"].number + tokens["cache"]["write"].number
+                self._tokens[0] += int(tokens["input"].number + cached)
+                self._tokens[1] += int(tokens["output"].number + tokens["reasoning"].number)
+                self._cost += part["cost"].number
+            case "error":
+                data = event["error"]["data"]
+                self._error = data["message"].text or event["error"]["name"].text or "an error"
+                self._status = int(data["statusCode"].number)
+        return None
+
+    def close(self, end: End, errors: str) -> Reply | Failure | Lost:
+        """An error in the events, or an exit code, is a failure."""
+        said = self._error or errors
+        if self._turn.session is not None and "session not found" in said.lower():
+            return Lost(said.strip()[-500:])
+        if self._error:
+            kind = of_status(self._status, said) if self._status else of_text(said)
+            return Failure(kind=kind, error=self._error, usage=self._usage())
+        if end.code != 0:
+            return ended_badly("opencode", end, errors)
+        session = Session(id=self._session) if self._session else None
+        return Reply(text="\n\n".join(self._blocks), session=session, usage=self._usage())
+
+    def _usage(self) -> Usage:
+        return Usage(
+            provider=self._turn.agent.provider,
+            model=self._turn.agent.model or None,
+            input_tokens=self._tokens[0],
+            output_tokens=self._tokens[1],
+            cost=self._cost,
+        )

@@ -1,0 +1,27 @@
+"""The lines between two `---` at the top of a Markdown file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+MOST = 4096
+"""Front matter is looked for in so many characters."""
+
+
+def front_matter(path: Path) -> dict[str, str]:
+    """Its names and values; nothing if the file has none or cannot be read."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            lines = file.read(MOST).splitlines()
+    except OSError:
+        return {}
+    if not lines or lines[0].strip() != "---":
+        return {}
+    found: dict[str, str] = {}
+    for line in lines[1:]:
+        if line.strip() == "---":
+            return found
+        name, colon, value = line.partition(":")
+        if colon:
+            found[name.strip().lower()] = value.strip().strip("\"'")
+    return {}

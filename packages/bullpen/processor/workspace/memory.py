@@ -1,0 +1,34 @@
+"""The index of what an agent remembers, and of its skills: one line for each file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bullpen.processor.workspace.front_matter import front_matter
+
+MOST = 200
+"""So many memories are listed; an agent with more keeps an index of its own."""
+LINE = 300
+
+
+def memory_index(home: Path) -> list[str]:
+    """Each memory's path, name and summary."""
+    files = sorted((home / "memory").rglob("*.md"))
+    lines = [_line(home, path, "name", "summary") for path in files[:MOST]]
+    if len(files) > MOST:
+        lines.append(f"- and {len(files) - MOST} more files in memory/")
+    return lines
+
+
+def skill_index(home: Path) -> list[str]:
+    """Each skill's path, name and description."""
+    files = sorted((home / "skills").glob("*/SKILL.md"))
+    return [_line(home, path, "name", "description") for path in files[:MOST]]
+
+
+def _line(home: Path, path: Path, name: str, about: str) -> str:
+    found = front_matter(path)
+    text = " ".join(
+        (found.get(name) or path.stem, "—", found.get(about) or "(says nothing of itself)")
+    )
+    return f"- {path.relative_to(home)}: {text[:LINE]}"
