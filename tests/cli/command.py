@@ -61,9 +61,20 @@ class Bullpen:
         inherited = {name: text for name, text in os.environ.items() if "BULLPEN_" not in name}
         return {
             **inherited,
+            "PATH": without_agents(os.environ.get("PATH", os.defpath)),
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
             "PYTHONIOENCODING": "utf-8",
             "BULLPEN_HOME": str(self.home),
+            "BULLPEN_WORKSPACE": str(self.home / "workspace"),
             **self.environ,
             **more,
         }
+
+
+def without_agents(path: str) -> str:
+    """The search path of a machine on which no real command line is installed."""
+    directories = path.split(os.pathsep)
+    real = ("claude", "codex")
+    return os.pathsep.join(
+        each for each in directories if not any((Path(each) / name).exists() for name in real)
+    )

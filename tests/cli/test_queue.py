@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from bullpen.core.queue.lanes import create_lane
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import add_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.cli.command import PROGRAM, Bullpen
@@ -22,7 +23,7 @@ def ready(on_both: Bullpen) -> Bullpen:
     """The command, where the agent that answers has a lane."""
     store = open_store(Settings.load(on_both.environment()))
     with store.write() as tx:
-        create_lane(tx, "assistant")
+        add_agent(tx, Agent(id="assistant"))
     store.close()
     return on_both
 
@@ -128,7 +129,7 @@ def test_a_text_over_the_limit_is_refused(ready: Bullpen) -> None:
 
 def test_send_waits_for_the_answer(ready: Bullpen) -> None:
     with processor(ready):
-        assert ready.ok("send", "hello ☃").out == "@assistant: hello ☃\n"
+        assert ready.ok("send", "hello ☃").out.splitlines()[0] == "@assistant: hello ☃"
         assert ready.ok("send", stdin="from standard input\n").out.startswith(
             "@assistant: from standard input"
         )

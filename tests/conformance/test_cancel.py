@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import StaleToken, UnknownMessage
-from bullpen.core.message import NewMessage
+from bullpen.core.message import ErrorKind, NewMessage
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.outcome import Outcome
-from bullpen.core.queue.cancel import cancel, cancel_conversation
+from bullpen.core.queue.cancel import DYING, cancel, cancel_conversation, has_died
 from bullpen.core.queue.extend import extend
 from bullpen.core.queue.hold import hold
 from bullpen.core.store.base import Store
@@ -30,6 +30,7 @@ from tests.conformance.verbs import (
     take,
     try_claim,
 )
+from tests.stores import FakeClock
 
 
 def test_a_cancelled_waiting_message_never_runs(store: Store) -> None:
@@ -68,7 +69,7 @@ def test_cancelling_the_head_makes_the_next_one_the_head(store: Store) -> None:
 
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_cancelling_one_of_a_running_batch_ends_the_run_and_gives_the_others_back(
-    store: Store, which: int
+    store: Store, clock: FakeClock, which: int
 ) -> None:
     lane(store)
     sent = [send(store, text) for text in "abc"]
@@ -84,8 +85,57 @@ def test_cancelling_one_of_a_running_batch_ends_the_run_and_gives_the_others_bac
     (attempt,) = rows(store, ATTEMPTS)
     assert (attempt["outcome"], attempt["messages"]) == ("cancelled", 3)
     assert [event["message_id"] for event in events(store, "message_cancelled")] == [sent[which]]
+    clock.advance(DYING)
     assert ids_of(take(store)) == others
     assert responses(store) == []
+
+
+def test_no_run_begins_beside_one_that_was_cancelled_and_still_dies(
+    store: Store, clock: FakeClock
+) -> None:
+    lane(store)
+    first = send(store, "a", sender_id="u1")
+    second = send(store, "b", sender_id="u2")
+    take(store)
+    do(store, cancel, first)
+    assert try_claim(store) is None
+    clock.advance(DYING - 1)
+    assert try_claim(store) is None
+    clock.advance(1)
+    assert ids_of(take(store)) == [second]
+
+
+def test_word_that_the_cancelled_run_is_over_lets_the_lane_go_on(store: Store) -> None:
+    lane(store)
+    first = send(store, "a", sender_id="u1")
+    second = send(store, "b", sender_id="u2")
+    found = take(store)
+    do(store, cancel, first)
+    do(store, has_died, found)
+    assert ids_of(take(store)) == [second]
+
+
+def test_word_of_an_old_run_does_not_lift_a_rate_limit(store: Store) -> None:
+    lane(store)
+    first = send(store, "a", sender_id="u1")
+    found = take(store)
+    do(store, cancel, first)
+    do(store, has_died, found)
+    send(store, "b", sender_id="u2")
+    failed(store, take(store).token, ErrorKind.RATE_LIMIT, retry_after=60_000)
+    do(store, has_died, found)
+    assert try_claim(store) is None
+
+
+def test_a_waiting_message_is_cancelled_and_the_running_one_goes_on(store: Store) -> None:
+    lane(store)
+    running = send(store, "a", sender_id="u1")
+    waiting = send(store, "b", sender_id="u2")
+    found = take(store)
+    do(store, cancel, waiting)
+    do(store, extend, found.token)
+    done(store, found.token)
+    assert (status(store, running), status(store, waiting)) == ("completed", "cancelled")
 
 
 def test_an_unknown_message_cannot_be_cancelled(store: Store) -> None:

@@ -31,7 +31,8 @@ from tests.conformance.verbs import (
 )
 from tests.stores import START, FakeClock
 
-UNBURNED = [ErrorKind.RATE_LIMIT, ErrorKind.AUTH, ErrorKind.QUOTA, ErrorKind.NEEDS_PERSON]
+PAUSING = [ErrorKind.AUTH, ErrorKind.QUOTA, ErrorKind.SETUP]
+UNBURNED = [ErrorKind.RATE_LIMIT, *PAUSING, ErrorKind.NEEDS_PERSON]
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 0.999])
@@ -142,7 +143,8 @@ def test_what_is_not_the_messages_fault_burns_no_retry(store: Store, kind: Error
     row = message(store, sent)
     assert (row["retry_count"], row["crash_count"], row["error_kind"]) == (0, 0, kind.value)
     assert row["last_error"] == "the provider says no"
-    assert responses(store) == []
+    told = kind is not ErrorKind.RATE_LIMIT
+    assert [each["channel"] for each in responses(store)] == ["cli"] * told
 
 
 def test_a_rate_limit_makes_the_whole_lane_wait(store: Store, clock: FakeClock) -> None:
@@ -197,8 +199,10 @@ def test_a_rate_limit_outlasts_pause_and_resume(store: Store, clock: FakeClock) 
     take(store)
 
 
-@pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.QUOTA])
-def test_auth_and_quota_pause_the_lane_and_say_why(store: Store, kind: ErrorKind) -> None:
+@pytest.mark.parametrize("kind", PAUSING)
+def test_what_no_retry_mends_pauses_the_lane_and_tells_the_owner_why(
+    store: Store, kind: ErrorKind
+) -> None:
     lane(store)
     sent = send(store)
     failed(store, take(store).token, kind, "log in again")
@@ -209,6 +213,10 @@ def test_auth_and_quota_pause_the_lane_and_say_why(store: Store, kind: ErrorKind
     (event,) = events(store, "lane_paused")
     assert event["agent"] == AGENT
     assert try_claim(store) is None
+    (told,) = responses(store)
+    assert (told["channel"], told["sender"]) == ("cli", "owner")
+    assert "log in again" in told["message"]
+    assert f"bullpen agent resume {AGENT}" in told["message"]
     do(store, resume_lane, AGENT)
     assert ids_of(take(store)) == [sent]
 
@@ -221,6 +229,9 @@ def test_a_message_that_needs_a_person_is_held(store: Store) -> None:
     (event,) = events(store, "message_held")
     assert event["message_id"] == sent
     assert try_claim(store) is None
+    (told,) = responses(store)
+    assert "may I delete it?" in told["message"]
+    assert f"bullpen queue let-go {sent}" in told["message"]
 
 
 def test_crashes_count_apart_and_the_last_allowed_one_kills(store: Store, clock: FakeClock) -> None:

@@ -18,6 +18,8 @@ from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import LanePolicy, create_lane
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import add_agent
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -34,6 +36,13 @@ def lane(store: Store, agent: str = AGENT, policy: LanePolicy | None = None) -> 
     """Open a lane."""
     with store.write() as tx:
         create_lane(tx, agent, policy)
+    return agent
+
+
+def hire(store: Store, agent: str = AGENT, policy: LanePolicy | None = None, **more: Any) -> str:  # noqa: ANN401
+    """Take on an agent, with its lane. What is not said is Agent's default."""
+    with store.write() as tx:
+        add_agent(tx, Agent(id=agent, **more), policy)
     return agent
 
 

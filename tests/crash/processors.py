@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -39,15 +39,19 @@ RUNNING: Statement[tuple[str, str]] = Statement(
 class Processors:
     """The processors of one store."""
 
-    def __init__(self, settings: Settings, **changes: object) -> None:
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str] | None = None, **changes: object
+    ) -> None:
         self.log = settings.home / "processors.log"
         self._all: list[subprocess.Popen[bytes]] = []
         self._environ = {
             **os.environ,
             "PYTHONFAULTHANDLER": "1",
             "BULLPEN_HOME": str(settings.home),
+            "BULLPEN_WORKSPACE": str(settings.workspace),
             "BULLPEN_DATABASE_URL": settings.database_url,
             **{f"BULLPEN_{name.upper()}": str(value) for name, value in changes.items()},
+            **(environ or {}),
         }
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -79,9 +83,11 @@ class Processors:
 
 
 @contextmanager
-def processing(settings: Settings, count: int, **changes: object) -> Iterator[Processors]:
+def processing(
+    settings: Settings, count: int, environ: Mapping[str, str] | None = None, **changes: object
+) -> Iterator[Processors]:
     """So many processors, none of which is left afterwards."""
-    processors = Processors(settings, **changes)
+    processors = Processors(settings, environ, **changes)
     try:
         for _ in range(count):
             processors.start()

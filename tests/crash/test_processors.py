@@ -10,7 +10,9 @@ import pytest
 
 from bullpen.core.models import ATTEMPTS, MESSAGES, RESPONSES
 from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy, create_lane
+from bullpen.core.queue.lanes import LanePolicy
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import add_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
@@ -30,7 +32,7 @@ def store(settings: Settings) -> Iterator[Store]:
     with opened.write() as tx:
         for number, agent in enumerate(AGENTS):
             batching = Batching.ONE if number % 2 else Batching.ALL
-            create_lane(tx, agent, LanePolicy(batching=batching))
+            add_agent(tx, Agent(id=agent), LanePolicy(batching=batching))
     yield opened
     check_integrity(opened)
     opened.close()

@@ -218,8 +218,9 @@ def _plain(value: object) -> object:
 
 
 def _answer(text: str) -> str | None:
-    """An answer, or None for word that there will be none."""
-    return None if " could not answer: " in text else text
+    """An answer, or None for word that there will be none, or that a person must help."""
+    told = (" could not answer: ", " is paused: ", " needs a person: ")
+    return None if any(each in text for each in told) else text
 
 
 def _same(what: str, found: object, expected: object) -> None:

@@ -33,6 +33,9 @@ M, L = MessageState, LaneState
 OVER = (M.DEAD, M.CANCELLED, M.EXPIRED)
 """From where a person may retry or drop."""
 
+DYING = 2_000
+"""So long a lane waits for the end of a run that was cancelled."""
+
 WINDOW = 256
 """How far a claim looks for what it may answer along."""
 
@@ -250,8 +253,12 @@ class QueueModel(Book):
                 self._event("message_failed", item)
         if kind is ErrorKind.RATE_LIMIT:
             lane.not_before = self.clock() + max(1, self._wait(1, failure.retry_after))
-        if kind in (ErrorKind.AUTH, ErrorKind.QUOTA):
+        if kind in (ErrorKind.AUTH, ErrorKind.QUOTA, ErrorKind.SETUP):
+            if lane.state is not L.PAUSED:
+                self._respond(batch[0], 0, None)
             self.move_lane(batch[0].new.agent, L.PAUSED)
+        if kind is ErrorKind.NEEDS_PERSON:
+            self._respond(batch[0], 0, None)
         self._attempt(batch, "crashed" if kind is ErrorKind.CRASH else "failed", kind.value)
 
     def _wait(self, failures: int, retry_after: int | None) -> int:
@@ -306,6 +313,7 @@ class QueueModel(Book):
             lane = self.lanes[item.new.agent]
             assert lane.token is not None
             batch = self._end(lane.token)
+            lane.not_before = self.clock() + DYING
             for each in batch:
                 self._back(each, M.CANCELLED if each is item else M.PENDING)
             self._attempt(batch, "cancelled")

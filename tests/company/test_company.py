@@ -1,0 +1,49 @@
+"""Three processors, twenty agents, two thousand messages with handoffs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from bullpen.core.models import ATTEMPTS, MESSAGES
+from bullpen.core.queue.lane import Batching
+from bullpen.core.queue.lanes import LanePolicy
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from tests.company.office import processors, wait_until_over, write
+from tests.conformance.verbs import hire, responses, rows
+from tests.crash.processors import wait_for_workers
+
+AGENTS = 20
+ASKED = 1000
+
+
+@pytest.mark.slow
+def test_each_is_answered_once_in_order_by_one_run_at_a_time_and_all_processors_work(
+    settings: Settings, store: Store
+) -> None:
+    for number in range(AGENTS):
+        hire(store, f"a{number}", LanePolicy(batching=Batching.ONE))
+    with processors(settings, 3, max_runs=4):
+        wait_for_workers(store, 3)
+        for number in range(ASKED):
+            to, mate = number % AGENTS, (number * 7 + 1) % AGENTS
+            mate = mate if mate != to else (mate + 1) % AGENTS
+            write(store, f"@a{to} !say n{number} [@a{mate}: !say m{number}]")
+        assert wait_until_over(store, 240) == {"completed": 2 * ASKED}
+    attempts = rows(store, ATTEMPTS)
+    assert len({row["worker"] for row in attempts}) == 3
+    assert {row["outcome"] for row in attempts} == {"completed"}
+    said = [row["message"] for row in responses(store)]
+    assert sorted(each for each in said if each.startswith("m")) == sorted(
+        f"m{number}" for number in range(ASKED)
+    )
+    assert len(said) == 2 * ASKED
+    roots = {row["message_id"]: row["id"] for row in rows(store, MESSAGES) if row["hop"] == 0}
+    for number in range(AGENTS):
+        mine = [row for row in attempts if row["agent"] == f"a{number}"]
+        asked = [roots[row["message_id"]] for row in mine if row["message_id"] in roots]
+        assert asked == sorted(asked)
+        for before, after in pairwise(mine):
+            assert before["finished_at"] <= after["claimed_at"]

@@ -1,0 +1,58 @@
+"""Rule 2: kill -9 of the processor at every step of a run, with real children."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bullpen.core.models import ATTEMPTS, MESSAGES, SESSIONS
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from tests.company.office import install, living, log_of, processors, wait_until_over, write
+from tests.company.victim import STEPS
+from tests.conformance.verbs import hire, responses, rows, status
+from tests.processor.working import SOON, environ, eventually
+
+ROOT = Path(__file__).parents[2]
+ASKED = "@coder !tool\n!sleep 0.2\n!say part one\n!sleep 0.2\n!say [@mate: !say mine] part two"
+
+
+def die(settings: Settings, step: str) -> None:
+    """Let a processor run until it comes to this step."""
+    with Path(settings.home / "victim.out").open("wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.company.victim", step, "run", "processor"],
+            env=environ(settings, BULLPEN_LEASE_SECONDS="2", **install(settings)),
+            cwd=ROOT,
+            stdout=out,
+            stderr=out,
+            timeout=SOON,
+            check=False,
+        )
+    assert done.returncode == -signal.SIGKILL, Path(settings.home / "victim.out").read_text()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_kill_9_at_any_step_leaves_one_answer_one_handoff_and_no_orphan(
+    settings: Settings, store: Store, step: str
+) -> None:
+    hire(store, "coder", provider="claude")
+    hire(store, "mate")
+    asked = write(store, ASKED)
+    die(settings, step)
+    eventually(lambda: living(settings) == [], "what it had started is ended")
+    with processors(settings, lease_seconds=2) as made:
+        assert wait_until_over(store) == {"completed": 2}
+        made.stop()
+    assert [each["message"].splitlines()[0] for each in responses(store)] == ["part one", "mine"]
+    assert [row["from_agent"] for row in rows(store, MESSAGES)] == [None, "coder"]
+    attempts = [row["outcome"] for row in rows(store, ATTEMPTS) if row["message_id"] == asked]
+    assert attempts == (["completed"] if step == "after its commit" else ["crashed", "completed"])
+    assert len(rows(store, SESSIONS)) == 1
+    assert living(settings) == []
+    assert [line for line in log_of(settings) if line[2] == "overlap"] == []
+    assert status(store, asked) == "completed"

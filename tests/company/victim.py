@@ -1,0 +1,56 @@
+"""A processor that kills itself with SIGKILL when a run comes to the named step."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+STEPS: dict[str, tuple[str, str, bool]] = {
+    # step: (module, function, whether it dies after it and not before)
+    "claimed": ("bullpen.processor.runs.Runs", "start", False),
+    "briefed": ("bullpen.processor.answering", "brief", True),
+    "furnished": ("bullpen.processor.briefing", "furnish", True),
+    "before the child": ("bullpen.processor.children.launcher.Launcher", "start", False),
+    "the child started": ("bullpen.processor.children.launcher.Launcher", "start", True),
+    "the first line": ("bullpen.processor.providers.claude.ClaudeReader", "line", True),
+    "something was said": ("bullpen.processor.progress.Progress", "flush", True),
+    "the child ended": ("bullpen.processor.providers.claude.ClaudeReader", "close", True),
+    "before the answer is stored": ("bullpen.processor.answering", "complete", False),
+    "before its commit": ("bullpen.processor.answering", "keep_session", True),
+    "after its commit": ("bullpen.processor.answering.Answering", "_settle", True),
+}
+
+
+def arm(step: str) -> None:
+    """Die at this step."""
+    where, name, after = STEPS[step]
+    owner = _find(where)
+    real: Callable[..., Any] = getattr(owner, name)
+
+    def dying(*given: Any, **more: Any) -> Any:  # noqa: ANN401 - whatever it is
+        if not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = real(*given, **more)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, dying)
+
+
+def _find(where: str) -> Any:  # noqa: ANN401 - a module or a class
+    try:
+        return importlib.import_module(where)
+    except ModuleNotFoundError:
+        module, _, name = where.rpartition(".")
+        return getattr(importlib.import_module(module), name)
+
+
+if __name__ == "__main__":
+    from bullpen.cli.main import main
+
+    arm(sys.argv.pop(1))
+    main()
