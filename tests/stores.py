@@ -54,7 +54,8 @@ class Stores:
             shutil.copy(self.sqlite_template(), home / "bullpen.db")
         else:
             url = self.postgres_url(f"test{next(self._numbers)}")
-        return Settings(**{"home": home, "database_url": url, **changes})  # type: ignore[arg-type]
+        values = {"home": home, "workspace": home / "workspace", "database_url": url, **changes}
+        return Settings(**values)  # type: ignore[arg-type]
 
     @contextmanager
     def opened(

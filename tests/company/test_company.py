@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from bullpen.core.models import ATTEMPTS, MESSAGES
@@ -12,7 +10,7 @@ from bullpen.core.queue.lanes import LanePolicy
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import processors, wait_until_over, write
-from tests.conformance.verbs import hire, responses, rows
+from tests.conformance.verbs import events, hire, responses, rows
 from tests.crash.processors import wait_for_workers
 
 AGENTS = 20
@@ -45,5 +43,7 @@ def test_each_is_answered_once_in_order_by_one_run_at_a_time_and_all_processors_
         mine = [row for row in attempts if row["agent"] == f"a{number}"]
         asked = [roots[row["message_id"]] for row in mine if row["message_id"] in roots]
         assert asked == sorted(asked)
-        for before, after in pairwise(mine):
-            assert before["finished_at"] <= after["claimed_at"]
+        # Both are written while the lane is locked: their order is that of the lane.
+        steps = [row["type"] for row in events(store) if row["agent"] == f"a{number}"]
+        steps = [each for each in steps if each in ("message_received", "chain_step_done")]
+        assert steps == ["message_received", "chain_step_done"] * len(mine)

@@ -12,14 +12,18 @@ import pytest
 
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import ATTEMPTS, SYSTEM_AGENTS, WORKERS
-from bullpen.core.outcome import Answer, Failure, Outcome, Usage
+from bullpen.core.outcome import Failure, Usage
 from bullpen.core.queue.cancel import cancel
+from bullpen.core.queue.lane import Batching
+from bullpen.core.queue.lanes import LanePolicy
 from bullpen.core.queue.reap import reap
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.processor.providers.provider import Reply
 from tests.conformance.verbs import (
     do,
     events,
+    hire,
     lane,
     lane_row,
     message,
@@ -61,7 +65,7 @@ def completed(store: Store, count: int) -> None:
 
 
 def test_messages_that_wait_and_messages_that_come_are_answered(store: Store) -> None:
-    lane(store)
+    hire(store)
     send(store, "early", message_id="api_1")
     with processing(store):
         completed(store, 1)
@@ -84,7 +88,7 @@ def test_it_enters_the_register_and_the_record_and_leaves_both_in_order(store: S
 
 def test_it_never_runs_more_at_once_than_it_may(store: Store) -> None:
     for number in range(8):
-        send(store, agent=lane(store, f"a{number}"))
+        send(store, agent=hire(store, f"a{number}"))
     provider = Scripted()
     with processing(store, provider):
         eventually(lambda: provider.running == 3, "three run")
@@ -92,11 +96,11 @@ def test_it_never_runs_more_at_once_than_it_may(store: Store) -> None:
         provider.let_go.set()
         completed(store, 8)
     assert provider.most == 3
-    assert len(provider.claims) == 8
+    assert len(provider.turns) == 8
 
 
 def test_one_agent_has_one_run_at_a_time(store: Store) -> None:
-    lane(store)
+    hire(store)
     for number in range(4):
         send(store, f"{number}", sender_id=f"U{number}")
     provider = Scripted()
@@ -104,12 +108,12 @@ def test_one_agent_has_one_run_at_a_time(store: Store) -> None:
     with processing(store, provider):
         completed(store, 4)
     assert provider.most == 1
-    assert len(provider.claims) == 4
+    assert len(provider.turns) == 4
 
 
 def test_two_processors_share_the_work_and_answer_each_once(stores: Stores, store: Store) -> None:
     for number in range(10):
-        send(store, f"{number}", agent=lane(store, f"a{number}"))
+        send(store, f"{number}", agent=hire(store, f"a{number}"))
     with (
         processing(store),
         stores.opened(store.settings) as second,
@@ -120,7 +124,7 @@ def test_two_processors_share_the_work_and_answer_each_once(stores: Stores, stor
 
 
 def test_a_run_that_raises_is_a_retryable_failure_that_says_why(store: Store) -> None:
-    lane(store)
+    hire(store)
     send(store, message_id="api_1")
     provider = Scripted()
     provider.result = ZeroDivisionError("by a mistake")
@@ -133,14 +137,10 @@ def test_a_run_that_raises_is_a_retryable_failure_that_says_why(store: Store) ->
     assert row["crash_count"] == 0
 
 
-OUTCOMES: dict[str, Outcome | Failure] = {
-    "a NUL": Outcome(answers=(Answer(message="a\0b"),)),
-    "half a surrogate pair": Outcome(answers=(Answer(message="\ud800"),)),
-    "too long": Outcome(answers=(Answer(message="x" * (1 << 20) + "x"),)),
-    "too many tokens": Outcome(usage=Usage(output_tokens=10**30)),
-    "no number": Outcome(usage=Usage(cost=float("nan"))),
+OUTCOMES: dict[str, Reply | Failure] = {
+    "too many tokens": Reply(text="a", usage=Usage(output_tokens=10**30)),
+    "no number": Reply(text="a", usage=Usage(cost=float("nan"))),
     "an error with a NUL": Failure(kind=ErrorKind.PERMANENT, error="a\0b"),
-    "metadata with a NUL": Outcome(answers=(Answer(message="a", metadata="a\0b"),)),
 }
 
 
@@ -148,7 +148,7 @@ OUTCOMES: dict[str, Outcome | Failure] = {
 def test_an_outcome_that_cannot_be_stored_is_a_failed_run_not_a_crash(
     store: Store, what: str
 ) -> None:
-    lane(store)
+    hire(store)
     send(store, message_id="api_1")
     provider = Scripted()
     provider.result = OUTCOMES[what]
@@ -159,10 +159,51 @@ def test_an_outcome_that_cannot_be_stored_is_a_failed_run_not_a_crash(
     assert message(store, "api_1")["crash_count"] == 0
 
 
+TEXTS = {"a NUL": "a\0b", "half a surrogate pair": "a\ud800b", "too long": "x" * (2 << 20)}
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_an_answer_that_no_database_can_keep_is_mended_and_sent(store: Store, what: str) -> None:
+    hire(store)
+    send(store, message_id="api_1")
+    provider = Scripted()
+    provider.result = Reply(text=TEXTS[what])
+    provider.let_go.set()
+    with processing(store, provider):
+        completed(store, 1)
+    (response,) = responses(store)
+    assert response["message"][0] == TEXTS[what][0]
+
+
+def test_a_lane_without_an_agent_is_paused_and_the_owner_told(store: Store) -> None:
+    lane(store)
+    send(store, message_id="api_1")
+    with processing(store):
+        eventually(lambda: lane_row(store)["state"] == "paused", "it is paused")
+    assert status(store, "api_1") == "pending"
+    (told,) = responses(store)
+    assert "there is no agent coder" in told["message"]
+
+
+def test_with_one_run_at_a_time_every_agent_has_its_turn(stores: Stores, kind: str) -> None:
+    """One agent's backlog does not keep the others waiting."""
+    settings = stores.settings(kind, max_runs=1)
+    with stores.opened(settings) as store:
+        hire(store, "busy", LanePolicy(batching=Batching.ONE))
+        hire(store, "other")
+        for number in range(20):
+            send(store, f"{number}", agent="busy")
+        send(store, "me too", agent="other")
+        with processing(store):
+            completed(store, 21)
+        order = [row["agent"] for row in rows(store, ATTEMPTS)]
+        assert order.index("other") <= 1
+
+
 def test_a_long_run_is_renewed_and_never_taken_for_dead(stores: Stores, kind: str) -> None:
     settings = stores.settings(kind, lease_seconds=1)
     with stores.opened(settings) as store, processing(store):
-        lane(store)
+        hire(store)
         send(store, "!sleep 4\n!say rested", message_id="api_1")
         eventually(lambda: status(store, "api_1") == "processing", "it runs")
         first = lane_row(store)["lease_expires_at"]
@@ -201,21 +242,21 @@ def test_a_run_whose_claim_was_lost_is_stopped_and_its_output_dropped(
         stores.opened(settings) as other,
         processing(store, provider),
     ):
-        lane(other)
+        hire(other)
         send(other, message_id="api_1")
-        eventually(lambda: len(provider.claims) == 1, "it runs")
+        eventually(lambda: len(provider.turns) == 1, "it runs")
         lose(other, how)
         eventually(lambda: len(provider.stopped) >= 1, "it is stopped")
-        assert provider.stopped[0] == provider.claims[0]
+        assert provider.stopped[0] == provider.turns[0]
         assert responses(other) == []
 
 
 def test_the_output_of_a_lost_claim_is_dropped_even_if_the_run_did_not_stop(store: Store) -> None:
-    lane(store)
+    hire(store)
     send(store, message_id="api_1")
     provider = Scripted()
     with processing(store, provider):
-        eventually(lambda: len(provider.claims) == 1, "it runs")
+        eventually(lambda: len(provider.turns) == 1, "it runs")
         do(store, cancel, "api_1")
         provider.let_go.set()
         eventually(lambda: provider.running == 0, "it ended")
@@ -226,7 +267,7 @@ def test_the_output_of_a_lost_claim_is_dropped_even_if_the_run_did_not_stop(stor
 def test_a_stop_lets_runs_end_within_their_grace(stores: Stores, kind: str) -> None:
     settings = stores.settings(kind, grace_seconds=30)
     with stores.opened(settings) as store:
-        lane(store)
+        hire(store)
         send(store, "!sleep 1\n!say in time", message_id="api_1")
         with processing(store):
             eventually(lambda: status(store, "api_1") == "processing", "it runs")
@@ -234,11 +275,11 @@ def test_a_stop_lets_runs_end_within_their_grace(stores: Stores, kind: str) -> N
 
 
 def test_a_stop_releases_what_does_not_end_and_counts_nothing(store: Store) -> None:
-    lane(store)
+    hire(store)
     send(store, message_id="api_1")
     provider = Scripted()
     with processing(store, provider):
-        eventually(lambda: len(provider.claims) == 1, "it runs")
+        eventually(lambda: len(provider.turns) == 1, "it runs")
     row = message(store, "api_1")
     assert (row["status"], row["retry_count"], row["crash_count"]) == ("pending", 0, 0)
     assert [each["outcome"] for each in rows(store, ATTEMPTS)] == ["released"]
@@ -273,7 +314,7 @@ def test_a_living_processor_keeps_its_place_in_the_register(
 def test_a_signal_ends_the_process_with_its_runs_released_uncounted(
     store: Store, settings: Settings, number: signal.Signals
 ) -> None:
-    lane(store)
+    hire(store)
     send(store, "!sleep 3600", message_id="api_1")
     with child(settings, BULLPEN_GRACE_SECONDS="1") as process:
         eventually(lambda: status(store, "api_1") == "processing", output(settings))
@@ -288,7 +329,7 @@ def test_a_signal_ends_the_process_with_its_runs_released_uncounted(
 def test_it_is_woken_by_another_process_and_not_only_by_its_poll(stores: Stores, kind: str) -> None:
     settings = stores.settings(kind, poll_seconds=300.0)
     with stores.opened(settings) as store, child(settings, BULLPEN_POLL_SECONDS="300") as process:
-        lane(store)
+        hire(store)
         eventually(lambda: len(rows(store, WORKERS)) == 1, "it runs")
         eventually(lambda: "is ready" in output(settings), "it is ready")
         send(store, "hello", message_id="api_1")
@@ -302,14 +343,13 @@ import os, signal, threading, time
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.processor.process import run
-from bullpen.processor.providers.echo import Echo
 
 def kill():
     time.sleep(1)  # by then the main thread waits; if it does not yet, this asks for less
     signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 
 threading.Thread(target=kill, daemon=True).start()
-run(open_store(Settings.load(os.environ)), Echo())
+run(open_store(Settings.load(os.environ)))
 """
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bullpen.core.message import Claim
-from bullpen.core.outcome import Answer, Failure, Outcome
+from bullpen.core.outcome import Failure
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.processor.children.stop import Stop
+from bullpen.processor.plugins import Plugins
 from bullpen.processor.process import Processor
 from bullpen.processor.providers.echo import Echo
-from bullpen.processor.providers.provider import Provider
+from bullpen.processor.providers.provider import Provider, Reply, Tell, Turn
 
 SOON = 40.0
 """Generous: what is waited for takes milliseconds on a quiet machine."""
@@ -32,9 +33,12 @@ def eventually(condition: Callable[[], bool], what: str, seconds: float = SOON) 
 
 
 @contextmanager
-def processing(store: Store, provider: Provider | None = None) -> Iterator[Processor]:
+def processing(
+    store: Store, provider: Provider | None = None, plugins: Plugins | None = None
+) -> Iterator[Processor]:
     """A processor in this process, stopped at the end of the block."""
-    processor = Processor(store, provider or Echo())
+    answers = provider or Echo()
+    processor = Processor(store, lambda name, custom: answers, plugins)
     processor.start()
     try:
         yield processor
@@ -46,25 +50,25 @@ class Scripted:
     """A provider whose runs begin and end when the test says so."""
 
     def __init__(self) -> None:
-        self.claims: list[Claim] = []
-        self.stopped: list[Claim] = []
+        self.turns: list[Turn] = []
+        self.stopped: list[Turn] = []
         self.running = 0
         self.most = 0
         self.let_go = threading.Event()
-        self.result: Outcome | Failure | Exception = Outcome(answers=(Answer(message="done"),))
+        self.result: Reply | Failure | Exception = Reply(text="done")
         self._lock = threading.Lock()
 
-    def run(self, claim: Claim, stop: threading.Event) -> Outcome | Failure | None:
+    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
         """Wait for the test's word, or for the order to stop."""
         with self._lock:
-            self.claims.append(claim)
+            self.turns.append(turn)
             self.running += 1
             self.most = max(self.most, self.running)
         try:
             deadline = time.monotonic() + 2 * SOON
             while not self.let_go.is_set() and time.monotonic() < deadline:
                 if stop.wait(0.01):
-                    self.stopped.append(claim)
+                    self.stopped.append(turn)
                     return None
             if isinstance(self.result, Exception):
                 raise self.result
@@ -80,6 +84,7 @@ def environ(settings: Settings, **more: str) -> dict[str, str]:
     return {
         **inherited,
         "BULLPEN_HOME": str(settings.home),
+        "BULLPEN_WORKSPACE": str(settings.workspace),
         "BULLPEN_DATABASE_URL": settings.database_url,
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         **more,

@@ -6,7 +6,8 @@ import json
 from typing import Any
 from uuid import uuid4
 
-from tests.real.reply import Body, ModelServer, Refuse, Say, UseTool, events
+from tests.real.reply import Body, Refuse, Say, UseTool
+from tests.real.server import ModelServer, Request, events
 
 KINDS = {
     400: "invalid_request_error",
@@ -28,6 +29,32 @@ class AnthropicServer(ModelServer):
         """The base URL."""
         return self.address
 
+    def prompt(self, body: Body) -> str:
+        """The last text in the user's role, without the reminders that `claude` puts beside it."""
+        for message in reversed(body["messages"]):
+            texts = [] if message["role"] != "user" else _texts(message["content"])
+            if texts:
+                return "\n".join(texts)
+        return ""
+
+    def told(self, body: Body) -> str:
+        """The system's texts."""
+        return "\n".join(_texts(body["system"]))
+
+    def tool_result(self, body: Body) -> str | None:
+        """What came of the last tool."""
+        # After the user's message `claude` may put one of its own, in the role of the system.
+        content = [one["content"] for one in body["messages"] if one["role"] != "system"][-1]
+        blocks = [] if isinstance(content, str) else content
+        results = [block for block in blocks if block["type"] == "tool_result"]
+        if not results:
+            return None
+        return "\n".join(text for result in results for text in _texts(result.get("content", "")))
+
+    def session(self, request: Request) -> str:
+        """The id in a header of `claude`'s."""
+        return request.headers["x-claude-code-session-id"]
+
     def wants_answer(self, path: str) -> bool:
         """Only a request for a message, not one to count its tokens."""
         return path == "/v1/messages"
@@ -47,25 +74,6 @@ class AnthropicServer(ModelServer):
         if path == "/v1/messages/count_tokens":
             return {"input_tokens": 11}
         return {"data": [], "has_more": False, "first_id": None, "last_id": None}
-
-
-def user_text(body: Body) -> str:
-    """What the user said last, without the reminders that `claude` puts beside it."""
-    for message in reversed(body["messages"]):
-        texts = [] if message["role"] != "user" else _texts(message["content"])
-        if texts:
-            return "\n".join(texts)
-    return ""
-
-
-def tool_result(body: Body) -> str | None:
-    """The result of the tool call just made, if the request brings one."""
-    # After the user's message `claude` may put one of its own, in the role of the system.
-    content = [one["content"] for one in body["messages"] if one["role"] != "system"][-1]
-    results = [] if isinstance(content, str) else [b for b in content if b["type"] == "tool_result"]
-    if not results:
-        return None
-    return "\n".join(text for result in results for text in _texts(result.get("content", "")))
 
 
 def _texts(content: str | list[Body]) -> list[str]:

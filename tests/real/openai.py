@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from uuid import uuid4
 
-from tests.real.reply import Body, ModelServer, Refuse, Say, UseTool, events
+from tests.real.reply import Body, Refuse, Say, UseTool
+from tests.real.server import ModelServer, Request, events
 
 KINDS = {
     400: "invalid_request_error",
@@ -26,6 +27,27 @@ class OpenAIServer(ModelServer):
         """The base URL."""
         return f"{self.address}/v1"
 
+    def prompt(self, body: Body) -> str:
+        """The last text in the user's role, without what `codex` says in the same role."""
+        said = [text for text in _said(body, "user") if not text.startswith(ASIDES)]
+        return said[-1] if said else ""
+
+    def told(self, body: Body) -> str:
+        """The developer's texts."""
+        return "\n".join(_said(body, "developer"))
+
+    def tool_result(self, body: Body) -> str | None:
+        """What came of the last tool."""
+        item = body["input"][-1]
+        if item.get("type") != "function_call_output":
+            return None
+        output = item["output"]
+        return output if isinstance(output, str) else json.dumps(output)
+
+    def session(self, request: Request) -> str:
+        """The id in a header of `codex`'s."""
+        return request.headers["thread-id"]
+
     def wants_answer(self, path: str) -> bool:
         """Only a request for a response."""
         return path == "/v1/responses"
@@ -45,23 +67,13 @@ class OpenAIServer(ModelServer):
         return {"object": "list", "data": [], "models": []}
 
 
-def user_text(body: Body) -> str:
-    """What the user said last, without what `codex` says in the same role."""
-    for item in reversed(body["input"]):
-        if item.get("type") == "message" and item["role"] == "user":
-            text = "\n".join(part["text"] for part in item["content"])
-            if not text.startswith(ASIDES):
-                return text
-    return ""
-
-
-def tool_result(body: Body) -> str | None:
-    """The result of the tool call just made, if the request brings one."""
-    item = body["input"][-1]
-    if item.get("type") != "function_call_output":
-        return None
-    output = item["output"]
-    return output if isinstance(output, str) else json.dumps(output)
+def _said(body: Body, role: str) -> list[str]:
+    messages = (item for item in body["input"] if item.get("type") == "message")
+    return [
+        "\n".join(part["text"] for part in message["content"])
+        for message in messages
+        if message["role"] == role
+    ]
 
 
 def _response(body: Body, reply: Say | UseTool, response_id: str) -> Body:

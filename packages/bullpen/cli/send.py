@@ -56,7 +56,7 @@ def send(
 ) -> None:
     """Send TEXT, or what comes on standard input, and wait for the answers.
 
-    It goes to the default agent, or to whom it addresses: @coder, @team, [@coder: ...], [#dev: ...].
+    It goes to the default agent, or to whom it addresses: @coder, @team, [@coder: ...], [#dev: ...]
 
     \b
     Examples:

@@ -3,7 +3,7 @@
 A plugin may have three functions. `activate(context)` is called once, before anything is claimed.
 `transform_incoming(text, about)` changes what an agent reads, `transform_outgoing(text, about)`
 what it said; they give a text, or a text and a dictionary that goes along with the answer. One
-that fails is logged and skipped.
+that fails is logged and skipped. A file or package whose name begins with `_` or `.` is none.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +27,12 @@ log = logging.getLogger(__name__)
 
 GROUP = "bullpen.plugins"
 EVERY = "*"
+
+MOST_METADATA = 65_536
+"""So many characters of JSON one plugin may send along with an answer."""
+
+MOST_HEARD = 1024
+"""So many messages' metadata are kept until they are answered; a run may fail."""
 
 Listener = Callable[[Event], object]
 
@@ -69,6 +77,7 @@ class Plugins:
         self._incoming: list[tuple[str, Transform]] = []
         self._outgoing: list[tuple[str, Transform]] = []
         self._listeners: list[tuple[str, str, Listener]] = []
+        self._heard: dict[str, dict[str, object]] = {}
 
     @classmethod
     def load(cls, home: Path) -> Plugins:
@@ -77,7 +86,7 @@ class Plugins:
         for name, load in sorted(_found(home), key=lambda each: each[0]):
             try:
                 plugins.add(name, load(), home)
-            except Exception:
+            except (Exception, SystemExit):
                 log.exception("plugin %s could not be loaded and is skipped", name)
         return plugins
 
@@ -113,12 +122,18 @@ class Plugins:
 
     def incoming(self, message: Message, text: str) -> str:
         """What the agent reads of this message."""
-        return self._transform(self._incoming, message, text)[0]
+        text, metadata = self._transform(self._incoming, message, text)
+        if metadata:
+            while len(self._heard) >= MOST_HEARD:
+                self._heard.pop(next(iter(self._heard), ""), None)
+            self._heard[message.message_id] = metadata
+        return text
 
     def outgoing(self, message: Message, text: str) -> tuple[str, str | None]:
         """What is made of the agent's answer, and the JSON that goes along with it."""
         text, metadata = self._transform(self._outgoing, message, text)
-        return text, json.dumps(metadata) if metadata else None
+        metadata = {**self._heard.pop(message.message_id, {}), **metadata}
+        return text, _json(metadata) if metadata else None
 
     def _transform(
         self, transforms: list[tuple[str, Transform]], message: Message, text: str
@@ -134,7 +149,8 @@ class Plugins:
         for name, transform in transforms:
             try:
                 text, more = _taken(transform(text, about))
-                json.dumps(more)
+                if len(_json(more)) > MOST_METADATA:
+                    raise ValueError("what is to go along with the answer is too long")
             except Exception:
                 log.exception("plugin %s failed and is skipped for this message", name)
             else:
@@ -149,13 +165,17 @@ def _taken(result: object) -> tuple[str, dict[str, object]]:
     return clean(text), more
 
 
+def _json(metadata: dict[str, object]) -> str:
+    return json.dumps(metadata, allow_nan=False)
+
+
 def _found(home: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     directory = home / "plugins"
-    for path in directory.glob("*.py"):
-        yield path.stem, lambda path=path: _module(path.stem, path)  # type: ignore[misc]
-    for path in directory.glob("*/__init__.py"):
-        name = path.parent.name
-        yield name, lambda name=name, path=path: _module(name, path)  # type: ignore[misc]
+    files = [(path.stem, path) for path in directory.glob("*.py")]
+    packages = [(path.parent.name, path) for path in directory.glob("*/__init__.py")]
+    for name, path in (*files, *packages):
+        if not name.startswith((".", "_")):
+            yield name, partial(_module, name, path)
     for point in entry_points(group=GROUP):
         yield point.name, point.load
 
@@ -165,5 +185,11 @@ def _module(name: str, path: Path) -> object:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # A package's own imports look for it there, and so do its dataclasses.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
     return module

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bullpen.core.answers.said import clean
 from bullpen.core.message import ROOM, Message
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.team import Team
@@ -36,7 +37,7 @@ def told(message: Message) -> str:
     """One message as the agent reads it: who says it, unless it is a person, and its files."""
     text = message.message
     if message.channel == ROOM:
-        author = message.from_agent or message.sender or "a person"
+        author = message.from_agent or " ".join(message.sender.split()) or "a person"
         text = f"[Chat room #{message.team_id} — @{author}]:\n{text}"
     elif message.from_agent is not None:
         text = f"[Message from teammate @{message.from_agent}]:\n{text}"
@@ -83,7 +84,9 @@ def _files(home: Path, title: str, hint: str, lines: Sequence[str]) -> str:
 
 def _read(path: Path) -> str:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(OWN_TEXT)
+        if not path.is_file():
+            return ""  # a pipe would be waited for, for ever
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return clean(file.read(OWN_TEXT))
     except OSError:
         return ""

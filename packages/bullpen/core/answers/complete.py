@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from sqlalchemy import bindparam, insert
 
 from bullpen.core.answers.compose import Composed, compose
-from bullpen.core.answers.files import Refused, sort_out
+from bullpen.core.answers.conversation import lock_conversation
+from bullpen.core.answers.files import MOST, Refused, sort_out
 from bullpen.core.answers.gather import at_rest, keep, send_gathered
 from bullpen.core.answers.limits import limited_before, over_limit
 from bullpen.core.answers.long import shorten
@@ -32,6 +34,9 @@ NOBODY = Directory(agents={}, teams={})
 HANDOFF_SHARE = 8
 """A handoff may take this part of the longest message; a longer one goes as a file."""
 
+MOST_NOTES = 16
+"""So many things that could not be done are told, one by one."""
+
 NOTE: Statement[None] = Statement(
     insert(AGENT_MESSAGES).values(
         agent_id=bindparam("agent"),
@@ -51,30 +56,34 @@ def complete(tx: Transaction, claim: Claim, said: Said, roots: Sequence[Path]) -
     text = clean(said.text)
     rooms, directory = _addresses(tx, primary.agent) if "[" in text else ({}, NOBODY)
     composed = compose(text, primary.agent, directory, rooms)
-    files, refused = sort_out((*said.files, *composed.files), roots)
-    notes = (*composed.notes, *(str(each) for each in refused))
+    named = tuple(dict.fromkeys((*said.files, *composed.files)))
+    files, refused = _sorted(primary, named, roots)
+    notes = few((*composed.notes, *(str(each) for each in refused)))
     team = None if primary.team_id is None else find_team(tx, primary.team_id)
     outcome = _outcome(tx, claim, said, composed, rooms)
     reason = _limit(tx, claim, outcome, team)
     told_before = reason is None or limited_before(tx, primary)
     if reason is not None:
         outcome = _held(outcome, reason)
-    answer = _answer(tx, claim, composed, files, notes, said.metadata)
+    answers = _answers(tx, primary, composed, files, notes, said.metadata)
     aggregate = team is not None and team.delivery is Delivery.AGGREGATE
-    person = primary.channel not in (ROOM, INTERNAL)
-    if person and not aggregate:
-        outcome = replace(outcome, answers=(answer,))
-    done = finish(tx, claim, outcome)
-    if person and aggregate:
-        keep(tx, primary, answer)
+    done = finish(tx, claim, outcome if aggregate else replace(outcome, answers=answers))
+    if aggregate:
+        for answer in answers:
+            keep(tx, primary, answer)
     _note(tx, primary, notes, refused)
     if not told_before and reason is not None:
         tell_all(tx, primary, _limit_text(primary, reason))
-    if team is not None and at_rest(tx, primary.conversation_id):
-        sent = aggregate and send_gathered(tx, primary.conversation_id)
-        if not sent:
-            tell(tx, EventType.TEAM_CHAIN_END, primary, team=team.id)
+    if team is not None:
+        _end_chain(tx, primary, team)
     return done
+
+
+def few(notes: Sequence[str]) -> tuple[str, ...]:
+    """The notes; of many, the first."""
+    if len(notes) <= MOST_NOTES:
+        return tuple(notes)
+    return (*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more of the kind")
 
 
 def _addresses(tx: Transaction, agent: str) -> tuple[dict[str, Team], Directory]:
@@ -87,12 +96,13 @@ def _outcome(
     primary = claim.primary
     handoffs = []
     for number, each in enumerate(composed.handoffs):
-        text, files = _fitting(tx, claim, f"handoff{number}", each.text)
+        text, files = _fitting(tx, primary, f"handoff{number}", each.text)
         team = each.team or primary.team_id
         handoffs.append(NewMessage(agent=each.agent, message=text, files=files, team_id=team))
     posts = []
     for number, post in enumerate(composed.posts):
-        text, _ = _fitting(tx, claim, f"post{number}", post.text)
+        text, files = _fitting(tx, primary, f"post{number}", post.text)
+        text = "\n".join((text, *(f"[file: {file}]" for file in files)))
         members = tuple(agent for agent in rooms[post.team].members if agent != primary.agent)
         posts.append(RoomPost(team_id=post.team, message=text, to=members))
     return Outcome(
@@ -100,24 +110,45 @@ def _outcome(
     )
 
 
-def _answer(
+def _sorted(
+    primary: Message, named: Sequence[str], roots: Sequence[Path]
+) -> tuple[tuple[str, ...], tuple[Refused, ...]]:
+    """The files that leave with the answer, and those that do not."""
+    if not _for_person(primary):
+        return (), tuple(Refused(each, "no person waits for this answer") for each in named[:MOST])
+    return sort_out(named, roots)
+
+
+def _answers(
     tx: Transaction,
-    claim: Claim,
+    primary: Message,
     composed: Composed,
     files: tuple[str, ...],
     notes: Sequence[str],
     metadata: str | None,
-) -> Answer:
-    path = tx.settings.files / f"answer_{claim.primary.message_id}.md"
-    text, whole = shorten(composed.text, tx.settings.answer_characters, path)
+) -> tuple[Answer, ...]:
+    """What the person is told: one answer, or none if there is nothing in it."""
+    if not _for_person(primary):
+        return ()
+    settings = tx.settings
+    name = f"answer_{primary.message_id}"
+    text, whole = shorten(composed.text, settings.answer_characters, settings.files, name)
     if notes:
         text = "\n\n".join([*([text] if text else []), "\n".join(f"({note})" for note in notes)])
-    return Answer(message=text, files=(*files, *whole), metadata=metadata)
+    if not text and not files:
+        return ()
+    return (Answer(message=text, files=(*files, *whole), metadata=metadata),)
 
 
-def _fitting(tx: Transaction, claim: Claim, name: str, text: str) -> tuple[str, tuple[str, ...]]:
-    path = tx.settings.files / f"{name}_{claim.primary.message_id}.md"
-    return shorten(text, max(1, tx.settings.message_bytes // HANDOFF_SHARE), path)
+def _for_person(primary: Message) -> bool:
+    return primary.channel not in (ROOM, INTERNAL)
+
+
+def _fitting(
+    tx: Transaction, primary: Message, name: str, text: str
+) -> tuple[str, tuple[str, ...]]:
+    most = max(1, tx.settings.message_bytes // HANDOFF_SHARE)
+    return shorten(text, most, tx.settings.files, f"{name}_{primary.message_id}")
 
 
 def _limit(tx: Transaction, claim: Claim, outcome: Outcome, team: Team | None) -> str | None:
@@ -137,10 +168,11 @@ def _held(outcome: Outcome, reason: str) -> Outcome:
 
 
 def _limit_text(primary: Message, reason: str) -> str:
+    conversation = quote(primary.conversation_id)  # a client may have chosen it
     return (
         f"@{primary.agent} goes no further by itself: {reason}. What it wrote to others is held.\n"
-        f"To let it go on: bullpen queue let-go --conversation {primary.conversation_id}\n"
-        f"To end it: bullpen queue cancel --conversation {primary.conversation_id}"
+        f"To let it go on: bullpen queue let-go --conversation {conversation}\n"
+        f"To end it: bullpen queue cancel --conversation {conversation}"
     )
 
 
@@ -152,3 +184,11 @@ def _note(
         tx.write(NOTE, {**values, "content": note, "now": tx.now})
     for each in refused:
         tell(tx, EventType.FILE_REFUSED, primary, file=each.path[:500], reason=each.why)
+
+
+def _end_chain(tx: Transaction, primary: Message, team: Team) -> None:
+    # Of two runs that end at once, the second sees the first: so one of them is the last.
+    lock_conversation(tx, primary.conversation_id)
+    if at_rest(tx, primary.conversation_id):
+        send_gathered(tx, primary.conversation_id)
+        tell(tx, EventType.TEAM_CHAIN_END, primary, team=team.id)

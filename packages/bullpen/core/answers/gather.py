@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select
 
+from bullpen.core.answers.long import shorten
 from bullpen.core.clock import MINUTE
-from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import Message
 from bullpen.core.models import GATHERED, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
-from bullpen.core.outbox.people import first_message
+from bullpen.core.outbox.people import sent_by_person
 from bullpen.core.outcome import Answer
-from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -57,8 +57,11 @@ WAITING: Statement[tuple[str, int]] = Statement(
     select(G.conversation_id, func.min(G.created_at)).group_by(G.conversation_id)
 )
 
-ONE: Statement[MessageTuple] = Statement(
-    select(*MESSAGE_COLUMNS).where(M.message_id == bindparam("message_id"))
+LAST: Statement[tuple[str]] = Statement(
+    select(G.message_id)
+    .where(G.conversation_id == bindparam("conversation"))
+    .order_by(G.id.desc())
+    .limit(const(1))
 )
 
 
@@ -82,21 +85,28 @@ def at_rest(tx: Transaction, conversation_id: str) -> bool:
     return tx.one(MOVING, {"conversation": conversation_id}) is None
 
 
-def send_gathered(tx: Transaction, conversation_id: str) -> bool:
-    """Send what was kept as one answer; false if there was nothing, or somebody else sent it."""
+def send_gathered(tx: Transaction, conversation_id: str) -> Message | None:
+    """Send what was kept as one answer; gives what it answers, None if nothing was there."""
+    last = tx.one(LAST, {"conversation": conversation_id})
+    if last is None:
+        return None
+    to = sent_by_person(tx, conversation_id) or sent_by_person(tx, last[0])
+    if to is None:
+        return None  # without an address the parts stay where they are
     parts = sorted(tx.all(TAKE, {"conversation": conversation_id}))
     if not parts:
-        return False
-    to = first_message(tx, conversation_id) or _message(tx, parts[-1][1])
-    if to is None:
-        return False
-    text = "\n\n".join(f"@{agent}: {message}" for _, _, agent, message, _ in parts)
-    if len(parts) == 1:
-        text = parts[0][3]
+        return None
+    agents = {agent for _, _, agent, _, _ in parts}
+    texts = [(agent, message) for _, _, agent, message, _ in parts if message]
+    named = len(parts) > 1
+    text = "\n\n".join(f"@{agent}: {message}" if named else message for agent, message in texts)
+    name = f"answer_{conversation_id}"
+    text, whole = shorten(text, tx.settings.answer_characters, tx.settings.files, name)
     files = dict.fromkeys(file for *_, names in parts for file in json.loads(names or "[]"))
-    add_response(tx, to, Answer(message=text, files=tuple(files)))
-    tell(tx, EventType.TEAM_CHAIN_END, to, team=to.team_id, answers=len(parts))
-    return True
+    if len(agents) == 1:
+        to = replace(to, agent=agents.pop())
+    add_response(tx, to, Answer(message=text, files=(*files, *whole)))
+    return to
 
 
 def due_conversations(tx: Transaction) -> list[str]:
@@ -104,8 +114,3 @@ def due_conversations(tx: Transaction) -> list[str]:
     oldest = tx.now - tx.settings.aggregate_minutes * MINUTE
     waiting = tx.all(WAITING, {})
     return [name for name, since in waiting if since <= oldest or at_rest(tx, name)]
-
-
-def _message(tx: Transaction, message_id: str) -> Message | None:
-    row = tx.one(ONE, {"message_id": message_id})
-    return None if row is None else Message(*row)

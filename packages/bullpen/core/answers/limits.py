@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, func, select, union_all
 
+from bullpen.core.answers.conversation import lock_conversation
 from bullpen.core.message import Message
 from bullpen.core.models import ARCHIVE, ATTEMPTS, MESSAGES
 from bullpen.core.models.base import const
@@ -16,9 +17,8 @@ M, A = MESSAGES.c, ARCHIVE.c
 
 NO_LIMITS = Team(id="", leader="", members=())
 
-LOCK: Statement[tuple[int]] = Statement(
-    select(M.id).where(M.message_id == bindparam("conversation")).with_for_update()
-)
+LIMITED = "the conversation has "
+"""How each reason begins, so that what waits for a limit is known from what waits for others."""
 
 # The first message of a conversation is found by its own id.
 COUNT: Statement[tuple[str, int]] = Statement(
@@ -45,6 +45,7 @@ WAITS_FOR_LIMIT: Statement[tuple[int]] = Statement(
         M.conversation_id == bindparam("conversation"),
         M.conversation_id != M.message_id,
         M.status == const(MessageState.HELD.value),
+        M.last_error.like(bindparam("reason")),
     )
     .limit(const(1))
 )
@@ -58,26 +59,28 @@ def over_limit(
     own = team or NO_LIMITS
     hops = _either(own.max_hops, settings.max_hops)
     if primary.hop + 1 > hops:
-        return f"the conversation has gone on for {hops} handoffs in a row"
+        return f"{LIMITED}gone on for {hops} handoffs in a row"
     asked = {"conversation": primary.conversation_id}
-    tx.one(LOCK, asked)  # two runs of one conversation do not both take its last place
+    # Two runs of one conversation do not both take its last place.
+    lock_conversation(tx, primary.conversation_id)
     counts = tx.all(COUNT, asked)
     made = sum(count for status, count in counts if status != MessageState.HELD.value)
     messages = _either(own.max_messages, settings.max_messages)
     if made + more > messages:
-        return f"the conversation has {made} messages of at most {messages}"
+        return f"{LIMITED}{made} messages of at most {messages}"
     most = _either(own.max_cost, settings.max_cost)
     if most > 0:
         row = tx.one(COST, asked)
         spent = cost + ((row[0] or 0.0) if row is not None else 0.0)
         if spent >= most:
-            return f"the conversation has cost {spent:.2f} dollars of at most {most:.2f}"
+            return f"{LIMITED}cost {spent:.2f} dollars of at most {most:.2f}"
     return None
 
 
 def limited_before(tx: Transaction, primary: Message) -> bool:
-    """Whether something of this conversation waits for a person already."""
-    return tx.one(WAITS_FOR_LIMIT, {"conversation": primary.conversation_id}) is not None
+    """Whether something of this conversation waits at a limit already."""
+    asked = {"conversation": primary.conversation_id, "reason": f"{LIMITED}%"}
+    return tx.one(WAITS_FOR_LIMIT, asked) is not None
 
 
 def _either(own: float | None, setting: float) -> float:

@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import tempfile
 from pathlib import Path
 
 NOTE = "… ({rest} more characters: the whole text is in the file {name})"
+NAME = 60
+
+_ODD = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def shorten(text: str, most: int, path: Path) -> tuple[str, tuple[str, ...]]:
+def shorten(text: str, most: int, directory: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """The text and no file; or, if it is too long, its beginning and the file that has it all."""
     if len(text) <= most:
         return text, ()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    path = directory / _file_name(name, text)
+    _write(path, text)
     cut = _cut(text, most)
     note = NOTE.format(rest=len(text) - cut, name=path.name)
     return f"{text[:cut].rstrip()}\n\n{note}", (str(path),)
 
 
+def _file_name(name: str, text: str) -> str:
+    """A name of its own for this text.
+
+    A client may have chosen what it is named after. And a run whose claim was lost may still come
+    here: it must not write over what the next one has sent off.
+    """
+    known = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return f"{_ODD.sub('_', name)[:NAME]}_{known}.md"
+
+
+def _write(path: Path, text: str) -> None:
+    """On the disk before the message that names it is."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
 def _cut(text: str, most: int) -> int:
     """Where to end: after a paragraph, a line or a word, if one ends in the last quarter."""
     for end in ("\n\n", "\n", " "):
-        at = text.rfind(end, most - most // 4, most)
+        at = text.rfind(end, most - most // 4, most + 1)
         if at > 0:
             return at
     return most

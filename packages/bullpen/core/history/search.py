@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import Select, bindparam, func, select, union
 
 from bullpen.core.message import INTERNAL, ROOM
 from bullpen.core.models import AGENT_MESSAGES, ARCHIVE, MESSAGES
+from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 H = AGENT_MESSAGES.c
+
+PAGE = 200
+MOST = 10_000
+"""So many are found at the most."""
+
+_END = 1 << 62
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+
 HistoryTuple = tuple[int, str, str, str, str, str, str, int]
 
 _HISTORY = (
     select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
-    .where(func.lower(H.content).like(bindparam("pattern"), escape="\\"))
+    .where(
+        func.lower(H.content).like(bindparam("pattern"), escape="\\"),
+        H.id < bindparam("before"),
+    )
     .order_by(H.id.desc())
     .limit(bindparam("limit"))
 )
@@ -26,7 +39,7 @@ _HISTORY = (
 def _people(table_number: int) -> Select[tuple[str, str, str | None]]:
     columns = (MESSAGES, ARCHIVE)[table_number].c
     return select(columns.channel, columns.sender, columns.sender_id).where(
-        columns.from_agent.is_(None), columns.channel.not_in([ROOM, INTERNAL])
+        columns.from_agent.is_(None), columns.channel.not_in([const(ROOM), const(INTERNAL)])
     )
 
 
@@ -62,16 +75,31 @@ def search_history(
     tx: Transaction, text: str, agent: str | None = None, limit: int = 20
 ) -> list[Spoken]:
     """What was said in which this text occurs, whatever its case, the newest first."""
-    check_text(text, tx.settings.message_bytes, "the text")
-    plain = text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    values: dict[str, object] = {"pattern": f"%{plain}%", "limit": max(1, limit)}
-    if agent is None:
-        return [Spoken(*row) for row in tx.all(EVERYWHERE, values)]
-    return [Spoken(*row) for row in tx.all(OF_AGENT, {**values, "agent": agent})]
+    check_text(text + (agent or ""), tx.settings.message_bytes, "the text")
+    limit = min(max(1, limit), MOST)
+    plain = text.lower()
+    statement = EVERYWHERE if agent is None else OF_AGENT
+    values: dict[str, object] = {"pattern": _pattern(plain), "agent": agent, "before": _END}
+    page = max(PAGE, limit)
+    found: list[Spoken] = []
+    while len(found) < limit:
+        rows = tx.all(statement, {**values, "limit": page})
+        found += [Spoken(*row) for row in rows if plain in row[6].lower()]
+        if len(rows) < page:
+            break
+        values["before"] = rows[-1][0]
+    return found[:limit]
+
+
+def _pattern(plain: str) -> str:
+    """What the database looks for: it need not know the case of letters beyond ASCII."""
+    literal = plain.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
 
 
 def list_people(tx: Transaction) -> list[Person]:
     """Everybody who ever wrote."""
     return sorted(
-        (Person(*row) for row in tx.all(PEOPLE, {})), key=lambda each: (each.channel, each.sender)
+        (Person(*row) for row in tx.all(PEOPLE, {})),
+        key=lambda each: (each.channel, each.sender, each.sender_id or ""),
     )

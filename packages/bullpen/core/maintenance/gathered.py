@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bullpen.core.answers.gather import due_conversations, send_gathered
+from bullpen.core.answers.conversation import lock_conversation
+from bullpen.core.answers.gather import at_rest, due_conversations, send_gathered
+from bullpen.core.events.append import EventType, tell
 from bullpen.core.store.base import Store
 
 
@@ -13,5 +15,11 @@ def gathered(store: Store) -> str:
     sent = 0
     for conversation in due:
         with store.write() as tx:
-            sent += send_gathered(tx, conversation)
+            lock_conversation(tx, conversation)
+            answered = send_gathered(tx, conversation)
+            if answered is None:
+                continue
+            sent += 1
+            if at_rest(tx, conversation):
+                tell(tx, EventType.TEAM_CHAIN_END, answered, team=answered.team_id)
     return f"{sent} answers sent"

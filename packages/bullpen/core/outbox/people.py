@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, select, union_all
 
 from bullpen.core.message import INTERNAL, ROOM, Message
-from bullpen.core.models import MESSAGES
+from bullpen.core.models import ARCHIVE, MESSAGES
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Answer
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
@@ -17,23 +17,31 @@ from bullpen.core.store.transaction import Transaction
 
 OWNER = "owner"
 
-FIRST: Statement[MessageTuple] = Statement(
-    select(*MESSAGE_COLUMNS).where(MESSAGES.c.message_id == bindparam("conversation"))
+# A conversation may last for longer than its first message stays among the live ones.
+FIND: Statement[MessageTuple] = Statement(
+    union_all(
+        *(
+            select(*(table.c[column.name] for column in MESSAGE_COLUMNS)).where(
+                table.c.message_id == bindparam("message_id")
+            )
+            for table in (MESSAGES, ARCHIVE)
+        )
+    )
 )
 
 
-def first_message(tx: Transaction, conversation_id: str) -> Message | None:
-    """The message that began a conversation, if it is still there."""
-    row = tx.one(FIRST, {"conversation": conversation_id})
-    return None if row is None else Message(*row)
+def sent_by_person(tx: Transaction, message_id: str) -> Message | None:
+    """The message of this id, archived or not, if it has a person's address."""
+    row = tx.one(FIND, {"message_id": message_id})
+    found = None if row is None else Message(*row)
+    return None if found is None or found.channel in (ROOM, INTERNAL) else found
 
 
 def asked_by_person(tx: Transaction, message: Message) -> Message | None:
     """The message by whose address the conversation's person is reached."""
     if message.channel not in (ROOM, INTERNAL):
         return message
-    first = first_message(tx, message.conversation_id)
-    return None if first is None or first.channel in (ROOM, INTERNAL) else first
+    return sent_by_person(tx, message.conversation_id)
 
 
 def tell_all(tx: Transaction, about: Message, text: str) -> None:

@@ -40,7 +40,8 @@ def write_to(
 ) -> str:
     """Send this to a person on a channel; gives the id that the response has."""
     limit = tx.settings.message_bytes
-    for text in (answer.message, channel, sender, sender_id or "", agent, *answer.files):
+    rest = (channel, sender, sender_id or "", agent, answer.metadata or "", *answer.files)
+    for text in (answer.message, *rest):
         check_text(text, limit)
     if not answer.message and not answer.files:
         raise BadText("the message is empty", hint="Write something, or give a file.")

@@ -29,6 +29,12 @@ PAUSED = (
     "Its messages wait. When this is mended: bullpen agent resume {agent}"
 )
 
+HELD = (
+    "@{agent} needs a person: {error}\n"
+    "To let it try again: bullpen queue let-go {id}\n"
+    "To end it: bullpen queue cancel {id}"
+)
+
 
 def fail(tx: Transaction, token: str, failure: Failure) -> None:
     """End this claim without an answer."""
@@ -39,7 +45,7 @@ def fail(tx: Transaction, token: str, failure: Failure) -> None:
     decide = _decision(tx, failure, lane.max_attempts)
     fates = [(message, decide(message)) for message in messages]
     back = give_back(tx, run, fates)
-    _lane_follows(tx, run, messages[0], lane.state, failure)
+    _consequences(tx, run, messages[0], lane.state, failure)
     settle_lane(tx, run.agent, back)
     crashed = failure.kind is ErrorKind.CRASH
     outcome = RunOutcome.CRASHED if crashed else RunOutcome.FAILED
@@ -88,7 +94,7 @@ def _wait(tx: Transaction, attempt: int, retry_after: int | None) -> int:
     return backoff(attempt, base, tx.settings.retry_max_seconds * SECOND, tx.chance)
 
 
-def _lane_follows(
+def _consequences(
     tx: Transaction, run: Run, primary: Message, state: str, failure: Failure
 ) -> None:
     if failure.kind is ErrorKind.RATE_LIMIT:
@@ -97,6 +103,9 @@ def _lane_follows(
         pause_lane(tx, run.agent, f"{failure.kind}: {failure.error[:500]}")
         if state != LaneState.PAUSED:
             tell_owner(tx, primary, PAUSED.format(agent=run.agent, error=failure.error[:500]))
+    elif failure.kind is ErrorKind.NEEDS_PERSON:
+        values = {"agent": run.agent, "error": failure.error[:500], "id": primary.message_id}
+        tell_owner(tx, primary, HELD.format(**values))
 
 
 def _tell(tx: Transaction, run: Run, fates: list[tuple[Message, Fate]], failure: Failure) -> None:

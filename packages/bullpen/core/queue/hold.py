@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, or_, select
 
+from bullpen.core.errors import LaneClosed
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
@@ -19,8 +20,10 @@ M = MESSAGES.c
 HELD: Statement[tuple[str, str]] = Statement(
     select(M.message_id, M.agent)
     .where(
-        M.conversation_id == bindparam("conversation"),
-        M.conversation_id != M.message_id,
+        or_(
+            M.message_id == bindparam("conversation"),
+            (M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id),
+        ),
         M.status == const(MessageState.HELD.value),
     )
     .order_by(M.agent, M.id)
@@ -54,12 +57,25 @@ def let_go(tx: Transaction, message_id: str) -> None:
 
 
 def let_go_conversation(tx: Transaction, conversation_id: str) -> int:
-    """Let everything go that is held of a conversation; gives how many messages it was."""
+    """Let everything go that is held of a conversation; gives how many messages it was.
+
+    What is for an agent that was removed stays held, and keeps nobody else from going on.
+    """
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     found = tx.all(HELD, {"conversation": conversation_id})
-    for agent in sorted({agent for _, agent in found}):
+    agents = {agent for _, agent in found}
+    for agent in sorted(agents):
         lock_lane(tx, agent)
-    found = tx.all(HELD, {"conversation": conversation_id})
-    for message_id, _ in found:
-        let_go(tx, message_id)
-    return len(found)
+    gone = 0
+    closed: LaneClosed | None = None
+    for message_id, agent in tx.all(HELD, {"conversation": conversation_id}):
+        if agent not in agents:
+            continue  # held since its lane was to be locked
+        try:
+            let_go(tx, message_id)
+            gone += 1
+        except LaneClosed as error:
+            closed = error
+    if closed is not None and gone == 0:
+        raise closed
+    return gone

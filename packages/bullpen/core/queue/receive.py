@@ -2,61 +2,138 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from bullpen.core.errors import BadText, TextTooLong
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.message import Accepted, NewMessage
-from bullpen.core.queue.enqueue import enqueue
+from bullpen.core.message import ROOM, Accepted, NewMessage
+from bullpen.core.queue.enqueue import TAKE_IN, TAKEN_IN, enqueue_many
 from bullpen.core.queue.lane import lock_lane
-from bullpen.core.queue.room import post_in_room
+from bullpen.core.queue.names import state_of
+from bullpen.core.queue.room import copies, keep_post
 from bullpen.core.roster.everyone import everyone
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import get_team
 from bullpen.core.routing.address import Addressed, address
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+MOST = 8
+"""So many times the longest message is what one comes to at the most, all its copies counted."""
 
 
 def receive(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     """Store what a person wrote, for everyone whom it addresses.
 
     `new.agent` is whom it goes to if it addresses nobody; empty is the setting `default_agent`.
-    All parts belong to one conversation, which has the id of the first.
+    All parts belong to one conversation, which has the id of the first; a post's is that as well.
     """
     check_text(new.message, tx.settings.message_bytes)
+    check_text(f"{new.channel}{new.receipt}", tx.settings.message_bytes, "the receipt")
+    if (known := _taken_in(tx, new)) is not None:
+        return (Accepted(known, fresh=False),)
     parts = address(new.message, everyone(tx), new.agent or tx.settings.default_agent)
-    if sum(len(part.text) for part in parts) > tx.settings.message_bytes * 8:
-        raise TextTooLong("the message goes to so many that it would be too long in all")
-    for agent in sorted({part.agent for part in parts if part.agent is not None}):
+    rooms = {part.room: get_team(tx, part.room) for part in parts if part.room is not None}
+    recipients = [_recipients(part, rooms) for part in parts]
+    _check(tx, new, parts, recipients)
+    for agent in sorted({agent for agents in recipients for agent in agents}):
         lock_lane(tx, agent)
-    accepted: list[Accepted] = []
-    for part in parts:
+    # Once more: a redelivery may have waited for the lock meanwhile.
+    if (known := _taken_in(tx, new)) is not None:
+        return (Accepted(known, fresh=False),)
+    root = new.message_id if len(parts) == 1 and not rooms else _root(tx, new, parts[0])
+    ids = enqueue_many(tx, _messages(new, parts, rooms, root))
+    accepted = _accepted(parts, recipients, new.conversation_id or root, ids)
+    if new.receipt is not None:
+        taken = {"channel": new.channel, "event_id": new.receipt, "created_at": tx.now}
+        tx.write(TAKE_IN, {**taken, "message_id": accepted[0].message_id})
+    for part, each in zip(parts, accepted, strict=True):
         if part.room is not None:
-            accepted.append(Accepted(post_in_room(tx, part.room, part.text, new.sender)))
-            continue
-        one = _part(new, part)
-        if accepted:
-            one = replace(
-                one, message_id=None, receipt=None, conversation_id=accepted[0].message_id
-            )
-        stored = enqueue(tx, one)
-        accepted.append(stored)
-        if not stored.fresh:
-            break
-        _tell(tx, part, accepted)
+            keep_post(tx, part.room, new.sender, part.text)
+        else:
+            _tell(tx, part, each, new.conversation_id or accepted[0].message_id)
     return tuple(accepted)
 
 
-def _part(new: NewMessage, part: Addressed) -> NewMessage:
+def _taken_in(tx: Transaction, new: NewMessage) -> str | None:
+    if new.receipt is None:
+        return None
+    row = tx.one(TAKEN_IN, {"channel": new.channel, "event_id": new.receipt})
+    return None if row is None else row[0]
+
+
+def _recipients(part: Addressed, rooms: Mapping[str, Team]) -> tuple[str, ...]:
+    if part.room is not None:
+        return rooms[part.room].members
     assert part.agent is not None
-    if not part.text and not new.files:
-        raise BadText(
-            f"there is nothing to tell @{part.agent}", hint="Write something after the name."
-        )
-    return replace(new, agent=part.agent, message=part.text, team_id=part.team or new.team_id)
+    return (part.agent,)
 
 
-def _tell(tx: Transaction, part: Addressed, accepted: list[Accepted]) -> None:
-    told = {"message_id": accepted[-1].message_id, "conversation_id": accepted[0].message_id}
+def _check(
+    tx: Transaction,
+    new: NewMessage,
+    parts: Sequence[Addressed],
+    recipients: Sequence[Sequence[str]],
+) -> None:
+    size = sum(len(part.text) * len(to) for part, to in zip(parts, recipients, strict=True))
+    if size > tx.settings.message_bytes * MOST:
+        raise TextTooLong("the message goes to so many that it would be too long in all")
+    for part in parts:
+        if not part.text and not new.files:
+            raise BadText(
+                f"there is nothing to tell @{part.agent}", hint="Write something after the name."
+            )
+
+
+def _root(tx: Transaction, new: NewMessage, first: Addressed) -> str:
+    """The id of the conversation: of its first message, or of the post that it begins with."""
+    if new.message_id:
+        return new.message_id
+    prefix = new.channel if first.room is None else ROOM
+    while True:
+        made = tx.ids.new(prefix)
+        if state_of(tx, made) is None:
+            return made
+
+
+def _messages(
+    new: NewMessage, parts: Sequence[Addressed], rooms: Mapping[str, Team], root: str | None
+) -> list[NewMessage]:
+    """One for each recipient of each part."""
+    plain = replace(new, message_id=None, receipt=None, conversation_id=new.conversation_id or root)
+    messages: list[NewMessage] = []
+    for part in parts:
+        if part.room is not None:
+            messages += copies(rooms[part.room], replace(plain, message=part.text))
+        elif part.agent is not None:
+            team = part.team or new.team_id
+            messages.append(replace(plain, agent=part.agent, message=part.text, team_id=team))
+    # A post has no row of its own: the id that a client chose goes to its first copy.
+    named = root if parts[0].room is None else new.message_id
+    return [replace(messages[0], message_id=named), *messages[1:]]
+
+
+def _accepted(
+    parts: Sequence[Addressed],
+    recipients: Sequence[Sequence[str]],
+    conversation: str | None,
+    ids: Sequence[Accepted],
+) -> list[Accepted]:
+    accepted = []
+    at = 0
+    for part, to in zip(parts, recipients, strict=True):
+        if part.room is None:
+            accepted.append(ids[at])
+        else:
+            assert conversation is not None
+            accepted.append(Accepted(conversation))
+        at += len(to)
+    return accepted
+
+
+def _tell(tx: Transaction, part: Addressed, stored: Accepted, conversation: str) -> None:
+    told = {"message_id": stored.message_id, "conversation_id": conversation}
     append_event(tx, EventType.AGENT_ROUTED, agent=part.agent, **told, team=part.team)
     if part.team is not None:
         append_event(tx, EventType.TEAM_CHAIN_START, agent=part.agent, **told, team=part.team)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import bindparam, insert
 
 from bullpen.core.message import ROOM, NewMessage
 from bullpen.core.models import CHAT_MESSAGES
 from bullpen.core.queue.enqueue import enqueue_many
+from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import get_team
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -26,23 +29,28 @@ def keep_post(tx: Transaction, team: str, author: str, text: str) -> None:
     tx.write(POST, {"team": team, "agent": author, "message": text, "now": tx.now})
 
 
+def copies(team: Team, new: NewMessage) -> list[NewMessage]:
+    """What a person says in a room, for each member."""
+    return [
+        replace(
+            new,
+            agent=agent,
+            channel=ROOM,
+            team_id=team.id,
+            # Nobody is answered who posts in a room, and each copy has an id of its own.
+            reply_to=None,
+            message_id=None,
+            receipt=None,
+        )
+        for agent in team.members
+    ]
+
+
 def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> str:
     """A person says something in a room; gives the id of the conversation that it begins."""
     team = get_team(tx, team_id)
     conversation = tx.ids.new(ROOM)
-    enqueue_many(
-        tx,
-        [
-            NewMessage(
-                agent=agent,
-                message=text,
-                channel=ROOM,
-                sender=sender,
-                conversation_id=conversation,
-                team_id=team.id,
-            )
-            for agent in team.members
-        ],
-    )
+    post = NewMessage(agent="", message=text, sender=sender, conversation_id=conversation)
+    enqueue_many(tx, copies(team, post))
     keep_post(tx, team.id, sender, text)
     return conversation

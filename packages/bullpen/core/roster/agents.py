@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import astuple, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import PurePath
 from typing import Unpack
 
@@ -14,11 +14,19 @@ from bullpen.core.errors import BadName, LaneBusy, NameTaken, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
+from bullpen.core.models.base import const
 from bullpen.core.queue.bury import OLDEST
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.lane import lock_lane, settle_lane
-from bullpen.core.queue.lanes import LanePolicy, archive_lane, create_lane, resume_lane
+from bullpen.core.queue.lanes import (
+    LanePolicy,
+    archive_lane,
+    configure_lane,
+    create_lane,
+    resume_lane,
+)
 from bullpen.core.roster.agent import HTTP, Agent, AgentChange, Context, Permission
+from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.teams import leave_teams
 from bullpen.core.states import LaneState
 from bullpen.core.store.statement import Statement
@@ -28,6 +36,7 @@ from bullpen.core.text import check_text
 A = AGENTS.c
 EVERY = 1 << 31
 _COLUMNS = tuple(A[field.name] for field in fields(Agent))
+_CHANGES = tuple(column for column in _COLUMNS if column.name not in ("id", "resets"))
 AgentTuple = tuple[str, str, str, str, str, str, str, str, int]
 
 FIND: Statement[AgentTuple] = Statement(select(*_COLUMNS).where(A.id == bindparam("agent")))
@@ -41,10 +50,15 @@ UPDATE: Statement[None] = Statement(
     .where(A.id == bindparam("agent"))
     .values(
         {
-            **{column.name: bindparam(column.name) for column in _COLUMNS if column.name != "id"},
+            **{column.name: bindparam(column.name) for column in _CHANGES},
             "updated_at": bindparam("now"),
         }
     )
+)
+RESET: Statement[None] = Statement(
+    update(AGENTS)
+    .where(A.id == bindparam("agent"))
+    .values(resets=A.resets + const(1), updated_at=bindparam("now"))
 )
 DELETE: Statement[None] = Statement(delete(AGENTS).where(A.id == bindparam("agent")))
 
@@ -66,14 +80,18 @@ NAME_OF: Statement[tuple[str]] = Statement(
 
 
 def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -> None:
-    """Take on an agent and open its lane; one that had been removed gets its old lane back."""
+    """Take on an agent and open its lane; one that had been removed gets its old lane back.
+
+    Without a policy that lane behaves as it did.
+    """
     check_name(agent.id)
     _check(tx, agent)
     if find_agent(tx, agent.id) is not None or _team(tx, agent.id):
         raise NameTaken(f"there is an agent or a team called {agent.id} already")
-    values = dict(zip((column.name for column in _COLUMNS), astuple(agent), strict=True))
-    tx.write(INSERT, {**values, "created_at": tx.now, "updated_at": tx.now})
+    tx.write(INSERT, {**_values(agent), "created_at": tx.now, "updated_at": tx.now})
     create_lane(tx, agent.id, policy)
+    if policy is not None:
+        configure_lane(tx, agent.id, policy)
     if lock_lane(tx, agent.id).state == LaneState.ARCHIVED:
         resume_lane(tx, agent.id)
     _assign(tx, agent)
@@ -89,7 +107,8 @@ def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) 
     _update(tx, changed)
     if (before.provider, before.directory) != (changed.provider, changed.directory):
         # A session belongs to its provider and to the directory that it was begun in.
-        tx.write(FORGET, {"agent": agent_id})
+        _forget(tx, agent_id)
+        changed = replace(changed, resets=before.resets + 1)
     _assign(tx, changed)
     append_event(tx, EventType.AGENT_CHANGED, agent=agent_id, changed=sorted(change))
     return changed
@@ -114,9 +133,8 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
 
 def reset_agent(tx: Transaction, agent_id: str) -> None:
     """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
-    agent = get_agent(tx, agent_id)
-    tx.write(FORGET, {"agent": agent_id})
-    _update(tx, replace(agent, resets=agent.resets + 1))
+    get_agent(tx, agent_id)
+    _forget(tx, agent_id)
     append_event(tx, EventType.SESSION_RESET, agent=agent_id)
 
 
@@ -146,7 +164,8 @@ def _agent(row: AgentTuple) -> Agent:
 
 
 def _check(tx: Transaction, agent: Agent) -> None:
-    texts: Iterable[str] = (agent.name, agent.provider, agent.model, agent.system_prompt)
+    texts: Iterable[str] = (agent.provider, agent.model, agent.system_prompt)
+    check_display_name(agent.name, tx.settings.message_bytes)
     for text in (*texts, agent.directory):
         check_text(text, tx.settings.message_bytes, "what describes the agent")
     if not agent.provider:
@@ -177,9 +196,20 @@ def _cancel(tx: Transaction, message: int, reason: str) -> None:
 
 
 def _update(tx: Transaction, agent: Agent) -> None:
-    values = dict(zip((column.name for column in _COLUMNS), astuple(agent), strict=True))
-    del values["id"]
+    values = _values(agent)
+    del values["id"], values["resets"]
     tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
+
+
+def _forget(tx: Transaction, agent_id: str) -> None:
+    # In this order: a run that keeps its session just now is waited for, and then forgotten.
+    tx.write(RESET, {"agent": agent_id, "now": tx.now})
+    tx.write(FORGET, {"agent": agent_id})
+
+
+def _values(agent: Agent) -> dict[str, object]:
+    plain = {"permission": agent.permission.value, "context": agent.context.value}
+    return {**asdict(agent), **plain}
 
 
 def _assign(tx: Transaction, agent: Agent) -> None:

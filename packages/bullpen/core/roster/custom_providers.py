@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TypedDict, Unpack
 from urllib.parse import urlsplit
@@ -76,7 +76,7 @@ def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
     _check(tx, provider)
     if find_custom_provider(tx, provider.id) is not None:
         raise NameTaken(f"there is a provider called {provider.id} already")
-    values = dict(zip(_NAMES, astuple(provider), strict=True))
+    values = {**asdict(provider), "harness": provider.harness.value}
     tx.write(INSERT, {**values, "created_at": tx.now, "updated_at": tx.now})
 
 
@@ -86,7 +86,7 @@ def change_custom_provider(
     """Change what is named and keep the rest."""
     changed = replace(get_custom_provider(tx, provider_id), **change)
     _check(tx, changed)
-    values = dict(zip(_NAMES, astuple(changed), strict=True))
+    values = {**asdict(changed), "harness": changed.harness.value}
     del values["id"]
     tx.write(UPDATE, {**values, "provider": provider_id, "now": tx.now})
     return changed

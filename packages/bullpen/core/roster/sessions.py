@@ -65,7 +65,9 @@ def context_key(agent: Agent, message: Message) -> str:
         case Context.AGENT:
             return ""
         case Context.SENDER:
-            return SEPARATOR.join((message.channel, message.sender_id or f"@{message.sender}"))
+            id_ = message.sender_id
+            who = f"@{message.sender}" if id_ is None else f"#{id_}"
+            return SEPARATOR.join((message.channel, who))
         case Context.CONVERSATION:
             return message.conversation_id
 

@@ -11,6 +11,7 @@ from bullpen.core.errors import BadTeam, NameTaken, UnknownAgent, UnknownTeam
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
+from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.team import Delivery, Team, TeamChange
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -88,7 +89,9 @@ def remove_team(tx: Transaction, team_id: str) -> None:
 
 def leave_teams(tx: Transaction, agent: str) -> None:
     """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
-    for team in teams_of(tx, agent):
+    for team_id in [team.id for team in teams_of(tx, agent)]:
+        tx.one(LOCK, {"team": team_id})
+        team = get_team(tx, team_id)
         rest = tuple(member for member in team.members if member != agent)
         if not rest:
             remove_team(tx, team.id)
@@ -137,10 +140,11 @@ def _team(tx: Transaction, row: TeamTuple) -> Team:
 
 
 def _check(tx: Transaction, team: Team) -> None:
-    check_text(team.name, tx.settings.message_bytes, "the team's name")
+    check_display_name(team.name, tx.settings.message_bytes)
     if not team.members or len(set(team.members)) < len(team.members):
         raise BadTeam(f"the members of {team.id} are none, or one of them twice")
     for agent in team.members:
+        check_text(agent, tx.settings.message_bytes, "a member's id")
         if tx.one(EXISTS, {"name": agent}) is None:
             raise UnknownAgent(f"there is no agent {agent[:40]!r} for the team {team.id}")
     if team.leader not in team.members:

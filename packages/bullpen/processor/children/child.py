@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
+import math
 import os
 import select
 import socket
+import struct
+import termios
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +20,8 @@ from bullpen.processor.children import nursery
 from bullpen.processor.children.stop import Stop
 
 CHUNK = 1 << 16
+POLL_SECONDS = 3600.0
+"""As long as poll() is asked to wait at most: it cannot wait for a month."""
 
 
 class Ending(StrEnum):
@@ -23,8 +29,16 @@ class Ending(StrEnum):
 
     EXITED = "exited"
     NOT_STARTED = "not started"
+    NO_DIRECTORY = "no directory"
     LOST = "lost"
     """Its keeper is gone, and nobody knows how it ended."""
+
+
+class Limit(StrEnum):
+    """What a child may take only so much time for."""
+
+    IDLE = "idle"
+    TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +65,16 @@ class Child:
         self._control = control
         self._out = out
         self._err = err
+        self._open = [out, err]
+        self._told = b""
+        self._poll = select.poll()
+        for each in (out, err, control.fileno()):
+            self._poll.register(each, select.POLLIN)
         self.end: End | None = None
-        self.timeout: str | None = None
+        self.timeout: Limit | None = None
         """Which limit it broke."""
+        self.stopped = False
+        """Whether it was told to end before it had."""
 
     def output(self, stop: Stop, limits: Limits) -> Iterator[tuple[bool, bytes]]:
         """What it writes until it is over: whether it is its standard error, and the bytes.
@@ -61,33 +82,26 @@ class Child:
         It is stopped when `stop` is set or a limit is broken.
         """
         began = heard = time.monotonic()
-        ends = {self._out, self._err}
-        told = b""
-        stopping = False
-        while ends or self.end is None:
-            waiting = [*ends, *(() if stopping else (stop,))]
-            if self.end is None:
-                waiting.append(self._control)
-            now = time.monotonic()
-            left = min(heard + limits.idle, began + limits.total) - now
-            ready, _, _ = select.select(waiting, [], [], None if stopping else max(0.0, left))
-            for each in (self._out, self._err):
-                if each in ready:
-                    data = os.read(each, CHUNK)
+        self._poll.register(stop, select.POLLIN)
+        while self.end is None:
+            ready = self._ready(min(heard + limits.idle, began + limits.total))
+            for each in [fd for fd in self._open if fd in ready]:
+                data = os.read(each, CHUNK)
+                if data:
                     heard = time.monotonic()
-                    if data:
-                        yield each == self._err, data
-                    else:
-                        ends.discard(each)
-            if self._control in ready:
-                told = self._hear(told)
-            if stop in ready:
-                stopping = True
+                    yield each == self._err, data
+                else:
+                    self._poll.unregister(each)
+                    self._open.remove(each)
+            if self._control.fileno() in ready:
+                self._hear()
+            if stop.fileno() in ready:
+                self._poll.unregister(stop)
+                self.stopped = True
                 self._order(nursery.KILL if stop.at_once else nursery.STOP)
-            elif not ready and not stopping:
-                stopping = True
-                self.timeout = "idle" if now - began < limits.total else "total"
-                self._order(nursery.STOP)
+            elif not (self.stopped or self.timeout):
+                self._keep_to(limits, began, heard, quiet=not ready)
+        yield from self._rest()
 
     def close(self) -> None:
         """Let go of it; what still runs is ended by its keeper."""
@@ -95,23 +109,54 @@ class Child:
         os.close(self._out)
         os.close(self._err)
 
-    def _hear(self, before: bytes) -> bytes:
+    def _ready(self, until: float) -> list[int]:
+        if self.stopped or self.timeout:
+            left = POLL_SECONDS
+        else:
+            left = min(max(0.0, until - time.monotonic()), POLL_SECONDS)
+        return [fd for fd, _ in self._poll.poll(math.ceil(left * 1000))]
+
+    def _keep_to(self, limits: Limits, began: float, heard: float, *, quiet: bool) -> None:
+        now = time.monotonic()
+        if now - began >= limits.total:
+            self.timeout = Limit.TOTAL
+        # What waits to be read was not late, though whoever reads it may have been.
+        elif quiet and now - heard >= limits.idle:
+            self.timeout = Limit.IDLE
+        if self.timeout:
+            self._order(nursery.STOP)
+
+    def _rest(self) -> Iterator[tuple[bool, bytes]]:
+        # All of it is in the pipes by now. Not to their end, which comes only when everybody who
+        # was given them lets go: that may be a service which lives for years.
+        for each in self._open:
+            (left,) = struct.unpack("i", fcntl.ioctl(each, termios.FIONREAD, bytes(4)))
+            while left > 0 and (data := os.read(each, left)):
+                left -= len(data)
+                yield each == self._err, data
+
+    def _hear(self) -> None:
         try:
             data = self._control.recv(CHUNK)
         except OSError:
             data = b""
         if not data:
             self.end = End(Ending.LOST)
-            return b""
-        *lines, rest = (before + data).split(b"\n")
-        for line in lines:
-            answer = json.loads(line)
-            if "exit" in answer:
-                self.end = End(Ending.EXITED, answer["exit"])
-            elif "error" in answer:
-                self.end = End(Ending.NOT_STARTED, answer["error"])
-        return rest
+            return
+        self._told += data
+        if self._told.endswith(b"\n"):
+            self.end = _end(json.loads(self._told))
 
     def _order(self, order: bytes) -> None:
         with contextlib.suppress(OSError):
             self._control.send(order)
+
+
+def _end(told: dict[str, int]) -> End:
+    ((what, code),) = told.items()
+    endings = {
+        "exit": Ending.EXITED,
+        "error": Ending.NOT_STARTED,
+        "directory": Ending.NO_DIRECTORY,
+    }
+    return End(endings[what], code)

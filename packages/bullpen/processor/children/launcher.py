@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from bullpen.processor.children import nursery
 from bullpen.processor.children.child import Child
@@ -36,25 +37,26 @@ class Launcher:
         """Start a program in this directory, with this text to read."""
         request = {
             "argv": list(argv),
-            "directory": str(directory),
+            "directory": str(directory.absolute()),
             "environ": dict(environ),
             "pause": self._pause,
         }
-        control, theirs = socket.socketpair()
-        out, out_w = os.pipe()
-        err, err_w = os.pipe()
-        with (
-            theirs,
-            tempfile.TemporaryFile() as asked,
-            tempfile.TemporaryFile() as read,
-            os.fdopen(out_w, "wb"),
-            os.fdopen(err_w, "wb"),
-        ):
-            for file, data in ((asked, json.dumps(request).encode()), (read, stdin)):
-                file.write(data)
-                file.seek(0)
-            self._send([asked.fileno(), read.fileno(), out_w, err_w, theirs.fileno()])
-        return Child(control, out, err)
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            asked = theirs.enter_context(_file(json.dumps(request).encode()))
+            read = theirs.enter_context(_file(stdin))
+            control, keepers = socket.socketpair()
+            ours.callback(control.close)
+            theirs.callback(keepers.close)
+            pipes = []
+            for _ in range(2):
+                end, begin = os.pipe()
+                ours.callback(os.close, end)
+                theirs.callback(os.close, begin)
+                pipes.append((end, begin))
+            (out, out_w), (err, err_w) = pipes
+            self._send([asked.fileno(), read.fileno(), out_w, err_w, keepers.fileno()])
+            ours.pop_all()
+            return Child(control, out, err)
 
     def stop(self) -> None:
         """End the nursery, and with it whatever still runs."""
@@ -71,20 +73,23 @@ class Launcher:
 
     def _ask(self, fds: list[int]) -> None:
         if self._requests is None:
-            self._begin()
-        assert self._requests is not None
+            self._requests = self._begin()
         socket.send_fds(self._requests, [b"r"], fds)
 
-    def _begin(self) -> None:
-        self._requests, theirs = socket.socketpair()
-        with theirs:
-            self._nursery = subprocess.Popen(
-                [sys.executable, "-I", "-S", nursery.__file__, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd="/",
-            )
+    def _begin(self) -> socket.socket:
+        with contextlib.ExitStack() as ours:
+            requests, theirs = socket.socketpair()
+            ours.callback(requests.close)
+            with theirs:
+                self._nursery = subprocess.Popen(
+                    [sys.executable, "-I", "-S", nursery.__file__, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                    cwd="/",
+                )
+            ours.pop_all()
+        return requests
 
     def _close(self) -> None:
         if self._requests is not None:
@@ -96,3 +101,12 @@ class Launcher:
             self._nursery.kill()
             self._nursery.wait()
             self._nursery = None
+
+
+@contextlib.contextmanager
+def _file(data: bytes) -> Iterator[IO[bytes]]:
+    """A file of no name that holds this, at its beginning."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file

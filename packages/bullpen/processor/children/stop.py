@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 
@@ -28,7 +29,10 @@ class Stop:
 
     def wait(self, seconds: float) -> bool:
         """Wait this long for the word; true if it has come."""
-        return bool(select.select([self], [], [], max(0.0, seconds))[0])
+        # Unlike select() it takes a file of any number.
+        poll = select.poll()
+        poll.register(self, select.POLLIN)
+        return bool(poll.poll(math.ceil(max(0.0, seconds) * 1000)))
 
     def fileno(self) -> int:
         """A file that can be read once the word has come."""

@@ -6,20 +6,21 @@ import os
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from bullpen.core.clock import SECOND
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure, Usage
 from bullpen.core.roster.agent import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import End
-from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text
+from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text, wait
 from bullpen.processor.providers.harness import Command, Lost
 from bullpen.processor.providers.parsed import Parsed
 from bullpen.processor.providers.provider import Reply, Turn
 
+GONE = "No conversation found"
 RETRIES = "1"
 """How often claude itself tries again within a run; the queue does after that."""
 
@@ -59,7 +60,7 @@ class Claude:
         argv += _PERMISSIONS[turn.agent.permission]
         # It would take a first word with a slash for a command of its own.
         stdin = f"\n{turn.prompt}" if turn.prompt.startswith("/") else turn.prompt
-        return Command(tuple(argv), self._environment(turn), stdin)
+        return Command(tuple(argv), self._environment(turn), stdin, self._hides(turn))
 
     def reader(self, turn: Turn) -> ClaudeReader:
         """A reader for one run."""
@@ -77,14 +78,19 @@ class Claude:
         if turn.custom is not None:
             environ["ANTHROPIC_BASE_URL"] = turn.custom.base_url
             environ["ANTHROPIC_AUTH_TOKEN"] = turn.custom.api_key
-            environ["ANTHROPIC_API_KEY"] = ""
-            environ["CLAUDE_CODE_OAUTH_TOKEN"] = ""
         elif settings.anthropic_oauth_token:
             environ["CLAUDE_CODE_OAUTH_TOKEN"] = settings.anthropic_oauth_token
-            environ["ANTHROPIC_API_KEY"] = ""
         elif settings.anthropic_api_key:
             environ["ANTHROPIC_API_KEY"] = settings.anthropic_api_key
         return environ
+
+    def _hides(self, turn: Turn) -> tuple[str, ...]:
+        """The credentials and addresses that would go before those of this run."""
+        if turn.custom is not None:
+            return ("ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*")
+        if self._settings.anthropic_oauth_token or self._settings.anthropic_api_key:
+            return ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+        return ()
 
 
 class ClaudeReader:
@@ -108,8 +114,8 @@ class ClaudeReader:
             case "system", "init":
                 self._model = event["model"].text or self._model
             case "system", "api_retry":
-                self._wait = int(event["retry_delay_ms"].number)
-                return f"waits: {event['error'].text or 'an error'} ({self._wait} ms)"
+                self._wait = wait(event["retry_delay_ms"].number / 1000)
+                return f"waits: {event['error'].text or 'an error'} ({self._wait or 0} ms)"
             case "rate_limit_event", _:
                 self._limited(event["rate_limit_info"])
             case "result", _:
@@ -121,11 +127,10 @@ class ClaudeReader:
         result = self._result
         if not result.there:
             return self._without_result(end, errors)
-        said = "\n".join(each.text for each in result["errors"].items) or result["result"].text
-        if self._turn.session is not None and "No conversation found" in said:
-            return Lost(said)
-        if result["is_error"].true or end.code != 0:
-            return self._failed(said or errors)
+        if result["is_error"].true:
+            return self._failed(result)
+        if end.code != 0:
+            return replace(ended_badly("claude", end, errors), usage=self._usage())
         blocks = self._blocks or [result["result"].text]
         session = Session(id=result["session_id"].text) if result["session_id"].text else None
         return Reply(text="\n\n".join(blocks), session=session, usage=self._usage())
@@ -136,30 +141,31 @@ class ClaudeReader:
             return None
         # What a sub-agent says is not the agent's answer.
         own = not event["parent_tool_use_id"].text
-        said = None
+        shown = []
         for block in event["message"]["content"].items:
             if block["type"].text == "text" and block["text"].text.strip():
-                said = block["text"].text
+                shown.append(block["text"].text)
                 if own:
-                    self._blocks.append(said)
+                    self._blocks.append(block["text"].text)
             elif block["type"].text == "tool_use":
-                said = f"[{block['name'].text}]"
-        return said
+                shown.append(f"[{block['name'].text}]")
+        return "\n".join(shown) or None
 
     def _limited(self, info: Parsed) -> None:
         if info["status"].text == "rejected" and info["resetsAt"].number:
-            seconds = max(0.0, info["resetsAt"].number - self._clock())
-            self._wait = int(seconds * SECOND)
+            self._wait = wait(info["resetsAt"].number - self._clock())
 
     def _without_result(self, end: End, errors: str) -> Failure | Lost:
-        if self._turn.session is not None and "No conversation found" in errors:
+        if self._turn.session is not None and not self._blocks and GONE in errors:
             return Lost(errors.strip())
         return ended_badly("claude", end, errors)
 
-    def _failed(self, said: str) -> Failure | Lost:
-        result = self._result
+    def _failed(self, result: Parsed) -> Failure | Lost:
+        errors = "\n".join(each.text for each in result["errors"].items)
+        said = errors or result["result"].text
         status = int(result["api_error_status"].number)
-        if result["terminal_reason"].text == "prompt_too_long" and self._turn.session is not None:
+        full = result["terminal_reason"].text == "prompt_too_long"
+        if self._turn.session is not None and (full or GONE in errors):
             return Lost(said)
         if self._error == "authentication_failed":
             kind = ErrorKind.AUTH
@@ -170,8 +176,8 @@ class ClaudeReader:
         else:
             kind = of_text(said)
         text = said.strip() or result["subtype"].text or "claude reported an error"
-        wait = self._wait if kind is ErrorKind.RATE_LIMIT else None
-        return Failure(kind=kind, error=text, retry_after=wait, usage=self._usage())
+        after = self._wait if kind is ErrorKind.RATE_LIMIT else None
+        return Failure(kind=kind, error=text, retry_after=after, usage=self._usage())
 
     def _usage(self) -> Usage:
         used = self._result["usage"]
@@ -179,7 +185,7 @@ class ClaudeReader:
         models = self._result["modelUsage"].names
         return Usage(
             provider=self._turn.agent.provider,
-            model=(models[0] if models else self._model) or None,
+            model=self._model or (models[0] if models else None),
             input_tokens=int(used["input_tokens"].number + cached),
             output_tokens=int(used["output_tokens"].number),
             cost=self._result["total_cost_usd"].number,

@@ -7,18 +7,25 @@ import json
 import re
 from pathlib import Path
 
+from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure, Usage
 from bullpen.core.roster.agent import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import End
-from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text
+from bullpen.processor.providers.diagnosis import (
+    ended_badly,
+    of_status,
+    of_text,
+    too_long,
+    wait_of_text,
+)
 from bullpen.processor.providers.harness import Command, Lost
 from bullpen.processor.providers.parsed import Parsed
 from bullpen.processor.providers.provider import Reply, Turn
 
 ARGUMENT = 100_000
-"""An argument may not be longer than 128 KiB."""
+"""An argument may not be longer than 128 KiB, as it is written."""
 CUSTOM_KEY = "BULLPEN_CUSTOM_KEY"
 _STATUS = re.compile(r"\b(?:status|HTTP)[ :]*(\d{3})\b|\b(\d{3}) [A-Z][a-z]+")
 _GONE = re.compile(r"no rollout found|thread.{0,60}not found|no (saved )?session", re.IGNORECASE)
@@ -45,10 +52,12 @@ class Codex:
         model = turn.agent.model or (turn.custom.model if turn.custom else "")
         argv += ["-m", model] if model else []
         for key, value in self._config(turn, system_file):
-            argv += ["-c", f"{key}={json.dumps(value)}"]
+            argv += ["-c", f"{key}={_toml(value)}"]
         if turn.session is not None:
             argv += ["resume", turn.session.id]
-        return Command((*argv, "-"), self._environment(turn), _stdin(turn))
+        # Not even its tools may see the other service's keys.
+        hides = ("OPENAI_*", "CODEX_API_KEY") if turn.custom is not None else ()
+        return Command((*argv, "-"), self._environment(turn), _stdin(turn), hides)
 
     def reader(self, turn: Turn) -> CodexReader:
         """A reader for one run."""
@@ -62,9 +71,11 @@ class Codex:
             ("features.unbounded_connection_retries", False),
         ]
         if turn.custom is not None:
-            own = f"model_providers.{turn.custom.id}"
+            # With a name before it: codex lets nobody redefine what it calls `openai` or `ollama`.
+            name = f"bullpen-{turn.custom.id}"
+            own = f"model_providers.{name}"
             config += [
-                ("model_provider", turn.custom.id),
+                ("model_provider", name),
                 (f"{own}.name", turn.custom.name or turn.custom.id),
                 (f"{own}.base_url", turn.custom.base_url),
                 (f"{own}.env_key", CUSTOM_KEY),
@@ -94,7 +105,12 @@ def _stdin(turn: Turn) -> str:
 
 
 def _fits(system: str) -> bool:
-    return len(system.encode(errors="replace")) <= ARGUMENT
+    return len(_toml(system).encode(errors="replace")) <= ARGUMENT
+
+
+def _toml(value: object) -> str:
+    # TOML is like JSON here, but knows no surrogate pairs and no bare DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def told_hash(system: str) -> str:
@@ -139,7 +155,7 @@ class CodexReader:
             asked = self._turn.session
             # An id that it does not know as one starts a new thread without a word.
             lost = asked is not None and self._thread not in ("", asked.id)
-            session, usage = self._account()
+            session, usage = self._account(None if lost else asked)
             text = "\n\n".join(self._blocks)
             why = "a new thread was begun" if lost else None
             return Reply(text=text, session=session, usage=usage, lost=why)
@@ -147,15 +163,23 @@ class CodexReader:
             return Lost(errors.strip()[-500:])
         if not self._error:
             return ended_badly("codex", end, errors)
-        found = _STATUS.search(self._error)
-        status = int(found[1] or found[2]) if found else 0
-        kind = of_status(status, self._error) if status else of_text(self._error)
-        return Failure(kind=kind, error=self._error)
+        return self._failed()
 
-    def _account(self) -> tuple[Session | None, Usage]:
+    def _failed(self) -> Failure | Lost:
+        error = self._error
+        if too_long(error):
+            if self._turn.session is not None:
+                return Lost(error)
+            return Failure(kind=ErrorKind.PERMANENT, error=error)
+        found = _STATUS.search(error)
+        status = int(found[1] or found[2]) if found else 0
+        kind = of_status(status, error) if status else of_text(error)
+        after = wait_of_text(error) if kind is ErrorKind.RATE_LIMIT else None
+        return Failure(kind=kind, error=error, retry_after=after)
+
+    def _account(self, old: Session | None) -> tuple[Session | None, Usage]:
         """It counts for the whole thread: a run's share is the difference."""
         now = (int(self._used["input_tokens"].number), int(self._used["output_tokens"].number))
-        old = self._turn.session
         before = (0, 0) if old is None else (old.input_tokens, old.output_tokens)
         if now[0] < before[0] or now[1] < before[1]:
             before = (0, 0)
@@ -168,5 +192,7 @@ class CodexReader:
         thread = self._thread or (old.id if old is not None else "")
         if not thread:
             return None, usage
-        told = told_hash(self._turn.system)
+        # A thread that was begun in place of the one asked for knows what its argument said alone.
+        new = old is None and self._turn.session is not None
+        told = "" if new and not _fits(self._turn.system) else told_hash(self._turn.system)
         return Session(id=thread, input_tokens=now[0], output_tokens=now[1], told=told), usage

@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from bullpen.core.answers.said import clean
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import Child, End, Ending, Limits
+from bullpen.processor.children.child import Child, End, Ending, Limit, Limits
 from bullpen.processor.children.launcher import Launcher
 from bullpen.processor.children.stop import Stop
-from bullpen.processor.providers.diagnosis import not_started
+from bullpen.processor.providers.diagnosis import ERROR_LENGTH, not_started
 from bullpen.processor.providers.environment import child_environment
 from bullpen.processor.providers.harness import Harness, Lost, Reader
 from bullpen.processor.providers.lines import Lines
 from bullpen.processor.providers.provider import Reply, Tell, Turn
 
 MEMORY = 8 << 20
-"""So many bytes of a run's output are kept in memory; the rest goes to a file and is not read."""
+"""So many bytes of a run's output are kept in memory; the rest goes to a file."""
 ERRORS = 64 << 10
 
 
@@ -38,6 +37,7 @@ class CommandLine:
         self._harness = harness
         self._launcher = launcher
         self._settings = settings
+        self._home = settings.home.absolute()
         self._environ = os.environ if environ is None else environ
 
     def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
@@ -51,75 +51,114 @@ class CommandLine:
         return replace(again, lost=result.why) if isinstance(again, Reply) else again
 
     def _once(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | Lost | None:
-        if not turn.directory.is_dir():
-            return Failure(kind=ErrorKind.SETUP, error=f"{turn.directory} is not there")
-        reader = self._harness.reader(turn)
-        child, program = self._start(turn)
-        errors = b""
-        with Lines(MEMORY, self._overflow(turn)) as lines:
+        listening = Listening(self._harness.reader(turn), tell)
+        try:
+            child, program = self._start(turn)
+        except OSError as error:  # too many open files, or a full disk
+            return Failure(kind=ErrorKind.RETRYABLE, error=f"the run cannot be started: {error}")
+        with Lines(MEMORY, self._home / "logs" / f"output_{turn.agent.id}.log") as lines:
             try:
                 for is_error, data in child.output(stop, self._limits()):
                     if is_error:
-                        errors = (errors + data)[-ERRORS:]
+                        listening.complain(data)
                     else:
-                        _read(reader, lines.feed(data), tell)
-                _read(reader, lines.rest(), tell)
+                        listening.hear(lines.feed(data))
+                listening.hear(lines.rest())
             finally:
                 child.close()
-            cut = lines.cut
-        if stop.is_set():
+        if child.stopped:
             return None
-        assert child.end is not None
-        if child.timeout is not None:
-            return self._timed_out(child, cut)
-        if child.end.ending is Ending.NOT_STARTED:
-            return not_started(program, str(turn.directory), child.end.code)
-        return _result(reader, child.end, clean(errors.decode(errors="replace")), cut)
+        result = self._result(turn, child, program, listening)
+        return _with(result, lines.cut) if isinstance(result, Failure) else result
 
     def _start(self, turn: Turn) -> tuple[Child, str]:
-        system_file = self._settings.run / "prompts" / f"{turn.agent.id}.md"
+        system_file = self._home / "run" / "prompts" / f"{turn.agent.id}.md"
         system_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        system_file.write_text(turn.system, encoding="utf-8")
+        system_file.write_text(clean(turn.system), encoding="utf-8")
         command = self._harness.command(turn, system_file)
         own = {
-            "BULLPEN_HOME": str(self._settings.home),
+            "BULLPEN_HOME": str(self._home),
             "BULLPEN_AGENT": turn.agent.id,
             **command.environ,
         }
         more = [name.strip() for name in self._settings.pass_environment.split(",")]
-        passes = (*self._harness.passes, *(name for name in more if name))
-        environ = child_environment(self._environ, passes, own)
+        environ = child_environment(
+            self._environ,
+            self._harness.passes,
+            own,
+            hides=command.hides,
+            more=[name for name in more if name],
+        )
         stdin = clean(command.stdin).encode()
         return self._launcher.start(command.argv, turn.directory, environ, stdin), command.argv[0]
 
     def _limits(self) -> Limits:
         return Limits(self._settings.idle_seconds, self._settings.run_seconds)
 
-    def _overflow(self, turn: Turn) -> Path:
-        return self._settings.home / "logs" / f"output_{turn.agent.id}.log"
+    def _result(
+        self, turn: Turn, child: Child, program: str, listening: Listening
+    ) -> Reply | Failure | Lost:
+        assert child.end is not None
+        if child.timeout is not None:
+            return self._timed_out(child.timeout)
+        match child.end.ending:
+            case Ending.NOT_STARTED | Ending.NO_DIRECTORY:
+                return not_started(program, str(turn.directory), child.end)
+            case Ending.LOST:
+                # Whatever it had said: that it ended well, nobody can tell.
+                return Failure(
+                    kind=ErrorKind.RETRYABLE, error=f"{program} was lost with its keeper"
+                )
+        return listening.result(child.end)
 
-    def _timed_out(self, child: Child, cut: str | None) -> Failure:
+    def _timed_out(self, limit: Limit) -> Failure:
         settings = self._settings
-        if child.timeout == "idle":
+        if limit is Limit.IDLE:
             text = f"it said nothing for {settings.idle_seconds} s and was ended"
         else:
             text = f"it took longer than {settings.run_seconds} s and was ended"
-        return Failure(kind=ErrorKind.RETRYABLE, error=text + (f" ({cut})" if cut else ""))
+        return Failure(kind=ErrorKind.RETRYABLE, error=text)
 
 
-def _read(reader: Reader, lines: list[str], tell: Tell) -> None:
-    for line in lines:
-        shown = reader.line(line)
-        if shown is not None:
-            tell(shown)
+class Listening:
+    """What is kept of one run while it speaks."""
+
+    def __init__(self, reader: Reader, tell: Tell) -> None:
+        self._reader = reader
+        self._tell = tell
+        self._said = 0
+        self._errors = b""
+
+    def hear(self, lines: list[str]) -> None:
+        """Take lines of its output."""
+        for line in lines:
+            # The reader keeps what it gives to tell.
+            if self._said > MEMORY:
+                return
+            shown = self._reader.line(line)
+            if shown is not None:
+                self._said += len(shown)
+                self._tell(shown)
+
+    def complain(self, data: bytes) -> None:
+        """Take some of its standard error, of which the end is kept."""
+        self._errors = (self._errors + data)[-ERRORS:]
+
+    def result(self, end: End) -> Reply | Failure | Lost:
+        """What came of it, now that it has ended."""
+        if self._said > MEMORY:
+            return Failure(
+                kind=ErrorKind.PERMANENT, error=f"it said over {MEMORY} characters in one run"
+            )
+        result = self._reader.close(end, clean(self._errors.decode(errors="replace")))
+        if isinstance(result, Reply) and not result.text.strip():
+            return Failure(
+                kind=ErrorKind.RETRYABLE, error="it answered nothing at all", usage=result.usage
+            )
+        return result
 
 
-def _result(reader: Reader, end: End, errors: str, cut: str | None) -> Reply | Failure | Lost:
-    result = reader.close(end, errors)
-    if isinstance(result, Failure) and cut is not None:
-        return replace(result, error=f"{result.error} ({cut})")
-    if isinstance(result, Reply) and not result.text.strip():
-        return Failure(
-            kind=ErrorKind.RETRYABLE, error="it answered nothing at all", usage=result.usage
-        )
-    return result
+def _with(failure: Failure, cut: str | None) -> Failure:
+    """The failure in a reasonable length, and where the rest of its output is."""
+    error = failure.error[:ERROR_LENGTH]
+    return replace(failure, error=f"{error} ({cut})" if cut else error)

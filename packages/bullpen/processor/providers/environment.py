@@ -15,18 +15,33 @@ COMMON = (
 
 
 def child_environment(
-    environ: Mapping[str, str], passes: Iterable[str], own: Mapping[str, str]
+    environ: Mapping[str, str],
+    passes: Iterable[str],
+    own: Mapping[str, str],
+    *,
+    hides: Iterable[str] = (),
+    more: Iterable[str] = (),
 ) -> dict[str, str]:
-    """What of `environ` has one of these names, and what the run has of its own."""
-    names = [*COMMON, *passes]
-    exact = {name for name in names if not name.endswith("*")}
-    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    """What of `environ` passes, save what is hidden; what a person adds; what is the run's own."""
     passed = {
-        name: value
-        for name, value in environ.items()
-        if name in exact or (prefixes and name.startswith(prefixes))
+        **_named(_named(environ, [*COMMON, *passes]), hides, named=False),
+        **_named(environ, more),
     }
     # The skills that come with Bullpen call its command.
     here = str(Path(sys.executable).parent)
-    path = passed.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    path = passed.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
     return {**passed, "PATH": f"{path}:{here}", **own}
+
+
+def _named(
+    environ: Mapping[str, str], names: Iterable[str], *, named: bool = True
+) -> dict[str, str]:
+    """The variables that have one of these names, or those that have none of them."""
+    names = list(names)
+    exact = {name for name in names if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in exact or name.startswith(prefixes)) is named
+    }

@@ -18,6 +18,8 @@ class Command:
     argv: tuple[str, ...]
     environ: dict[str, str]
     stdin: str
+    hides: tuple[str, ...] = ()
+    """What of the harness's variables this run may not see: they speak for somebody else."""
 
 
 @dataclass(frozen=True, slots=True)

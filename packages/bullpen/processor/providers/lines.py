@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
 
 class Lines:
-    """Lines of UTF-8, as they become whole."""
+    """Lines of UTF-8, as they become whole; what is over `most` bytes is in a file as well.
+
+    A single line that is longer than that is in the file alone.
+    """
 
     def __init__(self, most: int, overflow: Path) -> None:
         self._most = most
         self._path = overflow
         self._parts: list[bytes] = []
+        self._length = 0
         self._total = 0
         self._file: BinaryIO | None = None
 
@@ -32,34 +37,42 @@ class Lines:
     @property
     def cut(self) -> str | None:
         """In words, that there was too much of it."""
-        if self._file is None:
+        if self._total <= self._most:
             return None
         return f"its output was over {self._most} bytes; the rest is in {self._path}"
 
     def feed(self, data: bytes) -> list[str]:
         """Take some bytes; gives the lines that are whole now."""
-        if self._file is not None:
-            self._file.write(data)
-            return []
         self._total += len(data)
         if self._total > self._most:
-            self._overflow(data)
-            return []
-        if b"\n" not in data:
-            self._parts.append(data)
-            return []
-        *lines, rest = (b"".join(self._parts) + data).split(b"\n")
-        self._parts = [rest] if rest else []
-        return [line.decode(errors="replace") for line in lines if line.strip()]
+            self._spill(data)
+        *ends, rest = data.split(b"\n")
+        lines = []
+        for end in ends:
+            self._add(end)
+            lines += self.rest()
+        self._add(rest)
+        return lines
 
     def rest(self) -> list[str]:
-        """A last line that nothing ends."""
+        """The last line, if nothing has ended it."""
         line = b"".join(self._parts).decode(errors="replace")
         self._parts = []
+        self._length = 0
         return [line] if line.strip() else []
 
-    def _overflow(self, data: bytes) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file = self._path.open("wb")
-        self._file.write(b"".join(self._parts) + data)
-        self._parts = []
+    def _add(self, part: bytes) -> None:
+        self._length += len(part)
+        self._parts.append(part)
+        if self._length > self._most:
+            self._parts.clear()
+
+    def _spill(self, data: bytes) -> None:
+        # A disk that is full is no reason to lose the run.
+        with contextlib.suppress(OSError):
+            if self._file is None:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file = self._path.open("wb", buffering=0)
+                self._path.chmod(0o600)
+                self._file.write(b"".join(self._parts))
+            self._file.write(data)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure, Usage
 from bullpen.core.roster.agent import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.processor.children.child import End
-from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text
+from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text, too_long, wait
 from bullpen.processor.providers.harness import Command, Lost
 from bullpen.processor.providers.parsed import Parsed
 from bullpen.processor.providers.provider import Reply, Turn
@@ -60,7 +62,9 @@ class OpenCodeReader:
         self._blocks: list[str] = []
         self._session = ""
         self._error = ""
+        self._name = ""
         self._status = 0
+        self._wait: int | None = None
         self._tokens = [0, 0]
         self._cost = 0.0
 
@@ -83,23 +87,42 @@ class OpenCodeReader:
                 self._tokens[1] += int(tokens["output"].number + tokens["reasoning"].number)
                 self._cost += part["cost"].number
             case "error":
-                data = event["error"]["data"]
-                self._error = data["message"].text or event["error"]["name"].text or "an error"
-                self._status = int(data["statusCode"].number)
+                self._failed(event["error"])
         return None
 
     def close(self, end: End, errors: str) -> Reply | Failure | Lost:
         """An error in the events, or an exit code, is a failure."""
-        said = self._error or errors
-        if self._turn.session is not None and "session not found" in said.lower():
-            return Lost(said.strip()[-500:])
         if self._error:
-            kind = of_status(self._status, said) if self._status else of_text(said)
-            return Failure(kind=kind, error=self._error, usage=self._usage())
+            return self._failure()
         if end.code != 0:
-            return ended_badly("opencode", end, errors)
+            gone = "session not found" in errors.lower() and not self._blocks
+            if self._turn.session is not None and gone:
+                return Lost(errors.strip()[-500:])
+            return replace(ended_badly("opencode", end, errors), usage=self._usage())
         session = Session(id=self._session) if self._session else None
         return Reply(text="\n\n".join(self._blocks), session=session, usage=self._usage())
+
+    def _failed(self, error: Parsed) -> None:
+        data = error["data"]
+        self._name = error["name"].text
+        self._error = data["message"].text or self._name or "an error"
+        self._status = int(data["statusCode"].number)
+        after = data["responseHeaders"]["retry-after"].text
+        self._wait = wait(float(after)) if after.isdecimal() else None
+
+    def _failure(self) -> Failure | Lost:
+        said = self._error
+        lost = too_long(said) or "session not found" in said.lower()
+        if self._turn.session is not None and lost:
+            return Lost(said)
+        if self._name == "ProviderAuthError":
+            kind = ErrorKind.AUTH
+        elif too_long(said):
+            kind = ErrorKind.PERMANENT
+        else:
+            kind = of_status(self._status, said) if self._status else of_text(said)
+        after = self._wait if kind is ErrorKind.RATE_LIMIT else None
+        return Failure(kind=kind, error=said, retry_after=after, usage=self._usage())
 
     def _usage(self) -> Usage:
         return Usage(

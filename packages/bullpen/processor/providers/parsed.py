@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from bullpen.core.answers.said import clean
+
 
 class Parsed:
     """One JSON value; every look into it gives something of the type that was asked for."""
@@ -16,7 +18,7 @@ class Parsed:
         """The object on this line; anything else is an empty one."""
         try:
             value: object = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):  # it may be nested as deeply as it likes
             value = None
         return cls(value)
 
@@ -30,8 +32,8 @@ class Parsed:
 
     @property
     def text(self) -> str:
-        """The string."""
-        return self._value if isinstance(self._value, str) else ""
+        """The string, as it can be stored."""
+        return clean(self._value) if isinstance(self._value, str) else ""
 
     @property
     def number(self) -> float:
@@ -54,4 +56,4 @@ class Parsed:
     @property
     def names(self) -> list[str]:
         """The names in the object."""
-        return [str(name) for name in self._value] if isinstance(self._value, dict) else []
+        return [clean(name) for name in self._value] if isinstance(self._value, dict) else []

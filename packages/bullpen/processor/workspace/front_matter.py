@@ -11,7 +11,9 @@ MOST = 4096
 def front_matter(path: Path) -> dict[str, str]:
     """Its names and values; nothing if the file has none or cannot be read."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        if not path.is_file():
+            return {}  # a pipe would be waited for, for ever
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
             lines = file.read(MOST).splitlines()
     except OSError:
         return {}

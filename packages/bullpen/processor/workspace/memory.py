@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bullpen.core.answers.said import clean
 from bullpen.processor.workspace.front_matter import front_matter
 
 MOST = 200
@@ -23,7 +24,10 @@ def memory_index(home: Path) -> list[str]:
 def skill_index(home: Path) -> list[str]:
     """Each skill's path, name and description."""
     files = sorted((home / "skills").glob("*/SKILL.md"))
-    return [_line(home, path, "name", "description") for path in files[:MOST]]
+    lines = [_line(home, path, "name", "description") for path in files[:MOST]]
+    if len(files) > MOST:
+        lines.append(f"- and {len(files) - MOST} more directories in skills/")
+    return lines
 
 
 def _line(home: Path, path: Path, name: str, about: str) -> str:
@@ -31,4 +35,9 @@ def _line(home: Path, path: Path, name: str, about: str) -> str:
     text = " ".join(
         (found.get(name) or path.stem, "—", found.get(about) or "(says nothing of itself)")
     )
-    return f"- {path.relative_to(home)}: {text[:LINE]}"
+    return f"- {_plain(str(path.relative_to(home)))}: {_plain(text)[:LINE]}"
+
+
+def _plain(text: str) -> str:
+    """The text in one line, of what can be stored and sent."""
+    return " ".join(clean(text).split())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,24 +18,21 @@ MANIFEST = Path(".bullpen", "templates.json")
 MADE = Path(".bullpen", "made_by_bullpen")
 """It says that Bullpen created the directory, and may delete it again."""
 BEGIN = "<!-- bullpen: the protocol."
-END = "<!-- bullpen: end of the protocol -->\n"
+END = "<!-- bullpen: end of the protocol -->"
 PROTOCOL = "AGENTS.md"
 
 
 def furnish(home: Path) -> list[str]:
     """Bring a directory up to date; gives the files that were written."""
     made = not home.exists()
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
     for each in ("memory", "skills", ".bullpen", ".claude"):
-        (home / each).mkdir(parents=True, exist_ok=True, mode=0o700)
-    known = _read(home / MANIFEST)
-    written = [name for name, text in shipped() if _put(home, name, text, known)]
+        (home / each).mkdir(exist_ok=True, mode=0o700)
     if made:
         (home / MADE).touch()
-    if written:
-        known.update((name, _hash(text)) for name, text in shipped())
-        _write(home / MANIFEST, json.dumps(known, indent=1, sort_keys=True))
+    written = _put_all(home)
     link = home / ".claude" / "skills"
-    if not link.exists() and not link.is_symlink():
+    if not os.path.lexists(link):
         link.symlink_to(Path("..", "skills"))
     return written
 
@@ -57,41 +55,69 @@ def protocol() -> str:
 
 def split(text: str) -> tuple[str, str, str]:
     """What stands before Bullpen's part of an AGENTS.md, that part, and what stands after it."""
-    start, end = text.find(BEGIN), text.find(END)
-    if start < 0 or end < start:
+    start = text.find(BEGIN)
+    end = text.find(END, start)
+    if start < 0 or end < 0:
         return text, "", ""
-    return text[:start], text[start : end + len(END)], text[end + len(END) :]
+    end += len(END)
+    return text[:start], text[start:end], text[end:]
 
 
-def _put(home: Path, name: str, text: str, known: dict[str, str]) -> bool:
-    path = home / name
-    if not path.exists():
+def _put_all(home: Path) -> list[str]:
+    known = _manifest(home / MANIFEST)
+    before = dict(known)
+    written = []
+    for name, text in shipped():
+        if known.get(name) == _hash(text):
+            continue
+        there = _text(home / name)
+        new = _next(name, text, there, known.get(name))
+        if new is not None:
+            _write(home / name, new)
+            written.append(name)
+        # Also if it was written by a run that died before it could write that down.
+        if new is not None or there == text:
+            known[name] = _hash(text)
+    if known != before:
+        _write(home / MANIFEST, json.dumps(known, indent=1, sort_keys=True))
+    return written
+
+
+def _next(name: str, text: str, there: str | None, known: str | None) -> str | None:
+    """What the file is to be now; None if it stays as it is."""
+    if there is None:
         # A file that was put here once and is gone was removed on purpose.
-        if name in known:
-            return False
-        _write(path, text)
-        return True
-    if known.get(name) == _hash(text):
-        return False
-    there = path.read_text(encoding="utf-8", errors="replace")
+        return text if known is None else None
+    if known is None:
+        return None
+    if _hash(there) == known:
+        return text
     if name == PROTOCOL:
         before, own, after = split(there)
         new = split(text)[1]
-        if not own or own == new or name not in known:
-            return False
-        _write(path, before + new + after)
-        return True
-    if name not in known or _hash(there) != known[name]:
-        return False
-    _write(path, text)
-    return True
+        return before + new + after if own not in ("", new) else None
+    return None
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_bytes(text)).hexdigest()
 
 
-def _read(path: Path) -> dict[str, str]:
+def _bytes(text: str) -> bytes:
+    """The same bytes that were read, whatever they are."""
+    return text.encode(errors="surrogateescape")
+
+
+def _text(path: Path) -> str | None:
+    """What is there; None if nothing is. What is no plain file is the user's, whatever it says."""
+    if not os.path.lexists(path):
+        return None
+    if path.is_symlink() or not path.is_file():
+        return ""
+    return path.read_bytes().decode(errors="surrogateescape")
+
+
+def _manifest(path: Path) -> dict[str, str]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -102,5 +128,7 @@ def _read(path: Path) -> dict[str, str]:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
+    unfinished.write_bytes(_bytes(text))
+    if path.exists():
+        shutil.copymode(path, unfinished)
     unfinished.replace(path)
