@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -15,7 +11,8 @@ from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.command import Bullpen
+from tests.cli.processor import processor
 
 
 @pytest.fixture
@@ -26,25 +23,6 @@ def ready(on_both: Bullpen) -> Bullpen:
         add_agent(tx, Agent(id="assistant"))
     store.close()
     return on_both
-
-
-@contextmanager
-def processor(bullpen: Bullpen) -> Iterator[None]:
-    """A processor at work, ended by its process id."""
-    with (bullpen.home / "processor.out").open("wb") as out:
-        process = subprocess.Popen(
-            [*PROGRAM, "run", "processor"],
-            env=bullpen.environment(BULLPEN_GRACE_SECONDS="1"),
-            stdout=out,
-            stderr=out,
-        )
-    try:
-        yield
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait(60)
 
 
 def test_status_shows_the_queue_in_numbers(ready: Bullpen) -> None:

@@ -1,0 +1,210 @@
+"""bullpen agent, team, room, provider, history and response: who works here, and what was said."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Bullpen
+from tests.cli.processor import processor
+
+
+@pytest.fixture
+def company(bullpen: Bullpen) -> Bullpen:
+    """Two agents and their team."""
+    return found(bullpen)
+
+
+def found(bullpen: Bullpen) -> Bullpen:
+    """Take them on."""
+    bullpen.ok("agent", "add", "coder", "--name", "Code Wizard")
+    bullpen.ok("agent", "add", "tester")
+    bullpen.ok("team", "add", "dev", "coder", "tester", "--leader", "coder")
+    return bullpen
+
+
+def test_without_agents_a_list_says_what_to_do(on_both: Bullpen) -> None:
+    assert "bullpen agent add" in on_both.ok("agent", "list").out
+    assert on_both.ok("agent", "list", "--json").json == []
+    assert "bullpen team add" in on_both.ok("team", "list").out
+
+
+def test_agents_are_added_changed_and_shown(company: Bullpen) -> None:
+    company.ok("agent", "set", "coder", "--provider", "claude", "--model", "sonnet")
+    (coder, tester) = company.ok("agent", "list", "--json").json
+    assert (coder["id"], coder["name"], coder["provider"], coder["model"]) == (
+        *("coder", "Code Wizard", "claude", "sonnet"),
+    )
+    assert (tester["id"], tester["provider"], tester["permission"]) == ("tester", "echo", "edit")
+    assert "Code Wizard" in company.ok("agent", "show", "coder").out
+    assert "coder" in company.ok("agent", "list").out
+
+
+@pytest.mark.parametrize("name", ["..", "A", "a/b", "", "x" * 33, "-a"])
+def test_an_id_that_is_none_is_refused(company: Bullpen, name: str) -> None:
+    result = company("agent", "add", "--", name)
+    assert result.status == 2
+    assert result.err.startswith("bullpen: ")
+
+
+def test_an_id_that_is_taken_is_refused_for_agents_and_teams_alike(company: Bullpen) -> None:
+    assert company("agent", "add", "dev").status == 1
+    assert company("team", "add", "tester", "coder").status == 1
+
+
+def test_nothing_of_an_unknown_agent_can_be_changed(company: Bullpen) -> None:
+    for command in ("show", "set", "remove", "reset", "pause", "resume"):
+        result = company("agent", command, "nobody")
+        assert (result.status, "bullpen agent list" in result.err) == (1, True), command
+
+
+def test_removing_keeps_the_files_unless_they_are_to_go_and_were_made_by_bullpen(
+    company: Bullpen,
+) -> None:
+    workspace = company.home / "workspace"
+    for name in ("coder", "tester"):
+        (workspace / name / ".bullpen").mkdir(parents=True)
+        (workspace / name / "work.txt").write_text("hours of it")
+    (workspace / "coder" / ".bullpen" / "made_by_bullpen").touch()
+    kept = company.ok("agent", "remove", "tester", "--delete-files")
+    assert "stays" in kept.err
+    assert (workspace / "tester" / "work.txt").exists()
+    company.ok("agent", "add", "third")
+    (workspace / "third").mkdir()
+    assert "stay in" in company.ok("agent", "remove", "third").out
+    company.ok("agent", "remove", "coder", "--delete-files")
+    assert not (workspace / "coder").exists()
+    assert company.ok("team", "list", "--json").json == []
+
+
+def test_an_agent_with_work_is_removed_only_by_force(company: Bullpen) -> None:
+    sent = company.ok("send", "@coder hello", "--no-wait").out.strip()
+    assert company("agent", "remove", "coder").status == 75
+    company.ok("agent", "remove", "coder", "--force")
+    assert company("queue", "cancel", sent).status == 1
+
+
+def test_pause_and_resume(company: Bullpen) -> None:
+    company.ok("agent", "pause", "coder", "--reason", "on holiday")
+    assert "on holiday" in company.ok("queue", "status").out
+    company.ok("agent", "resume", "coder")
+    assert "on holiday" not in company.ok("queue", "status").out
+
+
+def test_teams_are_changed_and_disbanded(company: Bullpen) -> None:
+    company.ok("team", "set", "dev", "--delivery", "aggregate", "--max-hops", "3")
+    (team,) = company.ok("team", "list", "--json").json
+    assert (team["leader"], team["delivery"], team["max_hops"]) == ("coder", "aggregate", 3)
+    assert team["members"] == ["coder", "tester"]
+    company.ok("team", "remove", "dev")
+    assert company.ok("team", "list", "--json").json == []
+    assert len(company.ok("agent", "list", "--json").json) == 2
+
+
+def test_a_conversation_is_sent_answered_by_all_and_found_again(on_both: Bullpen) -> None:
+    company = found(on_both)
+    with processor(company):
+        told = company.ok("send", "@coder: !say mine [@tester: !say yours]")
+        assert told.out.splitlines() == [
+            "@coder: mine @coder → @tester: !say yours",
+            "@tester: yours",
+        ]
+        both = company.ok("send", "[@coder: !say one] [@tester: !say two]", "--json").json
+        assert sorted(each["message"] for each in both["answers"]) == ["one", "two"]
+    assert "yours" in company.ok("history", "search", "YOURS").out
+    assert company.ok("history", "search", "no such words", "--json").json == []
+    (person,) = company.ok("history", "people", "--json").json
+    assert (person["channel"], person["sender"]) == ("cli", "owner")
+
+
+def test_an_unknown_name_is_answered_with_who_exists(company: Bullpen) -> None:
+    result = company("send", "@nobody hello")
+    assert result.status == 1
+    assert "@coder (Code Wizard)" in result.err
+    assert "@dev" in result.err
+
+
+def test_a_room_is_posted_to_and_read(company: Bullpen) -> None:
+    assert "Nobody has said anything" in company.ok("room", "read", "dev").out
+    company.ok("room", "post", "dev", "stand-up!")
+    assert company.ok("room", "read", "dev").out == "@owner: stand-up!\n"
+    (post,) = company.ok("room", "read", "dev", "--json").json
+    assert (post["from_agent"], post["message"]) == ("owner", "stand-up!")
+    assert company.ok("queue", "status", "--json").json["pending"] == 2
+    assert company("room", "post", "nowhere", "hello").status == 1
+
+
+def test_a_provider_of_ones_own_is_added_and_its_key_never_shown(company: Bullpen) -> None:
+    company.ok(
+        *("provider", "add", "local", "--harness", "claude", "--base-url", "http://127.0.0.1:1"),
+        stdin="a-secret-key\n",
+    )
+    listed = company.ok("provider", "list")
+    assert "custom:local" in listed.out
+    assert "a-secret-key" not in listed.out + company.ok("provider", "list", "--json").out
+    company.ok("provider", "remove", "local")
+    assert "custom:local" not in company.ok("provider", "list").out
+
+
+@pytest.mark.parametrize(("url", "key"), [("ftp://x", "k"), ("http://x", ""), ("nonsense", "k")])
+def test_a_provider_without_an_address_or_a_key_is_refused(
+    company: Bullpen, url: str, key: str
+) -> None:
+    result = company("provider", "add", "x", "--harness", "codex", "--base-url", url, stdin=key)
+    assert result.status == 2
+
+
+def test_an_agent_writes_to_a_person_of_its_own_accord(company: Bullpen) -> None:
+    """As the skill says that comes with every agent."""
+    told = company.ok(
+        *("response", "send", "--channel", "slack", "--to", "U1", "the report is ready"),
+        BULLPEN_AGENT="coder",
+    )
+    assert told.out.startswith("proactive_")
+    assert company.ok("queue", "status", "--json").json["outgoing"] == 1
+    secret = company.home / "settings.toml"
+    secret.write_text("")
+    refused = company(
+        *("response", "send", "--channel", "slack", "--to", "U1", "x", "--file", str(secret)),
+        BULLPEN_AGENT="coder",
+    )
+    assert refused.status == 2
+    assert "outside" in refused.err
+
+
+def test_a_held_message_is_listed_with_the_reason_and_let_go(company: Bullpen) -> None:
+    company.ok("team", "set", "dev", "--max-hops", "0")
+    with processor(company):
+        conversation = company.ok("send", "@dev !say [@tester: !say hi]", "--json").json
+    assert "goes no further" in conversation["answers"][-1]["message"]
+    (held,) = company.ok("queue", "held", "--json").json
+    assert held["conversation_id"] == conversation["message_id"]
+    assert "handoffs" in company.ok("queue", "held").out
+    company.ok("queue", "let-go", "--conversation", conversation["message_id"])
+    assert company.ok("queue", "held", "--json").json == []
+    company.ok("queue", "cancel", "--conversation", conversation["message_id"])
+    assert company("queue", "cancel").status == 2
+    assert "Nothing is dead" in company.ok("queue", "dead").out
+
+
+def test_up_takes_the_real_command_line_if_there_is_one(bullpen: Bullpen) -> None:
+    program = Path(bullpen.home, "bin", "claude")
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    bullpen.ok("up", PATH=f"{program.parent}:{os.environ['PATH']}")
+    (agent,) = bullpen.ok("agent", "list", "--json").json
+    assert (agent["id"], agent["provider"]) == ("assistant", "claude")
+    bullpen.ok("down")
+
+
+def test_up_without_one_answers_all_the_same_and_says_how_to_connect_it(bullpen: Bullpen) -> None:
+    bullpen.ok("up")
+    answer = bullpen.ok("send", "hello").out
+    assert answer.startswith("@assistant: hello\n")
+    assert "install claude or codex" in answer
+    assert "bullpen agent set assistant --provider claude" in answer
+    bullpen.ok("down")
