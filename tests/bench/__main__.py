@@ -16,6 +16,7 @@ from tests.bench.cycle import cycle, postgres
 from tests.bench.depth import depth
 from tests.bench.machine import facts
 from tests.bench.processes import processes
+from tests.bench.runs import runs
 from tests.bench.scale import FULL, QUICK, Scale
 from tests.bench.section import Bench, Section
 from tests.bench.stores import BenchStores
@@ -27,6 +28,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "processes": processes,
     "depth": depth,
     "wake": wake,
+    "runs": runs,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
 

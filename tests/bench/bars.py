@@ -65,6 +65,8 @@ BARS: Final[Mapping[str, Bar]] = {
     "cycle, durable: bullpen : tinyagi": least(2),
     "cycle, postgresql: bullpen : procrastinate": least(1),
     "cycle, postgresql: bullpen : pgqueuer": least(1),
+    "added to a run, sqlite: p50": most(20),
+    "50 runs at once: memory": most(150),
     **_either("sqlite"),
     **_either("postgresql"),
 }

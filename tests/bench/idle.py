@@ -24,7 +24,7 @@ def idle(bench: Bench) -> list[Measure]:
     scale = bench.scale
     with ExitStack() as stack:
         processes = {
-            kind: stack.enter_context(_running(bench.stores.with_lanes(kind, 1))) for kind in KINDS
+            kind: stack.enter_context(running(bench.stores.with_lanes(kind, 1))) for kind in KINDS
         }
         time.sleep(scale.idle_warm_up)
         started = time.monotonic()
@@ -44,9 +44,15 @@ def idle(bench: Bench) -> list[Measure]:
 
 
 @contextmanager
-def _running(settings: Settings) -> Iterator[psutil.Process]:
-    environ = {**os.environ, "BULLPEN_HOME": str(settings.home)}
-    environ["BULLPEN_DATABASE_URL"] = settings.database_url
+def running(settings: Settings, **more: str) -> Iterator[psutil.Process]:
+    """A processor of these settings, in a process of its own."""
+    environ = {
+        **os.environ,
+        "BULLPEN_HOME": str(settings.home),
+        "BULLPEN_WORKSPACE": str(settings.workspace),
+        "BULLPEN_DATABASE_URL": settings.database_url,
+        **more,
+    }
     with (settings.home / "processor.log").open("wb") as log:
         process = subprocess.Popen(COMMAND, env=environ, stdout=log, stderr=log)
     try:

@@ -24,6 +24,8 @@ class Scale:
     lost_wakes: int
     idle_warm_up: float
     idle_seconds: float
+    runs: int
+    """Runs of a command line."""
 
 
 FULL = Scale(
@@ -39,6 +41,7 @@ FULL = Scale(
     lost_wakes=15,
     idle_warm_up=5.0,
     idle_seconds=15.0,
+    runs=200,
 )
 
 QUICK = Scale(
@@ -54,6 +57,7 @@ QUICK = Scale(
     lost_wakes=5,
     idle_warm_up=5.0,
     idle_seconds=5.0,
+    runs=50,
 )
 
 TINY = Scale(
@@ -69,4 +73,5 @@ TINY = Scale(
     lost_wakes=2,
     idle_warm_up=1.0,
     idle_seconds=1.0,
+    runs=3,
 )
