@@ -94,6 +94,29 @@ def test_pause_and_resume(company: Bullpen) -> None:
     assert "on holiday" not in company.ok("queue", "status").out
 
 
+def test_a_message_for_a_paused_agent_waits_and_send_says_so_at_once(company: Bullpen) -> None:
+    company.ok("agent", "pause", "coder", "--reason", "on holiday")
+    result = company("send", "@coder hello")
+    assert result.status == 75
+    assert "@coder is paused (on holiday)" in result.err
+
+
+def test_a_missing_program_pauses_the_agent_and_the_owner_reads_why(company: Bullpen) -> None:
+    company.ok("agent", "set", "coder", "--provider", "claude")
+    with processor(company):
+        result = company("send", "@coder hello")
+    assert result.status == 75
+    assert "claude is not installed" in result.out
+    assert "bullpen agent resume coder" in result.out
+
+
+def test_a_change_of_a_lane_keeps_what_it_does_not_name(company: Bullpen) -> None:
+    company.ok("agent", "lane", "coder", "--batching", "one", "--max-depth", "3")
+    told = company.ok("agent", "lane", "coder", "--ordering", "priority").out
+    assert "priority order, one at a time, 3 waiting" in told
+    assert "any number waiting" in company.ok("agent", "lane", "coder", "--max-depth", "0").out
+
+
 def test_teams_are_changed_and_disbanded(company: Bullpen) -> None:
     company.ok("team", "set", "dev", "--delivery", "aggregate", "--max-hops", "3")
     (team,) = company.ok("team", "list", "--json").json

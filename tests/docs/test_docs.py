@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from bullpen.cli.main import cli
 from bullpen.core.events.append import EventType
 from bullpen.core.maintenance.rota import ROTA
 from bullpen.core.models import Base
+from bullpen.processor.plugins import Plugins
 from tests.docs.render import DOCS, PAGES, walk
+from tests.outbox.outgoing import asked
 from tests.stores import Stores
 
 ROOT = DOCS.parent
@@ -68,6 +71,17 @@ def test_the_example_of_the_readme_runs(stores: Stores) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "is answered" in done.stdout
+
+
+def test_the_example_of_a_plugin_works(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "agents.md").read_text(), re.DOTALL)
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "shouting.py").write_text(code)
+    plugins = Plugins.load(tmp_path)
+    assert plugins.listens
+    assert plugins.incoming(asked("api_1"), " hello ") == "hello"
+    text, metadata = plugins.outgoing(asked("api_1"), "hello")
+    assert (text, json.loads(metadata or "")) == ("HELLO", {"parse_mode": "plain"})
 
 
 def test_the_columns_that_users_know_keep_their_names() -> None:

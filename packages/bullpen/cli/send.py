@@ -9,21 +9,21 @@ import time
 import click
 from sqlalchemy import bindparam, select, union_all
 
-from bullpen.core.answers.gather import at_rest
 from bullpen.core.errors import BadText
 from bullpen.core.message import NewMessage
-from bullpen.core.models import MESSAGES, RESPONSES
+from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.person import mark_read
 from bullpen.core.queue.receive import receive
 from bullpen.core.settings import Settings
+from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.statement import Statement
 
 CHANNEL = "cli"
 
-M, R = MESSAGES.c, RESPONSES.c
+L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
 
 _OF_IT = union_all(
     select(M.message_id).where(M.message_id == bindparam("conversation")),
@@ -36,6 +36,15 @@ ANSWERS: Statement[tuple[int, str, str]] = Statement(
     select(R.id, R.agent, R.message)
     .where(R.message_id.in_(_OF_IT), R.channel == const(CHANNEL), R.id > bindparam("after"))
     .order_by(R.id)
+)
+
+UNDER_WAY: Statement[tuple[str, str, str, str | None]] = Statement(
+    select(M.status, L.agent, L.state, L.reason)
+    .join(LANES, L.agent == M.agent)
+    .where(
+        M.message_id.in_(_OF_IT),
+        M.status.in_([const(MessageState.PENDING.value), const(MessageState.PROCESSING.value)]),
+    )
 )
 
 
@@ -93,12 +102,14 @@ def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> Non
     deadline = time.monotonic() + timeout
     said: list[tuple[str, str]] = []
     seen = 0
-    resting = False
+    moving = True
+    paused = ""
     try:
-        while not resting and time.monotonic() < deadline:
+        while moving and not paused and time.monotonic() < deadline:
             with store.read() as tx:
-                resting = at_rest(tx, conversation)
+                open_ = tx.all(UNDER_WAY, {"conversation": conversation})
                 found = tx.all(ANSWERS, {"conversation": conversation, "after": seen})
+            moving, paused = bool(open_), _paused(open_)
             for id_, agent, text in found:
                 seen = id_
                 said.append((agent, text))
@@ -108,7 +119,7 @@ def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> Non
                 with store.write() as tx:
                     for id_, _, _ in found:
                         mark_read(tx, id_)
-            if not resting:
+            if moving and not paused:
                 # Not in the register of workers, so it is the slow look that finds the answer.
                 listener.wait(min(max(0.0, deadline - time.monotonic()), 0.05))
     finally:
@@ -116,13 +127,26 @@ def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> Non
     if as_json:
         answers = [{"agent": agent, "message": text} for agent, text in said]
         click.echo(json.dumps({"message_id": conversation, "answers": answers}))
-    if not resting:
-        what = "There may be more to come" if said else "No answer yet"
-        click.echo(
-            f"{what} to {conversation}; it stays in the queue.\n"
-            "  Look with `bullpen status` whether the processor runs.",
-            err=True,
-        )
+    if moving:
+        _say_that_it_waits(conversation, bool(said), paused)
         sys.exit(75)
     if not said and not as_json:
         click.echo(f"{conversation} is through, and nobody had an answer for you.", err=True)
+
+
+def _paused(open_: list[tuple[str, str, str, str | None]]) -> str:
+    """Who is paused and why, if nothing of the conversation goes on before somebody helps."""
+    waits = [
+        (agent, reason)
+        for status, agent, state, reason in open_
+        if status == MessageState.PENDING and state == LaneState.PAUSED
+    ]
+    if len(waits) < len(open_):
+        return ""
+    return "; ".join(f"@{agent} is paused ({reason})" for agent, reason in dict.fromkeys(waits))
+
+
+def _say_that_it_waits(conversation: str, said: bool, paused: str) -> None:
+    what = "There may be more to come" if said else "No answer yet"
+    why = f"  {paused}." if paused else "  Look with `bullpen status` whether the processor runs."
+    click.echo(f"{what} to {conversation}; it stays in the queue.\n{why}", err=True)

@@ -108,6 +108,18 @@ def create_lane(tx: Transaction, agent: str, policy: LanePolicy | None = None) -
     tx.write(CREATE, {**values, "agent": check_name(agent), "now": tx.now})
 
 
+def lane_policy(tx: Transaction, agent: str) -> LanePolicy:
+    """How a lane behaves now; it stays so until the transaction ends."""
+    lane = lock_lane(tx, agent)
+    return LanePolicy(
+        ordering=Ordering(lane.ordering),
+        batching=Batching(lane.batching),
+        max_depth=lane.max_depth,
+        overflow=Overflow(lane.overflow),
+        max_attempts=lane.max_attempts,
+    )
+
+
 def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
     """Change how a lane behaves; what waits is put into the new order."""
     lane = lock_lane(tx, agent)
