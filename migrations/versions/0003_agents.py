@@ -87,6 +87,14 @@ def upgrade() -> None:
     )
     op.create_index("ix_gathered_conversation", "gathered", ["conversation_id", "id"], unique=False)
     op.create_index("ix_attempts_conversation", "attempts", ["conversation_id"], unique=False)
+    op.create_index(
+        "ix_events_progress",
+        "events",
+        ["created_at"],
+        unique=False,
+        sqlite_where=sa.text("type = 'agent_progress'"),
+        postgresql_where=sa.text("type = 'agent_progress'"),
+    )
     _remake_lanes(
         [sa.Column("outside", sa.Boolean(), nullable=False)],
         claimed_at_nullable=False,
@@ -113,6 +121,7 @@ def downgrade() -> None:
         postgresql_where=sa.text("head_key IS NOT NULL"),
     )
     op.drop_index("ix_attempts_conversation", "attempts")
+    op.drop_index("ix_events_progress", "events")
     for table in ("gathered", "custom_providers", "team_members", "teams", "sessions", "agents"):
         op.drop_table(table)
 

@@ -20,6 +20,7 @@ from bullpen.core.maintenance.deadlines import deadlines
 from bullpen.core.maintenance.deliveries import deliveries
 from bullpen.core.maintenance.gathered import gathered
 from bullpen.core.maintenance.leases import leases
+from bullpen.core.maintenance.progress import progress
 from bullpen.core.maintenance.receipts import receipts
 from bullpen.core.maintenance.workers import workers
 from bullpen.core.models import SYSTEM_AGENTS
@@ -52,6 +53,7 @@ ROTA: tuple[SystemAgent, ...] = (
     SystemAgent("deadlines", 60, deadlines),
     SystemAgent("deliveries", 60, deliveries),
     SystemAgent("archive", 60, archive),
+    SystemAgent("progress", 3600, progress),
     SystemAgent("receipts", 3600, receipts),
     SystemAgent("workers", 60, workers),
     SystemAgent("dead_letters", 60, dead_letters),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped
 
-from bullpen.core.models.base import Base, Id, Millis, table_of
+from bullpen.core.models.base import Base, Id, Millis, partial_index, table_of
 
 
 class EventRow(Base):
@@ -19,6 +19,9 @@ class EventRow(Base):
     data: Mapped[str | None]
     """The rest, a JSON object."""
     created_at: Mapped[Millis]
+    __table_args__ = (
+        partial_index("ix_events_progress", "created_at", where="type = 'agent_progress'"),
+    )
 
 
 EVENTS = table_of(EventRow)

@@ -1,0 +1,44 @@
+"""Deletes what runs said of their progress: the answer is kept, how it came about is not."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, delete, func, select
+
+from bullpen.core.clock import HOUR
+from bullpen.core.events.append import EventType
+from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.models import EVENTS
+from bullpen.core.models.base import const
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+E = EVENTS.c
+
+BATCH = 500
+
+# The newest event stays: SQLite would give its id again.
+OLD: Statement[tuple[int]] = Statement(
+    select(E.id)
+    .where(
+        E.type == const(EventType.AGENT_PROGRESS.value),
+        E.created_at <= bindparam("before"),
+        E.id < select(func.max(EVENTS.alias().c.id)).scalar_subquery(),
+    )
+    .order_by(E.created_at)
+    .limit(const(BATCH))
+)
+
+DELETE: Statement[None] = Statement(delete(EVENTS).where(E.id == bindparam("event")))
+
+
+def forget_progress(tx: Transaction) -> int:
+    """Delete one batch; gives how many."""
+    rows = tx.all(OLD, {"before": tx.now - tx.settings.retention_hours * HOUR})
+    tx.write_each(DELETE, [{"event": event} for (event,) in rows])
+    return len(rows)
+
+
+def progress(store: Store) -> str:
+    """Delete all that is old."""
+    return f"{in_batches(store, forget_progress)} deleted"
