@@ -16,8 +16,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv test crash check check-format check-lint check-types check-imports format \
-	docs bench lock clean
+.PHONY: help up down venv test real clis crash check check-format check-lint check-types check-imports \
+	format docs bench lock clean
 
 help: ## Print this list
 	@echo 'Bullpen: a company of AI agents on a durable SQL queue'
@@ -45,6 +45,13 @@ venv: ## Make or refresh .venv from requirements.lock (the other targets do it b
 test: venv ## Run the tests, two at a time
 	$(PYTEST) $(TESTS)
 	$(call next,make check)
+
+real: venv clis ## Install claude and codex into .clis and run the tests that drive them, without an account
+	BULLPEN_REAL=1 $(PYTEST) $(or $(TESTS),tests/real)
+	$(call next,make check)
+
+clis:
+	@PYTHON='$(PYTHON)' sh deploy/clis.sh
 
 crash: venv ## Run the long crash tests (CRASH_KILLS=500 kills)
 	CRASH_KILLS=$(CRASH_KILLS) $(BIN)/python -m pytest --timeout=0 tests/crash
@@ -85,8 +92,8 @@ lock: venv ## Pin the dependencies anew (LOCK_FLAGS=--upgrade takes the newest)
 		--output-file requirements-bench.lock
 	$(call next,git diff requirements.lock then make test)
 
-clean: ## Stop Bullpen; remove .venv, caches and build artefacts (its own data stays)
+clean: ## Stop Bullpen; remove .venv, .clis, caches and build artefacts (its own data stays)
 	@if [ -x $(BIN)/bullpen ]; then $(BIN)/bullpen down >/dev/null 2>&1 || true; fi
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .clis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find packages tests migrations -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 	$(call next,make up or make test makes .venv again)
