@@ -4,41 +4,48 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bullpen.core.message import Claim, ErrorKind
-from bullpen.core.outcome import Failure, Outcome
+from bullpen.core.message import ErrorKind
+from bullpen.core.outcome import Failure
+from bullpen.processor.children.stop import Stop
 from bullpen.processor.providers.echo import ORDERS, Echo
-from tests.outbox.outgoing import asked
+from bullpen.processor.providers.provider import Reply
+from tests.processor.turns import agent, ignore, turn
+from tests.processor.working import SOON
 
 
-def claim(*texts: str) -> Claim:
-    """A claim on messages with these texts."""
-    messages = tuple(
-        asked(f"cli_{number}", "cli", text) for number, text in enumerate(texts, start=1)
-    )
-    return Claim("coder.token", "coder", 0, messages)
+@pytest.fixture
+def stop() -> Iterator[Stop]:
+    """A word that may come."""
+    made = Stop()
+    yield made
+    made.close()
 
 
-def run(*texts: str, stop: threading.Event | None = None) -> Outcome | Failure | None:
+def run(*texts: str, stop: Stop, hint_for: str = "") -> Reply | Failure | None:
     """What echo makes of these texts."""
-    return Echo().run(claim(*texts), stop or threading.Event())
+    return Echo(hint_for).run(turn(agent("coder", "echo"), texts=texts), stop, ignore)
 
 
-def said(*texts: str) -> str:
+def said(*texts: str, hint_for: str = "") -> str:
     """The one answer to these texts."""
-    outcome = run(*texts)
-    assert isinstance(outcome, Outcome)
-    (answer,) = outcome.answers
-    return answer.message
+    stop = Stop()
+    found = run(*texts, stop=stop, hint_for=hint_for)
+    stop.close()
+    assert isinstance(found, Reply)
+    return found.text
 
 
 def failure(*texts: str) -> Failure:
     """How these texts fail."""
-    found = run(*texts)
+    stop = Stop()
+    found = run(*texts, stop=stop)
+    stop.close()
     assert isinstance(found, Failure)
     return found
 
@@ -86,11 +93,11 @@ def test_after_a_failure_no_further_order_is_followed() -> None:
     assert failure("!fail permanent\n!fail retryable\n!sleep 3600").kind is ErrorKind.PERMANENT
 
 
-def test_usage_is_reported_with_the_answer_and_with_a_failure() -> None:
-    outcome = run("!usage 120 0.25\n!say hi")
-    assert isinstance(outcome, Outcome)
-    assert (outcome.usage.output_tokens, outcome.usage.cost) == (120, 0.25)
-    assert outcome.usage.provider == "echo"
+def test_usage_is_reported_with_the_answer_and_with_a_failure(stop: Stop) -> None:
+    found = run("!usage 120 0.25\n!say hi", stop=stop)
+    assert isinstance(found, Reply)
+    assert (found.usage.output_tokens, found.usage.cost) == (120, 0.25)
+    assert found.usage.provider == "echo"
     assert failure("!usage 7 0.5\n!fail").usage.output_tokens == 7
 
 
@@ -109,19 +116,33 @@ def test_a_bad_argument_is_a_permanent_failure_that_names_it(text: str) -> None:
     assert text.partition(" ")[0] in found.error
 
 
-def test_sleep_takes_its_time_and_ends_when_it_is_stopped() -> None:
-    stop = threading.Event()
-    ended: list[Outcome | Failure | None] = []
+def test_sleep_takes_its_time_and_ends_when_it_is_stopped(stop: Stop) -> None:
+    ended: list[Reply | Failure | None] = []
     thread = threading.Thread(target=lambda: ended.append(run("!sleep 3600\n!say hi", stop=stop)))
     thread.start()
     assert not ended
     stop.set()
-    thread.join(20)
+    thread.join(SOON)
     assert ended == [None]
 
 
 def test_a_negative_sleep_is_none() -> None:
     assert said("!sleep -5\n!say hi") == "hi"
+
+
+def test_the_agent_that_is_named_says_how_to_get_a_real_answer() -> None:
+    text = said("hello", hint_for="coder")
+    assert text.startswith("hello\n\n")
+    assert "bullpen agent set coder --provider claude" in text
+
+
+def test_no_other_agent_says_so() -> None:
+    assert said("hello", hint_for="assistant") == "hello"
+
+
+@pytest.mark.parametrize("order", ["!say hi", "!usage 1 1\n!say hi", "hello\n!say hi"])
+def test_an_answer_that_was_ordered_has_no_hint(order: str) -> None:
+    assert said(order, hint_for="coder") == "hi"
 
 
 SAFE = sorted(ORDERS.keys() - {"!crash", "!sleep"})
@@ -146,12 +167,13 @@ lines = st.one_of(
 def test_any_text_has_an_outcome_or_a_failure_and_no_exception(texts: list[str]) -> None:
     if any(line.partition(" ")[0] == "!crash" for text in texts for line in text.splitlines()):
         return
-    stop = threading.Event()
+    stop = Stop()
     stop.set()  # a sleep of a million years is over at once
     found = run(*texts, stop=stop)
+    stop.close()
     match found:
-        case Outcome():
-            assert all(answer.message for answer in found.answers)
+        case Reply():
+            assert found.text
             assert math.isfinite(found.usage.cost)
         case Failure():
             assert found.error

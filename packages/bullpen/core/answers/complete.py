@@ -190,5 +190,6 @@ def _end_chain(tx: Transaction, primary: Message, team: Team) -> None:
     # Of two runs that end at once, the second sees the first: so one of them is the last.
     lock_conversation(tx, primary.conversation_id)
     if at_rest(tx, primary.conversation_id):
-        send_gathered(tx, primary.conversation_id)
-        tell(tx, EventType.TEAM_CHAIN_END, primary, team=team.id)
+        sent = send_gathered(tx, primary.conversation_id)
+        answers = {} if sent is None else {"answers": sent.answers}
+        tell(tx, EventType.TEAM_CHAIN_END, primary, team=team.id, **answers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select
 
@@ -65,6 +65,14 @@ LAST: Statement[tuple[str]] = Statement(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Which message was answered, and of how many parts the answer is."""
+
+    to: Message
+    answers: int
+
+
 def keep(tx: Transaction, primary: Message, answer: Answer) -> None:
     """Keep this answer for the conversation's one."""
     tx.write(
@@ -85,8 +93,8 @@ def at_rest(tx: Transaction, conversation_id: str) -> bool:
     return tx.one(MOVING, {"conversation": conversation_id}) is None
 
 
-def send_gathered(tx: Transaction, conversation_id: str) -> Message | None:
-    """Send what was kept as one answer; gives what it answers, None if nothing was there."""
+def send_gathered(tx: Transaction, conversation_id: str) -> Sent | None:
+    """Send what was kept as one answer; None if nothing was there."""
     last = tx.one(LAST, {"conversation": conversation_id})
     if last is None:
         return None
@@ -106,7 +114,7 @@ def send_gathered(tx: Transaction, conversation_id: str) -> Message | None:
     if len(agents) == 1:
         to = replace(to, agent=agents.pop())
     add_response(tx, to, Answer(message=text, files=(*files, *whole)))
-    return to
+    return Sent(to, len(parts))
 
 
 def due_conversations(tx: Transaction) -> list[str]:

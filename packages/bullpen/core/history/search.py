@@ -77,23 +77,23 @@ def search_history(
     """What was said in which this text occurs, whatever its case, the newest first."""
     check_text(text + (agent or ""), tx.settings.message_bytes, "the text")
     limit = min(max(1, limit), MOST)
-    plain = text.lower()
+    plain = text.casefold()
     statement = EVERYWHERE if agent is None else OF_AGENT
-    values: dict[str, object] = {"pattern": _pattern(plain), "agent": agent, "before": _END}
+    values: dict[str, object] = {"pattern": _pattern(text.lower()), "agent": agent, "before": _END}
     page = max(PAGE, limit)
     found: list[Spoken] = []
     while len(found) < limit:
         rows = tx.all(statement, {**values, "limit": page})
-        found += [Spoken(*row) for row in rows if plain in row[6].lower()]
+        found += [Spoken(*row) for row in rows if plain in row[6].casefold()]
         if len(rows) < page:
             break
         values["before"] = rows[-1][0]
     return found[:limit]
 
 
-def _pattern(plain: str) -> str:
+def _pattern(text: str) -> str:
     """What the database looks for: it need not know the case of letters beyond ASCII."""
-    literal = plain.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
 
 

@@ -16,10 +16,11 @@ def gathered(store: Store) -> str:
     for conversation in due:
         with store.write() as tx:
             lock_conversation(tx, conversation)
-            answered = send_gathered(tx, conversation)
-            if answered is None:
+            found = send_gathered(tx, conversation)
+            if found is None:
                 continue
             sent += 1
             if at_rest(tx, conversation):
-                tell(tx, EventType.TEAM_CHAIN_END, answered, team=answered.team_id)
+                told = {"team": found.to.team_id, "answers": found.answers}
+                tell(tx, EventType.TEAM_CHAIN_END, found.to, **told)
     return f"{sent} answers sent"

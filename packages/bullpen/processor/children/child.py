@@ -83,7 +83,7 @@ class Child:
         """
         began = heard = time.monotonic()
         self._poll.register(stop, select.POLLIN)
-        while self.end is None:
+        while True:
             ready = self._ready(min(heard + limits.idle, began + limits.total))
             for each in [fd for fd in self._open if fd in ready]:
                 data = os.read(each, CHUNK)
@@ -95,6 +95,8 @@ class Child:
                     self._open.remove(each)
             if self._control.fileno() in ready:
                 self._hear()
+            if self.end is not None:
+                break
             if stop.fileno() in ready:
                 self._poll.unregister(stop)
                 self.stopped = True

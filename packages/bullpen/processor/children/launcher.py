@@ -67,7 +67,7 @@ class Launcher:
         with self._lock:
             try:
                 self._ask(fds)
-            except OSError:  # it is gone: begin again with a new one
+            except ConnectionError:  # it is gone: begin again with a new one
                 self._close()
                 self._ask(fds)
 

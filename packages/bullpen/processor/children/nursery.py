@@ -6,15 +6,17 @@ session or group that is, and ends it all when the child is over, when it is tol
 processor is gone, which the end of its socket says. Linux only.
 
 The processor sends a request's file descriptors: the request as JSON, and the child's standard
-input, output and error, and the keeper's socket. The keeper answers with lines of JSON:
-`{"pid": 1}`, then `{"exit": 0}` (minus the signal's number if that ended it), or `{"error": 2}`
-(the errno) if the program could not be started.
+input, output and error, and the keeper's socket. The keeper answers with one line of JSON:
+`{"exit": 0}` (minus the signal's number if that ended it) once nothing of the run is left, or
+`{"error": 2}` (the errno) if the program could not be started, `{"directory": 2}` if it could not
+be started there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -24,6 +26,7 @@ import signal
 import socket
 import sys
 import time
+from typing import NoReturn
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -33,6 +36,8 @@ STOP = b"s"
 KILL = b"k"
 """End everything now."""
 SWEEP_SECONDS = 0.002
+IGNORED = (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ)
+"""By Python or by the nursery; not by what is started."""
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -47,41 +52,55 @@ def main(fd: int) -> None:
     gc.disable()
     gc.freeze()
     while True:
-        ready = _ready(requests.fileno(), woken)
+        ready = _ready(fd, woken)
         if woken in ready:
             _drain(woken)
             _reap(keepers)
         if fd in ready:
-            _, fds, _, _ = socket.recv_fds(requests, 1, FDS)
-            if not fds:
+            asked, fds, _, _ = socket.recv_fds(requests, 1, FDS)
+            if not asked:
                 break
-            parent = os.getpid()
-            pid = os.fork()
-            if pid == 0:
-                requests.close()
-                _keep(fds, parent)
-            keepers.add(pid)
-            for each in fds:
-                os.close(each)
-    # Each keeper sees the end of its own socket, and ends what it keeps.
+            _take(requests, fds, keepers)
+    for pid in keepers:
+        os.kill(pid, signal.SIGTERM)
     for pid in keepers:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
     _end_all()
 
 
+def _take(requests: socket.socket, fds: list[int], keepers: set[int]) -> None:
+    for each in fds:
+        # What was received would be open in the child as well, the keeper's socket included.
+        os.set_inheritable(each, False)
+    parent = os.getpid()
+    try:
+        # Fewer arrive if no more can be opened here.
+        pid = os.fork() if len(fds) == FDS else None
+    except OSError as error:
+        pid = None
+        with socket.socket(fileno=fds.pop()) as control:
+            _say(control, {"error": error.errno or errno.EAGAIN})
+    if pid == 0:
+        requests.close()
+        _keep(fds, parent)
+    if pid is not None:
+        keepers.add(pid)
+    for each in fds:
+        os.close(each)
+
+
 def _reap(keepers: set[int]) -> None:
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             keepers.discard(found[0])
-    # What a killed keeper kept is ours now.
-    for pid in _children(os.getpid()):
-        if pid not in keepers:
-            _kill_tree(pid)
+    # What a killed keeper kept is ours now; what these leave is when they are dead.
+    for pid in _children() - keepers:
+        _kill(pid)
 
 
-def _keep(fds: list[int], parent: int) -> None:
-    """Be the keeper of one child; never returns."""
+def _keep(fds: list[int], parent: int) -> NoReturn:
+    """Be the keeper of one child."""
     status = 1
     try:
         os.setsid()
@@ -105,7 +124,6 @@ def _run(request: dict[str, object], fds: list[int], control: socket.socket, wok
         os.close(each)
     if child is None:
         return
-    _say(control, {"pid": child})
     code = _watch(child, float(str(request["pause"])), control, woken)
     if code is None:
         os.kill(child, signal.SIGKILL)
@@ -136,34 +154,46 @@ def _watch(child: int, pause: float, control: socket.socket, woken: int) -> int 
 
 
 def _start(request: dict[str, object], fds: list[int], control: socket.socket) -> int | None:
-    argv, directory, environ = request["argv"], request["directory"], request["environ"]
-    assert isinstance(argv, list)
-    assert isinstance(environ, dict)
     failed, failing = os.pipe()
+    keeper = os.getpid()
     pid = os.fork()
     if pid == 0:
-        try:
-            os.setsid()
-            _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
-                signal.signal(number, signal.SIG_DFL)
-            os.chdir(str(directory))
-            for target, each in enumerate(fds):
-                os.dup2(each, target)
-            os.execvpe(argv[0], argv, environ)  # noqa: S606 - what this program is for
-        except OSError as error:
-            os.write(failing, str(error.errno).encode())
-        finally:
-            os._exit(127)
+        _become(request, fds, failing, keeper)
     os.close(failing)
-    answer = os.read(failed, 16)
+    what, _, number = os.read(failed, 64).decode().partition(" ")
     os.close(failed)
-    if not answer:
+    if not what:
         return pid
     os.waitpid(pid, 0)
-    _say(control, {"error": int(answer)})
+    _say(control, {what: int(number)})
     return None
+
+
+def _become(request: dict[str, object], fds: list[int], failing: int, keeper: int) -> NoReturn:
+    """Be the child."""
+    argv, environ = request["argv"], request["environ"]
+    assert isinstance(argv, list)
+    assert isinstance(environ, dict)
+    what = "directory"
+    try:
+        os.setsid()
+        _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != keeper:
+            os._exit(127)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM, *IGNORED):
+            signal.signal(number, signal.SIG_DFL)
+        os.chdir(str(request["directory"]))
+        for target, each in enumerate(fds):
+            os.dup2(each, target)
+        what = "error"
+        os.execvpe(argv[0], argv, environ)  # noqa: S606 - what this program is for
+    except OSError as error:
+        os.write(failing, f"{what} {error.errno}".encode())
+    except ValueError:  # a NUL in an argument, as the system would say it
+        os.write(failing, f"{what} {errno.EINVAL}".encode())
+    finally:
+        os._exit(127)
 
 
 def _wait(child: int) -> int | None:
@@ -182,32 +212,45 @@ def _end_all() -> None:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+            children = _children()
+            if sum(map(_kill, children)):
+                os.waitpid(-1, 0)
+            elif children:
+                return  # they became another user's: nobody here may end them
+            else:
+                time.sleep(SWEEP_SECONDS)
         except ChildProcessError:
             return
-        for pid in _children(os.getpid()):
-            _kill_tree(pid)
-        time.sleep(SWEEP_SECONDS)
 
 
-def _kill_tree(pid: int) -> None:
-    # Parents first: who is dead starts nothing more.
-    below = _children(pid)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
-    for each in below:
-        _kill_tree(each)
+def _kill(pid: int) -> bool:
+    """Whether it is dead or dying now."""
+    with contextlib.suppress(ProcessLookupError):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except PermissionError:
+            return False
+    return True
 
 
-def _children(pid: int) -> list[int]:
-    found = []
-    for each in pathlib.Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            number = int(each.name)
-            # After the name in parentheses, which may hold anything: state, parent.
-            fields = (each / "stat").read_bytes().rpartition(b")")[2].split()
-            if int(fields[1]) == pid and fields[0] != b"Z":
-                found.append(number)
-    return found
+def _children() -> set[int]:
+    """The living children of this process."""
+    me = os.getpid()
+    try:
+        # In microseconds: who forks and exits, over and over, is not quicker.
+        found = pathlib.Path(f"/proc/{me}/task/{me}/children").read_text().split()
+    except FileNotFoundError:  # a kernel without it
+        names = (each.name for each in pathlib.Path("/proc").iterdir())
+        found = [name for name in names if name.isdigit() and _parent(name) == me]
+    return set(map(int, found))
+
+
+def _parent(pid: str) -> int:
+    with contextlib.suppress(OSError):
+        # After the name in parentheses, which may hold anything: state, parent.
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return int(fields[1]) if fields[0] != b"Z" else 0
+    return 0
 
 
 def _hear(*numbers: signal.Signals) -> int:
@@ -222,7 +265,11 @@ def _hear(*numbers: signal.Signals) -> int:
 
 
 def _ready(first: int, second: int, seconds: float | None = None) -> list[int]:
-    return select.select([first, second], [], [], seconds)[0]
+    # Unlike select() it takes a descriptor of any number.
+    poll = select.poll()
+    for each in (first, second):
+        poll.register(each, select.POLLIN)
+    return [fd for fd, _ in poll.poll(None if seconds is None else seconds * 1000)]
 
 
 def _drain(heard: int) -> bytes:

@@ -160,5 +160,5 @@ class Listening:
 
 def _with(failure: Failure, cut: str | None) -> Failure:
     """The failure in a reasonable length, and where the rest of its output is."""
-    error = failure.error[:ERROR_LENGTH]
+    error = failure.error[: 2 * ERROR_LENGTH]
     return replace(failure, error=f"{error} ({cut})" if cut else error)

@@ -1,0 +1,123 @@
+"""Files leave only from below an allowed directory, by their real path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bullpen.core.answers.files import MOST, Refused, allowed, sort_out
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """The agent's directory, with a file in it."""
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    (work / "report.txt").write_text("fine")
+    (work / "sub" / "deep.txt").write_text("deep")
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "work-elsewhere").mkdir()
+    (tmp_path / "work-elsewhere" / "near.txt").write_text("near")
+    return work
+
+
+@pytest.mark.parametrize(
+    ("path", "real"),
+    [
+        ("report.txt", "report.txt"),
+        ("./sub/../report.txt", "report.txt"),
+        ("sub/deep.txt", "sub/deep.txt"),
+        ("{work}/report.txt", "report.txt"),
+        ("link.txt", "sub/deep.txt"),
+        ("way/deep.txt", "sub/deep.txt"),
+    ],
+)
+def test_a_file_below_the_directory_leaves_by_its_real_path(
+    work: Path, path: str, real: str
+) -> None:
+    (work / "link.txt").symlink_to(work / "sub" / "deep.txt")
+    (work / "way").symlink_to("sub")
+    assert allowed(path.format(work=work), [work]) == work / real
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("../secret.txt", "outside"),
+        ("sub/../../secret.txt", "outside"),
+        ("../work-elsewhere/near.txt", "outside"),
+        ("/etc/hostname", "outside"),
+        ("{work}/../secret.txt", "outside"),
+        ("out.txt", "outside"),
+        ("away/secret.txt", "outside"),
+        ("/proc/self/environ", "outside"),
+        (".", "regular"),
+        ("sub", "regular"),
+        ("pipe", "regular"),
+        ("missing.txt", "exist"),
+        ("dangling", "exist"),
+        ("report.txt/x", "read"),
+        ("loop", "read"),
+        ("a" * 300, "read"),
+        ("a\0b", "read"),
+        ("odd", "UTF-8"),
+    ],
+)
+def test_what_may_not_leave_is_refused_with_the_reason(work: Path, path: str, why: str) -> None:
+    (work / "out.txt").symlink_to("../secret.txt")
+    (work / "away").symlink_to("..")
+    (work / "dangling").symlink_to("nowhere")
+    (work / "loop").symlink_to("loop")
+    (work / os.fsdecode(b"\xff.txt")).write_text("odd")
+    (work / "odd").symlink_to(os.fsdecode(b"\xff.txt"))
+    os.mkfifo(work / "pipe")
+    found = allowed(path.format(work=work), [work])
+    assert isinstance(found, Refused)
+    assert why in found.why
+
+
+def test_one_that_may_not_be_read_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Root may read everything: only here is it said otherwise.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    found = allowed("report.txt", [work])
+    assert isinstance(found, Refused)
+    assert "may not" in found.why
+
+
+def test_any_of_the_directories_will_do_and_the_first_is_where_it_is_looked_for(
+    work: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "work-elsewhere"
+    assert allowed(str(other / "near.txt"), [work, other]) == other / "near.txt"
+    assert isinstance(allowed("near.txt", [work, other]), Refused)
+
+
+def test_a_directory_that_is_a_link_is_the_one_it_leads_to(work: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(work)
+    assert allowed("report.txt", [link]) == work / "report.txt"
+    assert allowed(str(work / "report.txt"), [link]) == work / "report.txt"
+
+
+def test_without_a_directory_nothing_leaves(work: Path) -> None:
+    assert isinstance(allowed(str(work / "report.txt"), []), Refused)
+
+
+def test_each_leaves_once_and_the_rest_are_told(work: Path) -> None:
+    leave, refused = sort_out(["report.txt", "nothing", "sub/../report.txt", "sub"], [work])
+    assert leave == (str(work / "report.txt"),)
+    assert [each.path for each in refused] == ["nothing", "sub"]
+
+
+def test_of_very_many_only_the_first_are_looked_at(work: Path) -> None:
+    leave, refused = sort_out(["report.txt"] + [f"no{number}" for number in range(5000)], [work])
+    assert leave == (str(work / "report.txt"),)
+    assert len(refused) == MOST
+    assert "5001" in refused[-1].why
+
+
+def test_what_is_said_of_it_is_one_short_line() -> None:
+    assert str(Refused("a\nb", "it is odd")) == "a b was not sent: it is odd"
+    assert len(str(Refused("x" * 100_000, "it is long"))) < 300

@@ -1,0 +1,209 @@
+"""What an agent is told: each thing once, and each message as it was meant."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bullpen.core.answers.complete import complete
+from bullpen.core.answers.said import Said
+from bullpen.core.errors import UnknownAgent
+from bullpen.core.message import Message
+from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outcome import Answer
+from bullpen.core.queue.release import release
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import change_agent, get_agent
+from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.sessions import Session, keep_session
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import add_team
+from bullpen.core.store.base import Store
+from bullpen.processor.briefing import brief, texts
+from bullpen.processor.prompt import OWN_TEXT, prompt, system_prompt, told
+from bullpen.processor.workspace.templates import furnish, protocol
+from tests.conformance.verbs import do, hire, lane, send, take
+from tests.outbox.outgoing import asked
+
+CODER = Agent(id="coder", system_prompt="THE SYSTEM PROMPT")
+DEV = Team(id="dev", name="Developers", leader="reviewer", members=("reviewer", "coder"))
+OPS = Team(id="ops", leader="coder", members=("coder",))
+NAMES = {"coder": "Code Wizard", "reviewer": "", "stranger": "Nobody's"}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A furnished directory with texts of the agent's own."""
+    furnish(tmp_path)
+    text = (tmp_path / "AGENTS.md").read_text()
+    (tmp_path / "AGENTS.md").write_text(f"BEFORE IT\n\n{text}\nAFTER IT\n")
+    (tmp_path / "SOUL.md").write_text("THE SOUL\n")
+    (tmp_path / "memory" / "ada.md").write_text("---\nname: ADA\nsummary: THE MEMORY\n---\nBODY")
+    return tmp_path
+
+
+def test_the_prompt_has_everything_once(home: Path) -> None:
+    text = system_prompt(CODER, home, [DEV, OPS], NAMES)
+    for part in (
+        *("BEFORE IT", "AFTER IT", "THE SOUL", "THE MEMORY", "THE SYSTEM PROMPT"),
+        *("# How you work here", "# Your skills", "# Your memory", "# About this agent"),
+        *("skills/memory/SKILL.md:", "skills/write-to-a-person/SKILL.md:", "memory/ada.md:"),
+        *("# You and your teammates", "Your team #dev (Developers):", "Your team #ops:"),
+    ):
+        assert text.count(part) == 1, part
+    assert text.count(protocol()) == 1
+    assert "BODY" not in text
+
+
+def test_it_knows_itself_and_its_teammates(home: Path) -> None:
+    text = system_prompt(CODER, home, [DEV, OPS], NAMES)
+    assert "You are @coder (Code Wizard)." in text
+    assert "- @reviewer: leads it\n- @coder (Code Wizard): you\n" in text
+    assert "- @coder (Code Wizard): you, leads it\n" in text
+    assert "stranger" not in text
+    assert "You are in no team." in system_prompt(CODER, home, [], NAMES)
+
+
+def test_the_protocol_is_told_even_if_its_file_was_changed_or_deleted(home: Path) -> None:
+    (home / "AGENTS.md").write_text("only mine")
+    text = system_prompt(CODER, home, [], {})
+    assert (text.count(protocol()), text.count("only mine")) == (1, 1)
+    (home / "AGENTS.md").unlink()
+    (home / "SOUL.md").unlink()
+    assert system_prompt(CODER, home, [], {}).count(protocol()) == 1
+
+
+def test_what_is_no_plain_text_holds_no_run_up(home: Path) -> None:
+    (home / "SOUL.md").unlink()
+    os.mkfifo(home / "SOUL.md")
+    (home / "AGENTS.md").write_bytes(b"\xff\x00 binary" + b"x" * 10 * OWN_TEXT)
+    text = system_prompt(CODER, home, [], {})
+    assert "\0" not in text
+    assert len(text.encode()) < 3 * OWN_TEXT
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (asked("m"), "what?"),
+        (replace(asked("m"), from_agent="x"), "[Message from teammate @x]:\nwhat?"),
+        (
+            replace(asked("m", "chatroom"), from_agent="x", team_id="dev"),
+            "[Chat room #dev — @x]:\nwhat?",
+        ),
+        (
+            replace(asked("m", "chatroom"), sender="Ada\n[Message from", team_id="dev"),
+            "[Chat room #dev — @Ada [Message from]:\nwhat?",
+        ),
+        (
+            replace(asked("m", "chatroom"), sender="", team_id="dev"),
+            "[Chat room #dev — @a person]:\nwhat?",
+        ),
+        (
+            replace(asked("m", "internal"), from_agent="x"),
+            "[Message from teammate @x]:\nwhat?",
+        ),
+        (
+            replace(asked("m"), files='["/f/a.png", "/f/b c"]'),
+            "what?\n[file: /f/a.png]\n[file: /f/b c]",
+        ),
+    ],
+)
+def test_a_message_says_who_wrote_it_unless_a_person_did(message: Message, expected: str) -> None:
+    assert told(message) == expected
+
+
+def test_one_message_is_told_as_it_is() -> None:
+    assert prompt(["!say hello"], []) == "!say hello"
+
+
+def test_several_messages_are_numbered() -> None:
+    text = prompt(["one", "two"], [])
+    assert text == (
+        "2 messages wait for you. Answer all of them in one answer."
+        "\n\n[1 of 2]\none\n\n[2 of 2]\ntwo"
+    )
+
+
+def test_what_could_not_be_done_comes_first() -> None:
+    assert prompt(["one"], ["a", "b"]) == "[Bullpen, about your last answer]:\n- a\n- b\n\none"
+
+
+def _answer(store: Store, text: str) -> tuple[str, ...]:
+    """The notes that the next run is told, and then it says this."""
+    send(store)
+    claim = take(store)
+    with store.read() as tx:
+        found = brief(tx, claim).notes
+    with store.write() as tx:
+        complete(tx, claim, Said(text=text), ())
+    return found
+
+
+def test_a_note_is_told_once(store: Store) -> None:
+    hire(store)
+    assert _answer(store, "[@nobody: x] [send_file: no]") == ()
+    first = _answer(store, "[@ghost: x]")
+    assert [note.partition(" ")[0] for note in first] == ["@nobody", "no"]
+    assert [note.partition(" ")[0] for note in _answer(store, "done")] == ["@ghost"]
+    assert _answer(store, "done") == ()
+
+
+def test_a_note_waits_while_runs_fail_and_while_the_agent_writes_to_others(store: Store) -> None:
+    hire(store)
+    hire(store, "other")
+    _answer(store, "[@nobody: x]")
+    for number in range(30):
+        with store.write() as tx:
+            write_to(tx, Answer(message=str(number)), channel="cli", sender="ada", agent="coder")
+    send(store)
+    for _ in range(2):
+        claim = take(store)
+        with store.read() as tx:
+            assert len(brief(tx, claim).notes) == 1
+        do(store, release, claim.token, "again")
+    send(store, agent="other")
+    with store.read() as tx:
+        assert brief(tx, take(store, "other")).notes == ()
+
+
+def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:
+    key = CustomProvider(
+        id="own", harness=Harness.CODEX, base_url="http://localhost", api_key="secret"
+    )
+    do(store, add_custom_provider, key)
+    hire(store, provider="custom:own", name="Wizard", directory="/srv/code")
+    do(store, add_team, Team(id="dev", leader="coder", members=("coder",)))
+    session = Session(id="s-1")
+    with store.write() as tx:
+        keep_session(tx, get_agent(tx, "coder"), "", session)
+    send(store, "one", sender="ada")
+    send(store, "two", sender="ada")
+    claim = take(store)
+    with store.read() as tx:
+        found = brief(tx, claim)
+    assert texts(claim) == ["one", "two"]
+    turn = found.turn(claim, store.settings, texts(claim))
+    assert (turn.agent.id, turn.session, turn.custom) == ("coder", session, key)
+    assert (turn.home, turn.directory) == (store.settings.workspace / "coder", Path("/srv/code"))
+    assert turn.prompt.startswith("2 messages wait")
+    assert "You are @coder (Wizard)." in turn.system
+    assert "Your team #dev" in turn.system
+    assert (turn.home / "AGENTS.md").is_file()
+    with store.write() as tx:
+        change_agent(tx, "coder", directory="", provider="echo")
+    with store.read() as tx:
+        found = brief(tx, claim)
+    assert found.custom is None
+    assert found.turn(claim, store.settings, []).directory == turn.home
+
+
+def test_the_claim_of_an_agent_that_is_gone_has_no_brief(store: Store) -> None:
+    lane(store)
+    send(store)
+    claim = take(store)
+    with store.read() as tx, pytest.raises(UnknownAgent):
+        brief(tx, claim)
