@@ -103,6 +103,7 @@ def test_tags_fan_out_in_one_conversation(store: Store) -> None:
     assert [row["team_id"] for row in found] == [None, "dev", "dev", "dev"]
     assert [row["channel"] for row in found] == ["slack", "slack", "chatroom", "chatroom"]
     assert {row["sender_id"] for row in found} == {"U1"}
+    assert [row["reply_to"] is None for row in found] == [False, False, True, True]
     assert all(files_of(row) == ["/f"] for row in found)
     assert {row["priority"] for row in found} == {Priority.HIGH}
     assert [each.message_id for each in accepted] == [root, found[1]["message_id"], root]

@@ -17,7 +17,7 @@ STEPS: dict[str, tuple[str, str, bool]] = {
     "before the child": ("bullpen.processor.children.launcher.Launcher", "start", False),
     "the child started": ("bullpen.processor.children.launcher.Launcher", "start", True),
     "the first line": ("bullpen.processor.providers.claude.ClaudeReader", "line", True),
-    "something was said": ("bullpen.processor.progress.Progress", "flush", True),
+    "something was said": ("bullpen.processor.progress.Progress", "take", True),
     "the child ended": ("bullpen.processor.providers.claude.ClaudeReader", "close", True),
     "before the answer is stored": ("bullpen.processor.answering", "complete", False),
     "before its commit": ("bullpen.processor.answering", "keep_session", True),

@@ -33,6 +33,7 @@ from tests.processor.turns import (
     Place,
     agent,
     custom,
+    ignore,
     launching,
     living,
     mark,
@@ -324,7 +325,7 @@ def test_each_provider_is_found_by_its_name_and_made_once(place: Place) -> None:
         assert providers.get("custom:other", custom(harness)) is found[harness]
 
 
-@pytest.mark.parametrize("name", ["custom:other", "nonesuch", ""])
+@pytest.mark.parametrize("name", ["custom:other", "nonesuch"])
 def test_a_provider_that_is_unknown_is_named(place: Place, name: str) -> None:
     with pytest.raises(UnknownProvider, match=name):
         Providers(place.settings, place.launcher).get(name)

@@ -1,17 +1,19 @@
-"""Progress: what a run does is told as it goes, and not too often."""
+"""Progress: what runs do is told as they go, and not too often."""
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
 
 import pytest
 
 from bullpen.core.errors import StoreBusy
 from bullpen.core.store.base import Store
-from bullpen.processor.progress import INTERVAL, LENGTH, Progress
+from bullpen.processor.progress import IDLE_SECONDS, INTERVAL, LENGTH, ProgressBoard
 from tests.conformance.verbs import events
 from tests.outbox.outgoing import asked
+from tests.processor.working import eventually
 
 
 class Watch:
@@ -30,30 +32,39 @@ def _told(store: Store) -> list[str]:
 
 def test_the_first_is_told_at_once_and_the_next_together(store: Store) -> None:
     watch = Watch()
-    progress = Progress(store, asked("m1"), watch)
+    board = ProgressBoard(store, watch)
+    progress = board.open(asked("m1"))
     progress("one")
+    assert board.step() == INTERVAL
     progress("two")
-    watch.now += INTERVAL - 0.01
+    watch.now += INTERVAL - 0.1
     progress("three")
+    assert board.step() == pytest.approx(0.1)
     assert _told(store) == ["one"]
-    watch.now += 0.01
+    watch.now += 0.1
     progress("four")
+    assert board.step() == INTERVAL
     assert _told(store) == ["one", "two\nthree\nfour"]
+    watch.now += INTERVAL
+    assert board.step() == IDLE_SECONDS
     progress("five")
-    progress.flush()
-    progress.flush()
+    board.close(progress)
     assert _told(store)[2:] == ["five"]
 
 
-def test_it_is_told_of_its_message(store: Store) -> None:
-    Progress(store, asked("m1"))("one")
-    (event,) = events(store, "agent_progress")
-    assert (event["agent"], event["message_id"], event["conversation_id"]) == ("coder", "m1", "m1")
+def test_all_runs_are_told_of_in_one_go_each_of_its_message(store: Store) -> None:
+    board = ProgressBoard(store)
+    for name in ("m1", "m2"):
+        board.open(asked(name))(f"{name} goes on")
+    board.step()
+    assert [row["message_id"] for row in events(store, "agent_progress")] == ["m1", "m2"]
+    assert _told(store) == ["m1 goes on", "m2 goes on"]
 
 
 def test_of_much_the_end_is_told_and_what_cannot_be_kept_is_replaced(store: Store) -> None:
-    progress = Progress(store, asked("m1"))
-    progress("x" * 10 * LENGTH + "a\0b\ud800c")
+    board = ProgressBoard(store)
+    board.open(asked("m1"))("x" * 10 * LENGTH + "a\0b\ud800c")
+    board.step()
     (text,) = _told(store)
     assert len(text) == LENGTH
     assert text.endswith("xa\N{REPLACEMENT CHARACTER}b?c")
@@ -65,11 +76,37 @@ def test_a_run_goes_on_when_its_progress_cannot_be_told(
     def busy(*, durable: bool) -> None:
         raise StoreBusy("the database is locked")
 
-    progress = Progress(store, asked("m1"))
+    board = ProgressBoard(store)
+    progress = board.open(asked("m1"))
     with monkeypatch.context() as locked, caplog.at_level(logging.WARNING):
         locked.setattr(store, "write", busy)
         progress("one")
+        board.step()
     assert "is not shown" in caplog.text
     progress("two")
-    progress.flush()
+    board.close(progress)
     assert _told(store) == ["two"]
+
+
+def test_who_says_it_never_waits_for_the_store(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """claude throws away what nobody reads from it at once."""
+    asked_for, let_go = threading.Event(), threading.Event()
+    write = store.write
+
+    def slow(*, durable: bool) -> object:
+        asked_for.set()
+        assert let_go.wait(60)
+        return write(durable=durable)
+
+    monkeypatch.setattr(store, "write", slow)
+    board = ProgressBoard(store)
+    board.loop.start()
+    progress = board.open(asked("m1"))
+    progress("one")
+    assert asked_for.wait(60)
+    progress("two")  # while the first is still being written
+    let_go.set()
+    eventually(lambda: _told(store) == ["one", "two"], "both are told")
+    board.loop.stop()

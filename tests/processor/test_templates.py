@@ -114,6 +114,13 @@ def test_the_protocol_is_replaced_and_the_users_text_around_it_kept(old: Path, e
     assert furnish(old) == []
 
 
+def test_a_protocol_that_was_copied_from_another_agent_is_replaced_as_well(home: Path) -> None:
+    home.mkdir(parents=True)
+    (home / "AGENTS.md").write_text(f"{OLD_PROTOCOL} mine")
+    assert "AGENTS.md" in furnish(home)
+    assert (home / "AGENTS.md").read_text() == f"{protocol()} mine"
+
+
 def test_agents_md_without_the_protocol_is_the_users(old: Path) -> None:
     (old / "AGENTS.md").write_text("only mine")
     furnish(old)

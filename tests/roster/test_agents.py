@@ -280,7 +280,9 @@ def test_who_answers_may_change_while_messages_wait(store: Store) -> None:
     send(store, "two", sender="b")
     _change(store, provider="http")
     assert try_claim(store) is None
-    _change(store, provider="claude")
+    with store.write() as tx:
+        change_agent(tx, AGENT, provider="claude")
+        assert "messages" in tx.topics  # processors look again
     first = take(store)
     assert texts_of(first) == ["one"]
     _change(store, provider="http")

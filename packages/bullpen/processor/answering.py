@@ -23,7 +23,7 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.processor.briefing import Brief, brief, texts
 from bullpen.processor.children.stop import Stop
 from bullpen.processor.plugins import Plugins
-from bullpen.processor.progress import Progress
+from bullpen.processor.progress import ProgressBoard
 from bullpen.processor.providers.provider import Provider, Reply
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ class Answering:
         self._store = store
         self._find = find
         self._plugins = plugins
+        self.progress = ProgressBoard(store)
 
     def __call__(self, claim: Claim, stop: Stop) -> None:
         """Answer the claim's messages; what is told to stop gives them back."""
@@ -91,11 +92,11 @@ class Answering:
                 messages=[message.message_id for message in claim.messages],
                 batch=_batch_id(claim, tx.ids),
             )
-        progress = Progress(self._store, claim.primary)
-        result = provider.run(turn, stop, progress)
-        if result is not None:
-            progress.flush()
-        return result
+        progress = self.progress.open(claim.primary)
+        try:
+            return provider.run(turn, stop, progress)
+        finally:
+            self.progress.close(progress)
 
     def _settle(
         self, claim: Claim, known: Brief | None, result: Reply | Failure | None, stop: Stop

@@ -52,6 +52,7 @@ class Processor:
             Loop("renew", self._renew),
             watching,
             self._listening,
+            answering.progress.loop,
             Loop("heartbeat", self._beat),
             Loop("order", self._keep_order),
         )

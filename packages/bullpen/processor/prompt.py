@@ -29,6 +29,7 @@ def system_prompt(agent: Agent, home: Path, teams: Sequence[Team], names: Mappin
         before,
         after,
         agent.system_prompt,
+        _there(agent),
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
@@ -55,6 +56,14 @@ def prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
         listed = "\n".join(f"- {note}" for note in notes)
         parts.insert(0, f"[Bullpen, about your last answer]:\n{listed}")
     return "\n\n".join(parts)
+
+
+def _there(agent: Agent) -> str:
+    """What the directory says of itself in which the agent works, if that is not its own."""
+    for name in ("AGENTS.md", "CLAUDE.md") if agent.directory else ():
+        if text := _read(Path(agent.directory, name)):
+            return f"# About {agent.directory}, where you work\n\n{text}"
+    return ""
 
 
 def _who(agent: Agent, teams: Sequence[Team], names: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
@@ -17,6 +18,7 @@ from typing import IO
 from bullpen.processor.children import nursery
 from bullpen.processor.children.child import Child
 
+PIPE = 1 << 20
 PAUSE_SECONDS = 5.0
 """How long a child that was asked to end has for it."""
 STOP_SECONDS = 10.0
@@ -54,6 +56,9 @@ class Launcher:
                 theirs.callback(os.close, begin)
                 pipes.append((end, begin))
             (out, out_w), (err, err_w) = pipes
+            with contextlib.suppress(OSError):  # there is a limit for all of a user's pipes
+                # claude ends without waiting for what it said to be read.
+                fcntl.fcntl(out_w, fcntl.F_SETPIPE_SZ, PIPE)
             self._send([asked.fileno(), read.fileno(), out_w, err_w, keepers.fileno()])
             ours.pop_all()
             return Child(control, out, err)

@@ -48,6 +48,8 @@ class Claude:
     def command(self, turn: Turn, system_file: Path) -> Command:
         """A new session has an id of our choice, an old one is resumed by its own."""
         argv = ["claude", "-p", "--output-format", "stream-json", "--verbose"]
+        # Files that lie where it works must not run commands, nor send our key elsewhere.
+        argv += ["--setting-sources", "user"]
         argv += ["--append-system-prompt-file", str(system_file)]
         model = turn.agent.model or (turn.custom.model if turn.custom else "")
         argv += ["--model", model] if model else []

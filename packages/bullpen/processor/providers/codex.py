@@ -67,6 +67,8 @@ class Codex:
         config: list[tuple[str, object]] = [
             ("developer_instructions", turn.system if _fits(turn.system) else ""),
             ("project_doc_max_bytes", 0),
+            # /etc/profile would set the PATH anew, and the skills not find their command.
+            ("allow_login_shell", False),
             # Without the network it would wait for it, and not say so to anybody.
             ("features.unbounded_connection_retries", False),
         ]

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sqlalchemy.engine import make_url
+
 from bullpen.core.answers.said import clean
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure
@@ -79,6 +81,7 @@ class CommandLine:
         own = {
             "BULLPEN_HOME": str(self._home),
             "BULLPEN_AGENT": turn.agent.id,
+            **self._database(),
             **command.environ,
         }
         more = [name.strip() for name in self._settings.pass_environment.split(",")]
@@ -91,6 +94,12 @@ class CommandLine:
         )
         stdin = clean(command.stdin).encode()
         return self._launcher.start(command.argv, turn.directory, environ, stdin), command.argv[0]
+
+    def _database(self) -> dict[str, str]:
+        """Where the commands of its skills find the queue; a password is not for it."""
+        url = self._settings.database_url
+        secret = bool(url) and make_url(url).password is not None
+        return {} if secret or not url else {"BULLPEN_DATABASE_URL": url}
 
     def _limits(self) -> Limits:
         return Limits(self._settings.idle_seconds, self._settings.run_seconds)

@@ -88,8 +88,6 @@ def _next(name: str, text: str, there: str | None, known: str | None) -> str | N
     if there is None:
         # A file that was put here once and is gone was removed on purpose.
         return text if known is None else None
-    if known is None:
-        return None
     if _hash(there) == known:
         return text
     if name == PROTOCOL:
