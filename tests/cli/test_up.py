@@ -65,9 +65,8 @@ def test_a_service_that_is_killed_comes_back_by_itself(bullpen: Bullpen) -> None
     bullpen.ok("up")
     (first,) = pids(bullpen)
     psutil.Process(first).kill()
-    assert bullpen.ok("send", "still there?", "--timeout", "100").out == (
-        "@assistant: still there?"
-    )
+    answer = bullpen.ok("send", "still there?", "--timeout", "100").out
+    assert answer.splitlines()[0] == "@assistant: still there?"
     assert pids(bullpen) != [first]
     bullpen.ok("down")
 

@@ -386,3 +386,7 @@ def test_a_service_of_somebody_elses_gets_its_own_key_and_none_of_ours(name: str
 def test_a_connection_that_does_not_come_is_not_waited_for_for_ever() -> None:
     found = config(command())
     assert found["features"] == {"unbounded_connection_retries": False}
+
+
+def test_its_commands_find_what_the_processor_finds() -> None:
+    assert config(command())["allow_login_shell"] is False

@@ -164,6 +164,23 @@ def test_a_key_of_the_settings_is_the_only_one(place: Place) -> None:
     assert "ANTHROPIC_AUTH_TOKEN" not in place.seen
 
 
+@pytest.mark.parametrize(
+    ("url", "passes"),
+    [
+        ("", False),
+        ("postgresql+psycopg://ada@/bullpen", True),
+        ("postgresql+psycopg://ada:secret@localhost/bullpen", False),
+    ],
+)
+def test_its_commands_find_the_database_if_no_password_says_where(
+    place: Place, url: str, passes: bool
+) -> None:
+    place.settings = replace(place.settings, database_url=url)
+    place.prints("claude", *ANSWERS["claude"])
+    assert reply(place, CLAUDE).text == "Hello!"
+    assert place.seen.get("BULLPEN_DATABASE_URL") == (url if passes else None)
+
+
 def test_what_a_person_lets_pass_passes(place: Place) -> None:
     place.settings = replace(place.settings, pass_environment="AWS_*, GITHUB_TOKEN,,")
     place.environ |= SECRETS
