@@ -8,7 +8,7 @@ from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import ROOM, ErrorKind, NewMessage, ReplyTo
 from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS
 from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost, Usage
-from bullpen.core.queue.cancel import cancel
+from bullpen.core.queue.cancel import DYING, cancel
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.reap import reap
 from bullpen.core.queue.release import release
@@ -148,6 +148,7 @@ def test_every_claim_that_ends_leaves_one_attempt(store: Store, clock: FakeClock
     do(store, reap)
     take(store)
     do(store, cancel, sent)
+    clock.advance(DYING)
     send(store)
     done(store, take(store).token)
     attempts = rows(store, ATTEMPTS)

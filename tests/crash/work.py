@@ -20,7 +20,9 @@ from bullpen.core.queue.claim import claim
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy, create_lane
+from bullpen.core.queue.lanes import LanePolicy
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import add_agent
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.crash.children import append, lines
@@ -83,12 +85,12 @@ class Task:
 
 
 def open_lanes(store: Store) -> None:
-    """Make the lanes that the tasks go to."""
+    """Take on the agents that the tasks go to."""
     with store.write() as tx:
         for agent in (*SINGLE, *HELPERS):
-            create_lane(tx, agent, LanePolicy(batching=Batching.ONE))
+            add_agent(tx, Agent(id=agent), LanePolicy(batching=Batching.ONE))
         for agent in BATCHED:
-            create_lane(tx, agent)
+            add_agent(tx, Agent(id=agent))
 
 
 def answer(claimed: Claim) -> Outcome | Failure:
