@@ -126,7 +126,9 @@ def downgrade() -> None:
         op.drop_table(table)
 
 
-def _remake_lanes(more: list[sa.Column], *, claimed_at_nullable: bool, fill: dict[str, str]) -> None:
+def _remake_lanes(
+    more: list[sa.Column], *, claimed_at_nullable: bool, fill: dict[str, str]
+) -> None:
     """SQLite cannot change a column, so that the table is made anew, on both databases alike."""
     op.execute("CREATE TEMPORARY TABLE kept_lanes AS SELECT * FROM lanes")
     op.drop_table("lanes")
