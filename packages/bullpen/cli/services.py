@@ -21,7 +21,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.sockets import socket_directory
 
 START_SECONDS = 15.0
-STOP_SECONDS = 60.0
+STOP_SECONDS = 90.0
 
 
 @click.command()
