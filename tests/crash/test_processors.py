@@ -115,7 +115,8 @@ def test_sigterm_lets_a_run_end_within_the_grace(settings: Settings, store: Stor
 def test_a_message_that_kills_its_processor_is_dead_in_the_end_and_others_go_on(
     settings: Settings, store: Store
 ) -> None:
-    with processing(settings, 2, lease_seconds=1, max_crashes=2) as processors:
+    # One run at a time: what runs beside the deadly one dies with its processor, and counts it.
+    with processing(settings, 2, lease_seconds=1, max_crashes=2, max_runs=1) as processors:
         wait_for_workers(store, 2)
         (deadly,) = ask(store, AGENTS[0], "!crash")
         (after,) = ask(store, AGENTS[0], "hello", prefix="after")

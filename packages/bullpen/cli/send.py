@@ -34,7 +34,7 @@ _OF_IT = union_all(
 
 ANSWERS: Statement[tuple[int, str, str]] = Statement(
     select(R.id, R.agent, R.message)
-    .where(R.message_id.in_(_OF_IT), R.channel == const(CHANNEL), R.id > bindparam("after"))
+    .where(R.message_id.in_(_OF_IT), R.channel == const(CHANNEL))
     .order_by(R.id)
 )
 
@@ -101,17 +101,18 @@ def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> Non
     listener = store.listen()
     deadline = time.monotonic() + timeout
     said: list[tuple[str, str]] = []
-    seen = 0
+    seen: set[int] = set()  # on PostgreSQL a lower id may be committed after a higher one
     moving = True
     paused = ""
     try:
         while moving and not paused and time.monotonic() < deadline:
             with store.read() as tx:
                 open_ = tx.all(UNDER_WAY, {"conversation": conversation})
-                found = tx.all(ANSWERS, {"conversation": conversation, "after": seen})
+                answers = tx.all(ANSWERS, {"conversation": conversation})
+            found = [row for row in answers if row[0] not in seen]
             moving, paused = bool(open_), _paused(open_)
             for id_, agent, text in found:
-                seen = id_
+                seen.add(id_)
                 said.append((agent, text))
                 if not as_json:
                     click.echo(f"@{agent}: {text}")
@@ -125,8 +126,8 @@ def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> Non
     finally:
         listener.close()
     if as_json:
-        answers = [{"agent": agent, "message": text} for agent, text in said]
-        click.echo(json.dumps({"message_id": conversation, "answers": answers}))
+        texts = [{"agent": agent, "message": text} for agent, text in said]
+        click.echo(json.dumps({"message_id": conversation, "answers": texts}))
     if moving:
         _say_that_it_waits(conversation, bool(said), paused)
         sys.exit(75)

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from sqlalchemy import bindparam, insert
-
 from bullpen.core.answers.compose import Composed, compose
 from bullpen.core.answers.conversation import lock_conversation
 from bullpen.core.answers.files import MOST, Refused, sort_out
@@ -17,8 +15,8 @@ from bullpen.core.answers.limits import limited_before, over_limit
 from bullpen.core.answers.long import shorten
 from bullpen.core.answers.said import Said, clean
 from bullpen.core.events.append import EventType, tell
+from bullpen.core.history.say import SAY
 from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage
-from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.outbox.people import tell_all
 from bullpen.core.outcome import Answer, Outcome, RoomPost
 from bullpen.core.queue.finish import finish, lock_targets
@@ -26,7 +24,6 @@ from bullpen.core.roster.everyone import everyone
 from bullpen.core.roster.team import Delivery, Team
 from bullpen.core.roster.teams import find_team, teams_of
 from bullpen.core.routing.directory import Directory
-from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 NOBODY = Directory(agents={}, teams={})
@@ -36,18 +33,6 @@ HANDOFF_SHARE = 8
 
 MOST_NOTES = 16
 """So many things that could not be done are told, one by one."""
-
-NOTE: Statement[None] = Statement(
-    insert(AGENT_MESSAGES).values(
-        agent_id=bindparam("agent"),
-        role="note",
-        channel=INTERNAL,
-        sender="bullpen",
-        message_id=bindparam("message_id"),
-        content=bindparam("content"),
-        created_at=bindparam("now"),
-    )
-)
 
 
 def complete(tx: Transaction, claim: Claim, said: Said, roots: Sequence[Path]) -> list[Message]:
@@ -180,8 +165,9 @@ def _note(
     tx: Transaction, primary: Message, notes: Sequence[str], refused: Sequence[Refused]
 ) -> None:
     for note in notes:
-        values = {"agent": primary.agent, "message_id": primary.message_id}
-        tx.write(NOTE, {**values, "content": note, "now": tx.now})
+        values = {"agent": primary.agent, "message_id": primary.message_id, "role": "note"}
+        values.update(channel=INTERNAL, sender="bullpen", content=note)
+        tx.write(SAY, {**values, "now": tx.now})
     for each in refused:
         tell(tx, EventType.FILE_REFUSED, primary, file=each.path[:500], reason=each.why)
 

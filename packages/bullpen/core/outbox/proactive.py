@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import json
 
-from sqlalchemy import bindparam, insert
-
 from bullpen.core.clock import HOUR
 from bullpen.core.errors import BadText
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.models import AGENT_MESSAGES
+from bullpen.core.history.say import SAY
 from bullpen.core.outbox.add import INSERT
 from bullpen.core.outcome import Answer
-from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
-
-SAY: Statement[None] = Statement(
-    insert(AGENT_MESSAGES).values(
-        agent_id=bindparam("agent"),
-        role="assistant",
-        channel=bindparam("channel"),
-        sender=bindparam("agent"),
-        message_id=bindparam("message_id"),
-        content=bindparam("content"),
-        created_at=bindparam("now"),
-    )
-)
 
 
 def write_to(
@@ -66,8 +51,9 @@ def write_to(
         },
     )
     if agent:
-        values = {"agent": agent, "channel": channel, "message_id": message_id}
-        tx.write(SAY, {**values, "content": answer.message, "now": tx.now})
+        said = {"agent": agent, "role": "assistant", "channel": channel, "sender": agent}
+        said.update(message_id=message_id, content=answer.message)
+        tx.write(SAY, {**said, "now": tx.now})
     append_event(
         tx,
         EventType.RESPONSE_READY,

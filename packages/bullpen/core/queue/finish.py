@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sqlalchemy import bindparam, insert, null, update
+from sqlalchemy import bindparam, null, update
 
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import EventType, tell
+from bullpen.core.history.say import SAY
 from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage, ReplyTo
-from bullpen.core.models import AGENT_MESSAGES, MESSAGES
+from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Outcome, RoomPost
@@ -39,18 +40,6 @@ DONE: Statement[MessageTuple] = Statement(
         updated_at=bindparam("now"),
     )
     .returning(*MESSAGE_COLUMNS)
-)
-
-SAY: Statement[None] = Statement(
-    insert(AGENT_MESSAGES).values(
-        agent_id=bindparam("agent"),
-        role=bindparam("role"),
-        channel=bindparam("channel"),
-        sender=bindparam("sender"),
-        message_id=bindparam("message_id"),
-        content=bindparam("content"),
-        created_at=bindparam("now"),
-    )
 )
 
 

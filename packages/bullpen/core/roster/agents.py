@@ -122,7 +122,10 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
     get_agent(tx, agent_id)
     lane = lock_lane(tx, agent_id)
     if not force and (lane.pending or lane.claim_token is not None):
-        raise LaneBusy(f"{agent_id} has {lane.pending} messages to answer, or one in work")
+        raise LaneBusy(
+            f"{agent_id} has {lane.pending} messages to answer, or one in work",
+            hint="Wait until it is through, or cancel all of it with --force.",
+        )
     _cancel_all(tx, agent_id, f"{agent_id} was removed")
     leave_teams(tx, agent_id)
     tx.write(FORGET, {"agent": agent_id})
