@@ -15,7 +15,7 @@ from bullpen.core.models.base import const
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import find_agent
 from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, find_custom_provider
-from bullpen.core.roster.everyone import everyone
+from bullpen.core.roster.everyone import agent_names
 from bullpen.core.roster.sessions import Session, context_key, find_session
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import teams_of
@@ -86,7 +86,7 @@ def brief(tx: Transaction, claim: Claim) -> Brief:
         session=find_session(tx, agent, key),
         custom=custom,
         teams=tuple(teams_of(tx, agent.id)),
-        names=dict(everyone(tx).agents),
+        names=agent_names(tx),
         notes=_notes(tx, agent.id),
     )
 

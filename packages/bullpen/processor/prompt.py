@@ -72,7 +72,7 @@ def _who(agent: Agent, teams: Sequence[Team], names: Mapping[str, str]) -> str:
         title = f"#{team.id}" + (f" ({team.name})" if team.name else "")
         lines.append(f"\nYour team {title}:")
         for member in team.members:
-            marks = [mark for mark, on in (("you", member == agent.id),) if on]
+            marks = ["you"] if member == agent.id else []
             marks += ["leads it"] if member == team.leader else []
             lines.append(f"- {_named(member, names)}" + (f": {', '.join(marks)}" if marks else ""))
     if not teams:

@@ -16,11 +16,6 @@ class Said:
     metadata: str | None = None
     usage: Usage = field(default=NO_USAGE)
 
-    @property
-    def nothing(self) -> bool:
-        """Whether there is nothing in it for anybody."""
-        return not self.text.strip() and not self.files
-
 
 def clean(text: str) -> str:
     """The text with what no database can keep replaced."""

@@ -17,9 +17,14 @@ TEAM_NAMES: Statement[tuple[str, str, str]] = Statement(
 )
 
 
+def agent_names(tx: Transaction) -> dict[str, str]:
+    """What each agent is called."""
+    return {agent: name for agent, name in tx.all(AGENT_NAMES, {})}  # noqa: C416 - rows
+
+
 def everyone(tx: Transaction) -> Directory:
     """All agents and teams, with their names."""
     return Directory(
-        agents={agent: name for agent, name in tx.all(AGENT_NAMES, {})},  # noqa: C416 - rows
+        agents=agent_names(tx),
         teams={team: (name, leader) for team, name, leader in tx.all(TEAM_NAMES, {})},
     )

@@ -51,7 +51,7 @@ class Codex:
         argv += _PERMISSIONS[turn.agent.permission]
         model = turn.agent.model or (turn.custom.model if turn.custom else "")
         argv += ["-m", model] if model else []
-        for key, value in self._config(turn, system_file):
+        for key, value in self._config(turn):
             argv += ["-c", f"{key}={_toml(value)}"]
         if turn.session is not None:
             argv += ["resume", turn.session.id]
@@ -63,7 +63,7 @@ class Codex:
         """A reader for one run."""
         return CodexReader(turn)
 
-    def _config(self, turn: Turn, system_file: Path) -> list[tuple[str, object]]:
+    def _config(self, turn: Turn) -> list[tuple[str, object]]:
         config: list[tuple[str, object]] = [
             ("developer_instructions", turn.system if _fits(turn.system) else ""),
             ("project_doc_max_bytes", 0),
