@@ -48,10 +48,7 @@ class Answering:
         """Answer the claim's messages; what is told to stop gives them back."""
         try:
             known, result = self._result(claim, stop)
-            if stop.at_once:
-                self._died(claim)
-            else:
-                self._settle(claim, known, result, stop)
+            self._settle(claim, known, result, stop)
         except StaleToken:
             self._died(claim)
         except BullpenError as error:
