@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.errors import BadSetting
-from bullpen.core.settings import Durability, Settings
+from bullpen.core.settings import Durability, LogFormat, Settings
 
 
 def _load(home: Path, toml: str | None = None, **environ: str) -> Settings:
@@ -54,6 +54,8 @@ def test_every_setting_can_be_set_in_the_file_and_in_the_environment(
         written = str(value)
     elif isinstance(default, Durability):
         value, written = Durability.FAST, '"fast"'
+    elif isinstance(default, LogFormat):
+        value, written = LogFormat.JSON, '"json"'
     elif isinstance(default, Path):
         value = tmp_path / "elsewhere"
         written = f'"{value}"'

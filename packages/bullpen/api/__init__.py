@@ -1,1 +1,1 @@
-"""HTTP: REST, live events and the portal."""
+"""The API: REST, live events and outside workers, over one store."""

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-
 import click
 
+from bullpen.core.logs import set_up
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
 
 @click.group()
-def run() -> None:
+@click.pass_obj
+def run(settings: Settings) -> None:
     """Run one service in the foreground, as the supervisor does.
 
     \b
     Example:
       bullpen run processor
     """
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    set_up(settings)
 
 
 @run.command()
@@ -37,3 +35,17 @@ def processor(settings: Settings) -> None:
     store = open_store(settings)
     process.run(store)
     store.close()
+
+
+@run.command()
+@click.pass_obj
+def api(settings: Settings) -> None:
+    """Serve the API, until SIGTERM or Ctrl-C.
+
+    \b
+    Example:
+      bullpen run api
+    """
+    from bullpen.api import server
+
+    server.run(settings)

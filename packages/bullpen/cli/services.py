@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 
 from bullpen.cli.output import writing
-from bullpen.cli.supervisor import Supervisor
 from bullpen.core.roster.agent import ECHO, Agent
 from bullpen.core.roster.agents import add_agent, find_agent
 from bullpen.core.settings import Settings
 from bullpen.core.sockets import socket_directory
+from bullpen.core.supervisor import Supervisor
 
 START_SECONDS = 15.0
 STOP_SECONDS = 90.0

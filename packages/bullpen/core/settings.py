@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from bullpen.core.errors import BadSetting
 
@@ -27,6 +28,13 @@ class Durability(StrEnum):
 
     DURABLE = "durable"
     FAST = "fast"
+
+
+class LogFormat(StrEnum):
+    """How a line of the logs is written."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def _setting(default: Any, doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
@@ -46,6 +54,19 @@ class Settings:
     database_url: str = _setting("", "an SQLAlchemy URL; empty is bullpen.db in the home")
     api_host: str = _setting("127.0.0.1", "the address on which the API listens")
     api_port: int = _setting(3777, "the port on which the API listens")
+    api_names: str = _setting(
+        "", "more host names under which the API may be asked, as `bullpen.example.org,office`"
+    )
+    api_origins: str = _setting(
+        "", "origins of your own pages that may use the API, as `https://office.example.org`"
+    )
+    api_streams: int = _setting(2000, "how many may follow the events at once")
+    api_threads: int = _setting(
+        256, "how many requests, long polls and WebSockets are served at once"
+    )
+    body_bytes: int = _setting(1 << 20, "the longest request, in bytes")
+    upload_bytes: int = _setting(25 << 20, "the largest file that is uploaded, in bytes")
+    log_format: LogFormat = _setting(LogFormat.TEXT, "how the services log: `text` or `json`")
     durability: Durability = _setting(
         Durability.DURABLE,
         "SQLite only: `durable` survives a power cut, `fast` any crash of a process",
@@ -92,6 +113,11 @@ class Settings:
         return self.database_url or f"sqlite:///{self.home / 'bullpen.db'}"
 
     @property
+    def token(self) -> Path:
+        """Where the owner's token for the API is."""
+        return self.home / "token"
+
+    @property
     def files(self) -> Path:
         """Where files from and for people lie."""
         return self.home / "files"
@@ -108,6 +134,13 @@ class Settings:
             return self.run
         name = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
         return Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}-{name}"
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown: the secret settings that are set, the database's password."""
+        named = (
+            str(getattr(self, each.name)) for each in fields(self) if "secret" in each.metadata
+        )
+        return tuple(each for each in (*named, urlsplit(self.database_url).password or "") if each)
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
@@ -127,6 +160,7 @@ LEAST = {
     **dict.fromkeys(("max_attempts", "max_crashes", "max_runs", "delivery_attempts"), 1),
     **{"delivery_lease_seconds": 1, "poll_seconds": 0.01, "receipt_days": 7},
     **dict.fromkeys(("idle_seconds", "run_seconds", "answer_characters"), 1),
+    **{"body_bytes": 1024, "upload_bytes": 1, "api_threads": 8, "api_streams": 1},
 }
 """Below these nothing would move, or be remembered for long enough. All others may be zero."""
 

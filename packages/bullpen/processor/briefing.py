@@ -22,9 +22,9 @@ from bullpen.core.roster.teams import teams_of
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.workspace.templates import furnish
 from bullpen.processor.prompt import prompt, system_prompt, told
 from bullpen.processor.providers.provider import Turn
-from bullpen.processor.workspace.templates import furnish
 
 H = AGENT_MESSAGES.c
 

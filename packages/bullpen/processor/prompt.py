@@ -10,8 +10,8 @@ from bullpen.core.answers.said import clean
 from bullpen.core.message import ROOM, Message
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.team import Team
-from bullpen.processor.workspace.memory import memory_index, skill_index
-from bullpen.processor.workspace.templates import PROTOCOL, protocol, split
+from bullpen.core.workspace.memory import memory_index, skill_index
+from bullpen.core.workspace.templates import PROTOCOL, protocol, split
 
 OWN_TEXT = 100_000
 """So many characters of a file of the agent's are read."""

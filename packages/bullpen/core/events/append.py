@@ -52,6 +52,9 @@ class EventType(StrEnum):
     TEAM_ADDED = "team_added"
     TEAM_CHANGED = "team_changed"
     TEAM_REMOVED = "team_removed"
+    ROOM_POSTED = "room_posted"
+    KEY_ADDED = "key_added"
+    KEY_REVOKED = "key_revoked"
     PROCESSOR_START = "processor_start"
     PROCESSOR_STOP = "processor_stop"
 

@@ -1,6 +1,7 @@
 """The tables, one noun a file. Importing this package knows them all."""
 
 from bullpen.core.models.agent import AGENTS, SESSIONS
+from bullpen.core.models.api_key import API_KEYS, AUDIT_LOG
 from bullpen.core.models.attempt import ATTEMPTS
 from bullpen.core.models.base import Base
 from bullpen.core.models.custom_provider import CUSTOM_PROVIDERS
@@ -18,8 +19,10 @@ from bullpen.core.models.worker import WORKERS
 __all__ = [
     "AGENTS",
     "AGENT_MESSAGES",
+    "API_KEYS",
     "ARCHIVE",
     "ATTEMPTS",
+    "AUDIT_LOG",
     "CHAT_MESSAGES",
     "CUSTOM_PROVIDERS",
     "EVENTS",

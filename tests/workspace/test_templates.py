@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.processor.workspace import templates
-from bullpen.processor.workspace.templates import (
+from bullpen.core.workspace import templates
+from bullpen.core.workspace.templates import (
     BEGIN,
     END,
     MADE,

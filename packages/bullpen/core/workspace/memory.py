@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bullpen.core.answers.said import clean
-from bullpen.processor.workspace.front_matter import front_matter
+from bullpen.core.workspace.front_matter import front_matter
 
 MOST = 200
 """So many memories are listed; an agent with more keeps an index of its own."""

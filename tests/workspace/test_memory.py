@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.processor.workspace.front_matter import front_matter
-from bullpen.processor.workspace.memory import LINE, MOST, memory_index, skill_index
+from bullpen.core.workspace.front_matter import front_matter
+from bullpen.core.workspace.memory import LINE, MOST, memory_index, skill_index
 
 FRONT = "---\nname: {name}\nsummary: {summary}\ndescription: {summary}\n---\nThe text itself.\n"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-SHIPPED = Path(__file__).resolve().parents[1] / "templates"
+SHIPPED = Path(__file__).resolve().parent / "shipped"
 MANIFEST = Path(".bullpen", "templates.json")
 MADE = Path(".bullpen", "made_by_bullpen")
 """It says that Bullpen created the directory, and may delete it again."""

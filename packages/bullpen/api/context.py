@@ -1,0 +1,91 @@
+"""What a request has at hand: the store, who asks, and transactions that leave a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from flask import current_app, g, request
+
+from bullpen.api.failures import Failures
+from bullpen.api.streams.hub import Hub
+from bullpen.api.waiting import Bell
+from bullpen.core.access.audit import record
+from bullpen.core.access.key import Key, Scope
+from bullpen.core.errors import OutOfReach, ScopeTooSmall
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.supervisor import Supervisor
+
+NAME = "bullpen"
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """What all requests of this process share."""
+
+    store: Store
+    hub: Hub
+    bell: Bell
+    supervisor: Supervisor
+    failures: Failures = field(default_factory=Failures)
+    started_at: int = 0
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+        return self.store.settings
+
+
+def api() -> Api:
+    """What all requests of this process share."""
+    found = current_app.extensions[NAME]
+    assert isinstance(found, Api)
+    return found
+
+
+def caller() -> Key:
+    """Who asks."""
+    key = g.caller
+    assert isinstance(key, Key)
+    return key
+
+
+def need(scope: Scope) -> None:
+    """Refuse a caller who has not this scope."""
+    if not caller().may(scope):
+        raise ScopeTooSmall(f"the key {caller().name!r} has not the scope {scope.value}")
+
+
+def reach(agent: str | None) -> None:
+    """Refuse a caller whose key is for other agents."""
+    if not caller().reaches(agent):
+        raise OutOfReach(f"the key {caller().name!r} does not reach this")
+
+
+@contextmanager
+def read() -> Iterator[Transaction]:
+    """A transaction that only reads."""
+    with api().store.read() as tx:
+        yield tx
+
+
+@contextmanager
+def write(*, durable: bool = True) -> Iterator[Transaction]:
+    """A transaction that writes; of a route that is audited, its line in the log as well."""
+    with api().store.write(durable=durable) as tx:
+        yield tx
+        if g.get("audited"):
+            record(tx, caller(), **deed())
+
+
+def deed() -> dict[str, str]:
+    """What this request does, for the audit log."""
+    return {
+        "action": str(request.endpoint).replace(".", " "),
+        "target": request.path[:500],
+        "request_id": str(g.request_id),
+        "address": request.remote_addr or "",
+    }

@@ -1,0 +1,135 @@
+"""Errors as the API tells them: one shape, with a status for each branch of the tree."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from flask import Flask, Response, g
+from pydantic import BaseModel, ValidationError
+from werkzeug.exceptions import HTTPException
+
+from bullpen.core.errors import (
+    AccessError,
+    BadRequest,
+    BodyTooLarge,
+    BullpenError,
+    Conflict,
+    DuplicateMessage,
+    InputError,
+    LaneError,
+    LaneFull,
+    NoAccess,
+    NoSupervisor,
+    NotFound,
+    NotJson,
+    Overloaded,
+    StoreError,
+    TooManyFailures,
+)
+
+log = logging.getLogger(__name__)
+
+STATUSES: tuple[tuple[type[BullpenError], int], ...] = (
+    (NoAccess, 401),
+    (TooManyFailures, 429),
+    (AccessError, 403),
+    (NotJson, 415),
+    (BodyTooLarge, 413),
+    (InputError, 400),
+    (NotFound, 404),
+    (Conflict, 409),
+    (LaneFull, 429),
+    (LaneError, 409),
+    (NoSupervisor, 501),
+    (Overloaded, 503),
+    (StoreError, 503),
+)
+"""The first that an error is of."""
+
+RETRY_SECONDS = {429: "60", 503: "1"}
+
+PLACES = 5
+"""So many mistakes of one request are named."""
+
+
+class ErrorDetail(BaseModel):
+    """What happened, and what can be done."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class ErrorAnswer(BaseModel):
+    """Every answer that is not a success."""
+
+    error: ErrorDetail
+    messageId: str | None = None  # noqa: N815 - as the reference's clients read it
+    """Of a duplicate: the id that was taken."""
+    status: str | None = None
+    """Of a duplicate: the state of the first one."""
+
+
+def status_of(kind: type[BullpenError]) -> int:
+    """The HTTP status of an error."""
+    return next((status for each, status in STATUSES if issubclass(kind, each)), 500)
+
+
+def install(app: Flask) -> None:
+    """Answer every error in the one shape."""
+    app.register_error_handler(BullpenError, answer)
+    app.register_error_handler(HTTPException, _of_http)
+    app.register_error_handler(Exception, _unforeseen)
+
+
+def answer(error: BullpenError) -> Response:
+    """This error, as an answer."""
+    status = status_of(type(error))
+    detail = ErrorDetail(code=error.code, message=str(error), hint=error.hint)
+    document = ErrorAnswer(error=detail)
+    if isinstance(error, DuplicateMessage):
+        document.messageId, document.status = error.message_id, error.status
+    g.failed = error.code
+    # A lone surrogate that somebody sent must not break the answer that says so.
+    text = json.dumps(document.model_dump(exclude_none=True))
+    response = Response(text, status, mimetype="application/json")
+    if status in RETRY_SECONDS:
+        response.headers["Retry-After"] = RETRY_SECONDS[status]
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def invalid(error: ValidationError) -> Response:
+    """What pydantic found, each place with what is wrong there."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    places = [
+        f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}"
+        for each in found[:PLACES]
+    ]
+    return answer(BadRequest("; ".join(places)))
+
+
+def _of_http(error: HTTPException) -> Response:
+    """Flask's own: no such route, a method that it does not have, a body that is none."""
+    text = error.description or error.name
+    if error.code == 413:
+        return answer(BodyTooLarge("the request is longer than may be"))
+    if error.code == 415:
+        return answer(NotJson("the body is not declared as JSON"))
+    if error.code == 400:
+        return answer(BadRequest(text))
+    response = answer(NotFound(text) if error.code == 404 else BadRequest(text))
+    response.status_code = error.code or 500
+    if error.code == 405:
+        allowed = error.get_response().headers.get("Allow")
+        if allowed:
+            response.headers["Allow"] = allowed
+    return response
+
+
+def _unforeseen(error: Exception) -> Response:
+    log.error("a request failed", exc_info=error)
+    failed = BullpenError("something in Bullpen failed", hint=f"The log has it as {g.request_id}.")
+    return answer(failed)

@@ -1,0 +1,85 @@
+"""How a view becomes a route: its scope, answer and errors, and its place in the description."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from flask import Response, g
+from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models.tag import Tag
+from pydantic import BaseModel
+
+from bullpen.api.context import need
+from bullpen.api.errors import ErrorAnswer, status_of
+from bullpen.api.guard import refuse
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
+
+View = TypeVar("View", bound=Callable[..., BaseModel | Response])
+
+ALWAYS = (400, 401, 403, 413, 415, 429, 503)
+"""What any request may be answered with."""
+
+
+def blueprint(name: str, doc: str) -> APIBlueprint:
+    """The routes of one noun."""
+    return APIBlueprint(name, name, abp_tags=[Tag(name=name, description=doc)])
+
+
+def route(
+    routes: APIBlueprint,
+    method: str,
+    rule: str,
+    *,
+    scope: Scope | None,
+    answer: type[BaseModel] | None,
+    errors: Sequence[type[BullpenError]] = (),
+    audited: bool = False,
+) -> Callable[[View], View]:
+    """Serve this view: `scope` is what a key needs, and None what anybody may.
+
+    `audited`: what it does, and to whom it is refused, is in the audit log.
+    """
+    statuses = sorted({*ALWAYS, *(status_of(error) for error in errors)})
+    responses: dict[str | int, Any] = dict.fromkeys(statuses, ErrorAnswer)
+    if answer is not None:
+        responses[200] = answer
+
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def guarded(**values: Any) -> Response:  # noqa: ANN401 - what the view asks for
+            g.audited = audited
+            try:
+                if scope is not None:
+                    need(scope)
+                found = view(**values)
+            except (ScopeTooSmall, OutOfReach) as error:
+                if audited:
+                    refuse(error)
+                raise
+            return found if isinstance(found, Response) else as_json(found)
+
+        summary, _, description = (view.__doc__ or "").partition("\n\n")
+        needs = "" if scope is None else f"Needs the scope `{scope.value}`."
+        register = getattr(routes, method.lower())
+        register(
+            rule,
+            summary=" ".join(summary.split()),
+            description="\n\n".join(part for part in (_plain(description), needs) if part),
+            responses=responses,
+            security=[] if scope is None else [{"token": []}, {"cookie": []}],
+        )(guarded)
+        return view
+
+    return decorate
+
+
+def as_json(found: BaseModel, status: int = 200) -> Response:
+    """A model as an answer."""
+    return Response(found.model_dump_json(by_alias=True), status, mimetype="application/json")
+
+
+def _plain(text: str) -> str:
+    return "\n".join(line.strip() for line in text.strip().splitlines())

@@ -1,0 +1,5 @@
+"""The routes, one noun a file."""
+
+from bullpen.api.routes import health, messages
+
+ROUTES = (health.ROUTES, messages.ROUTES)

@@ -1,0 +1,320 @@
+"""Messages: in, found, and what a person decides about one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from flask import Response, request
+from pydantic import BaseModel, Field, JsonValue, RootModel
+
+from bullpen.api.context import caller, reach, read, write
+from bullpen.api.files import sendable
+from bullpen.api.models import BIG, Done, Input, Number, Page, listed, paths
+from bullpen.api.route import blueprint, route
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
+from bullpen.core.message import NewMessage, Priority, ReplyTo
+from bullpen.core.queue.browse import Seen, Wanted, browse, look_up
+from bullpen.core.queue.cancel import cancel
+from bullpen.core.queue.drop import drop
+from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.receive import receive
+from bullpen.core.queue.retry import retry
+from bullpen.core.states import MessageState
+
+ROUTES = blueprint("messages", "Messages from people, and what becomes of them.")
+
+Name = Annotated[str, Field(max_length=200)]
+Id = Annotated[str, Field(min_length=1, max_length=200)]
+
+DECISION: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
+
+
+class Address(Input):
+    """Where on a platform the answer goes."""
+
+    chat: Name = ""
+    thread: Name = ""
+    message: Name = ""
+
+
+class Posted(Input):
+    """A message from a person."""
+
+    message: str = Field(description="to whom it is addressed is read from its text")
+    agent: Name | None = Field(None, description="who gets what addresses nobody")
+    sender: Name = "API"
+    senderId: Name | None = None  # noqa: N815 - as the reference's clients say it
+    channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "api"
+    messageId: Id | None = Field(  # noqa: N815 - as the reference's clients say it
+        None, description="an id of your own; a second message with it is refused"
+    )
+    files: list[Annotated[str, Field(max_length=4096)]] = Field(
+        default_factory=list, max_length=64, description="names of files that were uploaded"
+    )
+    replyTo: Address | None = None  # noqa: N815
+    priority: Priority = Priority.NORMAL
+    delay: Number = Field(0, description="milliseconds before it is due")
+    deadline: Number | None = Field(None, description="when it is of no use any more")
+    payload: dict[str, JsonValue] | None = Field(None, description="handed to the worker as it is")
+    schema_: Name | None = Field(None, alias="schema", description="what the payload is")
+
+
+class Part(BaseModel):
+    """One of the messages that it came to."""
+
+    messageId: str  # noqa: N815
+
+
+class PostedAnswer(Done):
+    """It is stored, and will be answered."""
+
+    messageId: str  # noqa: N815
+    conversationId: str  # noqa: N815
+    fresh: bool = Field(description="false if it was taken in before, under this Idempotency-Key")
+    messages: list[Part]
+
+
+class MessageAnswer(BaseModel):
+    """A message with all that is known of it."""
+
+    id: int
+    message_id: str
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    agent: str
+    from_agent: str | None
+    files: list[str]
+    status: MessageState
+    retry_count: int
+    crash_count: int
+    last_error: str | None
+    error_kind: str | None
+    claimed_by: str | None
+    conversation_id: str
+    parent_id: str | None
+    hop: int
+    team_id: str | None
+    priority: int
+    available_at: int
+    deadline: int | None
+    payload: JsonValue
+    schema_: str | None = Field(alias="schema")
+    created_at: int
+    updated_at: int
+
+    @classmethod
+    def of(cls, seen: Seen) -> MessageAnswer:
+        """The row, as it is shown."""
+        row: dict[str, Any] = asdict(seen)
+        row["files"] = paths(seen.files)
+        row["payload"] = None if seen.payload is None else _json(seen.payload)
+        return cls.model_validate(row)
+
+
+class MessageList(RootModel[list[MessageAnswer]]):
+    """Messages."""
+
+
+class MessagePath(BaseModel):
+    """Which message."""
+
+    message_id: str = Field(description="the message's id")
+
+
+class MessageQuery(Page):
+    """Which messages."""
+
+    status: MessageState | None = None
+    agent: Name | None = None
+    channel: Name | None = None
+    conversation_id: Id | None = None
+
+
+class Reason(Input):
+    """Why."""
+
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/message",
+    scope=Scope.PUBLISH,
+    answer=PostedAnswer,
+    errors=(NotFound, Conflict, LaneError),
+)
+def send(body: Posted) -> PostedAnswer:
+    """Send a message to an agent, a team, or several.
+
+    `@coder …` and `[@coder: …] [#dev: …]` in the text say to whom; else it goes to `agent`, or to
+    the default agent. With the header `Idempotency-Key` a repeat is recognised, answered as the
+    first was, and not stored again.
+    """
+    new = NewMessage(
+        agent=body.agent or "",
+        message=body.message,
+        channel=body.channel,
+        sender=body.sender,
+        sender_id=body.senderId,
+        message_id=body.messageId,
+        receipt=_receipt(),
+        files=sendable(body.files),
+        reply_to=None if body.replyTo is None else ReplyTo(**body.replyTo.model_dump()),
+        priority=body.priority,
+        delay=body.delay,
+        deadline=body.deadline,
+        payload=None if body.payload is None else json.dumps(body.payload),
+        schema=body.schema_,
+    )
+    with write() as tx:
+        accepted = receive(tx, new)
+        first = accepted[0].message_id
+        if caller().agents is not None:
+            for seen in browse(tx, Wanted(conversation_id=first), 0, BIG):
+                reach(seen.agent)
+    return PostedAnswer(
+        messageId=first,
+        conversationId=first,
+        fresh=accepted[0].fresh,
+        messages=[Part(messageId=each.message_id) for each in accepted],
+    )
+
+
+@route(ROUTES, "GET", "/api/messages", scope=Scope.READ, answer=MessageList)
+def messages(query: MessageQuery) -> Response:
+    """List the messages of the last day, and those that are not through.
+
+    The newest first; with `since_id` what came after it, the oldest first.
+    """
+    reach(query.agent)
+    wanted = Wanted(
+        status=query.status,
+        agent=query.agent,
+        channel=query.channel,
+        conversation_id=query.conversation_id,
+    )
+    with read() as tx:
+        found = browse(tx, wanted, query.since_id, query.limit)
+    rows = MessageList([MessageAnswer.of(each) for each in found])
+    return listed(rows, [each.id for each in found], query)
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/messages/<message_id>",
+    scope=Scope.READ,
+    answer=MessageAnswer,
+    errors=(NotFound,),
+)
+def message(path: MessagePath) -> MessageAnswer:
+    """Show one message, archived ones included."""
+    with read() as tx:
+        found = look_up(tx, path.message_id)
+    reach(found.agent)
+    return MessageAnswer.of(found)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/messages/<message_id>/cancel",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=DECISION,
+    audited=True,
+)
+def cancel_message(path: MessagePath, body: Reason) -> Done:
+    """End a message; if it is running, its run is stopped, and no other is touched."""
+    with write() as tx:
+        reach(look_up(tx, path.message_id).agent)
+        cancel(tx, path.message_id, body.reason or "cancelled")
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/messages/<message_id>/hold",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=DECISION,
+    audited=True,
+)
+def hold_message(path: MessagePath, body: Reason) -> Done:
+    """Keep a waiting message from being answered until it is let go."""
+    with write() as tx:
+        reach(look_up(tx, path.message_id).agent)
+        hold(tx, path.message_id, body.reason or "held")
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/messages/<message_id>/let-go",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=DECISION,
+    audited=True,
+)
+def let_go_message(path: MessagePath) -> Done:
+    """Let a held message go on."""
+    with write() as tx:
+        reach(look_up(tx, path.message_id).agent)
+        let_go(tx, path.message_id)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/messages/<message_id>/retry",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=DECISION,
+    audited=True,
+)
+def retry_message(path: MessagePath) -> Done:
+    """Try a dead, cancelled or expired message again."""
+    with write() as tx:
+        reach(look_up(tx, path.message_id).agent)
+        retry(tx, path.message_id)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "DELETE",
+    "/api/messages/<message_id>",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=DECISION,
+    audited=True,
+)
+def drop_message(path: MessagePath) -> Done:
+    """Delete a dead, cancelled or expired message for good."""
+    with write() as tx:
+        reach(look_up(tx, path.message_id).agent)
+        drop(tx, path.message_id)
+    return Done()
+
+
+def _receipt() -> str | None:
+    """A repeat is known by who sends and what key he gave it: keys of others do not collide."""
+    given = request.headers.get("Idempotency-Key", "")[:200]
+    return f"{caller().id}:{given}" if given else None
+
+
+def _json(text: str) -> JsonValue:
+    try:
+        found: JsonValue = json.loads(text)
+    except ValueError:
+        return text
+    return found

@@ -1,0 +1,122 @@
+"""gunicorn, set up for one process with hundreds of streams, which stops at once with them open."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import threading
+from types import FrameType
+from typing import Any
+
+from flask_openapi3.openapi import OpenAPI
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+from gunicorn.workers.gthread import ThreadWorker
+
+from bullpen.api.process import ApiProcess
+from bullpen.core.access.key import Kind
+from bullpen.core.access.keys import list_keys
+from bullpen.core.access.owner import ensure_token
+from bullpen.core.errors import BadSetting
+from bullpen.core.settings import Settings
+from bullpen.core.store.open import open_store
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 10
+"""How long requests that are under way may go on when the process stops."""
+
+WORKER_SECONDS = 60
+BACKLOG = 1024
+
+
+class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
+    """A thread for each request; a stream is handed to the hub, and holds none."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop: nothing that waits for events keeps the process."""
+        super().handle_exit(sig, frame)
+        # In a thread of its own: this one may be interrupted in the middle of anything.
+        threading.Thread(target=self.app.process.let_go, name="let go", daemon=True).start()
+
+
+class Quiet(Logger):  # type: ignore[misc]
+    """gunicorn's words on the process's own log."""
+
+    def setup(self, cfg: Any) -> None:  # noqa: ANN401 - gunicorn's own
+        """Leave the handlers to the process."""
+        self.error_log.setLevel(logging.INFO)
+        self.error_log.propagate = True
+
+
+class Server(BaseApplication):  # type: ignore[misc]
+    """The API under gunicorn."""
+
+    process: ApiProcess
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        """How it is served."""
+        settings = self._settings
+        host = f"[{settings.api_host}]" if ":" in settings.api_host else settings.api_host
+        options: dict[str, object] = {
+            "bind": f"{host}:{settings.api_port}",
+            "worker_class": Worker,
+            "workers": 1,
+            "threads": settings.api_threads,
+            "worker_connections": settings.api_threads + settings.api_streams,
+            "backlog": BACKLOG,
+            "timeout": WORKER_SECONDS,
+            "graceful_timeout": GRACE_SECONDS,
+            "logger_class": Quiet,
+            "control_socket_disable": True,
+            "proc_name": "bullpen-api",
+            "worker_exit": _stopped,
+            "forwarded_allow_ips": "",
+        }
+        for name, each in options.items():
+            self.cfg.set(name, each)
+
+    def load(self) -> OpenAPI:
+        """The application, made in the process that serves it."""
+        self.process = ApiProcess(self._settings)
+        self.process.start()
+        return self.process.app
+
+
+def _stopped(_: object, worker: Worker) -> None:
+    worker.app.process.stop()
+
+
+def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    ensure_token(settings)
+    _check_exposure(settings)
+    Server(settings).run()
+
+
+def _check_exposure(settings: Settings) -> None:
+    """Beyond this machine it is served only if somebody made a key for it."""
+    store = open_store(settings)
+    try:
+        with store.read() as tx:
+            keys = [key for key in list_keys(tx) if key.kind is Kind.KEY and key.valid(tx.now)]
+    finally:
+        store.close()
+    if not _is_loopback(settings.api_host):
+        if not keys:
+            raise BadSetting(
+                f"the API would listen on {settings.api_host}, and there is no key yet",
+                hint="Make one with `bullpen key add`, or leave the setting api_host at 127.0.0.1.",
+            )
+        log.warning("the API listens on %s, beyond this machine", settings.api_host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

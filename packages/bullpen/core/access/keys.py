@@ -1,0 +1,170 @@
+"""Keys as a person handles them: add, revoke, find by secret, list; and links for browsers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import bindparam, insert, select, update
+
+from bullpen.core.access.key import Key, Kind, Scope, digest, new_secret
+from bullpen.core.clock import DAY, MINUTE
+from bullpen.core.errors import BadKey, UnknownKey
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.ids import check_name
+from bullpen.core.models import API_KEYS
+from bullpen.core.roster.display_name import check_display_name
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+K = API_KEYS.c
+
+LINK_MINUTES = 5
+BROWSER_DAYS = 30
+USED_EVERY = MINUTE
+
+_COLUMNS = (
+    *(K.id, K.kind, K.name, K.scopes, K.agents),
+    *(K.created_at, K.expires_at, K.used_at, K.revoked_at),
+)
+KeyTuple = tuple[str, str, str, str, str | None, int, int | None, int | None, int | None]
+
+BY_HASH: Statement[KeyTuple] = Statement(select(*_COLUMNS).where(K.hash == bindparam("digest")))
+BY_ID: Statement[KeyTuple] = Statement(
+    select(*_COLUMNS).where(K.id == bindparam("key")).with_for_update()
+)
+LIST: Statement[KeyTuple] = Statement(
+    select(*_COLUMNS).where(K.kind != bindparam("kind")).order_by(K.created_at, K.id)
+)
+INSERT: Statement[None] = Statement(
+    insert(API_KEYS).values({column.name: bindparam(column.name) for column in K})
+)
+REVOKE: Statement[None] = Statement(
+    update(API_KEYS)
+    .where(K.id == bindparam("key"), K.revoked_at.is_(None))
+    .values(revoked_at=bindparam("now"))
+)
+USED: Statement[None] = Statement(
+    update(API_KEYS).where(K.id == bindparam("key")).values(used_at=bindparam("now"))
+)
+
+
+def add_key(
+    tx: Transaction,
+    name: str,
+    scopes: Collection[Scope],
+    agents: Collection[str] | None = None,
+    expires_at: int | None = None,
+) -> tuple[Key, str]:
+    """A new key, and its secret, which is shown this once."""
+    check_display_name(name, tx.settings.message_bytes)
+    if not name:
+        raise BadKey("a key needs a name", hint="Say what it is for.")
+    if not scopes:
+        raise BadKey(f"the key {name} may do nothing")
+    if agents is not None and not agents:
+        raise BadKey(f"the key {name} reaches no agent")
+    if expires_at is not None and expires_at <= tx.now:
+        raise BadKey(f"the key {name} has expired already")
+    for agent in agents or ():
+        check_name(agent)
+    key, secret = _add(tx, Kind.KEY, name, scopes, agents, expires_at)
+    append_event(tx, EventType.KEY_ADDED, key=key.id, name=name)
+    return key, secret
+
+
+def find_key(tx: Transaction, secret: str) -> Key | None:
+    """The key that this secret opens; one that was revoked or has expired opens nothing."""
+    row = tx.one(BY_HASH, {"digest": digest(secret)})
+    key = None if row is None else _key(row)
+    return key if key is not None and key.kind is not Kind.LINK and key.valid(tx.now) else None
+
+
+def list_keys(tx: Transaction) -> list[Key]:
+    """All keys and browsers, those of the past included."""
+    return [_key(row) for row in tx.all(LIST, {"kind": Kind.LINK.value})]
+
+
+def revoke_key(tx: Transaction, key_id: str) -> None:
+    """Close a key or a browser, at once and for good; once more changes nothing."""
+    row = tx.one(BY_ID, {"key": key_id})
+    if row is None or row[1] == Kind.LINK:
+        raise UnknownKey(f"there is no key {key_id[:40]!r}")
+    if tx.change(REVOKE, {"key": key_id, "now": tx.now}):
+        append_event(tx, EventType.KEY_REVOKED, key=key_id)
+
+
+def used(tx: Transaction, key: Key) -> None:
+    """Note that it was used."""
+    tx.write(USED, {"key": key.id, "now": tx.now})
+
+
+def make_link(tx: Transaction, scopes: Collection[Scope] = tuple(Scope)) -> str:
+    """The secret of a link that lets one browser in, within a few minutes."""
+    until = tx.now + LINK_MINUTES * MINUTE
+    return _add(tx, Kind.LINK, "link", scopes, None, until)[1]
+
+
+def redeem_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
+    """Let a browser in for a link that was not used before; gives its secret."""
+    row = tx.one(BY_HASH, {"digest": digest(secret)})
+    if row is None:
+        return None
+    row = tx.one(BY_ID, {"key": row[0]})  # locked: of two that come with one link, the first
+    link = None if row is None else _key(row)
+    if link is None or link.kind is not Kind.LINK or not link.valid(tx.now):
+        return None
+    tx.write(REVOKE, {"key": link.id, "now": tx.now})
+    key, cookie = _add(tx, Kind.BROWSER, name, link.scopes, None, tx.now + BROWSER_DAYS * DAY)
+    append_event(tx, EventType.KEY_ADDED, key=key.id, name=name)
+    return key, cookie
+
+
+def _add(
+    tx: Transaction,
+    kind: Kind,
+    name: str,
+    scopes: Collection[Scope],
+    agents: Collection[str] | None,
+    expires_at: int | None,
+) -> tuple[Key, str]:
+    secret = new_secret()
+    key = Key(
+        id=tx.ids.new("key"),
+        kind=kind,
+        name=name,
+        scopes=frozenset(scopes),
+        agents=None if agents is None else frozenset(agents),
+        created_at=tx.now,
+        expires_at=expires_at,
+    )
+    tx.write(
+        INSERT,
+        {
+            "id": key.id,
+            "kind": kind.value,
+            "name": name,
+            "hash": digest(secret),
+            "scopes": " ".join(sorted(key.scopes)),
+            "agents": None if key.agents is None else " ".join(sorted(key.agents)),
+            "created_at": tx.now,
+            "expires_at": expires_at,
+            "used_at": None,
+            "revoked_at": None,
+        },
+    )
+    return key, secret
+
+
+def _key(row: KeyTuple) -> Key:
+    id_, kind, name, scopes, agents, created, expires, used_at, revoked = row
+    return Key(
+        id=id_,
+        kind=Kind(kind),
+        name=name,
+        scopes=frozenset(Scope(each) for each in scopes.split()),
+        agents=None if agents is None else frozenset(agents.split()),
+        created_at=created,
+        expires_at=expires,
+        used_at=used_at,
+        revoked_at=revoked,
+    )

@@ -1,0 +1,53 @@
+"""The owner's token: a file in the home that only its owner reads."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bullpen.core.access.key import new_secret
+from bullpen.core.errors import UnsafeSecret
+from bullpen.core.settings import Settings
+
+LEAST = 24
+"""A shorter token could be guessed."""
+
+OTHERS = 0o077
+
+
+def ensure_token(settings: Settings) -> str:
+    """The owner's token, made if there is none."""
+    try:
+        return read_token(settings)
+    except FileNotFoundError:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(settings.token)
+        return read_token(settings)
+
+
+def read_token(settings: Settings) -> str:
+    """The owner's token; a blank or short one, or one that others may read, opens nothing."""
+    path = settings.token
+    with path.open(encoding="utf-8") as file:
+        token = file.read().strip()
+        mode = os.fstat(file.fileno()).st_mode
+    if len(token) < LEAST:
+        raise UnsafeSecret(f"{path} holds no token of {LEAST} characters or more")
+    if mode & OTHERS:
+        raise UnsafeSecret(f"{path} can be read by others")
+    return token
+
+
+def _make(path: Path) -> None:
+    """Complete or not at all, whoever else makes it at the same moment."""
+    unfinished = path.with_name(f".token-{os.getpid()}")
+    unfinished.unlink(missing_ok=True)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(new_secret() + "\n")
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        pass
+    finally:
+        unfinished.unlink()

@@ -1,0 +1,182 @@
+"""Every error that Bullpen raises on purpose.
+
+    BullpenError
+    ├── InputError                 what was asked cannot be done as asked
+    │   ├── BadText                a NUL, a lone surrogate, an empty text
+    │   ├── TextTooLong            over the limit of a message
+    │   ├── BadDelay               a delay below zero
+    │   ├── DeadlinePassed         a deadline that is over already
+    │   ├── BadDeadline            a deadline that no database can keep
+    │   ├── BadClaim               no message, or for no time
+    │   ├── BadName                an agent or id that is not of the form
+    │   ├── BadTeam                without members, or its leader is none of them
+    │   ├── BadProvider            without an address or key
+    │   ├── BadState               a state that does not exist
+    │   ├── BadKey                 a key that could do nothing
+    │   ├── BadRequest             not what the API's description says
+    │   │   ├── NotJson            a body of another kind
+    │   │   └── BodyTooLarge
+    │   └── BadSetting             a setting that cannot be read
+    ├── NotFound
+    │   ├── UnknownAgent
+    │   ├── UnknownTeam
+    │   ├── UnknownProvider
+    │   ├── UnknownMessage
+    │   ├── UnknownResponse
+    │   ├── UnknownRecipient       nobody has the name that was addressed
+    │   ├── UnknownKey
+    │   ├── UnknownFile
+    │   └── UnknownService
+    ├── Conflict
+    │   ├── DuplicateMessage       carries the state of the first one
+    │   ├── NameTaken              by an agent, a team or a provider
+    │   ├── StaleToken             the lease is lost; nothing was changed
+    │   └── IllegalMove            not from this state
+    ├── AccessError                who asks may not do this
+    │   ├── NoAccess               no token, or one that opens nothing
+    │   ├── TooManyFailures        of one address, in one minute
+    │   ├── ScopeTooSmall
+    │   ├── OutOfReach             another agent's
+    │   ├── ForeignHost
+    │   └── ForeignPage            a page of another site asks
+    ├── UnsafeSecret               blank, short, or readable by others
+    ├── Overloaded                 too many at once; try again
+    ├── NoSupervisor               what was asked needs the supervisor
+    ├── UnsafeDirectory            others could put their own sockets there
+    ├── LaneError
+    │   ├── LaneFull
+    │   ├── LaneClosed             draining or archived
+    │   └── LaneBusy               has work that must end first
+    └── StoreError
+        ├── StoreBusy              try again
+        ├── StoreUnavailable       the server or file cannot be reached
+        │   └── CommitUnknown      it went away while it was committing
+        ├── StoreFull              no room on the disk
+        ├── StoreReadOnly
+        ├── StoreCorrupt
+        ├── SchemaTooNew           made by a later Bullpen
+        └── SchemaTooOld           needs `bullpen db upgrade`
+
+Each has a stable `code` for the API, an `exit_status` for the command line, and a `hint` that says
+what the reader can do.
+"""
+
+from bullpen.core.errors.access import (
+    AccessError,
+    ForeignHost,
+    ForeignPage,
+    NoAccess,
+    OutOfReach,
+    ScopeTooSmall,
+    TooManyFailures,
+)
+from bullpen.core.errors.base import BullpenError
+from bullpen.core.errors.conflict import (
+    Conflict,
+    DuplicateMessage,
+    IllegalMove,
+    NameTaken,
+    StaleToken,
+)
+from bullpen.core.errors.input import (
+    BadClaim,
+    BadDeadline,
+    BadDelay,
+    BadKey,
+    BadName,
+    BadProvider,
+    BadRequest,
+    BadSetting,
+    BadState,
+    BadTeam,
+    BadText,
+    BodyTooLarge,
+    DeadlinePassed,
+    InputError,
+    NotJson,
+    TextTooLong,
+)
+from bullpen.core.errors.lane import LaneBusy, LaneClosed, LaneError, LaneFull
+from bullpen.core.errors.not_found import (
+    NotFound,
+    UnknownAgent,
+    UnknownFile,
+    UnknownKey,
+    UnknownMessage,
+    UnknownProvider,
+    UnknownRecipient,
+    UnknownResponse,
+    UnknownService,
+    UnknownTeam,
+)
+from bullpen.core.errors.process import NoSupervisor, Overloaded, UnsafeDirectory, UnsafeSecret
+from bullpen.core.errors.store import (
+    CommitUnknown,
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreBusy,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+
+__all__ = [
+    "AccessError",
+    "BadClaim",
+    "BadDeadline",
+    "BadDelay",
+    "BadKey",
+    "BadName",
+    "BadProvider",
+    "BadRequest",
+    "BadSetting",
+    "BadState",
+    "BadTeam",
+    "BadText",
+    "BodyTooLarge",
+    "BullpenError",
+    "CommitUnknown",
+    "Conflict",
+    "DeadlinePassed",
+    "DuplicateMessage",
+    "ForeignHost",
+    "ForeignPage",
+    "IllegalMove",
+    "InputError",
+    "LaneBusy",
+    "LaneClosed",
+    "LaneError",
+    "LaneFull",
+    "NameTaken",
+    "NoAccess",
+    "NoSupervisor",
+    "NotFound",
+    "NotJson",
+    "OutOfReach",
+    "Overloaded",
+    "SchemaTooNew",
+    "SchemaTooOld",
+    "ScopeTooSmall",
+    "StaleToken",
+    "StoreBusy",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "TextTooLong",
+    "TooManyFailures",
+    "UnknownAgent",
+    "UnknownFile",
+    "UnknownKey",
+    "UnknownMessage",
+    "UnknownProvider",
+    "UnknownRecipient",
+    "UnknownResponse",
+    "UnknownService",
+    "UnknownTeam",
+    "UnsafeDirectory",
+    "UnsafeSecret",
+]

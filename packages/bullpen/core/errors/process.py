@@ -1,0 +1,34 @@
+"""A process cannot go on like this."""
+
+from __future__ import annotations
+
+from bullpen.core.errors.base import BullpenError
+
+
+class UnsafeSecret(BullpenError):
+    """A secret that is blank, or that others know."""
+
+    code = "unsafe_secret"
+    hint = "Delete the file; a new token is made at the next start."
+
+
+class Overloaded(BullpenError):
+    """As many wait or listen as may."""
+
+    code = "overloaded"
+    exit_status = 75
+    hint = "Try again in a while."
+
+
+class NoSupervisor(BullpenError):
+    """What was asked is the supervisor's to do, and none runs."""
+
+    code = "no_supervisor"
+    hint = "Start Bullpen with `bullpen up`."
+
+
+class UnsafeDirectory(BullpenError):
+    """A directory that must be the owner's alone, and is not."""
+
+    code = "unsafe_directory"
+    hint = "Remove the directory, or give it to yourself and let nobody else write to it."

@@ -1,0 +1,138 @@
+"""Messages as they are looked at: one, or many by what they have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+
+from sqlalchemy import Select, Table, bindparam, select, union_all
+
+from bullpen.core.errors import UnknownMessage
+from bullpen.core.models import ARCHIVE, MESSAGES
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+ID_DIGITS = 18
+"""Longer numbers fit into no database's integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A message with all that is known of it. The fields are in the order of their columns."""
+
+    id: int
+    message_id: str
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    agent: str
+    from_agent: str | None
+    files: str | None
+    status: str
+    retry_count: int
+    crash_count: int
+    last_error: str | None
+    error_kind: str | None
+    claimed_by: str | None
+    conversation_id: str
+    parent_id: str | None
+    hop: int
+    team_id: str | None
+    reply_to: str | None
+    priority: int
+    available_at: int
+    deadline: int | None
+    payload: str | None
+    schema: str | None
+    created_at: int
+    updated_at: int
+
+
+_NAMES = tuple(each.name for each in fields(Seen))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the messages have in common; None is anything."""
+
+    status: MessageState | None = None
+    agent: str | None = None
+    channel: str | None = None
+    conversation_id: str | None = None
+
+
+def _of(table: Table) -> Select[tuple[object, ...]]:
+    return select(*(table.c[name] for name in _NAMES))
+
+
+ONE: Statement[tuple[object, ...]] = Statement(
+    union_all(
+        *(
+            _of(table).where(table.c.message_id == bindparam("message_id"))
+            for table in (MESSAGES, ARCHIVE)
+        )
+    )
+)
+
+NUMBERED: Statement[tuple[object, ...]] = Statement(
+    _of(MESSAGES).where(MESSAGES.c.id == bindparam("number"))
+)
+
+
+@cache
+def _page(names: frozenset[str]) -> Statement[tuple[object, ...]]:
+    alike = [MESSAGES.c[name] == bindparam(name) for name in sorted(names)]
+    return Statement(
+        _of(MESSAGES)
+        .where(MESSAGES.c.id > bindparam("since"), *alike)
+        .order_by(MESSAGES.c.id)
+        .limit(bindparam("limit"))
+    )
+
+
+@cache
+def _newest(names: frozenset[str]) -> Statement[tuple[object, ...]]:
+    alike = [MESSAGES.c[name] == bindparam(name) for name in sorted(names)]
+    return Statement(
+        _of(MESSAGES).where(*alike).order_by(MESSAGES.c.id.desc()).limit(bindparam("limit"))
+    )
+
+
+def look_up(tx: Transaction, message_id: str) -> Seen:
+    """The message of this id, archived or not."""
+    check_text(message_id, tx.settings.message_bytes, "the message's id")
+    row = tx.one(ONE, {"message_id": message_id})
+    if row is None:
+        raise UnknownMessage(f"there is no message {message_id[:60]!r}")
+    return _seen(row)
+
+
+def numbered(tx: Transaction, number: str) -> Seen:
+    """The live message of this number, or of this id where it is none."""
+    if number.isascii() and number.isdecimal() and len(number) <= ID_DIGITS:
+        row = tx.one(NUMBERED, {"number": int(number)})
+        if row is not None:
+            return _seen(row)
+    return look_up(tx, number)
+
+
+def browse(tx: Transaction, wanted: Wanted, since: int | None, limit: int) -> list[Seen]:
+    """The next messages after this number; without one the newest, the newest first."""
+    values: dict[str, object] = {
+        each.name: value.value if isinstance(value, MessageState) else value
+        for each in fields(Wanted)
+        if (value := getattr(wanted, each.name)) is not None
+    }
+    for value in values.values():
+        check_text(str(value), tx.settings.message_bytes, "what is looked for")
+    names = frozenset(values)
+    if since is None:
+        return [_seen(row) for row in tx.all(_newest(names), {**values, "limit": limit})]
+    return [_seen(row) for row in tx.all(_page(names), {**values, "limit": limit, "since": since})]
+
+
+def _seen(row: tuple[object, ...]) -> Seen:
+    return Seen(*row)  # type: ignore[arg-type]

@@ -1,0 +1,146 @@
+"""The API in a process of its own, and someone who asks it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import requests
+
+from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import add_key
+from bullpen.core.settings import Settings
+from bullpen.core.store.open import open_store
+from tests.cli.command import PROGRAM, Bullpen
+
+START_SECONDS = 60.0
+LIMIT = 30.0
+
+
+@dataclass
+class Served:
+    """A running API. `get`, `post` and the others ask it with the owner's token."""
+
+    settings: Settings
+    process: subprocess.Popen[bytes]
+    url: str
+    log: Path
+    token: str = ""
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str | None = None,
+        **more: Any,  # noqa: ANN401 - whatever requests takes
+    ) -> requests.Response:
+        """One request; `token=""` sends none."""
+        secret = self.token if token is None else token
+        headers = {**({"Authorization": f"Bearer {secret}"} if secret else {})}
+        headers.update(more.pop("headers", {}))
+        if body is not None:
+            more["data"] = json.dumps(body)
+            headers.setdefault("Content-Type", "application/json")
+        more.setdefault("timeout", LIMIT)
+        return self.session.request(method, self.url + path, headers=headers, **more)
+
+    def ok(self, method: str, path: str, body: object = None, **more: Any) -> Any:  # noqa: ANN401
+        """The document of a request that must succeed."""
+        response = self.ask(method, path, body, **more)
+        assert response.status_code == 200, (response.status_code, response.text)
+        return response.json()
+
+    def get(self, path: str, **more: Any) -> Any:  # noqa: ANN401
+        """What GET gives."""
+        return self.ok("GET", path, **more)
+
+    def post(self, path: str, body: object = None, **more: Any) -> Any:  # noqa: ANN401
+        """What POST gives."""
+        return self.ok("POST", path, body, **more)
+
+    def refused(self, method: str, path: str, body: object = None, **more: Any) -> tuple[int, str]:  # noqa: ANN401
+        """The status and code of a request that must not succeed."""
+        response = self.ask(method, path, body, **more)
+        error = response.json()["error"]
+        assert set(error) == {"code", "message", "hint"}, error
+        return response.status_code, error["code"]
+
+    def key(self, *scopes: Scope, agents: tuple[str, ...] | None = None) -> str:
+        """The secret of a new key."""
+        store = open_store(self.settings)
+        with store.write() as tx:
+            secret = add_key(tx, "test", scopes, agents)[1]
+        store.close()
+        return secret
+
+    @property
+    def worker(self) -> psutil.Process:
+        """The process that serves."""
+        (worker,) = psutil.Process(self.process.pid).children()
+        return worker
+
+
+@contextmanager
+def serving(settings: Settings, **more: str) -> Iterator[Served]:
+    """The API at work on this home, ended by its process id."""
+    port = free_port()
+    environ = Bullpen(settings.home).environment(
+        BULLPEN_API_PORT=str(port),
+        BULLPEN_WORKSPACE=str(settings.workspace),
+        BULLPEN_DATABASE_URL=settings.database_url,
+        **more,
+    )
+    log = settings.home / "api.log"
+    with log.open("ab") as out:
+        process = subprocess.Popen([*PROGRAM, "run", "api"], env=environ, stdout=out, stderr=out)
+    served = Served(settings, process, f"http://127.0.0.1:{port}", log)
+    try:
+        _wait(served)
+        yield served
+        served.session.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT) == 0, log.read_text()
+    finally:
+        _kill(process)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait(served: Served) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        assert served.process.poll() is None, served.log.read_text()
+        try:
+            if served.session.get(f"{served.url}/readyz", timeout=5).status_code == 200:
+                break
+        except requests.ConnectionError:
+            pass
+        assert time.monotonic() < deadline, served.log.read_text()
+        time.sleep(0.05)
+    served.token = served.settings.token.read_text().strip()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        for each in family:
+            each.kill()
+    process.wait(LIMIT)
