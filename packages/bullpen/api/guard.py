@@ -22,6 +22,7 @@ from bullpen.core.access.keys import USED_EVERY, find_key, used
 from bullpen.core.access.owner import read_token
 from bullpen.core.errors import (
     AccessError,
+    BodyTooLarge,
     ForeignHost,
     ForeignPage,
     NoAccess,
@@ -34,8 +35,21 @@ log = logging.getLogger(__name__)
 
 COOKIE = "bullpen"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-OPEN = frozenset({"health.alive", "health.ready", "login.come_in", "static"})
+OPEN = frozenset({"health.alive", "health.ready", "login.come_in", "login.front"})
 """The endpoints that ask for nobody: is it alive, and the way in."""
+
+PAGES = frozenset({"openapi", "swagger"})
+"""The description of the API and the page to try it; neither holds anything of this home."""
+
+POLICY = "default-src 'none'; frame-ancestors 'none'"
+"""What an answer may do that is no page: nothing."""
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""What a page may load and ask: itself."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LONGEST_SECRET = 512
@@ -55,7 +69,7 @@ def admit() -> Response | None:
     _check_page(request)
     if request.method == "OPTIONS" and "Origin" in request.headers:
         return Response(status=204)
-    if request.endpoint not in OPEN:
+    if request.endpoint not in OPEN and request.blueprint not in PAGES:
         g.caller = _who(request)
     _check_body(request)
     return None
@@ -102,6 +116,9 @@ def _check_body(asked: Request) -> None:
     elif asked.method in ("POST", "PUT", "PATCH", "DELETE"):
         if not asked.is_json:
             raise NotJson("the body is not declared as JSON")
+        # One that came in chunks is cut at the limit, and would look like bad JSON.
+        if len(asked.get_data()) >= api().settings.body_bytes:
+            raise BodyTooLarge("the request is longer than may be")
         asked.get_json()
 
 
@@ -109,23 +126,27 @@ def _who(asked: Request) -> Key:
     """The key that was sent. One that is right is never refused for others that were wrong."""
     secret = _secret(asked)
     now = api().store.clock.now()
-    address = asked.remote_addr or ""
     if secret is None:
         raise NoAccess("no token was sent")
     if _is_owner(secret):
         return OWNER
-    if api().failures.too_many(address, now):
-        # Looked at all the same: but only what was not refused before is worth a line in the log.
-        key = _known(secret, now)
-        if key is None:
-            raise TooManyFailures("too many wrong tokens came from this address")
-        return key
     key = _known(secret, now)
     if key is None:
-        if api().failures.add(address, now):
-            log.warning("too many wrong tokens come from %s", address)
+        count_failure()
         raise NoAccess("the token opens nothing")
     return key
+
+
+def count_failure() -> None:
+    """Note that a wrong secret came; after many of one address in a minute, say no more than that.
+
+    One that is right is looked at all the same: others' mistakes close nobody out.
+    """
+    address, now = request.remote_addr or "", api().store.clock.now()
+    if api().failures.too_many(address, now):
+        raise TooManyFailures("too many wrong tokens came from this address")
+    if api().failures.add(address, now):
+        log.warning("too many wrong tokens come from %s", address)
 
 
 def _secret(asked: Request) -> str | None:
@@ -168,6 +189,9 @@ def _mark(response: Response) -> Response:
     headers = response.headers
     headers["X-Request-Id"] = str(g.get("request_id", ""))
     headers["X-Content-Type-Options"] = "nosniff"
+    policy = PAGE_POLICY if request.blueprint in PAGES else POLICY
+    headers.setdefault("Content-Security-Policy", policy)
+    headers["Referrer-Policy"] = "no-referrer"
     headers.setdefault("Cache-Control", "no-store")
     origin = request.headers.get("Origin")
     if origin in _origins():

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from bullpen.api.context import need
 from bullpen.api.errors import ErrorAnswer, status_of
-from bullpen.api.guard import refuse
+from bullpen.api.guard import OPEN, refuse
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
 
@@ -38,7 +38,7 @@ def route(
     errors: Sequence[type[BullpenError]] = (),
     audited: bool = False,
 ) -> Callable[[View], View]:
-    """Serve this view: `scope` is what a key needs, and None what anybody may.
+    """Serve this view: `scope` is what a key needs; None is for every key, or for all (`OPEN`).
 
     `audited`: what it does, and to whom it is refused, is in the audit log.
     """
@@ -62,6 +62,7 @@ def route(
             return found if isinstance(found, Response) else as_json(found)
 
         summary, _, description = (view.__doc__ or "").partition("\n\n")
+        open_to_all = f"{routes.name}.{view.__name__}" in OPEN
         needs = "" if scope is None else f"Needs the scope `{scope.value}`."
         register = getattr(routes, method.lower())
         register(
@@ -69,7 +70,7 @@ def route(
             summary=" ".join(summary.split()),
             description="\n\n".join(part for part in (_plain(description), needs) if part),
             responses=responses,
-            security=[] if scope is None else [{"token": []}, {"cookie": []}],
+            security=[] if open_to_all else [{"token": []}, {"cookie": []}],
         )(guarded)
         return view
 

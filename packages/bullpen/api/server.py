@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import selectors
 import threading
+from functools import partial
 from types import FrameType
 from typing import Any
 
 from flask_openapi3.openapi import OpenAPI
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
-from gunicorn.workers.gthread import ThreadWorker
+from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from bullpen.api.process import ApiProcess
 from bullpen.core.access.key import Kind
@@ -26,6 +28,9 @@ log = logging.getLogger(__name__)
 GRACE_SECONDS = 10
 """How long requests that are under way may go on when the process stops."""
 
+KEEPALIVE_SECONDS = 75
+"""Longer than the minute that proxies keep a connection: theirs is not closed under their hands."""
+
 WORKER_SECONDS = 60
 BACKLOG = 1024
 
@@ -33,11 +38,38 @@ BACKLOG = 1024
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
     """A thread for each request; a stream is handed to the hub, and holds none."""
 
+    def enqueue_req(self, conn: TConn) -> None:
+        """Serve a connection, once there is something to read: one that is silent has no thread."""
+        if conn.initialized or conn.data_ready:
+            super().enqueue_req(conn)
+            return
+        conn.set_timeout()
+        self.pending_conns.append(conn)
+        read = partial(self.on_pending_socket_readable, conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, read)
+
+    def handle(self, conn: TConn) -> object:
+        """Serve a request, and those that came with it.
+
+        gunicorn waits for the next one at the socket, where what it has already read along with
+        the last body will never be seen again.
+        """
+        again = super().handle(conn)
+        while again is True and conn.parser.unreader.buf.getbuffer().nbytes:
+            again = super().handle(conn)
+        return again
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop: nothing that waits for events keeps the process."""
         super().handle_exit(sig, frame)
+        self.method_queue.defer(self._close_idle)
         # In a thread of its own: this one may be interrupted in the middle of anything.
         threading.Thread(target=self.app.process.let_go, name="let go", daemon=True).start()
+
+    def _close_idle(self) -> None:
+        """Connections that wait for their next request do not keep the process either."""
+        for conn in (*self.keepalived_conns, *self.pending_conns):
+            conn.timeout = 0
 
 
 class Quiet(Logger):  # type: ignore[misc]
@@ -69,6 +101,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "threads": settings.api_threads,
             "worker_connections": settings.api_threads + settings.api_streams,
             "backlog": BACKLOG,
+            "keepalive": KEEPALIVE_SECONDS,
             "timeout": WORKER_SECONDS,
             "graceful_timeout": GRACE_SECONDS,
             "logger_class": Quiet,

@@ -11,6 +11,7 @@ from bullpen import __version__
 from bullpen.cli.agent import agent
 from bullpen.cli.db import db
 from bullpen.cli.history import history
+from bullpen.cli.open import open_
 from bullpen.cli.provider import provider
 from bullpen.cli.queue import queue
 from bullpen.cli.response import response
@@ -39,7 +40,22 @@ def cli(context: click.Context) -> None:
 
 
 COMMANDS = (
-    *(agent, db, down, history, provider, queue, response, room, run, send, status, team, up),
+    *(
+        agent,
+        db,
+        down,
+        history,
+        open_,
+        provider,
+        queue,
+        response,
+        room,
+        run,
+        send,
+        status,
+        team,
+        up,
+    ),
 )
 for command in COMMANDS:
     cli.add_command(command)

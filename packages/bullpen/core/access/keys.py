@@ -98,10 +98,14 @@ def used(tx: Transaction, key: Key) -> None:
     tx.write(USED, {"key": key.id, "now": tx.now})
 
 
-def make_link(tx: Transaction, scopes: Collection[Scope] = tuple(Scope)) -> str:
+def make_link(
+    tx: Transaction,
+    scopes: Collection[Scope] = tuple(Scope),
+    agents: Collection[str] | None = None,
+) -> str:
     """The secret of a link that lets one browser in, within a few minutes."""
     until = tx.now + LINK_MINUTES * MINUTE
-    return _add(tx, Kind.LINK, "link", scopes, None, until)[1]
+    return _add(tx, Kind.LINK, "link", scopes, agents, until)[1]
 
 
 def redeem_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
@@ -114,7 +118,8 @@ def redeem_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | No
     if link is None or link.kind is not Kind.LINK or not link.valid(tx.now):
         return None
     tx.write(REVOKE, {"key": link.id, "now": tx.now})
-    key, cookie = _add(tx, Kind.BROWSER, name, link.scopes, None, tx.now + BROWSER_DAYS * DAY)
+    until = tx.now + BROWSER_DAYS * DAY
+    key, cookie = _add(tx, Kind.BROWSER, name, link.scopes, link.agents, until)
     append_event(tx, EventType.KEY_ADDED, key=key.id, name=name)
     return key, cookie
 

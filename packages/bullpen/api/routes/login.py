@@ -1,0 +1,123 @@
+"""The way in for a browser: a one-time link, and the cookie that it is exchanged for."""
+
+from __future__ import annotations
+
+from flask import Response, redirect, request
+from pydantic import BaseModel, Field
+
+from bullpen.api.context import api, caller, write
+from bullpen.api.guard import COOKIE, count_failure
+from bullpen.api.models import Done
+from bullpen.api.route import blueprint, route
+from bullpen.core.access.key import Key, Kind, Scope
+from bullpen.core.access.keys import BROWSER_DAYS, LINK_MINUTES, make_link, redeem_link, revoke_key
+from bullpen.core.clock import DAY, MINUTE, SECOND
+from bullpen.core.errors import NoAccess
+
+ROUTES = blueprint("login", "The way in for a browser.")
+
+HOME = "/openapi/swagger"
+"""Where a browser is led that came in."""
+
+NAME_LENGTH = 60
+
+
+class Link(Done):
+    """A link for one browser."""
+
+    url: str
+    expires_at: int
+
+
+class Code(BaseModel):
+    """What the link carries."""
+
+    code: str = Field(max_length=200)
+
+
+class Me(BaseModel):
+    """Who asks, and what that one may do."""
+
+    id: str
+    kind: Kind
+    name: str
+    scopes: list[Scope]
+    agents: list[str] | None = Field(description="the agents that it reaches; null is all")
+    expires_at: int | None
+
+    @classmethod
+    def of(cls, key: Key) -> Me:
+        """The key, as it is shown."""
+        return cls(
+            id=key.id,
+            kind=key.kind,
+            name=key.name,
+            scopes=[scope for scope in Scope if key.may(scope)],
+            agents=None if key.agents is None else sorted(key.agents),
+            expires_at=key.expires_at,
+        )
+
+
+@route(ROUTES, "POST", "/api/login-links", scope=Scope.ADMIN, answer=Link, audited=True)
+def make() -> Link:
+    """Make a link that lets one browser in, once, within a few minutes.
+
+    What the browser may do is what the key may that makes the link.
+    """
+    with write() as tx:
+        code = make_link(tx, caller().scopes, caller().agents)
+        until = tx.now + LINK_MINUTES * MINUTE
+    return Link(url=f"{request.host_url}login?code={code}", expires_at=until)
+
+
+@route(ROUTES, "GET", "/login", scope=None, answer=None)
+def come_in(query: Code) -> Response:
+    """Exchange a link's code for a cookie."""
+    browser = (request.user_agent.string or "a browser")[:NAME_LENGTH]
+    with api().store.write() as tx:
+        found = redeem_link(tx, query.code, browser)
+    if found is None:
+        count_failure()
+        raise NoAccess(
+            "this link was used before, or its time is over",
+            hint="Make another one with `bullpen open`.",
+        )
+    response = _to(HOME)
+    response.set_cookie(
+        COOKIE,
+        found[1],
+        max_age=BROWSER_DAYS * DAY // SECOND,
+        httponly=True,
+        secure=request.is_secure,
+        samesite="Lax",
+    )
+    return response
+
+
+@route(ROUTES, "POST", "/api/logout", scope=None, answer=Done, audited=True)
+def leave() -> Response:
+    """Forget this browser: its cookie opens nothing any more."""
+    if caller().kind is Kind.BROWSER:
+        with write() as tx:
+            revoke_key(tx, caller().id)
+    response = Response(Done().model_dump_json(), mimetype="application/json")
+    response.delete_cookie(COOKIE)
+    return response
+
+
+@route(ROUTES, "GET", "/api/me", scope=None, answer=Me)
+def me() -> Me:
+    """Say who asks, and what that one may do."""
+    return Me.of(caller())
+
+
+@route(ROUTES, "GET", "/", scope=None, answer=None)
+def front() -> Response:
+    """Lead a browser to the page on which the API can be tried."""
+    return _to(HOME)
+
+
+def _to(place: str) -> Response:
+    response = redirect(place)
+    assert isinstance(response, Response)
+    return response

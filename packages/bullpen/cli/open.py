@@ -1,0 +1,36 @@
+"""bullpen open: a browser comes in."""
+
+from __future__ import annotations
+
+import webbrowser
+
+import click
+
+from bullpen.cli.output import as_json, show_json, writing
+from bullpen.core.access.keys import LINK_MINUTES, make_link
+from bullpen.core.settings import Settings
+
+
+@click.command(name="open")
+@click.option("--print", "only_print", is_flag=True, help="Print the link and open nothing.")
+@as_json
+@click.pass_obj
+def open_(settings: Settings, only_print: bool, as_json: bool) -> None:
+    """Let a browser in: open the API's page by a link that works once.
+
+    \b
+    Example:
+      bullpen open --print
+    """
+    with writing(settings) as tx:
+        code = make_link(tx)
+    host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104
+    host = f"[{host}]" if ":" in host else host
+    url = f"http://{host}:{settings.api_port}/login?code={code}"
+    if as_json:
+        show_json({"url": url, "minutes": LINK_MINUTES})
+        return
+    click.echo(url)
+    click.echo(f"It works once, within {LINK_MINUTES} minutes.", err=True)
+    if not only_print:
+        webbrowser.open(url)

@@ -1,0 +1,116 @@
+"""The server: it loses no request, and stops at once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+
+from tests.api.served import Served, serving
+from tests.stores import Stores
+
+HELLO = json.dumps({"message": "hello"}).encode()
+
+
+def _request(served: Served, body: bytes, *more: str) -> bytes:
+    lines = (
+        "POST /api/message HTTP/1.1",
+        f"Host: {served.url.removeprefix('http://')}",
+        f"Authorization: Bearer {served.token}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        *more,
+    )
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def _connect(served: Served) -> socket.socket:
+    name, port = served.url.removeprefix("http://").split(":")
+    return socket.create_connection((name, int(port)), timeout=30)
+
+
+def _statuses(peer: socket.socket, count: int) -> list[bytes]:
+    text = b""
+    while text.count(b"HTTP/1.1 ") < count or not text.endswith(b"}"):
+        chunk = peer.recv(65536)
+        assert chunk, text
+        text += chunk
+    return [part[:3] for part in text.split(b"HTTP/1.1 ")[1:]]
+
+
+def test_requests_that_come_together_are_all_answered(served: Served) -> None:
+    with _connect(served) as peer:
+        peer.sendall(_request(served, HELLO) * 5)
+        assert _statuses(peer, 5) == [b"200"] * 5
+
+
+def test_a_request_behind_a_refused_one_is_answered(served: Served) -> None:
+    with _connect(served) as peer:
+        refused = _request(served, HELLO, "Origin: http://evil.example")
+        peer.sendall(refused[: -len(HELLO)])
+        assert _statuses(peer, 1) == [b"403"]
+        peer.sendall(HELLO + _request(served, HELLO))
+        assert _statuses(peer, 1) == [b"200"]
+
+
+def test_it_stops_at_once_with_idle_connections_open(stores: Stores) -> None:
+    with serving(stores.settings("sqlite")) as served:
+        peers = [_connect(served) for _ in range(20)]
+        for peer in peers[:10]:
+            peer.sendall(_request(served, HELLO))
+            _statuses(peer, 1)
+        began = time.monotonic()
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(30) == 0
+        assert time.monotonic() - began < 5
+        for peer in peers:
+            peer.close()
+
+
+def test_a_request_that_is_under_way_is_answered_before_the_end(stores: Stores) -> None:
+    with serving(stores.settings("sqlite")) as served, _connect(served) as peer:
+        whole = _request(served, HELLO)
+        peer.sendall(whole[:-3])
+        _until_it_is_read(peer)
+        served.process.send_signal(signal.SIGTERM)
+        peer.sendall(whole[-3:])
+        assert _statuses(peer, 1) in ([b"200"], [b"404"])
+        assert served.process.wait(30) == 0
+
+
+def _until_it_is_read(peer: socket.socket) -> None:
+    """Wait until the server has taken what was sent: an empty send queue."""
+    import fcntl
+    import struct
+    import termios
+
+    deadline = time.monotonic() + 10
+    while struct.unpack("i", fcntl.ioctl(peer, termios.TIOCOUTQ, b"\0" * 4))[0]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_each_request_is_a_line_of_the_log_without_what_is_secret(served: Served) -> None:
+    served.ask("GET", "/api/me?code=bp_verysecretindeed", headers={"X-Request-Id": "find-me"})
+    (line,) = [each for each in served.log.read_text().splitlines() if "find-me" in each]
+    assert "method=GET path=/api/me status=200" in line
+    assert "key=owner" in line
+    assert "verysecret" not in line
+    assert served.token not in served.log.read_text()
+
+
+def test_the_log_can_be_json(stores: Stores) -> None:
+    with serving(stores.settings("sqlite"), BULLPEN_LOG_FORMAT="json") as served:
+        served.get("/api/me", headers={"X-Request-Id": "find-me"})
+        lines = [json.loads(line) for line in served.log.read_text().splitlines()]
+        (found,) = [each for each in lines if each.get("request") == "find-me"]
+        assert (found["method"], found["path"], found["status"]) == ("GET", "/api/me", 200)
+        assert found["logger"] == "bullpen.api.request"
+
+
+def test_a_path_breaks_no_line_of_the_log(served: Served) -> None:
+    served.ask("GET", "/api/x%0aINFO forged", headers={"X-Request-Id": "forger"})
+    lines = [line for line in served.log.read_text().splitlines() if "forger" in line]
+    assert len(lines) == 1
+    assert not any(line.startswith("INFO forged") for line in served.log.read_text().splitlines())
