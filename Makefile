@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 CRASH_KILLS ?= 500
+FUZZ_EXAMPLES ?= 300
 BENCH ?=
 TESTS ?=
 
@@ -16,7 +17,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv test real clis crash check check-format check-lint check-types check-imports \
+.PHONY: help up down venv test real clis crash fuzz check check-format check-lint check-types check-imports \
 	format docs bench lock clean
 
 help: ## Print this list
@@ -56,6 +57,10 @@ clis:
 crash: venv ## Run the long crash tests (CRASH_KILLS=500 kills)
 	CRASH_KILLS=$(CRASH_KILLS) $(BIN)/python -m pytest --timeout=0 tests/crash
 	$(call next,make bench)
+
+fuzz: venv ## Try every operation of the API with FUZZ_EXAMPLES=300 requests, chosen anew
+	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(PYTEST) tests/api/test_fuzz.py
+	$(call next,make crash)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
 	$(call next,make test)

@@ -265,7 +265,7 @@ def test_when_nobody_is_left_to_be_told_the_owner_is(store: Store) -> None:
 def test_two_runs_at_once_do_not_both_take_the_last_place(store: Store) -> None:
     team(store, "a", "b", "c", "d", max_messages=5)
     with store.write() as tx:
-        conversation = post_in_room(tx, "dev", "hello", "ada")
+        conversation = post_in_room(tx, "dev", "hello", "ada").conversation_id
     first, second = (take(store, agent) for agent in ("a", "b"))
     with store.write() as tx:
         complete(tx, first, Said(text="[@c: one]"), ())

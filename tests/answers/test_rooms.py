@@ -34,7 +34,7 @@ def store(store: Store) -> Store:
 
 def _post(store: Store, text: str, sender: str = "Ada") -> str:
     with store.write() as tx:
-        return post_in_room(tx, "dev", text, sender)
+        return post_in_room(tx, "dev", text, sender).conversation_id
 
 
 def test_a_persons_post_goes_to_every_member(store: Store) -> None:

@@ -86,10 +86,9 @@ class Served:
         return secret
 
     @property
-    def worker(self) -> psutil.Process:
-        """The process that serves."""
-        (worker,) = psutil.Process(self.process.pid).children()
-        return worker
+    def workers(self) -> list[psutil.Process]:
+        """The processes that serve."""
+        return psutil.Process(self.process.pid).children()
 
 
 @contextmanager

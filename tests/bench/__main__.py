@@ -15,6 +15,7 @@ from tests.bench import report
 from tests.bench.cycle import cycle, postgres
 from tests.bench.depth import depth
 from tests.bench.machine import facts
+from tests.bench.post import post
 from tests.bench.processes import processes
 from tests.bench.runs import runs
 from tests.bench.scale import FULL, QUICK, Scale
@@ -29,6 +30,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "depth": depth,
     "wake": wake,
     "runs": runs,
+    "post": post,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
 

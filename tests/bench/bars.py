@@ -67,6 +67,8 @@ BARS: Final[Mapping[str, Bar]] = {
     "cycle, postgresql: bullpen : pgqueuer": least(1),
     "added to a run, sqlite: p50": most(20),
     "50 runs at once: memory": most(150),
+    "POST /api/message, 8 processes: p99": most(25),
+    "POST /api/message : core's enqueue, 8 and 8": least(0.5),
     **_either("sqlite"),
     **_either("postgresql"),
 }

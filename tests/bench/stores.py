@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from bullpen.core.queue.lanes import create_lane
@@ -33,7 +34,7 @@ class BenchStores(Stores):
         home = self.directory / f"home{next(self._numbers)}"
         home.mkdir(mode=0o700)
         shutil.copy(settings.home / "bullpen.db", home / "bullpen.db")
-        return Settings(home=home, durability=settings.durability)
+        return replace(settings, home=home)
 
 
 def agent_names(count: int) -> list[str]:

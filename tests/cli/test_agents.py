@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.api.served import free_port
 from tests.cli.command import Bullpen
 from tests.cli.processor import processor
 
@@ -219,14 +220,15 @@ def test_up_takes_the_real_command_line_if_there_is_one(bullpen: Bullpen) -> Non
     program.parent.mkdir()
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    bullpen.ok("up", PATH=f"{program.parent}:{os.environ['PATH']}")
+    path = f"{program.parent}:{os.environ['PATH']}"
+    bullpen.ok("up", PATH=path, BULLPEN_API_PORT=str(free_port()))
     (agent,) = bullpen.ok("agent", "list", "--json").json
     assert (agent["id"], agent["provider"]) == ("assistant", "claude")
     bullpen.ok("down")
 
 
 def test_up_without_one_answers_all_the_same_and_says_how_to_connect_it(bullpen: Bullpen) -> None:
-    bullpen.ok("up")
+    bullpen.ok("up", BULLPEN_API_PORT=str(free_port()))
     answer = bullpen.ok("send", "hello").out
     assert answer.startswith("@assistant: hello\n")
     assert "install claude or codex" in answer

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import socket
 import stat
+import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.api.served import free_port
 from tests.cli.command import Bullpen
 
 pytestmark = pytest.mark.slow
 
 
-def pids(bullpen: Bullpen) -> list[int]:
+@pytest.fixture
+def bullpen(bullpen: Bullpen) -> Bullpen:
+    """The command, with a port that no other home has."""
+    return replace(bullpen, environ={"BULLPEN_API_PORT": str(free_port())})
+
+
+def pids(bullpen: Bullpen) -> dict[str, int]:
     """The processes of the services that are up."""
-    return [each["pid"] for each in bullpen("status", "--json").json["services"]]
+    found = bullpen("status", "--json").json["services"]
+    return {each["name"]: each["pid"] for each in found}
 
 
 def supervisor(bullpen: Bullpen) -> int:
@@ -27,27 +38,52 @@ def test_up_send_status_down(bullpen: Bullpen) -> None:
     started = bullpen.ok("up")
     assert "RUNNING" in started.out
     assert "bullpen send" in started.out
-    (service,) = bullpen.ok("status", "--json").json["services"]
-    assert (service["name"], service["state"]) == ("processor", "RUNNING")
-    assert psutil.pid_exists(service["pid"])
-    assert str(service["pid"]) in bullpen.ok("status").out
+    url = f"http://127.0.0.1:{bullpen.environ['BULLPEN_API_PORT']}"
+    assert f"The API is at {url}" in started.out
+    with urllib.request.urlopen(f"{url}/readyz", timeout=30) as answer:
+        assert answer.status == 200
+    services = bullpen.ok("status", "--json").json["services"]
+    assert {each["name"]: each["state"] for each in services} == {
+        "api": "RUNNING",
+        "processor": "RUNNING",
+    }
+    before = pids(bullpen)
+    for pid in before.values():
+        assert psutil.pid_exists(pid)
+        assert str(pid) in bullpen.ok("status").out
     assert bullpen.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
 
     again = bullpen.ok("up")
     assert "runs already" in again.out
-    assert pids(bullpen) == [service["pid"]]
+    assert f"The API is at {url}" in again.out
+    assert pids(bullpen) == before
 
     main = supervisor(bullpen)
     assert "stopped" in bullpen.ok("down").out
     psutil.wait_procs([psutil.Process(each) for each in (main,) if psutil.pid_exists(each)], 20)
-    assert not psutil.pid_exists(service["pid"])
+    assert not any(psutil.pid_exists(pid) for pid in before.values())
     stopped = bullpen("status", "--json")
     assert stopped.status == 3
     assert stopped.json == {"services": []}
     assert "does not run" in bullpen.ok("down").out
-    log = (bullpen.home / "logs" / "processor.log").read_text()
-    assert "has stopped" in log
-    assert "Traceback" not in log
+    for name in before:
+        log = (bullpen.home / "logs" / f"{name}.log").read_text()
+        assert "has stopped" in log
+        assert "Traceback" not in log
+
+
+def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(bullpen: Bullpen) -> None:
+    port = bullpen.environ["BULLPEN_API_PORT"]
+    with socket.create_server(("127.0.0.1", int(port))):
+        started = bullpen("up")
+        assert started.status == 3
+        assert "api does not start" in started.err
+        assert f"port {port} of 127.0.0.1 is taken" in started.err
+        assert "api_port" in started.err
+        assert "The API is at" not in started.out
+        assert bullpen.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
+        assert bullpen("status").status == 3
+    bullpen.ok("down")
 
 
 def test_down_gives_back_what_does_not_end_and_up_takes_it_again(bullpen: Bullpen) -> None:
@@ -63,11 +99,11 @@ def test_down_gives_back_what_does_not_end_and_up_takes_it_again(bullpen: Bullpe
 
 def test_a_service_that_is_killed_comes_back_by_itself(bullpen: Bullpen) -> None:
     bullpen.ok("up")
-    (first,) = pids(bullpen)
+    first = pids(bullpen)["processor"]
     psutil.Process(first).kill()
     answer = bullpen.ok("send", "still there?", "--timeout", "100").out
     assert answer.splitlines()[0] == "@assistant: still there?"
-    assert pids(bullpen) != [first]
+    assert pids(bullpen)["processor"] != first
     bullpen.ok("down")
 
 
@@ -103,7 +139,7 @@ def test_in_a_home_with_a_long_path_the_services_start_all_the_same(bullpen: Bul
     deep: Path = bullpen.home / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
     (bullpen.home / "bullpen.db").rename(deep / "bullpen.db")
-    there = Bullpen(deep)
+    there = Bullpen(deep, bullpen.environ)
     try:
         there.ok("up")
         assert there.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"

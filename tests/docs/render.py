@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import click
+from flask_openapi3.openapi import OpenAPI
 
+from bullpen.api.routes import ROUTES
 from bullpen.cli.main import cli
 from bullpen.core.settings import PREFIX, Settings
+from bullpen.core.settings_file import FIXED
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -32,6 +36,15 @@ def settings() -> str:
         default = str(each.default) or "(empty)"
         name = PREFIX + each.name.upper()
         lines.append(f"| `{each.name}` | `{name}` | {default} | {each.metadata['doc']} |")
+    lines += [
+        "",
+        "## Over the API",
+        "",
+        "`PUT /api/settings` changes all but these, and writes them to `settings.toml`; what was",
+        "there before is in `settings.toml.bak`. What the environment says cannot be changed so.",
+        "",
+        *(f"* `{name}`: {reason}" for name, reason in FIXED.items()),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -44,6 +57,30 @@ def commands() -> str:
     return "\n".join(parts) + "\n"
 
 
+def routes() -> str:
+    """Every route of the API, what it needs and what it does."""
+    app = OpenAPI("bullpen")
+    app.config["MAX_CONTENT_LENGTH"] = Settings().body_bytes
+    for each in ROUTES:
+        app.register_api(each)
+    rows: dict[str, list[str]] = {}
+    for path, methods in app.api_doc["paths"].items():
+        for method, operation in methods.items():
+            scope = re.search(r"the scope `(\w+)`", operation.get("description", ""))
+            row = f"| {method.upper()} | `{path}` | {scope[1] if scope else ''} |"
+            rows.setdefault(operation["tags"][0], []).append(f"{row} {operation['summary']} |")
+    lines = [
+        "# Routes",
+        "",
+        "Each with the scope that a key needs for it; the fields are at `/openapi/swagger` of a",
+        "running API, and in `/openapi/openapi.json`. How to use them: [the API](api.md).",
+    ]
+    for tag in app.tags:
+        lines += ["", f"## {tag.name}", "", str(tag.description), ""]
+        lines += ["| | path | scope | |", "|---|---|---|---|", *rows[tag.name]]
+    return "\n".join(lines) + "\n"
+
+
 def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
     """The command and all below it."""
     yield path, command
@@ -52,7 +89,7 @@ def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command
             yield from walk(command.commands[name], f"{path} {name}")
 
 
-PAGES = {"settings.md": settings, "commands.md": commands}
+PAGES = {"settings.md": settings, "commands.md": commands, "routes.md": routes}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

@@ -59,7 +59,7 @@ def test_every_link_and_test_named_in_the_documentation_exists(page: Path) -> No
 
 
 def test_the_example_of_the_readme_runs(stores: Stores) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     home = stores.settings("sqlite").home
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -18,6 +18,7 @@ from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure
 from bullpen.core.roster.agent import Permission
 from bullpen.core.roster.custom_providers import Harness
+from bullpen.core.roster.provider_names import BUILT_IN, GROUP
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.launcher import Launcher
@@ -25,7 +26,7 @@ from bullpen.processor.providers.claude import Claude, ClaudeReader
 from bullpen.processor.providers.command_line import MEMORY, CommandLine
 from bullpen.processor.providers.echo import Echo
 from bullpen.processor.providers.provider import Reply, Turn
-from bullpen.processor.providers.registry import BUILT_IN, GROUP, Providers
+from bullpen.processor.providers.registry import Providers
 from tests.processor.turns import (
     ANSWERS,
     CLAUDE,

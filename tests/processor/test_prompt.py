@@ -22,9 +22,10 @@ from bullpen.core.roster.sessions import Session, keep_session
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.store.base import Store
+from bullpen.core.workspace.own_text import OWN_TEXT
 from bullpen.core.workspace.templates import furnish, protocol
 from bullpen.processor.briefing import brief, texts
-from bullpen.processor.prompt import OWN_TEXT, prompt, system_prompt, told
+from bullpen.processor.prompt import prompt, system_prompt, told
 from tests.conformance.verbs import do, hire, lane, send, take
 from tests.outbox.outgoing import asked
 

@@ -98,6 +98,10 @@ def test_the_database_is_a_file_in_the_home_unless_it_is_named(tmp_path: Path) -
         ("LEASE_SECONDS", "0"),
         ("CLAIM_LIMIT", "0"),
         ("MAX_ATTEMPTS", "0"),
+        ("API_PORT", "65536"),
+        ("API_THREADS", "1000000"),
+        ("GRACE_SECONDS", str(1 << 63)),
+        ("MAX_COST", str(10**400)),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(tmp_path: Path, name: str, value: str) -> None:

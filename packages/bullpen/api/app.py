@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
 from flask_openapi3.types import SecuritySchemesDict
 
 from bullpen import __version__
-from bullpen.api import errors, guard
+from bullpen.api import errors, guard, metrics
 from bullpen.api.context import NAME, Api
 from bullpen.api.errors import ErrorAnswer, invalid
 from bullpen.api.guard import COOKIE
@@ -48,6 +48,7 @@ def create_app(shared: Api) -> OpenAPI:
         static_folder=None,
     )
     app.extensions[NAME] = shared
+    app.extensions[metrics.NAME] = metrics.Metrics(shared.store, shared.hub)
     app.config["MAX_CONTENT_LENGTH"] = shared.settings.body_bytes
     app.config["MAX_FORM_MEMORY_SIZE"] = shared.settings.body_bytes
     errors.install(app)
@@ -71,11 +72,13 @@ def _begin() -> None:
 def _end(response: Response) -> Response:
     """A line for each request: never what stands behind the `?`, nor any header."""
     key = g.get("caller")
+    seconds = time.perf_counter() - g.began
+    current_app.extensions[metrics.NAME].count(response.status_code, seconds)
     fields = {
         "method": request.method,
         "path": request.path,
         "status": response.status_code,
-        "ms": round((time.perf_counter() - g.began) * 1000, 1),
+        "ms": round(seconds * 1000, 1),
         "key": "-" if key is None else key.id,
         "from": request.remote_addr,
     }

@@ -13,9 +13,11 @@ from bullpen.api.streams.hub import Hub
 from bullpen.api.waiting import Bell
 from bullpen.core.access.audit import record
 from bullpen.core.access.key import Key, Scope
+from bullpen.core.access.owner import Owner
 from bullpen.core.errors import OutOfReach, ScopeTooSmall
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.store.together import Together
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.supervisor import Supervisor
 
@@ -30,6 +32,8 @@ class Api:
     hub: Hub
     bell: Bell
     supervisor: Supervisor
+    owner: Owner
+    together: Together
     failures: Failures = field(default_factory=Failures)
     started_at: int = 0
 
@@ -61,8 +65,13 @@ def need(scope: Scope) -> None:
 
 def reach(agent: str | None) -> None:
     """Refuse a caller whose key is for other agents."""
-    if not caller().reaches(agent):
-        raise OutOfReach(f"the key {caller().name!r} does not reach this")
+    check_reach(caller(), agent)
+
+
+def check_reach(key: Key, agent: str | None) -> None:
+    """Refuse a key that is for other agents."""
+    if not key.reaches(agent):
+        raise OutOfReach(f"the key {key.name!r} does not reach this")
 
 
 @contextmanager

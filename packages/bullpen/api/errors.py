@@ -41,7 +41,7 @@ STATUSES: tuple[tuple[type[BullpenError], int], ...] = (
     (Conflict, 409),
     (LaneFull, 429),
     (LaneError, 409),
-    (NoSupervisor, 501),
+    (NoSupervisor, 409),
     (Overloaded, 503),
     (StoreError, 503),
 )
@@ -86,19 +86,23 @@ def install(app: Flask) -> None:
 def answer(error: BullpenError) -> Response:
     """This error, as an answer."""
     status = status_of(type(error))
-    detail = ErrorDetail(code=error.code, message=str(error), hint=error.hint)
-    document = ErrorAnswer(error=detail)
-    if isinstance(error, DuplicateMessage):
-        document.messageId, document.status = error.message_id, error.status
-    g.failed = error.code
-    # A lone surrogate that somebody sent must not break the answer that says so.
-    text = json.dumps(document.model_dump(exclude_none=True))
-    response = Response(text, status, mimetype="application/json")
+    response = Response(document(error), status, mimetype="application/json")
     if status in RETRY_SECONDS:
         response.headers["Retry-After"] = RETRY_SECONDS[status]
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def document(error: BullpenError) -> str:
+    """What is told of an error, as JSON."""
+    told = ErrorAnswer(
+        error=ErrorDetail(code=error.code, message=str(error), hint=error.hint),
+    )
+    if isinstance(error, DuplicateMessage):
+        told.messageId, told.status = error.message_id, error.status
+    # A lone surrogate that somebody sent must not break the answer that says so.
+    return json.dumps(told.model_dump(exclude_none=True))
 
 
 def invalid(error: ValidationError) -> Response:

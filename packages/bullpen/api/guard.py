@@ -11,6 +11,7 @@ import hmac
 import logging
 import re
 import secrets
+from functools import cache
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, g, request
@@ -19,7 +20,6 @@ from bullpen.api.context import api, caller, deed
 from bullpen.core.access.audit import record
 from bullpen.core.access.key import OWNER, Key
 from bullpen.core.access.keys import USED_EVERY, find_key, used
-from bullpen.core.access.owner import read_token
 from bullpen.core.errors import (
     AccessError,
     BodyTooLarge,
@@ -76,14 +76,15 @@ def admit() -> Response | None:
 
 
 def _check_host(asked: Request) -> None:
-    if _name(asked.host) not in _names():
+    name, settings = _name(asked.host), api().settings
+    if name not in LOOPBACK and name not in _split(f"{settings.api_host},{settings.api_names}"):
         raise ForeignHost(f"{asked.host[:100]!r} is not a name of this API")
 
 
-def _names() -> set[str]:
-    settings = api().settings
-    more = (each.strip().lower() for each in settings.api_names.split(","))
-    return {*LOOPBACK, settings.api_host.lower(), *more} - {""}
+@cache
+def _split(names: str) -> frozenset[str]:
+    """The names of a setting, in small letters."""
+    return frozenset(each.strip().lower() for each in names.split(",")) - {""}
 
 
 def _name(host: str) -> str:
@@ -94,16 +95,13 @@ def _check_page(asked: Request) -> None:
     """A browser says which page asks, and cannot be made to lie about it."""
     origin = asked.headers.get("Origin")
     if origin is not None:
-        if origin != f"{asked.scheme}://{asked.host}" and origin not in _origins():
+        own = f"{asked.scheme}://{asked.host}"
+        if origin != own and origin not in _split(api().settings.api_origins):
             raise ForeignPage(f"a page of {origin[:100]!r} may not ask this API")
     elif asked.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         navigates = asked.headers.get("Sec-Fetch-Mode") == "navigate" and asked.method == "GET"
         if not navigates:
             raise ForeignPage("a page of another site may not ask this API")
-
-
-def _origins() -> set[str]:
-    return {each.strip() for each in api().settings.api_origins.split(",")} - {""}
 
 
 def _check_body(asked: Request) -> None:
@@ -160,9 +158,8 @@ def _secret(asked: Request) -> str | None:
 
 
 def _is_owner(secret: str) -> bool:
-    """Read anew each time: a token that was replaced is void with the next request."""
     try:
-        token = read_token(api().settings)
+        token = api().owner.token()
     except (OSError, UnsafeSecret) as error:
         log.error("the owner's token opens nothing: %s", error)
         return False
@@ -194,7 +191,7 @@ def _mark(response: Response) -> Response:
     headers["Referrer-Policy"] = "no-referrer"
     headers.setdefault("Cache-Control", "no-store")
     origin = request.headers.get("Origin")
-    if origin in _origins():
+    if origin is not None and origin in _split(api().settings.api_origins):
         headers["Access-Control-Allow-Origin"] = str(origin)
         headers["Vary"] = "Origin"
         headers["Access-Control-Allow-Headers"] = (

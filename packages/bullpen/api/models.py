@@ -6,7 +6,7 @@ import json
 from typing import Annotated, Any, Literal
 
 from flask import Response
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 MOST = 500
 """So many rows are in one answer at the most."""
@@ -56,3 +56,14 @@ def listed(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:
 def paths(text: str | None) -> list[str]:
     """The files of a row."""
     return [] if not text else [str(each) for each in json.loads(text)]
+
+
+def parsed(text: str | None) -> JsonValue:
+    """A column of JSON, as JSON again; what is none is shown as its text."""
+    if text is None:
+        return None
+    try:
+        found: JsonValue = json.loads(text)
+    except ValueError:
+        return text
+    return found

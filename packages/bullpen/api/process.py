@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 
 from flask_openapi3.openapi import OpenAPI
 
 from bullpen.api.app import create_app
 from bullpen.api.context import Api
+from bullpen.api.streams.descriptors import allow_sockets
 from bullpen.api.streams.hub import Hub
 from bullpen.api.waiting import Bell
+from bullpen.core.access.owner import Owner
 from bullpen.core.loop import Loop
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
+from bullpen.core.store.together import Together
 from bullpen.core.supervisor import Supervisor
 from bullpen.core.wake.ear import Ear
 from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
@@ -26,6 +30,7 @@ class ApiProcess:
     """The store, the hub of the live events, the bell of those who wait, and a heartbeat."""
 
     def __init__(self, settings: Settings) -> None:
+        allow_sockets(settings.api_streams + 2 * settings.api_threads)
         self._store = open_store(settings)
         self._listener = self._store.listen()
         with self._store.write() as tx:
@@ -42,6 +47,8 @@ class ApiProcess:
                 hub=self.hub,
                 bell=self.bell,
                 supervisor=Supervisor(settings),
+                owner=Owner(settings),
+                together=Together(self._store),
                 started_at=self._store.clock.now(),
             )
         )
@@ -51,6 +58,10 @@ class ApiProcess:
         self.hub.start()
         self._ear.start()
         self._heartbeat.start()
+        # What is there now stays: looked through again and again, it would stop all streams, and
+        # in the end for seconds the process itself.
+        gc.collect()
+        gc.freeze()
         log.info("%s is ready", self.worker)
 
     def let_go(self) -> None:

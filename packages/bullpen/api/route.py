@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from flask import Response, g
@@ -34,17 +34,20 @@ def route(
     rule: str,
     *,
     scope: Scope | None,
-    answer: type[BaseModel] | None,
+    answer: type[BaseModel] | Mapping[str, Any] | None,
     errors: Sequence[type[BullpenError]] = (),
     audited: bool = False,
 ) -> Callable[[View], View]:
     """Serve this view: `scope` is what a key needs; None is for every key, or for all (`OPEN`).
 
+    An `answer` that is no model is what the description says of it; None leads elsewhere.
     `audited`: what it does, and to whom it is refused, is in the audit log.
     """
     statuses = sorted({*ALWAYS, *(status_of(error) for error in errors)})
     responses: dict[str | int, Any] = dict.fromkeys(statuses, ErrorAnswer)
-    if answer is not None:
+    if answer is None:
+        responses[302] = {"description": "Look there."}
+    else:
         responses[200] = answer
 
     def decorate(view: View) -> View:

@@ -1,10 +1,13 @@
-"""gunicorn, set up for one process with hundreds of streams, which stops at once with them open."""
+"""gunicorn, set up for hundreds of streams, and to stop at once with them open."""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
+import select
 import selectors
+import socket
 import threading
 from functools import partial
 from types import FrameType
@@ -13,13 +16,15 @@ from typing import Any
 from flask_openapi3.openapi import OpenAPI
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
+from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from bullpen.api.errors import document
 from bullpen.api.process import ApiProcess
 from bullpen.core.access.key import Kind
 from bullpen.core.access.keys import list_keys
 from bullpen.core.access.owner import ensure_token
-from bullpen.core.errors import BadSetting
+from bullpen.core.errors import BadRequest, BadSetting, BullpenError
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
@@ -31,8 +36,13 @@ GRACE_SECONDS = 10
 KEEPALIVE_SECONDS = 75
 """Longer than the minute that proxies keep a connection: theirs is not closed under their hands."""
 
+LINGER_MILLIS = 5
+"""How long a thread waits for the next request of the connection that it has served."""
+
 WORKER_SECONDS = 60
 BACKLOG = 1024
+REQUEST_LINE = 8190
+"""The longest first line of a request that gunicorn can be told to take."""
 
 
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
@@ -49,15 +59,34 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         self.poller.register(conn.sock, selectors.EVENT_READ, read)
 
     def handle(self, conn: TConn) -> object:
-        """Serve a request, and those that came with it.
+        """Serve a request, and those that come right behind it.
 
         gunicorn waits for the next one at the socket, where what it has already read along with
-        the last body will never be seen again.
+        the last body will never be seen again. And to hand a connection back to its main thread
+        and out again costs a third of a request: so it is kept for as long as a busy client takes.
         """
         again = super().handle(conn)
-        while again is True and conn.parser.unreader.buf.getbuffer().nbytes:
+        while again is True and self.alive and _more(conn):
             again = super().handle(conn)
         return again
+
+    def handle_error(
+        self, req: object, client: socket.socket, addr: object, exc: Exception
+    ) -> None:
+        """Refuse what is no HTTP, or too long for it, in the one shape of all errors."""
+        if isinstance(exc, ParseException):
+            log.info("what came was no request: %s", type(exc).__name__)
+            status = "400 Bad Request"
+            error: BullpenError = BadRequest(f"this is no request: {exc}")
+        else:
+            log.error("a request failed", exc_info=exc)
+            status = "500 Internal Server Error"
+            error = BullpenError("something in Bullpen failed", hint="The log has it.")
+        body = document(error).encode()
+        head = (f"HTTP/1.1 {status}", "Connection: close", "Content-Type: application/json")
+        text = "\r\n".join((*head, f"Content-Length: {len(body)}", "", "")).encode()
+        with contextlib.suppress(OSError):
+            client.sendall(text + body)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop: nothing that waits for events keeps the process."""
@@ -70,6 +99,14 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         """Connections that wait for their next request do not keep the process either."""
         for conn in (*self.keepalived_conns, *self.pending_conns):
             conn.timeout = 0
+
+
+def _more(conn: TConn) -> bool:
+    if conn.parser.unreader.buf.getbuffer().nbytes:
+        return True
+    poll = select.poll()
+    poll.register(conn.sock, select.POLLIN)
+    return bool(poll.poll(LINGER_MILLIS))
 
 
 class Quiet(Logger):  # type: ignore[misc]
@@ -97,10 +134,12 @@ class Server(BaseApplication):  # type: ignore[misc]
         options: dict[str, object] = {
             "bind": f"{host}:{settings.api_port}",
             "worker_class": Worker,
-            "workers": 1,
+            "workers": settings.api_processes,
             "threads": settings.api_threads,
             "worker_connections": settings.api_threads + settings.api_streams,
             "backlog": BACKLOG,
+            "reuse_port": settings.api_processes > 1,
+            "limit_request_line": REQUEST_LINE,
             "keepalive": KEEPALIVE_SECONDS,
             "timeout": WORKER_SECONDS,
             "graceful_timeout": GRACE_SECONDS,

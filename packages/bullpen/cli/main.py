@@ -11,6 +11,7 @@ from bullpen import __version__
 from bullpen.cli.agent import agent
 from bullpen.cli.db import db
 from bullpen.cli.history import history
+from bullpen.cli.key import key
 from bullpen.cli.open import open_
 from bullpen.cli.provider import provider
 from bullpen.cli.queue import queue
@@ -45,6 +46,7 @@ COMMANDS = (
         db,
         down,
         history,
+        key,
         open_,
         provider,
         queue,

@@ -8,6 +8,7 @@ import click
 
 from bullpen.cli.output import as_json, show_json, writing
 from bullpen.core.access.keys import LINK_MINUTES, make_link
+from bullpen.core.listening import address
 from bullpen.core.settings import Settings
 
 
@@ -24,9 +25,7 @@ def open_(settings: Settings, only_print: bool, as_json: bool) -> None:
     """
     with writing(settings) as tx:
         code = make_link(tx)
-    host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104
-    host = f"[{host}]" if ":" in host else host
-    url = f"http://{host}:{settings.api_port}/login?code={code}"
+    url = f"{address(settings)}/login?code={code}"
     if as_json:
         show_json({"url": url, "minutes": LINK_MINUTES})
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from bullpen.core.listening import check_address
 from bullpen.core.logs import set_up
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
@@ -46,6 +47,8 @@ def api(settings: Settings) -> None:
     Example:
       bullpen run api
     """
+    # Before the rest is loaded: a start that fails must fail sooner than it counts as one.
+    check_address(settings)
     from bullpen.api import server
 
     server.run(settings)

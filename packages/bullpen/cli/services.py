@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import shutil
@@ -10,24 +11,30 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
 from bullpen.cli.output import writing
+from bullpen.core.errors import UnknownService
+from bullpen.core.listening import address
+from bullpen.core.log_tail import log_tail
 from bullpen.core.roster.agent import ECHO, Agent
 from bullpen.core.roster.agents import add_agent, find_agent
 from bullpen.core.settings import Settings
 from bullpen.core.sockets import socket_directory
-from bullpen.core.supervisor import Supervisor
+from bullpen.core.supervisor import ASLEEP, RUNNING, Supervisor
 
-START_SECONDS = 15.0
+START_SECONDS = 30.0
+LOOK_SECONDS = 2.0
+REASON_LINES = 2
 STOP_SECONDS = 90.0
 
 
 @click.command()
 @click.pass_obj
 def up(settings: Settings) -> None:
-    """Start the services in the background.
+    """Start the services in the background. The exit status is 3 if one does not start.
 
     \b
     Example:
@@ -39,8 +46,15 @@ def up(settings: Settings) -> None:
         click.echo("Bullpen runs already.")
     else:
         _start(settings, supervisor)
+    failed = _failed(settings, supervisor)
     _show(supervisor)
+    for name in failed:
+        _say_why(settings, name)
+    if "api" not in failed:
+        click.echo(f"The API is at {address(settings)}")
     click.echo('Next: bullpen send "hello"')
+    if failed:
+        sys.exit(3)
 
 
 @click.command()
@@ -116,8 +130,8 @@ def _start(settings: Settings, supervisor: Supervisor) -> None:
             start_new_session=True,
             cwd="/",
         )
-    if not _wait(supervisor.running, START_SECONDS):
-        click.echo(f"bullpen: the services did not start; see {log}", err=True)
+    if not _wait(supervisor.alive, START_SECONDS):
+        click.echo(f"bullpen: the supervisor did not start; see {log}", err=True)
         sys.exit(1)
 
 
@@ -128,6 +142,51 @@ def _wait(condition: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+def _failed(settings: Settings, supervisor: Supervisor) -> list[str]:
+    """Wait until each service runs, or has ended once; gives those that do not run."""
+    first: dict[str, int] = {}
+    ended: set[str] = set()
+    running: set[str] = set()
+
+    def settled() -> bool:
+        services = supervisor.services()
+        for each in services:
+            again = each["pid"] and first.setdefault(each["name"], each["pid"]) != each["pid"]
+            if again or each["state"] in ASLEEP:
+                ended.add(each["name"])
+        running.update(each["name"] for each in services if each["state"] == RUNNING)
+        names = {each["name"] for each in services} - ended
+        return names <= running and ("api" not in names or _answers(settings))
+
+    if not _wait(settled, START_SECONDS):
+        ended.update({each["name"] for each in supervisor.services()} - running)
+    return sorted(ended)
+
+
+def _answers(settings: Settings) -> bool:
+    """Whether the API serves."""
+    where = urlsplit(address(settings))
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=LOOK_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _say_why(settings: Settings, name: str) -> None:
+    """The end of its log, where it says what hinders it."""
+    click.echo(f"bullpen: {name} does not start; the end of its log:", err=True)
+    try:
+        lines = log_tail(settings, name, REASON_LINES, settings.secrets())
+    except UnknownService:
+        lines = []
+    for line in lines:
+        click.echo(f"  {line}", err=True)
 
 
 def _show(supervisor: Supervisor) -> None:

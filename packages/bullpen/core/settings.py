@@ -6,7 +6,6 @@ Read with the standard library alone: the command line must answer in 150 ms.
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import tempfile
 import tomllib
@@ -15,11 +14,12 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from bullpen.core.errors import BadSetting
+from bullpen.core.masking import url_secrets
 
 PREFIX = "BULLPEN_"
+FILE = "settings.toml"
 SOCKET_DIRECTORY_LIMIT = 75
 
 
@@ -60,9 +60,10 @@ class Settings:
     api_origins: str = _setting(
         "", "origins of your own pages that may use the API, as `https://office.example.org`"
     )
-    api_streams: int = _setting(2000, "how many may follow the events at once")
+    api_processes: int = _setting(2, "how many processes serve the API")
+    api_streams: int = _setting(2000, "how many may follow the events at once, in each of them")
     api_threads: int = _setting(
-        256, "how many requests, long polls and WebSockets are served at once"
+        256, "how many requests, long polls and WebSockets each of them serves at once"
     )
     body_bytes: int = _setting(1 << 20, "the longest request, in bytes")
     upload_bytes: int = _setting(25 << 20, "the largest file that is uploaded, in bytes")
@@ -140,19 +141,19 @@ class Settings:
         named = (
             str(getattr(self, each.name)) for each in fields(self) if "secret" in each.metadata
         )
-        return tuple(each for each in (*named, urlsplit(self.database_url).password or "") if each)
+        return tuple(each for each in (*named, *url_secrets(self.database_url)) if each)
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
         """The settings of this environment and of settings.toml in its home."""
-        home = Path(environ.get(f"{PREFIX}HOME") or _DEFAULTS["home"]).expanduser()
-        values = {"workspace": _DEFAULTS["workspace"], **_file(home / "settings.toml")}
+        home = Path(environ.get(f"{PREFIX}HOME") or DEFAULTS["home"]).expanduser()
+        values = {"workspace": DEFAULTS["workspace"], **_file(home / FILE)}
         values["home"] = home
         for each in fields(cls):
             raw = environ.get(PREFIX + each.name.upper())
             if raw:
                 values[each.name] = raw
-        return cls(**{name: _parse(name, value) for name, value in values.items()})
+        return cls(**{name: parse(name, value) for name, value in values.items()})
 
 
 LEAST = {
@@ -160,28 +161,45 @@ LEAST = {
     **dict.fromkeys(("max_attempts", "max_crashes", "max_runs", "delivery_attempts"), 1),
     **{"delivery_lease_seconds": 1, "poll_seconds": 0.01, "receipt_days": 7},
     **dict.fromkeys(("idle_seconds", "run_seconds", "answer_characters"), 1),
-    **{"body_bytes": 1024, "upload_bytes": 1, "api_threads": 8, "api_streams": 1},
+    **{
+        "body_bytes": 1024,
+        "upload_bytes": 1,
+        "api_processes": 1,
+        "api_threads": 8,
+        "api_streams": 1,
+    },
 }
 """Below these nothing would move, or be remembered for long enough. All others may be zero."""
 
-_DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
+MOST = {"api_port": 65535, "api_processes": 64, "api_threads": 4096, "api_streams": 100_000}
+"""Above these it would not start. All other numbers may be as large as the next one."""
+
+LARGEST = 1 << 40
+
+DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 
 
-def _file(path: Path) -> dict[str, object]:
+def read_settings(path: Path) -> dict[str, object]:
+    """What stands in the file, whatever it is called; nothing if there is no file."""
     try:
-        found: dict[str, object] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadSetting(f"{path} cannot be read: {error}", hint="Correct the file.") from error
-    unknown = sorted(found.keys() - _DEFAULTS.keys())
+
+
+def _file(path: Path) -> dict[str, object]:
+    found = read_settings(path)
+    unknown = sorted(found.keys() - DEFAULTS.keys())
     if unknown:
         raise BadSetting(f"{path} has unknown settings: {', '.join(unknown)}", hint="Remove them.")
     return found
 
 
-def _parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
-    default = _DEFAULTS[name]
+def parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
+    """The value of this setting, as its type says; what cannot be is an error."""
+    default = DEFAULTS[name]
     kind = type(default)
     try:
         if isinstance(default, Path):
@@ -189,11 +207,13 @@ def _parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's 
         if isinstance(default, (int, float)):
             number = kind(str(value))
             least = LEAST.get(name, 0)
-            if not math.isfinite(number) or number < least:
+            if not number >= least:  # what is no number is neither more nor less
                 raise ValueError(f"it must be {least} or more")
+            if number > (most := MOST.get(name, LARGEST)):
+                raise ValueError(f"it must be {most} or less")
             return number
         return kind(str(value))
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise BadSetting(
             f"setting {name} cannot be {value!r}: {error}", hint=f"Its default is {default}."
         ) from error

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import http.client
 import socket
+import time
 import xmlrpc.client
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
 import psutil
 
+from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
 from bullpen.core.settings import Settings
 
 HERE = Path(__file__).resolve()
+
+OWN = frozenset({"processor", "api"})
+"""The services that are no channel's; each channel has one of its own name."""
+
+RUNNING = "RUNNING"
+ASLEEP = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
+"""The states in which a service does not run, nor is about to."""
+
+LOOK_SECONDS = 0.05
+
+SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
+"""What supervisord answers that needs no alarm, as it numbers it."""
 
 
 class Service(TypedDict):
@@ -72,12 +88,55 @@ class Supervisor:
 
     def services(self) -> list[Service]:
         """Each service and its state."""
-        found = self._proxy().supervisor.getAllProcessInfo()
+        with self._asking():
+            found = self._proxy().supervisor.getAllProcessInfo()
         assert isinstance(found, list)
         return [
             Service(name=str(each["name"]), state=str(each["statename"]), pid=int(each["pid"]))
             for each in found
         ]
+
+    def service(self, name: str) -> Service:
+        """One service and its state."""
+        for each in self.services():
+            if each["name"] == name:
+                return each
+        raise UnknownService(f"there is no service {name[:40]!r}")
+
+    def start(self, name: str, seconds: float) -> Service:
+        """Start a service that does not run, and wait until it does."""
+        if self.service(name)["state"] in ASLEEP:
+            with self._asking(ALREADY_STARTED):
+                self._proxy().supervisor.startProcess(name, False)
+        found = self._wait(name, lambda state: state != "STARTING", seconds)
+        if found["state"] in ASLEEP:
+            raise ServiceFailed(f"{name} does not start: {found['state'].lower()}")
+        return found
+
+    def stop(self, name: str, seconds: float) -> Service:
+        """Stop a service, and wait for its end, which may take it longer than this time."""
+        ended = ASLEEP - {"BACKOFF"}
+        if self.service(name)["state"] not in ended:
+            with self._asking(NOT_RUNNING):
+                self._proxy().supervisor.stopProcess(name, False)
+        return self._wait(name, lambda state: state in ended, seconds)
+
+    def restart(self, name: str, stop_seconds: float, start_seconds: float) -> Service:
+        """Stop a service and start it again."""
+        if self.stop(name, stop_seconds)["state"] not in ASLEEP:
+            raise ServiceFailed(f"{name} did not stop within {stop_seconds:.0f} seconds")
+        return self.start(name, start_seconds)
+
+    def signal(self, name: str, signal: str) -> None:
+        """Send a service a signal; one that ends by it comes back."""
+        self.service(name)
+        with self._asking(NOT_RUNNING):
+            self._proxy().supervisor.signalProcess(name, signal)
+
+    def restart_all(self) -> None:
+        """Stop every service, and start them all anew; it goes on after this has come back."""
+        with self._asking():
+            self._proxy().supervisor.restart()
 
     def shutdown(self, seconds: float) -> bool:
         """Stop every service and the supervisor itself; true when it is gone within the time.
@@ -95,6 +154,28 @@ class Supervisor:
         except psutil.TimeoutExpired:
             return False
         return True
+
+    def _wait(self, name: str, wanted: Callable[[str], bool], seconds: float) -> Service:
+        """The service when it is in such a state, or as it is when the time is over."""
+        deadline = time.monotonic() + seconds
+        while not wanted((found := self.service(name))["state"]) and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        return found
+
+    @contextmanager
+    def _asking(self, *expected: int) -> Iterator[None]:
+        """What supervisord refuses, as errors of ours; what is so already is none."""
+        try:
+            yield
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode == SHUTDOWN_STATE:
+                raise Overloaded("the supervisor is stopping or starting its services") from None
+            if fault.faultCode == BAD_NAME:
+                raise UnknownService(f"the supervisor has no such service: {fault}") from None
+            if fault.faultCode not in expected:
+                raise ServiceFailed(f"the supervisor refuses: {fault.faultString}") from None
+        except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
+            raise NoSupervisor(f"no supervisor answers: {error}") from None
 
     def _proxy(self) -> xmlrpc.client.ServerProxy:
         return xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(self._socket))

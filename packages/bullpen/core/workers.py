@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import psutil
-from sqlalchemy import bindparam, delete, insert, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.models import WORKERS
@@ -37,6 +37,13 @@ FORGET: Statement[tuple[str | None, str, int]] = Statement(
     .returning(W.wake, W.host, W.pid)
 )
 
+ALIVE: Statement[tuple[str, int]] = Statement(
+    select(W.kind, func.count())
+    .where(W.heartbeat_at > bindparam("silent_since"))
+    .group_by(W.kind)
+    .order_by(W.kind)
+)
+
 
 def register(tx: Transaction, kind: str, wake: str | None = None) -> str:
     """Enter this process, under a new id each time: a restarted one is somebody else."""
@@ -64,6 +71,12 @@ def beat(tx: Transaction, worker: str) -> bool:
 def leave(tx: Transaction, worker: str) -> None:
     """Strike this process out."""
     tx.write(LEAVE, {"worker": worker})
+
+
+def alive_workers(tx: Transaction) -> dict[str, int]:
+    """How many processes of each kind were heard of lately."""
+    rows = tx.all(ALIVE, {"silent_since": tx.now - GONE_SECONDS * SECOND})
+    return {kind: count for kind, count in rows}  # noqa: C416 - rows, not pairs
 
 
 def forget_silent(tx: Transaction) -> int:

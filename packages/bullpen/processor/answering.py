@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 from bullpen.core.answers.complete import complete
 from bullpen.core.answers.said import Said, clean
 from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.ids import Ids
-from bullpen.core.message import ROOM, Claim, ErrorKind
+from bullpen.core.message import Claim, ErrorKind
 from bullpen.core.outcome import Failure
+from bullpen.core.queue.begin import begin
 from bullpen.core.queue.cancel import has_died
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.release import release
 from bullpen.core.roster.custom_providers import CustomProvider
+from bullpen.core.roster.directories import roots
 from bullpen.core.roster.sessions import keep_session
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
@@ -81,14 +81,7 @@ class Answering:
         ]
         turn = known.turn(claim, self._store.settings, heard)
         with self._store.write(durable=False) as tx:
-            tell(
-                tx,
-                EventType.CHAIN_STEP_START,
-                claim.primary,
-                provider=known.agent.provider,
-                messages=[message.message_id for message in claim.messages],
-                batch=_batch_id(claim, tx.ids),
-            )
+            begin(tx, claim, known.agent.provider)
         progress = self.progress.open(claim.primary)
         try:
             return provider.run(turn, stop, progress)
@@ -133,7 +126,7 @@ class Answering:
     def _complete(
         self, tx: Transaction, claim: Claim, known: Brief, reply: Reply, said: Said
     ) -> None:
-        complete(tx, claim, said, self._roots(known))
+        complete(tx, claim, said, roots(self._store.settings, known.agent))
         keep_session(tx, known.agent, known.key, reply.session)
         if reply.lost is not None:
             tell(tx, EventType.SESSION_LOST, claim.primary, reason=clean(reply.lost)[:ERROR_LENGTH])
@@ -142,20 +135,8 @@ class Answering:
         text, metadata = self._plugins.outgoing(claim.primary, clean(reply.text))
         return Said(text=text, metadata=metadata, usage=reply.usage)
 
-    def _roots(self, known: Brief) -> Sequence[Path]:
-        settings = self._store.settings
-        home = settings.workspace / known.agent.id
-        own = Path(known.agent.directory) if known.agent.directory else home
-        return (own, home, settings.files)
-
     def _died(self, claim: Claim) -> None:
         """The claim was taken away, and now nothing runs for it any more."""
         log.warning("the claim %s was lost; what its run said is dropped", claim.token)
         with self._store.write(durable=False) as tx:
             has_died(tx, claim)
-
-
-def _batch_id(claim: Claim, ids: Ids) -> str | None:
-    """The id of several room posts that one run answers."""
-    posts = [message for message in claim.messages if message.channel == ROOM]
-    return ids.new("chatroom_batch") if len(posts) > 1 else None

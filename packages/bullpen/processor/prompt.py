@@ -11,10 +11,8 @@ from bullpen.core.message import ROOM, Message
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.team import Team
 from bullpen.core.workspace.memory import memory_index, skill_index
+from bullpen.core.workspace.own_text import OWN_TEXT
 from bullpen.core.workspace.templates import PROTOCOL, protocol, split
-
-OWN_TEXT = 100_000
-"""So many characters of a file of the agent's are read."""
 
 
 def system_prompt(agent: Agent, home: Path, teams: Sequence[Team], names: Mapping[str, str]) -> str:

@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field, JsonValue, RootModel
 
 from bullpen.api.context import caller, reach, read, write
 from bullpen.api.files import sendable
-from bullpen.api.models import BIG, Done, Input, Number, Page, listed, paths
+from bullpen.api.models import Done, Input, Number, Page, listed, paths
+from bullpen.api.publish import publish
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
@@ -20,7 +21,6 @@ from bullpen.core.queue.browse import Seen, Wanted, browse, look_up
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.drop import drop
 from bullpen.core.queue.hold import hold, let_go
-from bullpen.core.queue.receive import receive
 from bullpen.core.queue.retry import retry
 from bullpen.core.states import MessageState
 
@@ -172,12 +172,8 @@ def send(body: Posted) -> PostedAnswer:
         payload=None if body.payload is None else json.dumps(body.payload),
         schema=body.schema_,
     )
-    with write() as tx:
-        accepted = receive(tx, new)
-        first = accepted[0].message_id
-        if caller().agents is not None:
-            for seen in browse(tx, Wanted(conversation_id=first), 0, BIG):
-                reach(seen.agent)
+    accepted = publish(caller(), new)
+    first = accepted[0].message_id
     return PostedAnswer(
         messageId=first,
         conversationId=first,

@@ -1,21 +1,334 @@
-"""The hub."""
+"""The hub: one thread that follows the events, and gives them to everybody who wants them.
+
+Each page of events is read and encoded once, and written without waiting. What a socket does not
+take waits for it; a client for which too much waits is dropped, is told why, and loses nothing:
+it comes back with the last id that it has.
+"""
 
 from __future__ import annotations
 
+import logging
+import socket
+import threading
+import time
+from collections.abc import Sequence
+
+from bullpen.api.streams.client import Client
+from bullpen.api.streams.filter import Filter
+from bullpen.api.streams.poller import READ, Poller
+from bullpen.api.streams.ring import Ring, latest
+from bullpen.api.streams.shown import Shown, show
+from bullpen.api.streams.wire import Ending, Wire
+from bullpen.core.access.key import Key
+from bullpen.core.errors import BullpenError, Overloaded
+from bullpen.core.events.append import EventType
+from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.store.base import Store
+
+log = logging.getLogger(__name__)
+
+PAGE = 200
+KEEP_ALIVE_SECONDS = 15.0
+TICK_SECONDS = 0.5
+"""How often it is looked whose time is over, while anybody is here."""
+
+IDLE_SECONDS = 60.0
+WAIT_SECONDS = 0.02
+"""How soon it looks again for what may not be shown yet."""
+
+RETRY_SECONDS = 1.0
+
+REST, LONGEST_REST = 2.0, 0.02
+"""After a round it rests for so many times its length: what comes in meanwhile goes out as one."""
+
+READ_SECONDS = 30.0
+"""How long one that is cut off may take to read why."""
+
+LINGER_SECONDS = 2.0
+"""How long the other side may take to close, when everything was said."""
+
+STOP_SECONDS = 1.0
+START_SECONDS = 10.0
 
 
 class Hub:
-    """Placeholder until the hub is there."""
+    """Everybody who follows the events."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
         self._store = store
+        self._most = store.settings.api_streams
+        self._keep_alive = keep_alive
+        self._poller = Poller()
+        self._lock = threading.RLock()
+        self._clients: set[Client] = set()
+        self._touched: set[Client] = set()
+        """To whom something was given, or that are to be closed."""
+        self._tail: EventTail | None = None
+        self._ring = Ring(0, self._show)
+        self._given = 0
+        """Up to here those who follow were given everything."""
+        self._woken = True
+        self._next_round = self._next_tick = 0.0
+        self._next_beat = time.monotonic() + keep_alive
+        self._ready = threading.Event()
+        self._stopping = False
+        self._stop_at = float("inf")
+        self._thread = threading.Thread(target=self._run, name="hub", daemon=True)
 
     def start(self) -> None:
         """Begin."""
+        self._thread.start()
 
     def wake(self) -> None:
         """There may be new events."""
+        self._woken = True
+        self._poller.wake()
 
     def stop(self) -> None:
-        """End every stream."""
+        """End every stream at once."""
+        self._stopping = True
+        self._poller.wake()
+        if self._thread.ident is not None:
+            self._thread.join(3 * STOP_SECONDS)
+
+    @property
+    def streams(self) -> int:
+        """How many are open."""
+        return len(self._clients)
+
+    @property
+    def position(self) -> int:
+        """The id up to which everything has happened that ever will."""
+        if not self._ready.wait(START_SECONDS):
+            raise Overloaded("the events cannot be read yet")
+        return self._ring.end
+
+    def admit(
+        self,
+        connection: socket.socket,
+        wire: Wire,
+        key: Key,
+        wanted: Filter,
+        most: int | None = None,
+    ) -> Client:
+        """Take a socket over, if there is room; `most` is a limit for this wire alone."""
+        with self._lock:
+            alike = sum(each.wire is wire for each in self._clients)
+            if len(self._clients) >= self._most or (most is not None and alike >= most):
+                raise Overloaded(f"{len(self._clients)} streams are open already")
+            if self._stopping:
+                raise Overloaded("the API stops")
+            client = Client(connection, wire, key, wanted)
+            self._clients.add(client)
+        self._touch(client)
+        return client
+
+    def give(self, client: Client, frames: Sequence[bytes]) -> None:
+        """Write this to one client, after all that waits for it."""
+        with self._lock:
+            self._push(client, frames)
+        self._touch(client)
+
+    def follow(self, client: Client, position: int, wanted: Filter | None = None) -> bool:
+        """Give it everything after this position from now on; false if that is too long ago.
+
+        With `wanted` it is then that it wants something else.
+        """
+        with self._lock:
+            if not self._ring.covers(position):
+                return False
+            client.filter = wanted or client.filter
+            self._push(client, client.filter.frames(client.wire, self._ring.after(position)))
+            client.position = max(position, self._ring.end)
+            client.following = not (client.over or client.gone)
+        self._touch(client)
+        return True
+
+    def pause(self, client: Client) -> int:
+        """Give it no more events for now; tells up to where it has them."""
+        with self._lock:
+            client.following = False
+            return client.position
+
+    def end(self, client: Client, ending: Ending, reason: str) -> None:
+        """Tell it why, and close."""
+        with self._lock:
+            self._end(client, ending, reason)
+        self._touch(client)
+
+    def release(self, client: Client) -> None:
+        """Nobody else reads from it any more: send what waits, and close."""
+        with self._lock:
+            client.reads = True
+            client.end(b"", LINGER_SECONDS, at_once=False)
+        self._touch(client)
+
+    def forget(self, client: Client) -> None:
+        """It came to nothing: let go of the socket, which others may still use."""
+        with self._lock:
+            client.reads = True
+            client.leave()
+        self._touch(client)
+
+    def _touch(self, client: Client) -> None:
+        with self._lock:
+            self._touched.add(client)
+        self._poller.wake()
+
+    def _push(self, client: Client, frames: Sequence[bytes]) -> None:
+        if not client.push(frames):
+            self._end(client, Ending.DROPPED, "it reads more slowly than things happen")
+
+    def _end(self, client: Client, ending: Ending, reason: str) -> None:
+        goodbye = client.wire.goodbye(ending, reason, self._store.clock.now())
+        seconds = STOP_SECONDS if ending is Ending.CLOSING else READ_SECONDS
+        client.end(goodbye, seconds, at_once=not ending.patient)
+        self._touched.add(client)
+
+    def _show(self, events: Sequence[Event]) -> list[Shown]:
+        return show(self._store, events)
+
+    def _run(self) -> None:
+        while not self._stopping or self._closing():
+            try:
+                self._step()
+            except BullpenError as error:
+                log.warning("the events cannot be read: %s (%s)", error, error.hint)
+                self._again()
+            except Exception:
+                log.exception("the hub failed and goes on")
+                self._again()
+        self._poller.close()
+
+    def _again(self) -> None:
+        """Not at once: what failed would fail again."""
+        self._woken = True
+        self._next_round = time.monotonic() + RETRY_SECONDS
+
+    def _closing(self) -> bool:
+        """Say goodbye to all, once; whether any of them is still here."""
+        now = time.monotonic()
+        with self._lock:
+            if self._stop_at == float("inf"):
+                self._stop_at = now + STOP_SECONDS
+                for client in self._clients:
+                    self._end(client, Ending.CLOSING, "Bullpen stops, or starts again")
+            if now >= self._stop_at:
+                for client in tuple(self._clients):
+                    self._close(client)
+            return bool(self._clients)
+
+    def _step(self) -> None:
+        """Serve whoever can be served; then a round, if there is something new."""
+        for client, mask in self._poller.wait(self._pause_seconds()):
+            with self._lock:
+                if mask & READ and client.reads:
+                    client.receive()
+                self._touched.add(client)
+        now = time.monotonic()
+        if self._woken and now >= self._next_round and not self._stopping:
+            self._round()
+            took = time.monotonic() - now
+            self._next_round = max(self._next_round, now + took + min(REST * took, LONGEST_REST))
+        if now >= self._next_beat:
+            self._next_beat = now + self._keep_alive
+            self._beat()
+        if now >= self._next_tick:
+            self._next_tick = now + TICK_SECONDS
+            self._look_at_times()
+        self._settle()
+
+    def _pause_seconds(self) -> float:
+        now = time.monotonic()
+        pause = min(TICK_SECONDS, self._next_beat - now) if self._clients else IDLE_SECONDS
+        if self._woken:
+            pause = min(pause, self._next_round - now)
+        return max(0.0, pause)
+
+    def _round(self) -> None:
+        """Read what is new, and give it to all who want it."""
+        if self._tail is None:
+            self._tail, self._ring = latest(self._store, self._show)
+            self._given = self._ring.end
+            self._ready.set()
+        self._woken = False
+        events = self._tail.read(PAGE)
+        if len(events) == PAGE or self._tail.waits:
+            self._woken = True
+            if not events:
+                self._next_round = time.monotonic() + WAIT_SECONDS
+        with self._lock:
+            self._ring.add(events, self._tail.position)
+            self._revoke(events)
+            followers = [each for each in self._clients if each.following]
+            if followers and not self._ring.covers(self._given):
+                # The store could not be asked for so long that they cannot be told from here.
+                for client in followers:
+                    self._end(client, Ending.FAILED, "the events could not be read")
+            elif followers and self._ring.end > self._given:
+                self._spread(self._ring.after(self._given), followers)
+            self._given = self._ring.end
+
+    def _spread(self, shown: Sequence[Shown], followers: Sequence[Client]) -> None:
+        made: dict[tuple[Wire, Filter], tuple[bytes, list[bytes]]] = {}
+        for client in followers:
+            if client.position > self._given:  # it has some of these already
+                rest = [each for each in shown if each.event.id > client.position]
+                frames = client.filter.frames(client.wire, rest)
+                whole = b"".join(frames)
+            else:
+                kind = (client.wire, client.filter)
+                if kind not in made:
+                    frames = client.filter.frames(client.wire, shown)
+                    made[kind] = (b"".join(frames), frames)
+                whole, frames = made[kind]
+            client.position = max(client.position, self._ring.end)
+            if frames:
+                self._send(client, whole, frames)
+
+    def _send(self, client: Client, whole: bytes, frames: Sequence[bytes]) -> None:
+        if not client.send(whole, frames):
+            self._end(client, Ending.DROPPED, "it reads more slowly than things happen")
+        if client.pending or client.gone:
+            self._touched.add(client)
+
+    def _revoke(self, events: Sequence[Event]) -> None:
+        """Whose key was closed sees nothing of what came after."""
+        closed = {e.data.get("key") for e in events if e.type == EventType.KEY_REVOKED}
+        for client in self._clients if closed else ():
+            if client.key.id in closed:
+                self._end(client, Ending.CLOSED, "its key was revoked")
+
+    def _beat(self) -> None:
+        with self._lock:
+            for client in self._clients:
+                if client.wire.keep_alive and not client.over:
+                    self._send(client, client.wire.keep_alive, [client.wire.keep_alive])
+
+    def _look_at_times(self) -> None:
+        now = self._store.clock.now()
+        with self._lock:
+            for client in tuple(self._clients):
+                if time.monotonic() >= client.deadline:
+                    self._close(client)
+                elif client.key.expires_at is not None and now >= client.key.expires_at:
+                    self._end(client, Ending.CLOSED, "its key has expired")
+
+    def _settle(self) -> None:
+        """Send what waits for those who were touched, and close what is through."""
+        with self._lock:
+            touched, self._touched = self._touched, set()
+            for client in touched & self._clients:
+                client.flush()
+                client.finish(LINGER_SECONDS)
+                if client.gone:
+                    self._close(client)
+                else:
+                    self._poller.watch(client)
+
+    def _close(self, client: Client) -> None:
+        self._clients.discard(client)
+        self._poller.forget(client)
+        if not client.reads:
+            client.shutdown(socket.SHUT_RDWR)  # so that the thread which reads from it ends
+        client.close()

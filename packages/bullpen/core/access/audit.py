@@ -34,6 +34,10 @@ PAGE: Statement[AuditTuple] = Statement(
     .limit(bindparam("limit"))
 )
 
+SINCE: Statement[AuditTuple] = Statement(
+    select(*_COLUMNS).where(A.id > bindparam("since")).order_by(A.id).limit(bindparam("limit"))
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Deed:
@@ -69,3 +73,8 @@ def record(
 def audit_page(tx: Transaction, before: int, limit: int) -> list[Deed]:
     """The newest lines before this one, the newest first."""
     return [Deed(*row) for row in tx.all(PAGE, {"before": before, "limit": limit})]
+
+
+def audit_since(tx: Transaction, since: int, limit: int) -> list[Deed]:
+    """The next lines after this one, the oldest first."""
+    return [Deed(*row) for row in tx.all(SINCE, {"since": since, "limit": limit})]

@@ -29,6 +29,7 @@ _COLUMNS = (
 KeyTuple = tuple[str, str, str, str, str | None, int, int | None, int | None, int | None]
 
 BY_HASH: Statement[KeyTuple] = Statement(select(*_COLUMNS).where(K.hash == bindparam("digest")))
+NOW: Statement[KeyTuple] = Statement(select(*_COLUMNS).where(K.id == bindparam("key")))
 BY_ID: Statement[KeyTuple] = Statement(
     select(*_COLUMNS).where(K.id == bindparam("key")).with_for_update()
 )
@@ -77,6 +78,12 @@ def find_key(tx: Transaction, secret: str) -> Key | None:
     row = tx.one(BY_HASH, {"digest": digest(secret)})
     key = None if row is None else _key(row)
     return key if key is not None and key.kind is not Kind.LINK and key.valid(tx.now) else None
+
+
+def still_valid(tx: Transaction, key: Key) -> bool:
+    """Whether a key that was found before still opens anything."""
+    row = tx.one(NOW, {"key": key.id})
+    return key.kind is Kind.OWNER or (row is not None and _key(row).valid(tx.now))
 
 
 def list_keys(tx: Transaction) -> list[Key]:

@@ -38,6 +38,24 @@ def read_token(settings: Settings) -> str:
     return token
 
 
+class Owner:
+    """The token as one process knows it: read anew whenever its file is another one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._path = str(settings.token)
+        self._seen: tuple[int, ...] = ()
+        self._token = ""
+
+    def token(self) -> str:
+        """The token of this moment: one that was replaced is void at once."""
+        found = os.stat(self._path)  # noqa: PTH116 - every request asks, and Path takes longer
+        seen = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+        if seen != self._seen:
+            self._token, self._seen = read_token(self._settings), seen
+        return self._token
+
+
 def _make(path: Path) -> None:
     """Complete or not at all, whoever else makes it at the same moment."""
     unfinished = path.with_name(f".token-{os.getpid()}")

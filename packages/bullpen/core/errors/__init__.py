@@ -17,6 +17,7 @@
     │   │   ├── NotJson            a body of another kind
     │   │   └── BodyTooLarge
     │   └── BadSetting             a setting that cannot be read
+    │       └── SettingFixed       one that cannot be changed from here
     ├── NotFound
     │   ├── UnknownAgent
     │   ├── UnknownTeam
@@ -31,7 +32,9 @@
     │   ├── DuplicateMessage       carries the state of the first one
     │   ├── NameTaken              by an agent, a team or a provider
     │   ├── StaleToken             the lease is lost; nothing was changed
-    │   └── IllegalMove            not from this state
+    │   ├── IllegalMove            not from this state
+    │   ├── ServiceFailed          it does not start or stop
+    │   └── InTheWay               something else lies where a file is to be
     ├── AccessError                who asks may not do this
     │   ├── NoAccess               no token, or one that opens nothing
     │   ├── TooManyFailures        of one address, in one minute
@@ -43,6 +46,7 @@
     ├── Overloaded                 too many at once; try again
     ├── NoSupervisor               what was asked needs the supervisor
     ├── UnsafeDirectory            others could put their own sockets there
+    ├── AddressTaken               nobody else can listen there
     ├── LaneError
     │   ├── LaneFull
     │   ├── LaneClosed             draining or archived
@@ -75,7 +79,9 @@ from bullpen.core.errors.conflict import (
     Conflict,
     DuplicateMessage,
     IllegalMove,
+    InTheWay,
     NameTaken,
+    ServiceFailed,
     StaleToken,
 )
 from bullpen.core.errors.input import (
@@ -94,6 +100,7 @@ from bullpen.core.errors.input import (
     DeadlinePassed,
     InputError,
     NotJson,
+    SettingFixed,
     TextTooLong,
 )
 from bullpen.core.errors.lane import LaneBusy, LaneClosed, LaneError, LaneFull
@@ -109,7 +116,13 @@ from bullpen.core.errors.not_found import (
     UnknownService,
     UnknownTeam,
 )
-from bullpen.core.errors.process import NoSupervisor, Overloaded, UnsafeDirectory, UnsafeSecret
+from bullpen.core.errors.process import (
+    AddressTaken,
+    NoSupervisor,
+    Overloaded,
+    UnsafeDirectory,
+    UnsafeSecret,
+)
 from bullpen.core.errors.store import (
     CommitUnknown,
     SchemaTooNew,
@@ -124,6 +137,7 @@ from bullpen.core.errors.store import (
 
 __all__ = [
     "AccessError",
+    "AddressTaken",
     "BadClaim",
     "BadDeadline",
     "BadDelay",
@@ -144,6 +158,7 @@ __all__ = [
     "ForeignHost",
     "ForeignPage",
     "IllegalMove",
+    "InTheWay",
     "InputError",
     "LaneBusy",
     "LaneClosed",
@@ -159,6 +174,8 @@ __all__ = [
     "SchemaTooNew",
     "SchemaTooOld",
     "ScopeTooSmall",
+    "ServiceFailed",
+    "SettingFixed",
     "StaleToken",
     "StoreBusy",
     "StoreCorrupt",

@@ -43,3 +43,17 @@ class IllegalMove(Conflict):
 
     code = "illegal_move"
     hint = "Look at its present state: not every move leads out of it."
+
+
+class InTheWay(Conflict):
+    """Something lies in a directory where a file or directory of Bullpen's is to be."""
+
+    code = "in_the_way"
+    hint = "Look at what lies there, and move it away."
+
+
+class ServiceFailed(Conflict):
+    """A service that was told to start or stop, and did not."""
+
+    code = "service_failed"
+    hint = "Look at its log, in the directory `logs` of the home."

@@ -90,6 +90,13 @@ class BadSetting(InputError):
     hint = "Correct the setting in settings.toml or in the environment."
 
 
+class SettingFixed(BadSetting):
+    """A setting that cannot be changed from here."""
+
+    code = "setting_fixed"
+    hint = "Change it in settings.toml on the machine itself, and restart Bullpen."
+
+
 class BadKey(InputError):
     """A key that could do nothing, or nothing any more."""
 

@@ -32,3 +32,10 @@ class UnsafeDirectory(BullpenError):
 
     code = "unsafe_directory"
     hint = "Remove the directory, or give it to yourself and let nobody else write to it."
+
+
+class AddressTaken(BullpenError):
+    """Where the API is to listen another program does, or none of this machine's may."""
+
+    code = "address_taken"
+    hint = "Stop the other program, or choose another port with the setting `api_port`."

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 
-from sqlalchemy import bindparam, insert
+from sqlalchemy import Text, bindparam, cast, func, insert, select
+from sqlalchemy.sql.elements import ColumnElement
 
 from bullpen.core.message import Message
-from bullpen.core.models import EVENTS
+from bullpen.core.models import AGENT_MESSAGES, EVENTS, RESPONSES
+from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -62,16 +64,47 @@ class EventType(StrEnum):
 # Events hold plain values: a search for circles in each would be half of the work.
 ENCODE = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
-INSERT: Statement[None] = Statement(
-    insert(EVENTS).values(
-        type=bindparam("type"),
-        agent=bindparam("agent"),
-        conversation_id=bindparam("conversation_id"),
-        message_id=bindparam("message_id"),
-        data=bindparam("data"),
-        created_at=bindparam("created_at"),
+
+def _insert(data: ColumnElement[str]) -> Statement[None]:
+    return Statement(
+        insert(EVENTS).values(
+            type=bindparam("type"),
+            agent=bindparam("agent"),
+            conversation_id=bindparam("conversation_id"),
+            message_id=bindparam("message_id"),
+            data=data,
+            created_at=bindparam("created_at"),
+        )
     )
+
+
+def _naming(name: str, number: ColumnElement[int]) -> Statement[None]:
+    """An insert that also names the row which was written just before; `data` has no last brace.
+
+    The number is found where it is written: so nobody has to wait for the answer to an insert.
+    """
+    found = func.coalesce(cast(number, Text), const("null"))
+    head = bindparam("data", type_=Text)
+    return _insert(head + const(f',"{name}":') + found + const("}"))
+
+
+INSERT = _insert(bindparam("data"))
+
+READY = _naming(
+    "response",
+    select(func.max(RESPONSES.c.id))
+    .where(RESPONSES.c.message_id == bindparam("message_id"))
+    .scalar_subquery(),
 )
+
+SAID = _naming(
+    "said",
+    select(func.max(AGENT_MESSAGES.c.id))
+    .where(AGENT_MESSAGES.c.agent_id == bindparam("agent"))
+    .scalar_subquery(),
+)
+
+NAMING = {EventType.RESPONSE_READY: READY, EventType.CHAIN_STEP_DONE: SAID}
 
 
 def append_event(
@@ -85,14 +118,16 @@ def append_event(
     **data: object,
 ) -> None:
     """Record that this happened; it is seen when the transaction is committed."""
+    naming = NAMING.get(event)
+    encoded = ENCODE(data) if data else None
     tx.write(
-        INSERT,
+        naming or INSERT,
         {
             "type": event.value,
             "agent": agent,
             "conversation_id": conversation_id,
             "message_id": message_id,
-            "data": ENCODE(data) if data else None,
+            "data": encoded[:-1] if naming and encoded else encoded,
             "created_at": tx.now,
         },
     )

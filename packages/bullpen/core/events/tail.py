@@ -35,8 +35,11 @@ SETTLE_SECONDS = 5.0
 
 LAST: Statement[tuple[int | None]] = Statement(select(func.max(E.id)))
 
-PAGE: Statement[tuple[int, str, str | None, str | None, str | None, str | None, int]] = Statement(
-    select(E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
+EventTuple = tuple[int, str, str | None, str | None, str | None, str | None, int]
+COLUMNS = (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
+
+PAGE: Statement[EventTuple] = Statement(
+    select(*COLUMNS)
     .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
     .order_by(E.id)
     .limit(bindparam("limit"))
@@ -66,6 +69,11 @@ class Event:
     created_at: int
 
 
+def event_of(row: EventTuple) -> Event:
+    """The row, its data read."""
+    return Event(*row[:5], json.loads(row[5]) if row[5] else {}, row[6])
+
+
 @dataclass(slots=True)
 class EventTail:
     """One reader's place in the events."""
@@ -91,6 +99,11 @@ class EventTail:
             time.sleep(0.005)
         return cls(store, last)
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is more that may not be shown yet, because somebody is writing."""
+        return self._barrier > self.position
+
     def read(self, limit: int = 500) -> list[Event]:
         """The next events, in order; empty when there is nothing that may be shown yet."""
         if self._safe <= self.position:
@@ -101,7 +114,7 @@ class EventTail:
             rows = tx.all(PAGE, {"after": self.position, "upto": self._safe, "limit": limit})
         # Without a full page everything up to the safe id was seen, gaps included.
         self.position = rows[-1][0] if len(rows) == limit else self._safe
-        return [Event(*row[:5], json.loads(row[5]) if row[5] else {}, row[6]) for row in rows]
+        return [event_of(row) for row in rows]
 
     def _advance(self) -> None:
         with self.store.read() as tx:

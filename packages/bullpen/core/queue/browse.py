@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 
@@ -117,6 +118,12 @@ def numbered(tx: Transaction, number: str) -> Seen:
         if row is not None:
             return _seen(row)
     return look_up(tx, number)
+
+
+def of_numbers(tx: Transaction, numbers: Sequence[int]) -> list[Seen]:
+    """The live messages of these numbers, in this order; one that is gone is left out."""
+    rows = tx.one_each(NUMBERED, [{"number": each} for each in numbers])
+    return [_seen(row) for row in rows if row is not None]
 
 
 def browse(tx: Transaction, wanted: Wanted, since: int | None, limit: int) -> list[Seen]:

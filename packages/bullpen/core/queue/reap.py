@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, select
 
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import LANES
@@ -11,18 +11,28 @@ from bullpen.core.queue.fail import fail
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
+L = LANES.c
+
+_EXPIRED: Select[tuple[str, str, int]] = select(
+    L.claim_token, L.claimed_by, L.lease_expires_at
+).where(L.lease_expires_at <= bindparam("now"))
+
 # Reads all lanes, of which there are as many as agents: an index would cost every claim a page.
 EXPIRED: Statement[tuple[str, str, int]] = Statement(
-    select(LANES.c.claim_token, LANES.c.claimed_by, LANES.c.lease_expires_at)
-    .where(LANES.c.lease_expires_at <= bindparam("now"))
-    .order_by(LANES.c.agent)
-    .with_for_update(skip_locked=True)
+    _EXPIRED.order_by(L.agent).with_for_update(skip_locked=True)
+)
+
+EXPIRED_OF: Statement[tuple[str, str, int]] = Statement(
+    _EXPIRED.where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
 )
 
 
-def reap(tx: Transaction) -> int:
-    """Take back every claim whose lease is over; gives how many there were."""
-    expired = tx.all(EXPIRED, {"now": tx.now})
+def reap(tx: Transaction, agent: str | None = None) -> int:
+    """Take back every claim whose lease is over, or this agent's; gives how many there were."""
+    if agent is None:
+        expired = tx.all(EXPIRED, {"now": tx.now})
+    else:
+        expired = tx.all(EXPIRED_OF, {"now": tx.now, "agent": agent})
     for token, worker, at in expired:
         error = f"{worker} was not heard of for {tx.now - at} ms after its lease"
         fail(tx, token, Failure(kind=ErrorKind.CRASH, error=error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, insert
 
@@ -52,11 +52,18 @@ def copies(team: Team, new: NewMessage) -> list[NewMessage]:
     ]
 
 
-def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> str:
-    """A person says something in a room; gives the id of the conversation that it begins."""
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A post: its number in the room, and the conversation that it begins."""
+
+    id: int
+    conversation_id: str
+
+
+def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> Posted:
+    """A person says something in a room."""
     team = get_team(tx, team_id)
     conversation = tx.ids.new(ROOM)
     post = NewMessage(agent="", message=text, sender=sender, conversation_id=conversation)
     enqueue_many(tx, copies(team, post))
-    keep_post(tx, team.id, sender, text)
-    return conversation
+    return Posted(keep_post(tx, team.id, sender, text), conversation)

@@ -77,7 +77,7 @@ class QueueStatus:
 
 def queue_status(tx: Transaction) -> QueueStatus:
     """Count what waits, runs, is dead or held, and what is to be delivered."""
-    lanes = tuple(_lane(*row) for row in tx.all(LANE_LIST, {}))
+    lanes = lane_statuses(tx)
     people = {state: count for state, count in tx.all(WAITING, {})}  # noqa: C416 - rows, not pairs
     outgoing = tx.one(OUTGOING, {})
     return QueueStatus(
@@ -88,6 +88,11 @@ def queue_status(tx: Transaction) -> QueueStatus:
         outgoing=0 if outgoing is None else outgoing[0],
         lanes=lanes,
     )
+
+
+def lane_statuses(tx: Transaction) -> tuple[LaneStatus, ...]:
+    """Every lane in numbers, by agent."""
+    return tuple(_lane(*row) for row in tx.all(LANE_LIST, {}))
 
 
 def waiting_for_people(tx: Transaction, state: MessageState, limit: int = 500) -> list[Waiting]:

@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadProvider, NameTaken, UnknownProvider
 from bullpen.core.ids import check_name
+from bullpen.core.masking import mask_url
 from bullpen.core.models import CUSTOM_PROVIDERS
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -137,8 +138,11 @@ def _check(tx: Transaction, provider: CustomProvider) -> None:
     try:
         address = urlsplit(provider.base_url)
     except ValueError as error:
-        raise BadProvider(f"{provider.base_url!r} is no address: {error}") from None
+        raise BadProvider(f"{mask_url(provider.base_url)!r} is no address: {error}") from None
+    if "@" in address.netloc:
+        # An address is shown; a key is not.
+        raise BadProvider(f"the address of {provider.id} has a name or password in it")
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise BadProvider(f"{provider.base_url!r} is no address")
+        raise BadProvider(f"{mask_url(provider.base_url)!r} is no address")
     if not provider.api_key.strip():
         raise BadProvider(f"the key of {provider.id} is blank")

@@ -16,7 +16,9 @@ from sqlalchemy.engine import make_url
 from bullpen.core.clock import Clock
 from bullpen.core.errors import (
     CommitUnknown,
+    Conflict,
     DuplicateMessage,
+    NameTaken,
     StoreBusy,
     StoreCorrupt,
     StoreError,
@@ -56,7 +58,7 @@ _ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ..
 )
 
 
-def translate(error: BaseException) -> StoreError | DuplicateMessage | None:
+def translate(error: BaseException) -> StoreError | Conflict | None:
     """The error in Bullpen's words, or None if it is a mistake of ours."""
     if isinstance(error, pg.PipelineAborted):
         return None
@@ -68,7 +70,7 @@ def translate(error: BaseException) -> StoreError | DuplicateMessage | None:
     return None
 
 
-def _met(error: pg.UniqueViolation) -> StoreError | DuplicateMessage | None:
+def _met(error: pg.UniqueViolation) -> StoreError | Conflict | None:
     """Two transactions stored the same at the same time, and this one came second."""
     match error.diag.constraint_name:
         case "uq_messages_message_id":
@@ -76,6 +78,8 @@ def _met(error: pg.UniqueViolation) -> StoreError | DuplicateMessage | None:
             return DuplicateMessage(key.group(1) if key else "", MessageState.PENDING.value)
         case "pk_receipts":
             return StoreBusy("the same platform event is being taken in by another process")
+        case "pk_agents" | "pk_teams" | "pk_custom_providers":
+            return NameTaken("another of this id was added at the same time")
         case _:
             return None
 

@@ -38,7 +38,7 @@ class NotifyListener:
             notes = list(connection.notifies(timeout=0))
             if not notes:
                 pause = min(timeout, self._poll)
-                ready, _, _ = select.select([connection.fileno(), self._reader], [], [], pause)
+                ready = self._ready(connection, pause)
                 if not ready:
                     return ANYTHING if self._poll <= timeout else frozenset()
                 if self._reader in ready:
@@ -59,6 +59,13 @@ class NotifyListener:
         self._forget()
         os.close(self._reader)
         os.close(self._writer)
+
+    def _ready(self, connection: psycopg.Connection[tuple[object, ...]], pause: float) -> list[int]:
+        # Not select(): it refuses numbers over 1024, and a process may have thousands of streams.
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        poll.register(self._reader, select.POLLIN)
+        return [number for number, _ in poll.poll(pause * 1000)]
 
     def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
         connection = self._store.connect()

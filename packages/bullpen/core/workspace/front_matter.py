@@ -17,6 +17,15 @@ def front_matter(path: Path) -> dict[str, str]:
             lines = file.read(MOST).splitlines()
     except OSError:
         return {}
+    return _parse(lines)
+
+
+def front_matter_of(text: str) -> dict[str, str]:
+    """The names and values at the top of this text."""
+    return _parse(text[:MOST].splitlines())
+
+
+def _parse(lines: list[str]) -> dict[str, str]:
     if not lines or lines[0].strip() != "---":
         return {}
     found: dict[str, str] = {}

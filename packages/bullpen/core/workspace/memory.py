@@ -32,10 +32,13 @@ def skill_index(home: Path) -> list[str]:
 
 def _line(home: Path, path: Path, name: str, about: str) -> str:
     found = front_matter(path)
-    text = " ".join(
-        (found.get(name) or path.stem, "—", found.get(about) or "(says nothing of itself)")
-    )
-    return f"- {_plain(str(path.relative_to(home)))}: {_plain(text)[:LINE]}"
+    return line(str(path.relative_to(home)), found.get(name) or path.stem, found.get(about))
+
+
+def line(path: str, name: str, about: str | None) -> str:
+    """What the index has of one file."""
+    text = " ".join((name, "—", about or "(says nothing of itself)"))
+    return f"- {_plain(path)}: {_plain(text)[:LINE]}"
 
 
 def _plain(text: str) -> str:

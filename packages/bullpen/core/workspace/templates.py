@@ -8,18 +8,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import stat
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+from bullpen.core.errors import UnknownFile
+from bullpen.core.replace_file import replace_file
+from bullpen.core.workspace.confined import read_inside
 
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 MANIFEST = Path(".bullpen", "templates.json")
 MADE = Path(".bullpen", "made_by_bullpen")
 """It says that Bullpen created the directory, and may delete it again."""
+LINK = Path(".claude", "skills")
 BEGIN = "<!-- bullpen: the protocol."
 END = "<!-- bullpen: end of the protocol -->"
 PROTOCOL = "AGENTS.md"
+LARGEST = 1 << 20
+"""What has more bytes was not put there by Bullpen."""
 
 
 def furnish(home: Path) -> list[str]:
@@ -31,8 +38,8 @@ def furnish(home: Path) -> list[str]:
     if made:
         (home / MADE).touch()
     written = _put_all(home)
-    link = home / ".claude" / "skills"
-    if not os.path.lexists(link):
+    link = home / LINK
+    if not os.path.lexists(link) and not _elsewhere(home, str(LINK)):
         link.symlink_to(Path("..", "skills"))
     return written
 
@@ -64,11 +71,11 @@ def split(text: str) -> tuple[str, str, str]:
 
 
 def _put_all(home: Path) -> list[str]:
-    known = _manifest(home / MANIFEST)
+    known = _manifest(home)
     before = dict(known)
     written = []
     for name, text in shipped():
-        if known.get(name) == _hash(text):
+        if known.get(name) == _hash(text) or _elsewhere(home, name):
             continue
         there = _text(home / name)
         new = _next(name, text, there, known.get(name))
@@ -78,9 +85,14 @@ def _put_all(home: Path) -> list[str]:
         # Also if it was written by a run that died before it could write that down.
         if new is not None or there == text:
             known[name] = _hash(text)
-    if known != before:
+    if known != before and not _elsewhere(home, str(MANIFEST)):
         _write(home / MANIFEST, json.dumps(known, indent=1, sort_keys=True))
     return written
+
+
+def _elsewhere(home: Path, name: str) -> bool:
+    """Whether a link leads out of the directory: nothing is put there."""
+    return any((home / each).is_symlink() for each in Path(name).parents[:-1])
 
 
 def _next(name: str, text: str, there: str | None, known: str | None) -> str | None:
@@ -107,26 +119,28 @@ def _bytes(text: str) -> bytes:
 
 
 def _text(path: Path) -> str | None:
-    """What is there; None if nothing is. What is no plain file is the user's, whatever it says."""
+    """What is there; None if nothing is. What is no plain file is the user's, whatever it says.
+
+    So is one that is too long to be anything of ours.
+    """
     if not os.path.lexists(path):
         return None
-    if path.is_symlink() or not path.is_file():
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
         return ""
     return path.read_bytes().decode(errors="surrogateescape")
 
 
-def _manifest(path: Path) -> dict[str, str]:
+def _manifest(home: Path) -> dict[str, str]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_inside(home, MANIFEST.parts, LARGEST).text)
+    except (UnknownFile, ValueError, RecursionError):
         return {}
     return {str(name): str(text) for name, text in found.items()} if isinstance(found, dict) else {}
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_bytes(_bytes(text))
-    if path.exists():
-        shutil.copymode(path, unfinished)
-    unfinished.replace(path)
+    plain = path.is_file() and not path.is_symlink()
+    mode = stat.S_IMODE(path.stat().st_mode) if plain else 0o644
+    replace_file(path, _bytes(text), mode)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from bullpen.core.errors import UnknownProvider
-from bullpen.core.roster.agent import ECHO, HTTP
 from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, Harness
+from bullpen.core.roster.provider_names import BUILT_IN, GROUP
 from bullpen.core.settings import Settings
 from bullpen.processor.children.launcher import Launcher
 from bullpen.processor.providers.claude import Claude
@@ -18,11 +18,6 @@ from bullpen.processor.providers.echo import Echo
 from bullpen.processor.providers.http import Http
 from bullpen.processor.providers.opencode import OpenCode
 from bullpen.processor.providers.provider import Provider
-
-GROUP = "bullpen.providers"
-"""Entry points: a name, and a callable that takes settings and launcher and gives a Provider."""
-
-BUILT_IN = (ECHO, "claude", "codex", "opencode", HTTP)
 
 Make = Callable[[Settings, Launcher], Provider]
 

@@ -1,0 +1,188 @@
+"""What Prometheus is told: counts of the requests, and the queue as it is when it is asked."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping
+
+from flask import request
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from bullpen import __version__
+from bullpen.api.shared_counts import SharedCounts
+from bullpen.api.streams.hub import Hub
+from bullpen.core.clock import SECOND
+from bullpen.core.maintenance.account import system_agents
+from bullpen.core.queue.status import QueueStatus, queue_status
+from bullpen.core.queue.waiting import outgoing_by_channel, waiting_since
+from bullpen.core.states import LaneState
+from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.workers import alive_workers
+
+log = logging.getLogger(__name__)
+
+NAME = "bullpen.metrics"
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""The last ones are for those who wait until there is something."""
+
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+
+class Metrics:
+    """The metrics of one application."""
+
+    def __init__(self, store: Store, hub: Hub) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._hub = hub
+        self._registry = CollectorRegistry()
+        self._registry.register(Now(store))
+        alone = self._share(store)
+        self._requests = Counter(
+            "bullpen_requests",
+            "Requests that were answered.",
+            ["method", "endpoint", "status"],
+            registry=alone,
+        )
+        self._seconds = Histogram(
+            "bullpen_request_seconds",
+            "How long they took, streams until they began.",
+            ["method", "endpoint"],
+            buckets=BUCKETS,
+            registry=alone,
+        )
+        self._streams = Gauge(
+            "bullpen_streams",
+            "Streams of live events that are open, as of each process's last request.",
+            multiprocess_mode="livesum",
+            registry=alone,
+        )
+
+    def _share(self, store: Store) -> CollectorRegistry | None:
+        """Where the counts are kept: beside those of the other processes, or here alone."""
+        try:
+            self._registry.register(SharedCounts(store.settings))
+        except OSError as error:
+            log.warning("this process counts its requests alone: %s", error)
+            return self._registry
+        return None
+
+    def count(self, status: int, seconds: float) -> None:
+        """Count the request that is being answered."""
+        # Who asks chooses neither names nor how many there are.
+        method = request.method if request.method in METHODS else "other"
+        endpoint = request.endpoint or "none"
+        self._requests.labels(method, endpoint, str(status)).inc()
+        self._seconds.labels(method, endpoint).observe(seconds)
+        self._streams.set(_open(self._hub))
+
+    def text(self) -> bytes:
+        """All of them, in Prometheus's own form."""
+        self._streams.set(_open(self._hub))
+        return generate_latest(self._registry)
+
+
+class Now(Collector):
+    """The queue at the moment of the question, from counters and small indexes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing beforehand: who registers it need not ask the database."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Ask, all of it at one moment."""
+        with self._store.read() as tx:
+            found = [*_queue(tx), *_upkeep(tx)]
+        info = GaugeMetricFamily("bullpen_info", "Always 1.", labels=["version"])
+        info.add_metric([__version__], 1)
+        return [*found, info]
+
+
+def _open(hub: Hub) -> int:
+    return int(getattr(hub, "streams", 0))
+
+
+def _queue(tx: Transaction) -> list[Metric]:
+    status = queue_status(tx)
+    since = waiting_since(tx)
+    return [
+        _messages(status),
+        _by(
+            "bullpen_oldest_waiting_seconds",
+            "For how long the message that is answered next has been due.",
+            "agent",
+            {agent: max(0, tx.now - due) / SECOND for agent, due in since.items()},
+        ),
+        _single("bullpen_dead", "Messages that nobody could answer.", status.dead),
+        _single("bullpen_held", "Messages that wait for a person's decision.", status.held),
+        _by(
+            "bullpen_outgoing",
+            "Answers that are still to be delivered.",
+            "channel",
+            outgoing_by_channel(tx),
+        ),
+        _by("bullpen_lanes", "Agents' queues by state.", "state", _lanes(status)),
+    ]
+
+
+def _upkeep(tx: Transaction) -> list[Metric]:
+    loops = system_agents(tx)
+    ran = {each.name: each.last_run_at / SECOND for each in loops if each.last_run_at is not None}
+    failed = {each.name: int(each.last_error is not None) for each in loops}
+    return [
+        _by("bullpen_workers", "Processes that were heard of lately.", "kind", alive_workers(tx)),
+        _by(
+            "bullpen_system_agent_last_run_timestamp_seconds",
+            "When a maintenance loop ran last.",
+            "name",
+            ran,
+        ),
+        _by(
+            "bullpen_system_agent_failed",
+            "1 if the last run of a maintenance loop failed.",
+            "name",
+            failed,
+        ),
+    ]
+
+
+def _messages(status: QueueStatus) -> Metric:
+    family = GaugeMetricFamily(
+        "bullpen_messages",
+        "Messages that wait, and that are in work.",
+        labels=["agent", "state"],
+    )
+    for lane in status.lanes:
+        family.add_metric([lane.agent, "pending"], lane.pending)
+        family.add_metric([lane.agent, "processing"], lane.processing)
+    return family
+
+
+def _lanes(status: QueueStatus) -> dict[str, int]:
+    found = Tally(lane.state for lane in status.lanes)
+    return {state.value: found[state.value] for state in LaneState}
+
+
+def _by(name: str, doc: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, doc, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family
+
+
+def _single(name: str, doc: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, doc, value=value)

@@ -1,0 +1,26 @@
+"""Takes in a person's message, by whichever way it came."""
+
+from __future__ import annotations
+
+from bullpen.api.context import api, check_reach
+from bullpen.core.access.key import Key
+from bullpen.core.message import Accepted, NewMessage
+from bullpen.core.queue.browse import Wanted, browse
+from bullpen.core.queue.receive import receive
+from bullpen.core.store.transaction import Transaction
+
+EVERY = 1 << 31
+
+
+def publish(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
+    """Store it for everyone whom it addresses; those must all be within the key's reach."""
+
+    def store(tx: Transaction) -> tuple[Accepted, ...]:
+        accepted = receive(tx, new)
+        if key.agents is not None:
+            sent = Wanted(conversation_id=accepted[0].message_id)
+            for seen in browse(tx, sent, 0, EVERY):
+                check_reach(key, seen.agent)
+        return accepted
+
+    return api().together.write(store)

@@ -1,0 +1,330 @@
+"""Claims: how workers outside of Bullpen take messages, answer them, and give them back."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from pydantic import BaseModel, Field, JsonValue
+
+from bullpen.api.context import api, reach, read, write
+from bullpen.api.files import named
+from bullpen.api.models import Done, Input, parsed, paths
+from bullpen.api.route import blueprint, route
+from bullpen.core.access.key import Scope
+from bullpen.core.answers.complete import complete
+from bullpen.core.answers.said import Said, clean
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import BadText, StaleToken, UnknownAgent
+from bullpen.core.ids import agent_of
+from bullpen.core.message import Claim, ErrorKind, Message
+from bullpen.core.outcome import NO_USAGE, Failure, Usage
+from bullpen.core.queue.begin import begin
+from bullpen.core.queue.claimed import claimed
+from bullpen.core.queue.extend import extend
+from bullpen.core.queue.fail import fail
+from bullpen.core.queue.outside import has_work, provider_of, take
+from bullpen.core.queue.release import release
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.directories import roots
+from bullpen.core.store.transaction import Transaction
+
+ROUTES = blueprint("claims", "Outside workers: claim, extend, complete, fail, release.")
+
+DAY_SECONDS = 86_400
+MOST_MESSAGES = 256
+MOST_USED = 1_000_000_000
+"""More tokens, or dollars, than any run takes."""
+
+NOTHING_SAID = "it answered nothing at all"
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Token = Annotated[str, Field(max_length=200, description="the claim's token")]
+Lease = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=DAY_SECONDS,
+        description="seconds that the claim lasts from now; the setting `lease_seconds` by default",
+    ),
+]
+Tokens = Annotated[int, Field(ge=0, le=MOST_USED)]
+
+
+class ClaimAsked(Input):
+    """Whose messages, and for how long."""
+
+    agent: Name = Field(description="whose messages; one run at a time answers them")
+    worker: Name = Field("outside", description="who takes them, as people see it")
+    limit: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_MESSAGES,
+        description="how many messages one run answers; the setting `claim_limit` by default",
+    )
+    lease: Lease | None = None
+    wait: float = Field(
+        0,
+        ge=0,
+        le=60,
+        allow_inf_nan=False,
+        description="seconds to wait for a message if there is none",
+    )
+
+
+class TakenMessage(BaseModel):
+    """A message that is to be answered."""
+
+    message_id: str
+    message: str
+    files: list[str]
+    sender: str
+    sender_id: str | None
+    channel: str
+    conversation_id: str
+    parent_id: str | None
+    from_agent: str | None
+    team_id: str | None
+    hop: int
+    priority: int
+    deadline: int | None
+    payload: JsonValue
+    schema_: str | None = Field(alias="schema")
+    retry_count: int
+    created_at: int
+
+    @classmethod
+    def of(cls, message: Message) -> TakenMessage:
+        """The message, as a worker is given it."""
+        return cls(
+            message_id=message.message_id,
+            message=message.message,
+            files=paths(message.files),
+            sender=message.sender,
+            sender_id=message.sender_id,
+            channel=message.channel,
+            conversation_id=message.conversation_id,
+            parent_id=message.parent_id,
+            from_agent=message.from_agent,
+            team_id=message.team_id,
+            hop=message.hop,
+            priority=message.priority,
+            deadline=message.deadline,
+            payload=parsed(message.payload),
+            schema=message.schema,
+            retry_count=message.retry_count,
+            created_at=message.created_at,
+        )
+
+
+class ClaimAnswer(BaseModel):
+    """A claim: one answer is for all of its messages. Without a token there was nothing."""
+
+    token: str | None = None
+    lease_expires_at: int | None = None
+    messages: list[TakenMessage] = Field(
+        default_factory=list, description="the first is the one that is answered"
+    )
+
+    @classmethod
+    def of(cls, claim: Claim) -> ClaimAnswer:
+        """The claim, as a worker is given it."""
+        return cls(
+            token=claim.token,
+            lease_expires_at=claim.lease_expires_at,
+            messages=[TakenMessage.of(each) for each in claim.messages],
+        )
+
+
+class ClaimExtended(Input):
+    """The run goes on."""
+
+    token: Token
+    lease: Lease | None = None
+
+
+class ClaimExtendedAnswer(Done):
+    """Until when it may."""
+
+    lease_expires_at: int
+
+
+class UsedUp(Input):
+    """What did it, and what it took."""
+
+    provider: str | None = Field(None, max_length=200)
+    model: str | None = Field(None, max_length=200)
+    input_tokens: Tokens = 0
+    output_tokens: Tokens = 0
+    cost: float = Field(0, ge=0, le=MOST_USED, allow_inf_nan=False, description="dollars")
+
+
+class ClaimCompleted(Input):
+    """What the agent says."""
+
+    token: Token
+    response: str = Field("", description="`[@coder: …]` and other tags in it are followed")
+    files: list[Annotated[str, Field(max_length=4096)]] = Field(
+        default_factory=list,
+        max_length=64,
+        description="names of uploaded files, or paths below the agent's directories",
+    )
+    usage: UsedUp | None = None
+    metadata: dict[str, JsonValue] | None = Field(None, description="goes with the response")
+
+
+class ClaimCompletedAnswer(Done):
+    """It is answered, or failed because there was nothing in the answer."""
+
+    status: str = Field(description="`completed`, or `failed` for an answer with nothing in it")
+
+
+class ClaimFailed(Input):
+    """Why there is no answer."""
+
+    token: Token
+    error: str
+    kind: ErrorKind = Field(ErrorKind.RETRYABLE, description="decides what becomes of the messages")
+    retry_after: float | None = Field(
+        None,
+        ge=0,
+        le=7 * DAY_SECONDS,
+        allow_inf_nan=False,
+        description="seconds to wait before the next try",
+    )
+    usage: UsedUp | None = None
+
+
+class ClaimReleased(Input):
+    """Nobody is to blame."""
+
+    token: Token
+    reason: str = Field("released by its worker", max_length=2000)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/queue/claim",
+    scope=Scope.CLAIM,
+    answer=ClaimAnswer,
+    errors=(UnknownAgent,),
+)
+def claim(body: ClaimAsked) -> ClaimAnswer:
+    """Take what waits for an agent; with `wait`, as soon as something does.
+
+    One claim at a time has an agent's messages: the oldest, and those that one answer is for as
+    well. It is over when its lease is, unless it was extended, and then the next claim has them.
+    An agent of the provider `http` is left to outside workers; of another one's messages the
+    processors take some as well.
+    """
+    reach(body.agent)
+    found = api().bell.wait_for(lambda: _look(body), body.wait)
+    return ClaimAnswer() if found is None else ClaimAnswer.of(found)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/queue/extend",
+    scope=Scope.CLAIM,
+    answer=ClaimExtendedAnswer,
+    errors=(StaleToken,),
+)
+def extend_claim(body: ClaimExtended) -> ClaimExtendedAnswer:
+    """Go on for longer. 409 `stale_token`: stop the run, the messages are another one's now."""
+    _reach(body.token)
+    lease = None if body.lease is None else body.lease * SECOND
+    with write(durable=False) as tx:
+        return ClaimExtendedAnswer(lease_expires_at=extend(tx, body.token, lease))
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/queue/complete",
+    scope=Scope.CLAIM,
+    answer=ClaimCompletedAnswer,
+    errors=(StaleToken, UnknownAgent),
+)
+def complete_claim(body: ClaimCompleted) -> ClaimCompletedAnswer:
+    """Answer the claim's messages.
+
+    What the tags say is done: handoffs, room posts, files. A file leaves only from below the
+    agent's directories or that of uploads; of another one the person is told that it was not
+    sent. An answer with nothing in it is a failure that is tried again.
+    """
+    _reach(body.token)
+    usage = _usage(body.usage)
+    with write() as tx:
+        if not body.response.strip() and not body.files:
+            nothing = Failure(kind=ErrorKind.RETRYABLE, error=NOTHING_SAID, usage=usage)
+            fail(tx, body.token, nothing)
+            return ClaimCompletedAnswer(status="failed")
+        _complete(tx, body, usage)
+    return ClaimCompletedAnswer(status="completed")
+
+
+@route(ROUTES, "POST", "/api/queue/fail", scope=Scope.CLAIM, answer=Done, errors=(StaleToken,))
+def fail_claim(body: ClaimFailed) -> Done:
+    """Say that there is no answer, and why; the kind decides what becomes of the messages.
+
+    `retryable` ones are tried again after a while, `rate_limit` makes the whole agent wait,
+    `permanent` is dead at once, `auth`, `quota` and `setup` pause the agent and tell the owner,
+    `needs_person` holds the messages.
+    """
+    _reach(body.token)
+    after = None if body.retry_after is None else round(body.retry_after * SECOND)
+    failure = Failure(
+        kind=body.kind, error=clean(body.error), retry_after=after, usage=_usage(body.usage)
+    )
+    with write() as tx:
+        fail(tx, body.token, failure)
+    return Done()
+
+
+@route(ROUTES, "POST", "/api/queue/release", scope=Scope.CLAIM, answer=Done, errors=(StaleToken,))
+def release_claim(body: ClaimReleased) -> Done:
+    """Give the messages back as they were; no try is counted."""
+    _reach(body.token)
+    with write() as tx:
+        release(tx, body.token, clean(body.reason))
+    return Done()
+
+
+def _look(asked: ClaimAsked) -> Claim | None:
+    with read() as tx:
+        if not has_work(tx, asked.agent):
+            return None
+    lease = None if asked.lease is None else asked.lease * SECOND
+    with write(durable=False) as tx:
+        found = take(tx, asked.worker, asked.agent, limit=asked.limit, lease=lease)
+        if found is not None:
+            begin(tx, found, provider_of(tx, found.agent))
+    return found
+
+
+def _complete(tx: Transaction, body: ClaimCompleted, usage: Usage) -> None:
+    claim = claimed(tx, body.token)
+    agent = get_agent(tx, claim.agent)
+    said = Said(
+        text=body.response,
+        files=named(body.files),
+        metadata=None if body.metadata is None else json.dumps(body.metadata),
+        usage=usage,
+    )
+    complete(tx, claim, said, roots(tx.settings, agent))
+
+
+def _reach(token: str) -> None:
+    """A token says whose claim it is: another agent's is not for this key to end."""
+    reach(agent_of(token))
+
+
+def _usage(used: UsedUp | None) -> Usage:
+    if used is None:
+        return NO_USAGE
+    for text in (used.provider, used.model):
+        if text is not None and clean(text) != text:
+            raise BadText("the provider or the model has a NUL character, or half a surrogate pair")
+    return Usage(**used.model_dump())

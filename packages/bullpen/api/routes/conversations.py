@@ -1,0 +1,235 @@
+"""Conversations: all that one message of a person's set off, with its whole life."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from flask import Response
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import caller, reach, read, write
+from bullpen.api.models import Count, Page, listed
+from bullpen.api.route import blueprint, route
+from bullpen.api.routes.attempts import AttemptAnswer
+from bullpen.api.routes.messages import MessageAnswer, Reason
+from bullpen.api.routes.responses import ResponseAnswer
+from bullpen.core.access.key import Scope
+from bullpen.core.conversations.members import Stand, agents_of
+from bullpen.core.conversations.newest import Begun, conversations
+from bullpen.core.conversations.trace import Step, Trace, trace
+from bullpen.core.errors import LaneError, NotFound
+from bullpen.core.queue.browse import Seen
+from bullpen.core.queue.cancel import cancel_conversation
+from bullpen.core.queue.hold import let_go_conversation
+from bullpen.core.states import MessageState
+from bullpen.core.store.transaction import Transaction
+
+ROUTES = blueprint("conversations", "All that one message of a person's set off.")
+
+Text = Annotated[str, Field(max_length=200)]
+
+
+class BegunAnswer(BaseModel):
+    """A conversation in a list, by the message that it began with."""
+
+    id: int
+    conversation_id: str
+    agent: str
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    status: MessageState = Field(description="of the first message")
+    state: Stand = Field(description="of all of it")
+    messages: int
+    cost: float = Field(description="dollars")
+    created_at: int
+
+    @classmethod
+    def of(cls, begun: Begun) -> BegunAnswer:
+        """The conversation, as it is shown."""
+        return cls.model_validate(
+            {
+                **asdict(begun.first),
+                "state": begun.stand,
+                "messages": begun.messages,
+                "cost": begun.cost,
+            }
+        )
+
+
+class ConversationList(RootModel[list[BegunAnswer]]):
+    """Conversations."""
+
+
+class ConversationQuery(Page):
+    """Which conversations."""
+
+    agent: Text | None = Field(None, description="to whom the first message went")
+    channel: Text | None = None
+    sender_id: Text | None = None
+
+
+class ConversationPath(BaseModel):
+    """Which conversation."""
+
+    conversation_id: str = Field(max_length=200, description="the id of its first message")
+
+
+class StepAnswer(MessageAnswer):
+    """A message, and when what was done with it last."""
+
+    archived: bool
+    claimed_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    answered_with: str | None = Field(
+        description="the message by whose run it was answered as well; its conversation has that"
+    )
+
+    @classmethod
+    def at(cls, step: Step) -> StepAnswer:
+        """The step, as it is shown."""
+        return cls(
+            **MessageAnswer.of(step.message).model_dump(by_alias=True),
+            archived=step.archived,
+            claimed_at=step.claimed_at,
+            started_at=step.started_at,
+            finished_at=step.finished_at,
+            answered_with=step.answered_with,
+        )
+
+
+class HandoffAnswer(BaseModel):
+    """A message that one agent wrote to another."""
+
+    message_id: str
+    parent_id: str | None = Field(description="the message of whose run it came")
+    from_agent: str
+    agent: str
+    team_id: str | None
+    hop: int
+    status: MessageState
+    created_at: int
+
+    @classmethod
+    def of(cls, seen: Seen) -> HandoffAnswer:
+        """The message, as a handoff."""
+        return cls.model_validate(asdict(seen))
+
+
+class TotalsAnswer(BaseModel):
+    """What it took, all of it."""
+
+    messages: int
+    attempts: int
+    cost: float = Field(description="dollars")
+    input_tokens: int
+    output_tokens: int
+
+
+class TraceAnswer(BaseModel):
+    """A conversation with its whole life; of a very long one, the first thousand of each kind."""
+
+    conversation_id: str
+    state: Stand
+    totals: TotalsAnswer
+    messages: list[StepAnswer]
+    handoffs: list[HandoffAnswer]
+    attempts: list[AttemptAnswer]
+    responses: list[ResponseAnswer]
+
+    @classmethod
+    def of(cls, found: Trace) -> TraceAnswer:
+        """The conversation, as it is shown."""
+        return cls(
+            conversation_id=found.conversation_id,
+            state=found.stand,
+            totals=TotalsAnswer(**asdict(found.totals)),
+            messages=[StepAnswer.at(each) for each in found.steps],
+            handoffs=[HandoffAnswer.of(each) for each in found.handoffs],
+            attempts=[AttemptAnswer.of(each) for each in found.attempts],
+            responses=[ResponseAnswer.of(each) for each in found.responses],
+        )
+
+
+@route(ROUTES, "GET", "/api/conversations", scope=Scope.READ, answer=ConversationList)
+def newest(query: ConversationQuery) -> Response:
+    """List the conversations of the last day, and older ones whose first message is not through.
+
+    The newest first; with `since_id` those that began after it, the oldest first. A key for some
+    agents must name one of them.
+    """
+    reach(query.agent)
+    wanted = {"agent": query.agent, "channel": query.channel, "sender_id": query.sender_id}
+    with read() as tx:
+        found = conversations(tx, wanted, query.since_id, query.limit)
+    rows = ConversationList([BegunAnswer.of(each) for each in found])
+    return listed(rows, [each.first.id for each in found], query)
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/conversations/<conversation_id>",
+    scope=Scope.READ,
+    answer=TraceAnswer,
+    errors=(NotFound,),
+)
+def conversation(path: ConversationPath) -> TraceAnswer:
+    """Show all of a conversation: its messages, runs, answers and handoffs, archived ones included.
+
+    The key must reach every agent that has a part in it.
+    """
+    with read() as tx:
+        found = trace(tx, path.conversation_id)
+    for agent in sorted(found.agents):
+        reach(agent)
+    return TraceAnswer.of(found)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/conversations/<conversation_id>/cancel",
+    scope=Scope.APPROVE,
+    answer=Count,
+    errors=(NotFound,),
+    audited=True,
+)
+def cancel(path: ConversationPath, body: Reason) -> Count:
+    """End everything of a conversation that is not over; what runs is stopped."""
+    with write() as tx:
+        _known(tx, path)
+        reason = body.reason or "cancelled"
+        return Count(count=cancel_conversation(tx, path.conversation_id, reason))
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/conversations/<conversation_id>/let-go",
+    scope=Scope.APPROVE,
+    answer=Count,
+    errors=(NotFound, LaneError),
+    audited=True,
+)
+def let_go(path: ConversationPath) -> Count:
+    """Let everything go on that is held of a conversation."""
+    with write() as tx:
+        _known(tx, path)
+        return Count(count=let_go_conversation(tx, path.conversation_id))
+
+
+def _known(tx: Transaction, path: ConversationPath) -> None:
+    """It exists, and the key reaches all of it."""
+    agents = agents_of(tx, path.conversation_id)
+    if not agents:
+        raise NotFound(
+            f"there is no conversation {path.conversation_id[:60]!r}",
+            hint="Its id is that of its first message.",
+        )
+    if caller().agents is not None:
+        for agent in sorted(agents):
+            reach(agent)

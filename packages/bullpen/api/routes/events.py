@@ -1,0 +1,142 @@
+"""Events: what happened, as a list, and what happens, as a stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from flask import Response, request
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+
+from bullpen.api.context import api, caller, reach, read
+from bullpen.api.models import Page, listed
+from bullpen.api.route import blueprint, route
+from bullpen.api.streams.documents import encode
+from bullpen.api.streams.entrance import enter, starting_point
+from bullpen.api.streams.filter import Filter, own_names
+from bullpen.api.streams.handover import Handover
+from bullpen.api.streams.query import TYPES, Name, StreamQuery, names
+from bullpen.api.streams.replay import catch_up, pages
+from bullpen.api.streams.shown import documents
+from bullpen.api.streams.wire import SSE
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import BadRequest
+from bullpen.core.events.browse import WantedEvents, browse_events
+from bullpen.core.events.tail import EventTail
+from bullpen.core.store.base import Store
+
+ROUTES = blueprint("events", "Everything that happens, in order.")
+
+MIMETYPE = "text/event-stream"
+
+STREAM: dict[str, Any] = {
+    "description": "Server-sent events: `id`, `event`, and `data`, which is one JSON object.",
+    "content": {MIMETYPE: {"schema": {"type": "string"}}},
+}
+
+HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+"""A proxy that collects what it gets before it hands it on would make it late."""
+
+_ID = re.compile(r"[0-9]{1,19}")
+
+
+class EventQuery(Page):
+    """Which events."""
+
+    types: TYPES = None
+    agent: Name | None = None
+    conversation_id: Name | None = None
+    message_id: Name | None = None
+
+
+class EventAnswer(BaseModel):
+    """One event; besides what is stored, what is known of its agent, message and answer."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: int
+    type: str
+    timestamp: int
+    agent: str | None
+    conversation_id: str | None
+    message_id: str | None
+    data: dict[str, JsonValue]
+
+
+class EventList(RootModel[list[EventAnswer]]):
+    """Events."""
+
+
+class FollowQuery(StreamQuery):
+    """Which events, and for how long."""
+
+    follow: bool = Field(True, description="false: send what there is, and end")
+
+
+@route(ROUTES, "GET", "/api/events", scope=Scope.READ, answer=EventList)
+def events(query: EventQuery) -> Response:
+    """List what happened.
+
+    The newest first; with `since_id` what came after it, the oldest first. What is shown has no
+    gaps: an event that has its id already, and is still to be committed, is waited for.
+    """
+    if query.agent is not None:
+        reach(query.agent)
+    types = names(query.types)
+    wanted = WantedEvents(
+        types=None if types is None else own_names(types),
+        agents=caller().agents if query.agent is None else frozenset({query.agent}),
+        conversation_id=query.conversation_id,
+        message_id=query.message_id,
+    )
+    upto = EventTail.from_now(api().store).position
+    with read() as tx:
+        found = browse_events(tx, wanted, query.since_id, upto, query.limit)
+    response = listed(EventList([]), [each.id for each in found], query)
+    rows = map(encode, documents(api().store, found))
+    response.set_data(b"[" + b",".join(rows) + b"]")
+    return response
+
+
+@route(ROUTES, "GET", "/api/events/stream", scope=Scope.READ, answer=STREAM)
+def stream(query: FollowQuery) -> Response:
+    """Follow what happens, as server-sent events.
+
+    The first is `connected`. Whoever comes back with the header `Last-Event-ID`, as a browser does
+    by itself, gets everything that happened meanwhile, once and in order. Many events come under
+    two names: first without an id under that which the reference has for them.
+    """
+    if query.agent is not None:
+        reach(query.agent)
+    hub, store, wanted = api().hub, api().store, query.filter(caller())
+    since = _last_id()
+    position = starting_point(hub, store, query.since_id if since is None else since)
+    if request.method == "HEAD":
+        return Response(mimetype=MIMETYPE, headers=HEADERS)
+    if not query.follow:
+        upto = EventTail.from_now(store).position
+        return Response(_all(store, wanted, position, upto), mimetype=MIMETYPE, headers=HEADERS)
+    client = enter(hub, store, request.environ, wire=SSE, key=caller(), wanted=wanted)
+
+    def begin(head: bytes) -> None:
+        hub.give(client, [head, SSE.hello(position, store.clock.now())])
+        catch_up(hub, store, client, position)
+
+    response = Handover(MIMETYPE, begin)
+    response.headers.update(HEADERS)
+    return response
+
+
+def _all(store: Store, wanted: Filter, position: int, upto: int) -> Iterator[bytes]:
+    yield SSE.hello(position, store.clock.now())
+    for shown in pages(store, wanted, position, upto):
+        yield b"".join(wanted.frames(SSE, shown))
+
+
+def _last_id() -> int | None:
+    """What a client says that it has seen last."""
+    given = request.headers.get("Last-Event-ID", "")
+    if given and not _ID.fullmatch(given):
+        raise BadRequest(f"{given[:40]!r} is no id of an event")
+    return int(given) if given else None

@@ -1,0 +1,109 @@
+"""Keys: who may use the API, and for what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import caller, read, write
+from bullpen.api.models import Done, Input, Number
+from bullpen.api.route import blueprint, route
+from bullpen.core.access.key import Key, Kind, Scope
+from bullpen.core.access.mint import close, known_to, mint
+from bullpen.core.errors import UnknownKey
+
+ROUTES = blueprint("keys", "Keys for the API, each with scopes, and revoked at once.")
+
+
+class NewKey(Input):
+    """What the key is to be for."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200, description="what it is for")]
+    scopes: list[Scope] = Field(min_length=1, max_length=16)
+    agents: list[Annotated[str, Field(max_length=32)]] | None = Field(
+        None, max_length=1000, description="the agents that it reaches; null is all"
+    )
+    expires_at: Number | None = Field(None, description="when it opens nothing any more")
+
+
+class KeyAnswer(BaseModel):
+    """A key, without its secret."""
+
+    id: str
+    kind: Kind
+    name: str
+    scopes: list[Scope]
+    agents: list[str] | None
+    created_at: int
+    expires_at: int | None
+    used_at: int | None
+    revoked_at: int | None
+    valid: bool = Field(description="whether it still opens anything")
+
+    @classmethod
+    def of(cls, key: Key, now: int) -> KeyAnswer:
+        """The key, as it is shown."""
+        return cls(
+            id=key.id,
+            kind=key.kind,
+            name=key.name,
+            scopes=sorted(key.scopes),
+            agents=None if key.agents is None else sorted(key.agents),
+            created_at=key.created_at,
+            expires_at=key.expires_at,
+            used_at=key.used_at,
+            revoked_at=key.revoked_at,
+            valid=key.valid(now),
+        )
+
+
+class NewKeyAnswer(KeyAnswer, Done):
+    """The new key, with its secret."""
+
+    key: str = Field(description="the secret: shown this once, and stored nowhere")
+
+
+class KeyList(RootModel[list[KeyAnswer]]):
+    """Keys."""
+
+
+class KeyPath(BaseModel):
+    """Which key."""
+
+    key_id: str = Field(max_length=100, description="the key's id; it is no secret")
+
+
+@route(ROUTES, "GET", "/api/keys", scope=Scope.ADMIN, answer=KeyList)
+def keys() -> KeyList:
+    """List the keys and the browsers that were let in, those of the past included.
+
+    A key for some agents sees those that are for these alone.
+    """
+    with read() as tx:
+        return KeyList([KeyAnswer.of(each, tx.now) for each in known_to(tx, caller())])
+
+
+@route(ROUTES, "POST", "/api/keys", scope=Scope.ADMIN, answer=NewKeyAnswer, audited=True)
+def add(body: NewKey) -> NewKeyAnswer:
+    """Make a key. No key makes one that may more, reaches more or lasts longer than itself."""
+    with write() as tx:
+        key, secret = mint(tx, caller(), body.name, body.scopes, body.agents, body.expires_at)
+        shown = KeyAnswer.of(key, tx.now)
+    return NewKeyAnswer(**shown.model_dump(), key=secret)
+
+
+@route(
+    ROUTES,
+    "DELETE",
+    "/api/keys/<key_id>",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(UnknownKey,),
+    audited=True,
+)
+def revoke(path: KeyPath) -> Done:
+    """Close a key or a browser: it opens nothing with the next request."""
+    with write() as tx:
+        close(tx, caller(), path.key_id)
+    return Done()

@@ -1,0 +1,208 @@
+"""Lanes: an agent's queue, how it behaves, and whether it runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import caller, reach, read, write
+from bullpen.api.models import Done, Input
+from bullpen.api.route import blueprint, route
+from bullpen.api.routes.messages import Reason
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import Conflict, LaneError, UnknownAgent
+from bullpen.core.queue.lane import Batching, Ordering, Overflow
+from bullpen.core.queue.lane_list import SeenLane, list_lanes, look_at_lane
+from bullpen.core.queue.lanes import (
+    archive_lane,
+    configure_lane,
+    drain_lane,
+    lane_policy,
+    pause_lane,
+    resume_lane,
+)
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.states import LaneState
+
+ROUTES = blueprint("lanes", "Agents' queues: how each behaves, and whether it runs.")
+
+MOST_DEPTH = 1_000_000_000
+MOST_ATTEMPTS = 1000
+
+
+class LaneAnswer(BaseModel):
+    """An agent's lane."""
+
+    agent: str
+    state: LaneState
+    reason: str | None = Field(description="why it is not active")
+    outside: bool = Field(description="whether workers outside answer it, and no processor does")
+    ordering: Ordering
+    batching: Batching
+    max_depth: int | None
+    overflow: Overflow
+    max_attempts: int
+    pending: int
+    processing: int
+    worker: str | None = Field(description="who answers it now")
+    claimed_at: int | None = Field(description="since when")
+    lease_expires_at: int | None
+    waits_until: int | None = Field(description="a rate limit makes it wait until then")
+    created_at: int
+    updated_at: int
+
+    @classmethod
+    def of(cls, lane: SeenLane) -> LaneAnswer:
+        """The lane, as it is shown."""
+        runs = lane.lease_expires_at is not None
+        return cls.model_validate(
+            {
+                **asdict(lane),
+                "processing": lane.processing,
+                "worker": lane.claimed_by if runs else None,
+                "claimed_at": lane.claimed_at if runs else None,
+                "waits_until": lane.not_before,
+            }
+        )
+
+
+class LaneList(RootModel[list[LaneAnswer]]):
+    """Lanes."""
+
+
+class LanePath(BaseModel):
+    """Whose lane."""
+
+    agent: str = Field(max_length=100, description="the agent's id")
+
+
+class LaneChange(Input):
+    """How it is to behave; what is not named stays."""
+
+    ordering: Ordering = Field(Ordering.FIFO, description="what waits is put into the new order")
+    batching: Batching = Field(Batching.ALL, description="how many messages one run answers")
+    max_depth: int | None = Field(
+        None, ge=1, le=MOST_DEPTH, description="how many messages may wait; null is any number"
+    )
+    overflow: Overflow = Field(Overflow.REJECT, description="what happens when it is full")
+    max_attempts: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_ATTEMPTS,
+        description="failed runs before a message is dead; null is the setting",
+    )
+
+
+@route(ROUTES, "GET", "/api/lanes", scope=Scope.READ, answer=LaneList)
+def lanes() -> LaneList:
+    """List the lanes, those of removed agents included, as far as the key reaches."""
+    with read() as tx:
+        found = list_lanes(tx)
+    return LaneList([LaneAnswer.of(each) for each in found if caller().reaches(each.agent)])
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/lanes/<agent>",
+    scope=Scope.READ,
+    answer=LaneAnswer,
+    errors=(UnknownAgent,),
+)
+def lane(path: LanePath) -> LaneAnswer:
+    """Show one lane."""
+    reach(path.agent)
+    with read() as tx:
+        return LaneAnswer.of(look_at_lane(tx, path.agent))
+
+
+@route(
+    ROUTES,
+    "PATCH",
+    "/api/lanes/<agent>",
+    scope=Scope.ADMIN,
+    answer=LaneAnswer,
+    errors=(UnknownAgent,),
+    audited=True,
+)
+def change(path: LanePath, body: LaneChange) -> LaneAnswer:
+    """Change how a lane behaves; what is not named stays as it is."""
+    reach(path.agent)
+    with write() as tx:
+        get_agent(tx, path.agent)
+        named = {name: getattr(body, name) for name in body.model_fields_set}
+        configure_lane(tx, path.agent, replace(lane_policy(tx, path.agent), **named))
+        return LaneAnswer.of(look_at_lane(tx, path.agent))
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/lanes/<agent>/pause",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(UnknownAgent, Conflict),
+    audited=True,
+)
+def pause(path: LanePath, body: Reason) -> Done:
+    """Begin no more runs of this agent; messages still come in, and wait."""
+    reach(path.agent)
+    with write() as tx:
+        get_agent(tx, path.agent)
+        pause_lane(tx, path.agent, body.reason or "paused")
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/lanes/<agent>/resume",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(UnknownAgent, Conflict),
+    audited=True,
+)
+def resume(path: LanePath) -> Done:
+    """Let the agent take in and answer again."""
+    reach(path.agent)
+    with write() as tx:
+        get_agent(tx, path.agent)
+        resume_lane(tx, path.agent)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/lanes/<agent>/drain",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(UnknownAgent, Conflict),
+    audited=True,
+)
+def drain(path: LanePath, body: Reason) -> Done:
+    """Take nothing new in, and answer what is there."""
+    reach(path.agent)
+    with write() as tx:
+        get_agent(tx, path.agent)
+        drain_lane(tx, path.agent, body.reason or "draining")
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/lanes/<agent>/archive",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(UnknownAgent, Conflict, LaneError),
+    audited=True,
+)
+def archive(path: LanePath, body: Reason) -> Done:
+    """Close an empty lane: nothing in, nothing out."""
+    reach(path.agent)
+    with write() as tx:
+        get_agent(tx, path.agent)
+        archive_lane(tx, path.agent, body.reason or "archived")
+    return Done()

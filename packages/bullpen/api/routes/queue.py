@@ -1,0 +1,394 @@
+"""The queue: how full it is, what runs, and what waits for a person."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from flask import Response
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import caller, reach, read, write
+from bullpen.api.models import MOST, Count, Done, Input, Page, listed, paths
+from bullpen.api.route import blueprint, route
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import Conflict, LaneError, UnknownMessage
+from bullpen.core.message import ErrorKind
+from bullpen.core.queue.browse import Seen, numbered
+from bullpen.core.queue.completed import MOST as MOST_COMPLETED
+from bullpen.core.queue.completed import completed
+from bullpen.core.queue.drop import drop
+from bullpen.core.queue.hold import let_go
+from bullpen.core.queue.kill import kill
+from bullpen.core.queue.lane_list import list_lanes
+from bullpen.core.queue.retry import retry
+from bullpen.core.queue.running import Running, running
+from bullpen.core.queue.status import queue_status
+from bullpen.core.queue.stuck import list_stuck, retry_all, stuck
+from bullpen.core.states import LaneState, MessageState
+
+ROUTES = blueprint("queue", "How full the queue is, what runs, and what waits for a person.")
+
+Text = Annotated[str, Field(max_length=200)]
+
+
+class QueueDepth(BaseModel):
+    """The queue in numbers: as the reference's pages read it, and as its documents say."""
+
+    pending: int
+    processing: int
+    dead: int
+    held: int = Field(description="they wait for a person")
+    incoming: int = Field(description="the same as `pending`")
+    queued: int = Field(0, description="always 0: what is claimed runs")
+    completed: int = Field(description=f"of the last day, counted up to {MOST_COMPLETED}")
+    outgoing: int = Field(description="answers that are to be delivered")
+
+
+class AgentDepth(BaseModel):
+    """An agent's queue in numbers."""
+
+    agent: str
+    pending: int
+    queued: int = Field(0, description="always 0: what is claimed runs")
+    processing: int
+    state: LaneState
+    reason: str | None = Field(description="why it is not active")
+
+
+class AgentDepthList(RootModel[list[AgentDepth]]):
+    """Agents' queues in numbers."""
+
+
+class RunningAnswer(BaseModel):
+    """A message that is being answered."""
+
+    id: int
+    messageId: str  # noqa: N815 - as the reference's clients read it
+    channel: str
+    sender: str
+    message: str
+    agent: str
+    status: MessageState
+    processAlive: bool = Field(description="whether its worker has been heard of")  # noqa: N815
+    startedAt: int  # noqa: N815
+    duration: int = Field(description="milliseconds")
+    worker: str
+    leaseExpiresAt: int  # noqa: N815
+    conversationId: str  # noqa: N815
+
+    @classmethod
+    def of(cls, run: Running, now: int) -> RunningAnswer:
+        """The message, as it is shown."""
+        seen = run.message
+        return cls(
+            id=seen.id,
+            messageId=seen.message_id,
+            channel=seen.channel,
+            sender=seen.sender,
+            message=seen.message,
+            agent=seen.agent,
+            status=MessageState(seen.status),
+            processAlive=run.lease_expires_at > now,
+            startedAt=run.claimed_at,
+            duration=max(0, now - run.claimed_at),
+            worker=run.worker,
+            leaseExpiresAt=run.lease_expires_at,
+            conversationId=seen.conversation_id,
+        )
+
+
+class RunningList(RootModel[list[RunningAnswer]]):
+    """What runs."""
+
+
+class KilledAnswer(Done):
+    """The message is cancelled."""
+
+    agent: str
+    processKilled: bool = Field(  # noqa: N815
+        description="false if it only waited"
+    )
+
+
+class DeadData(BaseModel):
+    """What was asked."""
+
+    channel: str
+    sender: str
+    senderId: str | None  # noqa: N815
+    message: str
+    messageId: str  # noqa: N815
+    agent: str
+
+
+class DeadAnswer(BaseModel):
+    """A message that is not tried again by itself."""
+
+    id: int
+    data: DeadData
+    failedReason: str | None  # noqa: N815
+    attemptsMade: int = Field(description="failed runs and crashes")  # noqa: N815
+    timestamp: int = Field(description="when it died")
+    kind: str | None = Field(description="the kind of its last error")
+    conversationId: str  # noqa: N815
+    createdAt: int  # noqa: N815
+
+    @classmethod
+    def of(cls, seen: Seen) -> DeadAnswer:
+        """The message, as it is shown."""
+        return cls(
+            id=seen.id,
+            data=DeadData(
+                channel=seen.channel,
+                sender=seen.sender,
+                senderId=seen.sender_id,
+                message=seen.message,
+                messageId=seen.message_id,
+                agent=seen.agent,
+            ),
+            failedReason=seen.last_error,
+            attemptsMade=seen.retry_count + seen.crash_count,
+            timestamp=seen.updated_at,
+            kind=seen.error_kind,
+            conversationId=seen.conversation_id,
+            createdAt=seen.created_at,
+        )
+
+
+class DeadList(RootModel[list[DeadAnswer]]):
+    """The dead."""
+
+
+class HeldAnswer(BaseModel):
+    """A message that waits for a person."""
+
+    id: int
+    message_id: str
+    agent: str
+    from_agent: str | None
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    files: list[str]
+    conversation_id: str
+    hop: int
+    team_id: str | None
+    reason: str | None
+    kind: str | None = Field(description="the kind of error, if it is one")
+    created_at: int
+    held_at: int
+
+    @classmethod
+    def of(cls, seen: Seen) -> HeldAnswer:
+        """The message, as it is shown."""
+        return cls(
+            id=seen.id,
+            message_id=seen.message_id,
+            agent=seen.agent,
+            from_agent=seen.from_agent,
+            channel=seen.channel,
+            sender=seen.sender,
+            sender_id=seen.sender_id,
+            message=seen.message,
+            files=paths(seen.files),
+            conversation_id=seen.conversation_id,
+            hop=seen.hop,
+            team_id=seen.team_id,
+            reason=seen.last_error,
+            kind=seen.error_kind,
+            created_at=seen.created_at,
+            held_at=seen.updated_at,
+        )
+
+
+class HeldList(RootModel[list[HeldAnswer]]):
+    """The held."""
+
+
+class StuckQuery(Page):
+    """Which of them."""
+
+    agent: Text | None = None
+    kind: Text | None = Field(None, description="the kind of the last error")
+
+
+class NumberPath(BaseModel):
+    """Which message."""
+
+    number: str = Field(max_length=200, description="the message's number, or its id")
+
+
+class Again(Input):
+    """Which of the dead."""
+
+    agent: Text | None = None
+    kind: ErrorKind | None = Field(None, description="the kind of the last error")
+    limit: int = Field(MOST, ge=1, le=MOST, description="how many at the most")
+
+
+@route(ROUTES, "GET", "/api/queue/status", scope=Scope.READ, answer=QueueDepth)
+def status() -> QueueDepth:
+    """Say how full the queue is. For keys that reach all agents."""
+    reach(None)
+    with read() as tx:
+        found = queue_status(tx)
+        done = completed(tx)
+    return QueueDepth(
+        pending=found.pending,
+        processing=found.processing,
+        dead=found.dead,
+        held=found.held,
+        incoming=found.pending,
+        completed=done,
+        outgoing=found.outgoing,
+    )
+
+
+@route(ROUTES, "GET", "/api/queue/agents", scope=Scope.READ, answer=AgentDepthList)
+def agents() -> AgentDepthList:
+    """Say how full each agent's queue is, as far as the key reaches."""
+    with read() as tx:
+        lanes = list_lanes(tx)
+    return AgentDepthList(
+        [
+            AgentDepth(
+                agent=lane.agent,
+                pending=lane.pending,
+                processing=lane.processing,
+                state=LaneState(lane.state),
+                reason=lane.reason,
+            )
+            for lane in lanes
+            if lane.state != LaneState.ARCHIVED and caller().reaches(lane.agent)
+        ]
+    )
+
+
+@route(ROUTES, "GET", "/api/queue/processing", scope=Scope.READ, answer=RunningList)
+def processing() -> RunningList:
+    """List what is being answered, the longest first, as far as the key reaches."""
+    with read() as tx:
+        found = running(tx)
+    return RunningList(
+        [RunningAnswer.of(each, tx.now) for each in found if caller().reaches(each.message.agent)]
+    )
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/queue/processing/<number>/kill",
+    scope=Scope.APPROVE,
+    answer=KilledAnswer,
+    errors=(UnknownMessage, Conflict),
+    audited=True,
+)
+def kill_one(path: NumberPath) -> KilledAnswer:
+    """Cancel this message and no other; if it is being answered, its run is stopped."""
+    with write() as tx:
+        reach(numbered(tx, path.number).agent)
+        killed = kill(tx, path.number)
+    return KilledAnswer(agent=killed.agent, processKilled=killed.ran)
+
+
+@route(ROUTES, "GET", "/api/queue/dead", scope=Scope.READ, answer=DeadList)
+def dead(query: StuckQuery) -> Response:
+    """List the messages that are not tried again by themselves, the latest to die first.
+
+    With `since_id` those of higher numbers, the oldest first. A key for some agents must name
+    one of them.
+    """
+    found = _stuck(MessageState.DEAD, query)
+    return listed(DeadList([DeadAnswer.of(each) for each in found]), _numbers(found), query)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/queue/dead/retry",
+    scope=Scope.APPROVE,
+    answer=Count,
+    errors=(LaneError,),
+    audited=True,
+)
+def retry_dead(body: Again) -> Count:
+    """Try the dead again, those that came first first, of one agent or one kind of error."""
+    reach(body.agent)
+    kind = None if body.kind is None else body.kind.value
+    with write() as tx:
+        return Count(count=retry_all(tx, body.agent, kind, body.limit))
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/queue/dead/<number>/retry",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=(UnknownMessage, Conflict, LaneError),
+    audited=True,
+)
+def retry_one(path: NumberPath) -> Done:
+    """Try a dead message again; its failures are forgotten."""
+    with write() as tx:
+        reach(numbered(tx, path.number).agent)
+        retry(tx, stuck(tx, path.number, MessageState.DEAD).message_id)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "DELETE",
+    "/api/queue/dead/<number>",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=(UnknownMessage, Conflict),
+    audited=True,
+)
+def drop_one(path: NumberPath) -> Done:
+    """Delete a dead message for good."""
+    with write() as tx:
+        reach(numbered(tx, path.number).agent)
+        drop(tx, stuck(tx, path.number, MessageState.DEAD).message_id)
+    return Done()
+
+
+@route(ROUTES, "GET", "/api/queue/held", scope=Scope.READ, answer=HeldList)
+def held(query: StuckQuery) -> Response:
+    """List the messages that wait for a person, and why, the latest first.
+
+    With `since_id` those of higher numbers, the oldest first. A key for some agents must name
+    one of them.
+    """
+    found = _stuck(MessageState.HELD, query)
+    return listed(HeldList([HeldAnswer.of(each) for each in found]), _numbers(found), query)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/queue/held/<number>/let-go",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=(UnknownMessage, Conflict, LaneError),
+    audited=True,
+)
+def let_go_one(path: NumberPath) -> Done:
+    """Let a held message go on."""
+    with write() as tx:
+        reach(numbered(tx, path.number).agent)
+        let_go(tx, stuck(tx, path.number, MessageState.HELD).message_id)
+    return Done()
+
+
+def _stuck(state: MessageState, query: StuckQuery) -> list[Seen]:
+    reach(query.agent)
+    with read() as tx:
+        return list_stuck(
+            tx, state, agent=query.agent, kind=query.kind, since=query.since_id, limit=query.limit
+        )
+
+
+def _numbers(found: list[Seen]) -> list[int]:
+    return [each.id for each in found]

@@ -1,0 +1,326 @@
+"""Responses: what people are answered, taken, sent again or set aside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from flask import Response
+from pydantic import BaseModel, Field, JsonValue, RootModel
+
+from bullpen.api.context import api, reach, read, write
+from bullpen.api.files import FILE, download, sendable
+from bullpen.api.models import MOST, Cursor, Done, Input, Page, listed, parsed, paths
+from bullpen.api.route import blueprint, route
+from bullpen.api.routes.messages import Reason
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import (
+    Conflict,
+    IllegalMove,
+    UnknownAgent,
+    UnknownFile,
+    UnknownResponse,
+)
+from bullpen.core.models import RESPONSES
+from bullpen.core.outbox.browse import (
+    EVERY,
+    SeenResponse,
+    WantedResponses,
+    browse_responses,
+    look_up_response,
+    to_send,
+)
+from bullpen.core.outbox.person import give_up, mark_read, send_again
+from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outcome import Answer
+from bullpen.core.roster.agents import find_agent, get_agent
+from bullpen.core.roster.directories import roots
+from bullpen.core.states import ResponseState
+from bullpen.core.store.settled import settled
+from bullpen.core.store.transaction import Transaction
+
+ROUTES = blueprint("responses", "Answers to people.")
+
+Name = Annotated[str, Field(max_length=200)]
+Short = Annotated[str, Field(max_length=40)]
+"""What an agent or a channel may be called at the longest, and more."""
+
+
+class ResponseAnswer(BaseModel):
+    """An answer for one person on one channel."""
+
+    id: int
+    channel: str
+    sender: str
+    senderId: str | None  # noqa: N815 - as the reference's clients read it
+    message: str
+    originalMessage: str  # noqa: N815
+    timestamp: int
+    messageId: str  # noqa: N815
+    agent: str
+    files: list[str]
+    metadata: JsonValue
+    status: ResponseState
+    conversationId: str  # noqa: N815
+    seq: int = Field(description="which of the answers to this message it is")
+    deliveryAttempts: int  # noqa: N815
+    partsSent: int  # noqa: N815
+    possibleDuplicate: bool = Field(  # noqa: N815
+        description="it was sent before, and nobody knows whether it arrived"
+    )
+    availableAt: int  # noqa: N815
+    expiresAt: int  # noqa: N815
+    lastError: str | None  # noqa: N815
+    ackedAt: int | None  # noqa: N815
+
+    @classmethod
+    def of(cls, seen: SeenResponse) -> ResponseAnswer:
+        """The row, as it is shown."""
+        return cls(
+            id=seen.id,
+            channel=seen.channel,
+            sender=seen.sender,
+            senderId=seen.sender_id,
+            message=seen.message,
+            originalMessage=seen.original_message,
+            timestamp=seen.created_at,
+            messageId=seen.message_id,
+            agent=seen.agent,
+            files=paths(seen.files),
+            metadata=parsed(seen.metadata),
+            status=ResponseState(seen.status),
+            conversationId=seen.conversation_id,
+            seq=seen.seq,
+            deliveryAttempts=seen.delivery_attempts,
+            partsSent=seen.parts_sent,
+            possibleDuplicate=seen.possible_duplicate,
+            availableAt=seen.available_at,
+            expiresAt=seen.expires_at,
+            lastError=seen.last_error,
+            ackedAt=seen.acked_at,
+        )
+
+
+class ResponseList(RootModel[list[ResponseAnswer]]):
+    """Answers to people."""
+
+
+class ResponseQuery(Page):
+    """Which answers."""
+
+    limit: int = Field(20, ge=1, le=MOST, description="how many at the most")
+    status: ResponseState | None = None
+    channel: Short | None = None
+    agent: Short | None = None
+    message_id: Name | None = None
+    conversation_id: Name | None = None
+
+
+class PendingQuery(BaseModel):
+    """Which answers are to be sent."""
+
+    channel: Short = Field(min_length=1)
+    limit: int = Field(MOST, ge=1, le=MOST, description="how many at the most")
+    since_id: Cursor = Field(0, description="only what has a higher number")
+
+
+class Proactive(Input):
+    """What a person is told who has not asked."""
+
+    channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+    sender: Name = Field(min_length=1, description="to whom, by name")
+    message: str
+    senderId: Name | None = Field(  # noqa: N815 - as the reference's clients say it
+        None, description="to whom, by the channel's own id"
+    )
+    agent: Name | None = Field(None, description="who says it")
+    files: list[Annotated[str, Field(max_length=4096)]] = Field(
+        default_factory=list,
+        max_length=64,
+        description="names of uploaded files, or paths below the agent's directories",
+    )
+    metadata: dict[str, JsonValue] | None = None
+
+
+class ProactiveAnswer(Done):
+    """It is stored, and will be delivered."""
+
+    messageId: str  # noqa: N815
+
+
+class ResponsePath(BaseModel):
+    """Which answer."""
+
+    response_id: str = Field(max_length=100, description="the answer's number")
+
+
+class ResponseFilePath(ResponsePath):
+    """Which of its files."""
+
+    number: str = Field(max_length=100, description="the place in `files`, from 0")
+
+
+@route(ROUTES, "GET", "/api/responses", scope=Scope.READ, answer=ResponseList)
+def responses(query: ResponseQuery) -> Response:
+    """List the answers of the last day, and those that are not delivered.
+
+    The newest first; with `since_id` what came after it, the oldest first. A key for some agents
+    must name one of them.
+    """
+    reach(query.agent)
+    wanted = WantedResponses(
+        status=query.status,
+        channel=query.channel,
+        agent=query.agent,
+        message_id=query.message_id,
+        conversation_id=query.conversation_id,
+    )
+    upto = EVERY if query.since_id is None else settled(api().store, RESPONSES)
+    with read() as tx:
+        found = browse_responses(tx, wanted, query.since_id, query.limit, upto=upto)
+    return _list(found, query)
+
+
+@route(ROUTES, "GET", "/api/responses/pending", scope=Scope.READ, answer=ResponseList)
+def pending(query: PendingQuery) -> Response:
+    """List what is to be delivered on a channel now, the oldest first.
+
+    What a channel client of Bullpen's is about to deliver is not among it.
+    """
+    reach(None)
+    with read() as tx:
+        found = to_send(tx, query.channel, query.since_id, query.limit)
+    return _list(found, Page(limit=query.limit, since_id=query.since_id))
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses",
+    scope=Scope.PUBLISH,
+    answer=ProactiveAnswer,
+    errors=(UnknownAgent, UnknownFile),
+)
+def write_proactively(body: Proactive) -> ProactiveAnswer:
+    """Write to a person who has not asked."""
+    reach(body.agent)
+    with write() as tx:
+        places = _roots(tx, body.agent) if body.agent else ()
+        answer = Answer(
+            message=body.message,
+            files=sendable(body.files, places),
+            metadata=None if body.metadata is None else json.dumps(body.metadata),
+        )
+        message_id = write_to(
+            tx,
+            answer,
+            channel=body.channel,
+            sender=body.sender,
+            sender_id=body.senderId,
+            agent=body.agent or "",
+        )
+    return ProactiveAnswer(messageId=message_id)
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/responses/<response_id>",
+    scope=Scope.READ,
+    answer=ResponseAnswer,
+    errors=(UnknownResponse,),
+)
+def response(path: ResponsePath) -> ResponseAnswer:
+    """Show one answer, archived ones included."""
+    with read() as tx:
+        return ResponseAnswer.of(_reached(tx, path))
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/responses/<response_id>/files/<number>",
+    scope=Scope.READ,
+    answer=FILE,
+    errors=(UnknownResponse, UnknownFile),
+)
+def response_file(path: ResponseFilePath) -> Response:
+    """Download a file that goes with an answer."""
+    with read() as tx:
+        seen = _reached(tx, path)
+        agent = find_agent(tx, seen.agent)
+    files = paths(seen.files)
+    at = int(path.number) if path.number.isascii() and path.number.isdecimal() else len(files)
+    if at >= len(files):
+        raise UnknownFile(f"response {seen.id} has no file {path.number[:60]!r}")
+    settings = api().settings
+    places = (settings.files,) if agent is None else roots(settings, agent)
+    return download(files[at], places)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/<response_id>/ack",
+    scope=Scope.PUBLISH,
+    answer=Done,
+    errors=(UnknownResponse, Conflict),
+)
+def ack(path: ResponsePath) -> Done:
+    """Say that the person has it; a repeat changes nothing."""
+    with write() as tx:
+        seen = _reached(tx, path)
+        try:
+            mark_read(tx, seen.id)
+        except (IllegalMove, UnknownResponse):
+            if _reached(tx, path).status != ResponseState.ACKED:
+                raise
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/<response_id>/send-again",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=(UnknownResponse, Conflict),
+    audited=True,
+)
+def deliver_again(path: ResponsePath) -> Done:
+    """Deliver a dead answer once more, or one of which nobody knows whether it arrived."""
+    with write() as tx:
+        send_again(tx, _reached(tx, path).id)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/<response_id>/give-up",
+    scope=Scope.APPROVE,
+    answer=Done,
+    errors=(UnknownResponse, Conflict),
+    audited=True,
+)
+def set_aside(path: ResponsePath, body: Reason) -> Done:
+    """Do not deliver an answer any more."""
+    with write() as tx:
+        give_up(tx, _reached(tx, path).id, body.reason or "set aside")
+    return Done()
+
+
+def _reached(tx: Transaction, path: ResponsePath) -> SeenResponse:
+    seen = look_up_response(tx, path.response_id)
+    reach(seen.agent)
+    return seen
+
+
+def _roots(tx: Transaction, agent: str) -> tuple[Path, ...]:
+    return roots(tx.settings, get_agent(tx, agent))
+
+
+def _list(found: list[SeenResponse], page: Page) -> Response:
+    rows = ResponseList([ResponseAnswer.of(each) for each in found])
+    return listed(rows, [each.id for each in found], page)

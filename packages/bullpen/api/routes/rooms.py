@@ -1,0 +1,161 @@
+"""Rooms: what a team says among itself, and what a person says to all of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from flask import Response
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import api, caller, reach, read, write
+from bullpen.api.models import BIG, Cursor, Done, Input, Page, listed
+from bullpen.api.route import blueprint, route
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
+from bullpen.core.history.rooms import last_posts, last_times, posts_since
+from bullpen.core.models import CHAT_MESSAGES
+from bullpen.core.queue.room import post_in_room
+from bullpen.core.roster.agents import find_agent
+from bullpen.core.roster.teams import get_team, list_teams
+from bullpen.core.store.settled import settled
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+ROUTES = blueprint("rooms", "What a team says among itself.")
+
+OURS = "bullpen"
+"""The author of what Bullpen itself says in a room."""
+
+
+class RoomPath(BaseModel):
+    """Whose room."""
+
+    team_id: str = Field(description="the team's id")
+
+
+class RoomQuery(Page):
+    """Which posts."""
+
+    since: Cursor | None = Field(
+        None, description="only what was posted after this moment, the oldest first"
+    )
+
+
+class PostAnswer(BaseModel):
+    """One post."""
+
+    id: int
+    team_id: str
+    from_agent: str = Field(description="who said it: an agent, or a person's name")
+    message: str
+    created_at: int
+
+
+class PostList(RootModel[list[PostAnswer]]):
+    """Posts."""
+
+
+class Said(Input):
+    """What a person says in a room."""
+
+    message: str
+    sender: Annotated[str, Field(min_length=1, max_length=200)] = Field(
+        "user", description="the person's name; not an agent's"
+    )
+
+
+class SaidAnswer(Done):
+    """It is in the room, and every member will read it."""
+
+    id: int
+    conversation_id: str
+
+
+class Room(BaseModel):
+    """A room in which something was said."""
+
+    teamId: str  # noqa: N815 - as the reference's clients read it
+    file: str = Field(description="where its posts are read")
+    time: int = Field(description="when somebody last said something")
+
+
+class RoomList(RootModel[list[Room]]):
+    """Rooms."""
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/chatroom/<team_id>",
+    scope=Scope.READ,
+    answer=PostList,
+    errors=(NotFound,),
+)
+def posts(path: RoomPath, query: RoomQuery) -> Response:
+    """Read a room.
+
+    The newest posts first; with `since_id` or `since` what came after it, the oldest first.
+    """
+    begins = query.since_id is not None or query.since is not None
+    with read() as tx:
+        _reach(tx, path.team_id)
+    upto = settled(api().store, CHAT_MESSAGES) if begins else BIG
+    with read() as tx:
+        if begins:
+            found = posts_since(
+                tx,
+                path.team_id,
+                since_id=query.since_id or 0,
+                since=-1 if query.since is None else query.since,
+                upto=upto,
+                limit=query.limit,
+            )
+        else:
+            found = last_posts(tx, path.team_id, query.limit)
+    rows = PostList([PostAnswer.model_validate(asdict(each)) for each in found])
+    cursor = Page(limit=query.limit, since_id=0 if begins else None)
+    return listed(rows, [each.id for each in found], cursor)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/chatroom/<team_id>",
+    scope=Scope.PUBLISH,
+    answer=SaidAnswer,
+    errors=(NotFound, NameTaken, LaneError),
+)
+def post(path: RoomPath, body: Said) -> SaidAnswer:
+    """Say something to every member of a team."""
+    text = body.message.strip()
+    if not text:
+        raise BadText("the message is empty")
+    with write() as tx:
+        _reach(tx, path.team_id)
+        sender = check_text(body.sender, tx.settings.message_bytes, "the sender")
+        if sender == OURS or find_agent(tx, sender) is not None:
+            raise NameTaken(
+                f"{sender} is no person's name here", hint="Say who you are in `sender`."
+            )
+        posted = post_in_room(tx, path.team_id, text, sender)
+    return SaidAnswer(id=posted.id, conversation_id=posted.conversation_id)
+
+
+@route(ROUTES, "GET", "/api/chats", scope=Scope.READ, answer=RoomList)
+def rooms() -> RoomList:
+    """List the rooms in which something was said, the latest first."""
+    with read() as tx:
+        times = last_times(tx)
+        found = [
+            Room(teamId=team.id, file=f"/api/chatroom/{team.id}", time=times[team.id])
+            for team in list_teams(tx)
+            if team.id in times and all(map(caller().reaches, team.members))
+        ]
+    return RoomList(sorted(found, key=lambda room: (-room.time, room.teamId)))
+
+
+def _reach(tx: Transaction, team_id: str) -> None:
+    """Refuse a caller who does not reach every member."""
+    for member in get_team(tx, team_id).members:
+        reach(member)

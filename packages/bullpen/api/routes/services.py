@@ -1,0 +1,214 @@
+"""The services under the supervisor: seen, started, stopped and started anew."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from enum import StrEnum
+
+from flask import Response
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import api, reach, write
+from bullpen.api.models import Done
+from bullpen.api.route import as_json, blueprint, route
+from bullpen.api.services import ServiceAnswer, known_services, restart_service
+from bullpen.core.access.key import Scope
+from bullpen.core.errors import BullpenError, NoSupervisor, ServiceFailed, UnknownService
+from bullpen.core.supervisor import ASLEEP, OWN, Service
+
+log = logging.getLogger(__name__)
+
+ROUTES = blueprint("services", "The services under the supervisor.")
+
+API = "api"
+WAIT_SECONDS = 15.0
+"""How long an answer waits for what it tells; what takes longer goes on all the same."""
+
+STEERING: tuple[type[BullpenError], ...] = (UnknownService, ServiceFailed, NoSupervisor)
+
+
+class Action(StrEnum):
+    """What is to be done with a service."""
+
+    START = "start"
+    STOP = "stop"
+    RESTART = "restart"
+
+
+WORDS = {Action.START: "started", Action.STOP: "stopped", Action.RESTART: "restarted"}
+
+
+class ServiceList(RootModel[list[ServiceAnswer]]):
+    """The services; none where no supervisor answers."""
+
+
+class ServicePath(BaseModel):
+    """Which service, and what is to be done with it."""
+
+    name: str = Field(max_length=200)
+    action: Action
+
+
+class ChannelPath(BaseModel):
+    """Which channel, and what is to be done with its client."""
+
+    channel: str = Field(max_length=200)
+    action: Action
+
+
+class Steered(Done):
+    """It was done, or is being done where the state says so."""
+
+    name: str
+    action: str = Field(description="`started`, `stopped` or `restarted`")
+    state: str
+
+
+class ChannelSteered(Done):
+    """It was done, or is being done where the state says so."""
+
+    channel: str
+    action: str = Field(description="`started`, `stopped` or `restarted`")
+    state: str
+
+
+class Applied(Done):
+    """What should run and did not was started."""
+
+    started: list[str]
+    errors: list[str] | None = Field(None, description="which did not start; left out for none")
+
+
+class Restarting(Done):
+    """All services are about to stop, and to start anew."""
+
+    action: str = "restart"
+
+
+@route(ROUTES, "GET", "/api/services", scope=Scope.READ, answer=ServiceList)
+def services() -> ServiceList:
+    """List the services with their states and process ids."""
+    reach(None)
+    return ServiceList([ServiceAnswer.of(each) for each in known_services() or ()])
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/services/apply",
+    scope=Scope.ADMIN,
+    answer=Applied,
+    errors=(NoSupervisor,),
+    audited=True,
+)
+def apply() -> Response:
+    """Start every service that does not run."""
+    reach(None)
+    started: list[str] = []
+    errors: list[str] = []
+    for each in api().supervisor.services():
+        if each["state"] in ASLEEP:
+            try:
+                api().supervisor.start(each["name"], WAIT_SECONDS)
+                started.append(each["name"])
+            except (ServiceFailed, UnknownService) as error:
+                errors.append(str(error))
+    _note()
+    done = Applied(started=started, errors=errors or None)
+    return Response(done.model_dump_json(exclude_none=True), mimetype="application/json")
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/services/restart",
+    scope=Scope.ADMIN,
+    answer=Restarting,
+    errors=(NoSupervisor,),
+    audited=True,
+)
+def restart_all() -> Response:
+    """Stop all services and start them anew, this one included, once this is answered."""
+    reach(None)
+    api().supervisor.services()
+    _note()
+    return _answer_first(Restarting(), api().supervisor.restart_all)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/services/channel/<channel>/<action>",
+    scope=Scope.ADMIN,
+    answer=ChannelSteered,
+    errors=STEERING,
+    audited=True,
+)
+def steer_channel(path: ChannelPath) -> ChannelSteered:
+    """Start, stop or restart a channel's client."""
+    reach(None)
+    if path.channel in OWN:
+        raise UnknownService(f"{path.channel} is no channel")
+    state = _steer(path.channel, path.action)["state"]
+    _note()
+    return ChannelSteered(channel=path.channel, action=WORDS[path.action], state=state)
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/services/<name>/<action>",
+    scope=Scope.ADMIN,
+    answer=Steered,
+    errors=STEERING,
+    audited=True,
+)
+def steer(path: ServicePath) -> Steered | Response:
+    """Start, stop or restart a service.
+
+    The API restarts once this is answered. It does not stop itself: nobody could ask it to start.
+    """
+    reach(None)
+    if path.name == API and path.action is not Action.START:
+        state = api().supervisor.service(API)["state"]
+        if path.action is Action.STOP:
+            raise ServiceFailed("the API does not stop itself", hint="Use `bullpen down`.")
+        _note()
+        done = Steered(name=API, action=WORDS[path.action], state=state)
+        supervisor = api().supervisor
+        return _answer_first(done, lambda: supervisor.signal(API, "TERM"))
+    state = _steer(path.name, path.action)["state"]
+    _note()
+    return Steered(name=path.name, action=WORDS[path.action], state=state)
+
+
+def _steer(name: str, action: Action) -> Service:
+    supervisor = api().supervisor
+    match action:
+        case Action.START:
+            return supervisor.start(name, WAIT_SECONDS)
+        case Action.STOP:
+            return supervisor.stop(name, WAIT_SECONDS)
+        case Action.RESTART:
+            return restart_service(supervisor, name, WAIT_SECONDS)
+
+
+def _note() -> None:
+    """Write down that it was done."""
+    with write():
+        pass
+
+
+def _answer_first(done: BaseModel, then: Callable[[], None]) -> Response:
+    """Answer, and do it when the answer is on its way: it ends this process."""
+
+    def close() -> None:
+        try:
+            then()
+        except BullpenError as error:
+            log.error("what was to follow an answer failed: %s", error)
+
+    response = as_json(done)
+    response.call_on_close(close)
+    return response

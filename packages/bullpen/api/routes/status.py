@@ -1,0 +1,173 @@
+"""What runs and how it fares: the services, the queue, the logs and the maintenance."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import asdict
+
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen import __version__
+from bullpen.api.context import api, caller, reach, read
+from bullpen.api.models import Done
+from bullpen.api.route import blueprint, route
+from bullpen.api.services import ServiceAnswer, known_services
+from bullpen.core.access.key import Scope
+from bullpen.core.access.owner import read_token
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import BadSetting, UnknownService, UnsafeSecret
+from bullpen.core.log_tail import log_tail
+from bullpen.core.maintenance.account import system_agents
+from bullpen.core.masking import url_secrets
+from bullpen.core.queue.status import QueueStatus, queue_status
+from bullpen.core.roster.custom_providers import list_custom_providers
+from bullpen.core.settings_file import SettingsFile
+from bullpen.core.supervisor import ASLEEP, OWN
+from bullpen.core.workers import alive_workers
+
+ROUTES = blueprint("status", "What runs, and how it fares.")
+
+
+class ServerAnswer(BaseModel):
+    """This process."""
+
+    running: bool = True
+    port: int
+
+
+class ChannelAnswer(BaseModel):
+    """A channel's client."""
+
+    running: bool
+    pid: int | None
+
+
+class HeartbeatAnswer(BaseModel):
+    """What is sent to agents so that they do something by themselves."""
+
+    running: bool = False
+    interval: int = Field(0, description="in seconds; 0 is never")
+    lastSent: dict[str, int] = {}  # noqa: N815 - as the reference's clients read it
+
+
+class QueueAnswer(BaseModel):
+    """The queue in numbers, of the agents that the key reaches."""
+
+    pending: int
+    processing: int
+    dead: int | None = Field(description="null where the key does not reach all agents")
+    held: int | None = Field(description="null where the key does not reach all agents")
+    outgoing: int | None = Field(description="null where the key does not reach all agents")
+
+    @classmethod
+    def of(cls, status: QueueStatus) -> QueueAnswer:
+        """What of it the caller may see."""
+        lanes = [lane for lane in status.lanes if caller().reaches(lane.agent)]
+        everything = caller().reaches(None)
+        return cls(
+            pending=sum(lane.pending for lane in lanes),
+            processing=sum(lane.processing for lane in lanes),
+            dead=status.dead if everything else None,
+            held=status.held if everything else None,
+            outgoing=status.outgoing if everything else None,
+        )
+
+
+class StatusAnswer(Done):
+    """How Bullpen fares."""
+
+    version: str
+    uptime: int = Field(description="of this process, in seconds")
+    server: ServerAnswer
+    channels: dict[str, ChannelAnswer]
+    heartbeat: HeartbeatAnswer
+    supervised: bool = Field(description="whether a supervisor answers")
+    services: list[ServiceAnswer]
+    queue: QueueAnswer
+    workers: dict[str, int] = Field(description="processes that were heard of lately, by kind")
+
+
+class LogQuery(BaseModel):
+    """Which part of which log."""
+
+    limit: int = Field(100, ge=1, le=1000, description="how many lines at the most")
+    service: str = Field("processor", max_length=200)
+
+
+class Lines(BaseModel):
+    """The end of a log, the oldest line first."""
+
+    lines: list[str]
+
+
+class SystemAgentAnswer(BaseModel):
+    """A maintenance loop. What is null has not come to pass yet."""
+
+    name: str
+    every_seconds: int
+    last_run_at: int | None
+    last_duration: int | None = Field(description="in milliseconds")
+    last_result: str | None
+    last_error: str | None
+    next_run_at: int | None
+
+
+class SystemAgentList(RootModel[list[SystemAgentAnswer]]):
+    """The maintenance loops."""
+
+
+@route(ROUTES, "GET", "/api/status", scope=Scope.READ, answer=StatusAnswer)
+def status() -> StatusAnswer:
+    """Say what runs and how much there is to do."""
+    services = known_services()
+    with read() as tx:
+        queue = queue_status(tx)
+        workers = alive_workers(tx)
+        now = tx.now
+    return StatusAnswer(
+        version=__version__,
+        uptime=(now - api().started_at) // SECOND,
+        server=ServerAnswer(port=api().settings.api_port),
+        channels={
+            each["name"]: ChannelAnswer(
+                running=each["state"] not in ASLEEP, pid=each["pid"] or None
+            )
+            for each in services or ()
+            if each["name"] not in OWN
+        },
+        heartbeat=HeartbeatAnswer(),
+        supervised=services is not None,
+        services=[ServiceAnswer.of(each) for each in services or ()],
+        queue=QueueAnswer.of(queue),
+        workers=workers,
+    )
+
+
+@route(ROUTES, "GET", "/api/logs", scope=Scope.ADMIN, answer=Lines, errors=(UnknownService,))
+def logs(query: LogQuery) -> Lines:
+    """Show the last lines of a service's log; secrets are hidden in them."""
+    reach(None)
+    return Lines(lines=log_tail(api().settings, query.service, query.limit, _secrets()))
+
+
+@route(ROUTES, "GET", "/api/system-agents", scope=Scope.READ, answer=SystemAgentList)
+def loops() -> SystemAgentList:
+    """List the maintenance loops: when each ran last, and what it did."""
+    reach(None)
+    with read() as tx:
+        found = system_agents(tx)
+    return SystemAgentList([SystemAgentAnswer.model_validate(asdict(each)) for each in found])
+
+
+def _secrets() -> list[str]:
+    """All that this home knows and nobody may read: of now, and of when this process began."""
+    with read() as tx:
+        custom = list_custom_providers(tx)
+    found = [secret for each in custom for secret in (each.api_key, *url_secrets(each.base_url))]
+    found += api().settings.secrets()
+    with suppress(BadSetting):
+        found += SettingsFile(api().settings.home, os.environ).secrets()
+    with suppress(OSError, UnsafeSecret):
+        found.append(read_token(api().settings))
+    return found

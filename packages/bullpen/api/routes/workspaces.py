@@ -1,0 +1,168 @@
+"""What an agent has in its own directory: its instructions, its skills and its memory."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import api, reach, read, write
+from bullpen.api.models import Done, Input
+from bullpen.api.route import blueprint, route
+from bullpen.api.routes.agents import AgentPath
+from bullpen.core.access.key import Scope
+from bullpen.core.answers.said import clean
+from bullpen.core.errors import InTheWay, NotFound
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.workspace.belongings import MEMORY, list_memory, list_skills, read_memory
+from bullpen.core.workspace.own_text import read_own_text, write_own_text
+from bullpen.core.workspace.provision import provision
+
+ROUTES = blueprint("workspaces", "What agents have in their directories.")
+
+
+class Instructions(Input):
+    """What an agent is told."""
+
+    content: str
+
+
+class InstructionsAnswer(BaseModel):
+    """The user's part of the agent's AGENTS.md, as its prompt has it."""
+
+    content: str
+    path: str
+    truncated: bool = Field(description="whether there is more of it than is shown")
+
+
+class SkillAnswer(BaseModel):
+    """A skill, and what it says of itself."""
+
+    id: str
+    name: str
+    description: str
+
+
+class SkillList(RootModel[list[SkillAnswer]]):
+    """Skills."""
+
+
+class MemoryFile(BaseModel):
+    """A file that the agent wrote to remember something."""
+
+    name: str
+    path: str = Field(description="below its memory")
+
+
+class MemoryAnswer(BaseModel):
+    """What an agent remembers."""
+
+    index: str
+    files: list[MemoryFile]
+    memoryDir: str  # noqa: N815 - as the reference's clients read it
+
+
+class MemoryPath(AgentPath):
+    """Which file."""
+
+    file: str = Field(description="its path below the agent's memory")
+
+
+class MemoryText(MemoryFile):
+    """What is in it."""
+
+    content: str
+    truncated: bool = Field(description="whether there is more of it than is shown")
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/agents/<agent_id>/system-prompt",
+    scope=Scope.READ,
+    answer=InstructionsAnswer,
+    errors=(NotFound,),
+)
+def system_prompt(path: AgentPath) -> InstructionsAnswer:
+    """Show the user's own part of an agent's AGENTS.md."""
+    _exists(path.agent_id)
+    found = read_own_text(api().settings, path.agent_id)
+    return InstructionsAnswer(
+        content=found.text, path=clean(str(found.path)), truncated=found.truncated
+    )
+
+
+@route(
+    ROUTES,
+    "PUT",
+    "/api/agents/<agent_id>/system-prompt",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(NotFound, InTheWay),
+    audited=True,
+)
+def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
+    """Replace the user's own part of an agent's AGENTS.md; Bullpen's part stays."""
+    reach(path.agent_id)
+    with write() as tx:
+        get_agent(tx, path.agent_id)
+    provision(api().settings, path.agent_id)
+    write_own_text(api().settings, path.agent_id, body.content)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/agents/<agent_id>/skills",
+    scope=Scope.READ,
+    answer=SkillList,
+    errors=(NotFound,),
+)
+def skills(path: AgentPath) -> SkillList:
+    """List what an agent knows how to do."""
+    _exists(path.agent_id)
+    found = list_skills(api().settings, path.agent_id)
+    return SkillList([SkillAnswer(id=s.id, name=s.name, description=s.description) for s in found])
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/agents/<agent_id>/memory",
+    scope=Scope.READ,
+    answer=MemoryAnswer,
+    errors=(NotFound,),
+)
+def memory(path: AgentPath) -> MemoryAnswer:
+    """List what an agent remembers."""
+    _exists(path.agent_id)
+    settings = api().settings
+    found = list_memory(settings, path.agent_id)
+    return MemoryAnswer(
+        index=found.index,
+        files=[MemoryFile(name=PurePosixPath(each).name, path=each) for each in found.files],
+        memoryDir=clean(str(settings.workspace / path.agent_id / MEMORY)),
+    )
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/agents/<agent_id>/memory/<path:file>",
+    scope=Scope.READ,
+    answer=MemoryText,
+    errors=(NotFound,),
+)
+def memory_file(path: MemoryPath) -> MemoryText:
+    """Show one file of what an agent remembers."""
+    _exists(path.agent_id)
+    found = read_memory(api().settings, path.agent_id, path.file)
+    name = PurePosixPath(path.file).name
+    return MemoryText(name=name, path=path.file, content=found.text, truncated=found.truncated)
+
+
+def _exists(agent_id: str) -> None:
+    reach(agent_id)
+    with read() as tx:
+        get_agent(tx, agent_id)

@@ -1,0 +1,1 @@
+"""Conversations: all that one message of a person's set off."""

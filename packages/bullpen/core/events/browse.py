@@ -1,0 +1,80 @@
+"""Events as they are looked at: what happened before, by what it has in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cache
+
+from sqlalchemy import ColumnElement, Select, Text, bindparam, func, select
+
+from bullpen.core.events.tail import COLUMNS, Event, EventTuple, event_of
+from bullpen.core.models import EVENTS
+from bullpen.core.models.base import const
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+E = EVENTS.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedEvents:
+    """What the events have in common; None is anything."""
+
+    types: frozenset[str] | None = None
+    agents: frozenset[str] | None = None
+    conversation_id: str | None = None
+    message_id: str | None = None
+
+
+def _one_of(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    """Whether the value stands between commas in a list: one statement for lists of any length."""
+    given = bindparam(name, type_=Text)
+    return func.replace(given, const(",") + column + const(","), const("")) != given
+
+
+_ALIKE: dict[str, ColumnElement[bool]] = {
+    "types": _one_of(E.type, "types"),
+    "agents": _one_of(E.agent, "agents"),
+    "conversation_id": E.conversation_id == bindparam("conversation_id"),
+    "message_id": E.message_id == bindparam("message_id"),
+}
+
+
+def _of(names: frozenset[str]) -> Select[EventTuple]:
+    return (
+        select(*COLUMNS)
+        .where(E.id <= bindparam("upto"), *(_ALIKE[name] for name in sorted(names)))
+        .limit(bindparam("limit"))
+    )
+
+
+@cache
+def _page(names: frozenset[str]) -> Statement[EventTuple]:
+    return Statement(_of(names).where(E.id > bindparam("since")).order_by(E.id))
+
+
+@cache
+def _newest(names: frozenset[str]) -> Statement[EventTuple]:
+    return Statement(_of(names).order_by(E.id.desc()))
+
+
+def browse_events(
+    tx: Transaction, wanted: WantedEvents, since: int | None, upto: int, limit: int
+) -> list[Event]:
+    """The next events after this number; without one the newest, the newest first.
+
+    `upto` is how far events may be shown: a tail's position, or what `EventTail.from_now` has.
+    """
+    values: dict[str, object] = {}
+    for each in fields(WantedEvents):
+        value = getattr(wanted, each.name)
+        if isinstance(value, frozenset):
+            value = f",{',,'.join(sorted(value))},"
+        if value is not None:
+            values[each.name] = check_text(value, tx.settings.message_bytes, "what is looked for")
+    names = frozenset(values)
+    values.update(upto=upto, limit=limit)
+    if since is None:
+        return [event_of(row) for row in tx.all(_newest(names), values)]
+    return [event_of(row) for row in tx.all(_page(names), {**values, "since": since})]

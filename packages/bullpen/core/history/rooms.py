@@ -1,0 +1,84 @@
+"""Rooms as they are read: their posts, and when somebody last said something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Select, bindparam, select
+
+from bullpen.core.clock import MINUTE
+from bullpen.core.models import CHAT_MESSAGES, TEAMS
+from bullpen.core.models.base import const
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+C = CHAT_MESSAGES.c
+
+PostTuple = tuple[int, str, str, str, int]
+
+_POSTS: Select[PostTuple] = select(C.id, C.team_id, C.from_agent, C.message, C.created_at).where(
+    C.team_id == bindparam("team")
+)
+
+NEWEST: Statement[PostTuple] = Statement(_POSTS.order_by(C.id.desc()).limit(bindparam("limit")))
+
+AFTER: Statement[PostTuple] = Statement(
+    _POSTS.where(
+        C.id > bindparam("since_id"),
+        C.id <= bindparam("upto"),
+        C.created_at > bindparam("since"),
+    )
+    .order_by(C.id)
+    .limit(bindparam("limit"))
+)
+
+# From the newest on: so it costs what came since, and not the whole room.
+BEFORE: Statement[tuple[int]] = Statement(
+    select(C.id)
+    .where(C.team_id == bindparam("team"), C.created_at <= bindparam("before"))
+    .order_by(C.id.desc())
+    .limit(const(1))
+)
+
+_LAST = (
+    select(C.created_at)
+    .where(C.team_id == TEAMS.c.id)
+    .order_by(C.id.desc())
+    .limit(const(1))
+    .scalar_subquery()
+)
+
+LAST: Statement[tuple[str, int | None]] = Statement(select(TEAMS.c.id, _LAST))
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One thing that was said in a room."""
+
+    id: int
+    team_id: str
+    from_agent: str
+    message: str
+    created_at: int
+
+
+def last_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
+    """The newest posts of a room, the newest first."""
+    return [Post(*row) for row in tx.all(NEWEST, {"team": team, "limit": limit})]
+
+
+def posts_since(
+    tx: Transaction, team: str, *, since_id: int, since: int, upto: int, limit: int
+) -> list[Post]:
+    """What was posted after this number and this moment, the oldest first."""
+    if since > MINUTE:
+        # A post that was under way for a while has a later number than its moment says.
+        row = tx.one(BEFORE, {"team": team, "before": since - MINUTE})
+        since_id = max(since_id, 0 if row is None else row[0])
+    values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
+    return [Post(*row) for row in tx.all(AFTER, values)]
+
+
+def last_times(tx: Transaction) -> dict[str, int]:
+    """When somebody last posted in each team's room, where anybody has."""
+    return {team: at for team, at in tx.all(LAST, {}) if at is not None}

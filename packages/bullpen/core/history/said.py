@@ -1,0 +1,62 @@
+"""What was said to agents and by them, as it is listed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+
+from sqlalchemy import ColumnElement, Select, bindparam, false, or_, select
+
+from bullpen.core.history.search import HistoryTuple, Spoken
+from bullpen.core.models import AGENT_MESSAGES
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+H = AGENT_MESSAGES.c
+
+_ROWS: Select[HistoryTuple] = select(
+    *(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+)
+
+
+def last_said(tx: Transaction, agents: Collection[str] | None, limit: int) -> list[Spoken]:
+    """The newest that was said to these agents or by them, the newest first; None is all."""
+    values = {**_values(tx, agents), "limit": limit}
+    statement = _newest(None if agents is None else len(agents))
+    return [Spoken(*row) for row in tx.all(statement, values)]
+
+
+def said_since(
+    tx: Transaction, agents: Collection[str] | None, since: int, upto: int, limit: int
+) -> list[Spoken]:
+    """What was said after this number and up to that one, the oldest first."""
+    values = {**_values(tx, agents), "since": since, "upto": upto, "limit": limit}
+    statement = _page(None if agents is None else len(agents))
+    return [Spoken(*row) for row in tx.all(statement, values)]
+
+
+@cache
+def _newest(count: int | None) -> Statement[HistoryTuple]:
+    rows = _ROWS.where(*_of_these(count)).order_by(H.id.desc()).limit(bindparam("limit"))
+    return Statement(rows)
+
+
+@cache
+def _page(count: int | None) -> Statement[HistoryTuple]:
+    between = (H.id > bindparam("since"), H.id <= bindparam("upto"))
+    rows = _ROWS.where(*_of_these(count), *between).order_by(H.id).limit(bindparam("limit"))
+    return Statement(rows)
+
+
+def _of_these(count: int | None) -> list[ColumnElement[bool]]:
+    if count is None:
+        return []
+    return [or_(false(), *(H.agent_id == bindparam(f"agent{number}") for number in range(count)))]
+
+
+def _values(tx: Transaction, agents: Collection[str] | None) -> dict[str, object]:
+    named = sorted(agents or ())
+    for each in named:
+        check_text(each, tx.settings.message_bytes, "the agent's id")
+    return {f"agent{number}": each for number, each in enumerate(named)}

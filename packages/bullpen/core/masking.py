@@ -1,0 +1,36 @@
+"""What is shown of a secret: that there is one."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+MASK = "********"
+
+# What SQLAlchemy takes for the password, and what somebody forgot to encode in one.
+_PASSWORD = re.compile(r"(?P<before>//[^:/?#@]*:)(?P<secret>[^@]*(?:@[^/?#@]*)*)(?P<after>@)")
+_TELLING = re.compile(r"pass|secret|token|key|auth|sig", re.IGNORECASE)
+_QUERY = re.compile(r"(?P<before>[?&;](?P<name>[^=&#;]*)=)(?P<secret>[^&#;]*)")
+
+
+def mask(secret: str) -> str:
+    """A mask where there is a secret, else nothing."""
+    return MASK if secret else ""
+
+
+def mask_url(url: str) -> str:
+    """The address without its password, and without what in its query looks like one."""
+    return _QUERY.sub(_mask_value, _PASSWORD.sub(rf"\g<before>{MASK}\g<after>", url))
+
+
+def url_secrets(url: str) -> tuple[str, ...]:
+    """The secrets of an address, as they stand there and as they are meant."""
+    found = [each["secret"] for each in _PASSWORD.finditer(url)]
+    found += [each["secret"] for each in _QUERY.finditer(url) if _TELLING.search(each["name"])]
+    return tuple({each for secret in found for each in (secret, unquote(secret)) if each})
+
+
+def _mask_value(found: re.Match[str]) -> str:
+    if found["secret"] and _TELLING.search(found["name"]):
+        return found["before"] + MASK
+    return found[0]

@@ -1,0 +1,37 @@
+"""claimed: the claim that a token stands for, for who has kept nothing else of it."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.errors import StaleToken
+from bullpen.core.message import Claim, Message
+from bullpen.core.models import LANES
+from bullpen.core.queue.give_back import CLAIMED
+from bullpen.core.queue.lane import claimed_agent
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+L = LANES.c
+
+# Not locked: whoever ends the claim locks this lane among others, in the order of their names.
+CLAIM: Statement[tuple[str, int]] = Statement(
+    select(L.batch, L.lease_expires_at).where(
+        L.agent == bindparam("agent"), L.claim_token == bindparam("token")
+    )
+)
+
+
+def claimed(tx: Transaction, token: str) -> Claim:
+    """The claim, if it is still good; it may be over before it is ended, which that then tells."""
+    agent = claimed_agent(token)
+    row = tx.one(CLAIM, {"agent": agent, "token": token})
+    if row is None:
+        raise StaleToken(f"the claim {token} is over")
+    ids = [{"message": each, "token": token} for each in json.loads(row[0])]
+    messages = tuple(Message(*found) for found in tx.one_each(CLAIMED, ids) if found is not None)
+    if not messages:
+        raise StaleToken(f"the claim {token} is over")
+    return Claim(token, agent, row[1], messages)

@@ -1,0 +1,54 @@
+"""What an outside worker does with one agent's lane: look for work, and take it."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.errors import UnknownAgent
+from bullpen.core.message import Claim
+from bullpen.core.models import LANES
+from bullpen.core.queue.claim import claim
+from bullpen.core.queue.due import DUE
+from bullpen.core.queue.reap import reap
+from bullpen.core.roster.agent import HTTP
+from bullpen.core.roster.agents import find_agent
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+L = LANES.c
+
+WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
+    select(
+        L.head_key.is_not(None),
+        L.lease_expires_at <= bindparam("now"),
+        DUE,
+    ).where(L.agent == bindparam("agent"))
+)
+
+
+def has_work(tx: Transaction, agent: str) -> bool:
+    """Whether `take` might find something: asked in a read, it spares the write lock."""
+    check_text(agent, tx.settings.message_bytes, "the agent's id")
+    row = tx.one(WORK, {"agent": agent, "now": tx.now})
+    if row is None:
+        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+    return any(row)
+
+
+def take(
+    tx: Transaction, worker: str, agent: str, *, limit: int | None = None, lease: int | None = None
+) -> Claim | None:
+    """Claim what waits for this agent; what a worker left behind whose lease is over as well.
+
+    Outside workers need not wait for the upkeep of a processor: there may be none.
+    """
+    check_text(worker, tx.settings.message_bytes, "the worker's name")
+    reap(tx, agent)
+    return claim(tx, worker, agent=agent, limit=limit, lease=lease)
+
+
+def provider_of(tx: Transaction, agent: str) -> str:
+    """What answers for this agent, if it is still there."""
+    found = find_agent(tx, agent)
+    return HTTP if found is None else found.provider

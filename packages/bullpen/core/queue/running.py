@@ -1,0 +1,42 @@
+"""What runs: the claimed messages, by whom and since when."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from bullpen.core.models import LANES
+from bullpen.core.queue.browse import Seen, of_numbers
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+L = LANES.c
+
+CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
+    select(L.batch, L.claimed_at, L.claimed_by, L.lease_expires_at)
+    .where(L.lease_expires_at.is_not(None))
+    .order_by(L.claimed_at, L.agent)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A message that is being answered."""
+
+    message: Seen
+    worker: str
+    claimed_at: int
+    lease_expires_at: int
+
+
+def running(tx: Transaction) -> list[Running]:
+    """All of them, the longest first; those of one run follow its primary."""
+    found = []
+    for batch, claimed_at, worker, lease in tx.all(CLAIMS, {}):
+        for message in of_numbers(tx, json.loads(batch)):
+            if message.status == MessageState.PROCESSING:
+                found.append(Running(message, worker, claimed_at, lease))
+    return found

@@ -1,0 +1,97 @@
+"""Messages that wait for a person: listed in full, found by number, tried again many at once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.browse import Seen, numbered, of_numbers
+from bullpen.core.queue.lane import lock_lane
+from bullpen.core.queue.retry import retry
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+M = MESSAGES.c
+
+STUCK = (MessageState.DEAD, MessageState.HELD)
+
+_COLUMNS = {"agent": M.agent, "kind": M.error_kind}
+
+
+@cache
+def _ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
+    # The states are named twice, so that the index of those that wait for people is recognised.
+    which = [
+        M.status == bindparam("state"),
+        M.status.in_([const(each.value) for each in STUCK]),
+        *(_COLUMNS[name] == bindparam(name) for name in sorted(names)),
+    ]
+    order = (M.updated_at.desc(), M.id.desc())
+    if since:
+        which.append(M.id > bindparam("since"))
+        order = (M.id.asc(), M.updated_at.asc())
+    return Statement(select(M.id).where(*which).order_by(*order).limit(bindparam("limit")))
+
+
+def list_stuck(
+    tx: Transaction,
+    state: MessageState,
+    *,
+    agent: str | None = None,
+    kind: str | None = None,
+    since: int | None = None,
+    limit: int,
+) -> list[Seen]:
+    """The dead, or the held: the latest first, or after this number, the oldest first."""
+    assert state in STUCK
+    values: dict[str, object] = {"state": state.value, "limit": limit}
+    for name, value in (("agent", agent), ("kind", kind)):
+        if value is not None:
+            values[name] = check_text(value, tx.settings.message_bytes, "what is looked for")
+    if since is not None:
+        values["since"] = since
+    names = frozenset(values) & frozenset(_COLUMNS)
+    rows = tx.all(_ids(names, since=since is not None), values)
+    return of_numbers(tx, [number for (number,) in rows])
+
+
+def stuck(tx: Transaction, number: str, state: MessageState) -> Seen:
+    """The message of this number or id, its lane locked; one in another state is not there."""
+    found = numbered(tx, number)
+    if found.status == state:
+        lock_lane(tx, found.agent)
+        found = numbered(tx, number)
+    if found.status != state:
+        raise UnknownMessage(
+            f"there is no {state} message {number[:60]!r}", hint=f"It is {found.status}."
+        )
+    return found
+
+
+def retry_all(tx: Transaction, agent: str | None, kind: str | None, limit: int) -> int:
+    """Try the dead again, those that came first first; gives how many messages it was.
+
+    What is for an agent that was removed stays dead, and keeps nobody else from going on.
+    """
+    found = list_stuck(tx, MessageState.DEAD, agent=agent, kind=kind, since=0, limit=limit)
+    for each in sorted({each.agent for each in found}):
+        lock_lane(tx, each)
+    tried = 0
+    closed: LaneClosed | None = None
+    for message in found:
+        try:
+            retry(tx, message.message_id)
+            tried += 1
+        except LaneClosed as error:
+            closed = error
+        except (IllegalMove, UnknownMessage):
+            continue  # somebody was quicker
+    if closed is not None and tried == 0:
+        raise closed
+    return tried

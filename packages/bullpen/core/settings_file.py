@@ -1,0 +1,241 @@
+"""settings.toml as it is shown and changed: checked before, complete or not at all, one at a time.
+
+What the file has besides stays: comments, the order, names that are not known.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
+from bullpen.core.masking import mask, mask_url
+from bullpen.core.replace_file import replace_file
+from bullpen.core.settings import DEFAULTS, FILE, PREFIX, Settings, parse, read_settings
+from bullpen.core.text import check_text
+
+Value: TypeAlias = "str | int | float"
+
+LOCK = "settings.lock"
+BACKUP = "settings.toml.bak"
+WAIT_SECONDS = 10.0
+LONGEST = 4096
+
+FIXED: Mapping[str, str] = {
+    "home": "it says where this file is",
+    "workspace": "it would let agents work where everything else lies",
+    "database_url": "everything of this installation is there",
+    "api_host": "it would let other machines in",
+    "api_port": "whoever asks would not find it again",
+    "api_names": "it would let other pages in",
+    "api_origins": "it would let other pages in",
+    "pass_environment": "it would hand the variables of this machine to every agent",
+}
+"""What is changed on the machine itself and nowhere else, and why."""
+
+API_READS = frozenset({"api_processes", "api_streams", "api_threads", "body_bytes", "upload_bytes"})
+"""What the API alone reads."""
+
+PROCESSOR_READS = frozenset(
+    {
+        *("max_runs", "grace_seconds", "idle_seconds", "run_seconds", "claim_limit"),
+        *("anthropic_api_key", "anthropic_oauth_token", "openai_api_key"),
+    }
+)
+"""What processors alone read."""
+
+
+class Source(StrEnum):
+    """Where a value comes from."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One setting as anybody may see it: no secret is in it."""
+
+    name: str
+    value: Value
+    default: Value
+    doc: str
+    source: Source
+    secret: bool
+    fixed: str | None
+    """Why it cannot be changed from here."""
+
+
+class SettingsFile:
+    """The file of one home, and the environment that wins over it."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
+        self._home = home
+        # A link to a file that is kept elsewhere stays one.
+        self._path = Path(os.path.realpath(home / FILE))
+        self._environ = environ
+
+    def shown(self) -> list[Shown]:
+        """Every setting, as it will be after the next start."""
+        found = read_settings(self._path)
+        return [
+            Shown(
+                name=each.name,
+                value=_visible(each.name, self._value(each.name, found)),
+                default=_visible(each.name, each.default),
+                doc=each.metadata["doc"],
+                source=self._source(each.name, found),
+                secret="secret" in each.metadata,
+                fixed=self._fixed(each.name),
+            )
+            for each in fields(Settings)
+        ]
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown of what stands here now."""
+        return Settings.load({**self._environ, f"{PREFIX}HOME": str(self._home)}).secrets()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let nobody else change it meanwhile."""
+        number = os.open(self._home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            deadline = time.monotonic() + WAIT_SECONDS
+            while not _lock(number):
+                if time.monotonic() > deadline:
+                    raise Overloaded("somebody else is changing the settings")
+                time.sleep(0.01)
+            yield
+        finally:
+            os.close(number)
+
+    def check(self, changes: Mapping[str, Value | None]) -> dict[str, Value | None]:
+        """What of this would change anything; None takes a setting back to its default.
+
+        A mask that is sent back, and what is so already, changes nothing.
+        """
+        found = read_settings(self._path)
+        wanted: dict[str, Value | None] = {}
+        for name, value in changes.items():
+            if name not in DEFAULTS:
+                raise BadSetting(f"there is no setting {name[:60]!r}", hint="Look at the list.")
+            now = self._value(name, found)
+            if value is None:
+                if name not in found:
+                    continue
+            elif value == _visible(name, now) or _parsed(name, value) == now:
+                continue
+            if (reason := self._fixed(name)) is not None:
+                raise SettingFixed(f"{name} cannot be changed here: {reason}")
+            wanted[name] = value if value is None else _plain(_parsed(name, value))
+        return wanted
+
+    def write(self, wanted: Mapping[str, Value | None]) -> None:
+        """Write what `check` gave, while it is locked; the old file is beside it."""
+        if not wanted:
+            return
+        try:
+            old = self._path.read_bytes() if self._path.exists() else None
+            new = _changed((old or b"").decode(), wanted).encode()
+            if old is not None:
+                replace_file(self._home / BACKUP, old, 0o600)
+            replace_file(self._path, new, 0o600)
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
+
+    def _value(self, name: str, found: Mapping[str, object]) -> object:
+        if name == "home":
+            return self._home
+        raw = self._environ.get(PREFIX + name.upper())
+        return parse(name, raw or found.get(name, DEFAULTS[name]))
+
+    def _source(self, name: str, found: Mapping[str, object]) -> Source:
+        if self._environ.get(PREFIX + name.upper()):
+            return Source.ENVIRONMENT
+        return Source.FILE if name in found and name != "home" else Source.DEFAULT
+
+    def _fixed(self, name: str) -> str | None:
+        if self._environ.get(PREFIX + name.upper()):
+            return f"the environment says it ({PREFIX}{name.upper()}), which wins"
+        return FIXED.get(name)
+
+
+def readers(names: Iterable[str], services: Iterable[str]) -> list[str]:
+    """Which of these services read one of these settings when they start."""
+    changed = frozenset(names)
+
+    def concerns(service: str) -> bool:
+        others = {"api": PROCESSOR_READS, "processor": API_READS}
+        return bool(changed - others.get(service, PROCESSOR_READS | API_READS))
+
+    return sorted(service for service in services if concerns(service))
+
+
+def _lock(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _visible(name: str, value: object) -> Value:
+    """The value, without what is secret in it."""
+    if name in _SECRET:
+        return mask(str(value))
+    return mask_url(str(value)) if name == "database_url" else _plain(value)
+
+
+def _plain(value: object) -> Value:
+    """As it is written in a file: paths and choices as text."""
+    return value if isinstance(value, (int, float)) else str(value)
+
+
+def _parsed(name: str, value: Value) -> object:
+    """The value in the setting's own type, if it can be one."""
+    default = DEFAULTS[name]
+    number = isinstance(default, (int, float))
+    if isinstance(value, bool) or (not number and not isinstance(value, str)):
+        raise BadSetting(f"setting {name} cannot be {value!r}: it must be text")
+    if isinstance(value, str):
+        check_text(value, LONGEST, f"the setting {name}")
+    parsed: object = parse(name, value)
+    if isinstance(parsed, Path) and not parsed.is_absolute():
+        raise BadSetting(f"setting {name} cannot be {value!r}: give the whole path")
+    return parsed
+
+
+def _changed(text: str, wanted: Mapping[str, Value | None]) -> str:
+    """The file's text with these values; it is read again before anybody relies on it."""
+    try:
+        document = tomlkit.parse(text)
+        for name, value in wanted.items():
+            if value is None:
+                document.pop(name, None)
+            else:
+                document[name] = value
+        new = tomlkit.dumps(document)
+        found = tomllib.loads(new)
+    except (TOMLKitError, ValueError) as error:
+        raise BadSetting(f"{FILE} cannot be read: {error}", hint="Correct the file.") from error
+    for name, each in found.items():
+        if name in DEFAULTS:
+            parse(name, each)
+    if any(found.get(name) != value for name, value in wanted.items()):
+        raise BadSetting(f"{FILE} cannot be changed as it is", hint="Change it by hand.")
+    return new
+
+
+_SECRET = frozenset(each.name for each in fields(Settings) if "secret" in each.metadata)

@@ -1,0 +1,63 @@
+"""Reads a growing table by its numbers without losing a row.
+
+A number is given before its transaction commits, so that on PostgreSQL a lower one may appear after
+a higher one: who has read the higher one would never ask for the lower. So: note the highest
+number, wait for those who are writing just then, and read up to it. On SQLite one writes at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+from sqlalchemy import BigInteger, Table, Text, column, func, select, table, text
+
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+
+WAIT_SECONDS = 2.0
+LOOK_SECONDS = 0.005
+
+_LOCKS = table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
+
+
+@cache
+def _last(rows: Table) -> Statement[tuple[int | None]]:
+    return Statement(select(func.max(rows.c.id)))
+
+
+@cache
+def _writers(rows: Table) -> Statement[tuple[str]]:
+    # Other databases of the server may have a table of the same number.
+    return Statement(
+        select(_LOCKS.c.virtualtransaction).where(
+            text(f"relation = '{rows.name}'::regclass AND mode = 'RowExclusiveLock' AND granted"),
+            text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
+        )
+    )
+
+
+def settled(store: Store, rows: Table) -> int:
+    """The number up to which every row is there, or never will be; 0 if that takes too long."""
+    with store.read() as tx:
+        last = tx.one(_last(rows), {})
+    if store.dialect != "sqlite" and not _wait(store, rows):
+        return 0
+    return 0 if last is None or last[0] is None else last[0]
+
+
+def _wait(store: Store, rows: Table) -> bool:
+    """Wait for those who write to it now; whoever begins later gets a higher number."""
+    begun = _who_writes(store, rows)
+    deadline = time.monotonic() + WAIT_SECONDS
+    while begun:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_SECONDS)
+        begun &= _who_writes(store, rows)
+    return True
+
+
+def _who_writes(store: Store, rows: Table) -> frozenset[str]:
+    with store.read() as tx:
+        return frozenset(each for (each,) in tx.all(_writers(rows), {}))

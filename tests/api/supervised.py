@@ -1,0 +1,131 @@
+"""The API under a real supervisor, beside programs that stand for channels."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import requests
+
+from bullpen.core.settings import Settings
+from bullpen.core.sockets import socket_directory
+from tests.api.served import LIMIT, START_SECONDS, free_port
+from tests.cli.command import Bullpen
+from tests.stores import Stores
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROGRAM = """[program:{name}]
+command={command}
+autostart={autostart}
+autorestart=unexpected
+startsecs=1
+startretries=0
+stopasgroup=true
+stdout_logfile=%(ENV_BULLPEN_HOME)s/logs/{name}.log
+redirect_stderr=true
+"""
+
+
+class Supervised:
+    """An API, a channel that runs, one that is off, and one that cannot start."""
+
+    def __init__(self, settings: Settings, url: str) -> None:
+        self.settings = settings
+        self.url = url
+
+    def ask(self, method: str, path: str, token: str = "") -> requests.Response:
+        """One request with the owner's token, or another key."""
+        secret = token or self.settings.token.read_text().strip()
+        headers = {"Authorization": f"Bearer {secret}"}
+        return requests.request(method, self.url + path, headers=headers, timeout=60)
+
+    def ok(self, method: str, path: str) -> Any:  # noqa: ANN401 - whatever it answers
+        """The document of a request that must succeed."""
+        response = self.ask(method, path)
+        assert response.status_code == 200, (response.status_code, response.text)
+        return response.json()
+
+    def services(self) -> dict[str, Any]:
+        """The services by name."""
+        return {each["name"]: each for each in self.ok("GET", "/api/services")}
+
+    def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The services, when they are as they should be."""
+        deadline = time.monotonic() + START_SECONDS
+        found: dict[str, Any] = {}
+        while time.monotonic() < deadline:
+            try:
+                found = self.services()
+            except (OSError, AssertionError):
+                found = {}
+            if found and wanted(found):
+                return found
+            time.sleep(0.05)
+        raise AssertionError(found)
+
+
+@contextmanager
+def supervised(stores: Stores) -> Iterator[Supervised]:
+    """All of it in a home of its own, ended by process ids."""
+    home = Path(tempfile.mkdtemp(prefix="bp-", dir="/tmp"))
+    shutil.copy(stores.sqlite_template(), home / "bullpen.db")
+    port = free_port()
+    settings = Settings(home=home, workspace=home / "workspace", api_port=port)
+    process = _start(settings)
+    try:
+        running = Supervised(settings, f"http://127.0.0.1:{port}")
+        running.until(lambda found: {"api", "telegram"} <= _up(found))
+        yield running
+    finally:
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        for each in family:
+            each.kill()
+        process.wait(LIMIT)
+        psutil.wait_procs(family, LIMIT)
+        shutil.rmtree(home)
+
+
+def _up(found: dict[str, Any]) -> set[str]:
+    return {name for name, each in found.items() if each["state"] == "RUNNING"}
+
+
+def _start(settings: Settings) -> subprocess.Popen[bytes]:
+    home = settings.home
+    for name in ("logs", "run"):
+        (home / name).mkdir(mode=0o700)
+    programs = [("telegram", "sleep 100000", "true"), ("signal", "sleep 100000", "false")]
+    programs.append(("broken", "false", "false"))
+    files = [str(ROOT / "services" / "api.conf")]
+    for name, command, autostart in programs:
+        path = home / f"{name}.conf"
+        path.write_text(PROGRAM.format(name=name, command=command, autostart=autostart))
+        files.append(str(path))
+    config = home / "supervisord.conf"
+    text = (ROOT / "deploy" / "supervisord.conf").read_text()
+    config.write_text(text.replace("../services/*.conf", " ".join(files)))
+    environ = Bullpen(home).environment(
+        BULLPEN_API_PORT=str(settings.api_port),
+        BULLPEN_BIN=str(Path(sys.executable).parent),
+        BULLPEN_SOCKETS=str(socket_directory(settings)),
+    )
+    user = ("-u", "root") if os.geteuid() == 0 else ()
+    with (home / "logs" / "supervisord.out").open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "supervisor.supervisord", "-c", str(config), *user],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            cwd="/",
+        )

@@ -1,0 +1,40 @@
+"""The audit log over the API: what was done and refused, in pages, and without secrets."""
+
+from __future__ import annotations
+
+from bullpen.core.access.key import Scope
+from tests.api.served import Served
+
+
+def test_what_was_done_and_refused_is_listed_the_latest_first(served: Served) -> None:
+    made = served.post("/api/keys", {"name": "audited", "scopes": ["read"]})
+    served.refused("DELETE", f"/api/keys/{made['id']}", token=made["key"])
+    refused, done = served.get("/api/audit?limit=2")
+    assert (done["action"], done["outcome"], done["key_id"]) == ("keys add", "done", "owner")
+    assert (refused["outcome"], refused["key_id"]) == ("scope_too_small", made["id"])
+    assert refused["target"] == f"/api/keys/{made['id']}"
+    assert made["key"] not in served.ask("GET", "/api/audit?limit=500").text
+
+
+def test_the_log_pages_by_its_numbers(served: Served) -> None:
+    first = served.get("/api/audit?limit=1")[0]["id"] if served.get("/api/audit") else 0
+    for number in range(5):
+        served.post("/api/keys", {"name": f"page {number}", "scopes": ["read"]})
+    found, since = [], first
+    while True:
+        response = served.ask("GET", f"/api/audit?limit=2&since_id={since}")
+        found += [each["id"] for each in response.json()]
+        if "X-Next-Cursor" not in response.headers:
+            break
+        since = int(response.headers["X-Next-Cursor"])
+    assert len(found) == 5
+    assert found == sorted(found)
+    assert min(found) > first
+
+
+def test_it_is_for_keys_that_may_everything(served: Served) -> None:
+    for token, code in (
+        (served.key(Scope.READ), "scope_too_small"),
+        (served.key(Scope.ADMIN, agents=("coder",)), "out_of_reach"),
+    ):
+        assert served.refused("GET", "/api/audit", token=token) == (403, code)

@@ -1,0 +1,88 @@
+"""Keys over the API: none makes one that may more, and a revoked one opens nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import add_key
+from bullpen.core.store.base import Store
+from tests.api.served import Served
+
+NEW = {"name": "dashboard", "scopes": ["read"]}
+
+
+def test_a_key_is_shown_once_opens_what_it_may_and_is_revoked(served: Served) -> None:
+    made = served.post("/api/keys", NEW)
+    secret = made["key"]
+    assert made["ok"] is True
+    assert (made["scopes"], made["agents"], made["valid"]) == (["read"], None, True)
+    served.get("/api/messages", token=secret)
+    refused = served.refused("POST", "/api/keys", NEW, token=secret)
+    assert refused == (403, "scope_too_small")
+    listed = served.ask("GET", "/api/keys")
+    assert secret not in listed.text
+    assert made["id"] in {each["id"] for each in listed.json()}
+    served.ok("DELETE", f"/api/keys/{made['id']}")
+    assert served.ask("GET", "/api/messages", token=secret).status_code in (401, 429)
+    (gone,) = (each for each in served.get("/api/keys") if each["id"] == made["id"])
+    assert gone["valid"] is False
+    assert gone["revoked_at"]
+
+
+def test_the_owners_token_and_links_are_no_keys_of_the_list(served: Served) -> None:
+    served.post("/api/login-links")
+    kinds = {each["kind"] for each in served.get("/api/keys")}
+    assert kinds <= {"key", "browser"}
+
+
+def test_a_key_for_some_agents_makes_and_sees_keys_for_these_alone(served: Served) -> None:
+    all_, mine = served.post("/api/keys", NEW), served.key(Scope.ADMIN, agents=("coder", "worker"))
+    for agents in (None, ["other"], ["coder", "other"]):
+        refused = served.refused("POST", "/api/keys", {**NEW, "agents": agents}, token=mine)
+        assert refused == (403, "out_of_reach")
+    made = served.post("/api/keys", {**NEW, "agents": ["coder"]}, token=mine)
+    seen = {each["id"] for each in served.get("/api/keys", token=mine)}
+    assert made["id"] in seen
+    assert all_["id"] not in seen
+    refused = served.refused("DELETE", f"/api/keys/{all_['id']}", token=mine)
+    assert refused == (404, "unknown_key")
+    served.get("/api/messages", token=all_["key"])
+    served.ok("DELETE", f"/api/keys/{made['id']}", token=mine)
+
+
+def test_a_key_makes_none_that_outlives_it(served: Served, inside: Store) -> None:
+    with inside.write() as tx:
+        end = tx.now + 3_600_000
+        _, secret = add_key(tx, "short", [Scope.ADMIN], expires_at=end)
+    assert served.refused("POST", "/api/keys", NEW, token=secret) == (400, "bad_key")
+    late = {**NEW, "expires_at": end + 1}
+    assert served.refused("POST", "/api/keys", late, token=secret) == (400, "bad_key")
+    served.post("/api/keys", {**NEW, "expires_at": end}, token=secret)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": "x"},
+        {"name": "x", "scopes": []},
+        {"name": "x", "scopes": ["everything"]},
+        {"name": "", "scopes": ["read"]},
+        {"name": "a\nb", "scopes": ["read"]},
+        {"name": "\ud800", "scopes": ["read"]},
+        {"name": "x", "scopes": ["read"], "agents": []},
+        {"name": "x", "scopes": ["read"], "agents": ["Not A Name"]},
+        {"name": "x", "scopes": ["read"], "expires_at": 5},
+        {"name": "x", "scopes": ["read"], "expires_at": 1 << 70},
+        {"name": "x", "scopes": ["read"], "key": "mine"},
+    ],
+    ids=lambda body: str(body)[:50].encode("ascii", "replace").decode(),
+)
+def test_what_is_no_key_is_refused(served: Served, body: object) -> None:
+    assert served.ask("POST", "/api/keys", body).status_code == 400
+
+
+@pytest.mark.parametrize("key", ["key_nonsense", "%00", "%ff", "owner", "9" * 90])
+def test_what_does_not_exist_cannot_be_revoked(served: Served, key: str) -> None:
+    assert served.ask("DELETE", f"/api/keys/{key}").status_code in (400, 404)

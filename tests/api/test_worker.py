@@ -1,0 +1,92 @@
+"""The worker of the README serves an agent, and its death loses nothing."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bullpen.core.roster.agent import HTTP, Agent
+from bullpen.core.roster.agents import add_agent
+from bullpen.core.store.open import open_store
+from tests.api.served import Served, serving
+from tests.cli.command import Bullpen
+from tests.cli.processor import processor
+from tests.stores import Stores
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+LIMIT = 60.0
+
+
+def _worker() -> str:
+    _, code = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(code.strip().splitlines()) <= 30
+    return str(code)
+
+
+@contextmanager
+def _running(served: Served, code: str) -> Iterator[subprocess.Popen[bytes]]:
+    environ = Bullpen(served.settings.home).environment(
+        BULLPEN_API_PORT=served.url.rpartition(":")[2]
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], env=environ)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(LIMIT)
+
+
+def _answer(served: Served, message_id: str) -> str:
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        for each in served.get("/api/responses"):
+            if each["messageId"] == message_id:
+                return str(each["message"])
+        time.sleep(0.05)
+    raise AssertionError(served.get(f"/api/messages/{message_id}"))
+
+
+@pytest.fixture
+def office(stores: Stores, kind: str) -> Iterator[Served]:
+    """An API and a processor, and an agent whom a worker outside answers for."""
+    settings = stores.settings(kind)
+    store = open_store(settings)
+    with store.write() as tx:
+        add_agent(tx, Agent(id="counter", provider=HTTP))
+    store.close()
+    bullpen = Bullpen(settings.home, {"BULLPEN_DATABASE_URL": settings.database_url})
+    with serving(settings) as served, processor(bullpen):
+        yield served
+
+
+def test_the_worker_of_the_readme_answers(office: Served) -> None:
+    with _running(office, _worker()):
+        first = office.post("/api/message", {"message": "@counter one two three"})["messageId"]
+        assert _answer(office, first) == "3 words"
+        second = office.post("/api/message", {"message": "@counter four"})["messageId"]
+        assert _answer(office, second) == "1 words"
+
+
+def test_a_worker_that_is_killed_leaves_its_message_to_the_next(office: Served) -> None:
+    code = _worker().replace("lease=60", "lease=1")
+    last = '        ask("complete"'
+    assert last in code
+    mortal = code.replace(last, f"        os.kill(os.getpid(), 9)\n{last}")
+    sent = office.post("/api/message", {"message": "@counter one two"})["messageId"]
+    with _running(office, mortal) as process:
+        assert process.wait(LIMIT) == -signal.SIGKILL
+    assert office.get(f"/api/messages/{sent}")["status"] in ("processing", "pending")
+    with _running(office, code):
+        assert _answer(office, sent) == "2 words"
+    found = office.get(f"/api/messages/{sent}")
+    assert (found["status"], found["crash_count"], found["retry_count"]) == ("completed", 1, 0)
+    answers = [each for each in office.get("/api/responses") if each["messageId"] == sent]
+    assert len(answers) == 1

@@ -1,0 +1,124 @@
+"""Files below a directory that others write in: read, listed and written there alone."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from bullpen.core.errors import InTheWay, UnknownFile
+from bullpen.core.workspace.confined import (
+    DEPTH,
+    ENTRIES,
+    Content,
+    directories_inside,
+    list_inside,
+    read_inside,
+    write_inside,
+)
+
+
+def test_a_text_is_read_as_far_as_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.md").write_bytes(b"\xef\xbb\xbfab\0\xff")
+    path = ("a", "b.md")
+    assert read_inside(tmp_path, path) == Content(
+        "ab\N{REPLACEMENT CHARACTER}" * 1 + "\ufffd", False
+    )
+    assert read_inside(tmp_path, path, 4) == Content("a", truncated=True)
+
+
+@pytest.mark.parametrize("bad", ["..", ".", "", "a/b", "a\0b", "\ud800"])
+def test_no_step_leads_elsewhere(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "home").mkdir()
+    for parts in ((bad,), (bad, "secret"), ("home", bad, "secret"), ("home", bad)):
+        with pytest.raises(UnknownFile):
+            read_inside(tmp_path, parts)
+        with pytest.raises(InTheWay):
+            write_inside(tmp_path, (*parts, "new"), "text")
+    assert list_inside(tmp_path, (bad,), "") == []
+    assert directories_inside(tmp_path, (bad,), 9) == []
+    assert sorted(each.name for each in tmp_path.rglob("*")) == ["home", "secret"]
+
+
+def test_no_link_is_followed_at_any_step(tmp_path: Path) -> None:
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "real" / "deep" / "a.md").write_text("x")
+    (tmp_path / "real" / "deep" / "b.md").symlink_to("a.md")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real" / "loop").symlink_to(".")
+    for parts in (("link", "deep", "a.md"), ("real", "loop", "deep", "a.md")):
+        with pytest.raises(UnknownFile):
+            read_inside(tmp_path, parts)
+    with pytest.raises(UnknownFile):
+        read_inside(tmp_path, ("real", "deep", "b.md"))
+    assert list_inside(tmp_path, ("real",), ".md") == ["deep/a.md"]
+    assert list_inside(tmp_path, ("link",), ".md") == []
+    assert directories_inside(tmp_path, ("real",), 9) == ["deep"]
+    with pytest.raises(InTheWay):
+        write_inside(tmp_path, ("link", "new.md"), "x")
+    with pytest.raises(InTheWay):
+        write_inside(tmp_path, ("real", "deep", "b.md"), "x")
+    assert (tmp_path / "real" / "deep" / "a.md").read_text() == "x"
+
+
+def test_a_file_that_is_written_keeps_its_mode_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    write_inside(tmp_path, ("a.md",), "one")
+    assert (tmp_path / "a.md").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "a.md").chmod(0o640)
+    write_inside(tmp_path, ("a.md",), "two ☃")
+    assert (tmp_path / "a.md").read_text() == "two ☃"
+    assert (tmp_path / "a.md").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "d").mkdir()
+    os.mkfifo(tmp_path / "p")
+    for name in ("d", "p"):
+        with pytest.raises(InTheWay):
+            write_inside(tmp_path, (name,), "x")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.md", "d", "p"]
+
+
+def test_a_listing_ends_however_much_there_is(tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(DEPTH + 5):
+        deep /= "d"
+        deep.mkdir()
+        (deep / "x.md").touch()
+    assert len(list_inside(tmp_path, (), ".md")) == DEPTH
+    for number in range(ENTRIES + 10):
+        (tmp_path / f"{number}").touch()
+    assert len(list_inside(tmp_path, (), "")) <= ENTRIES
+    assert directories_inside(tmp_path, (), 0) == []
+
+
+def test_what_is_swapped_for_a_link_meanwhile_is_never_read(tmp_path: Path) -> None:
+    """An agent that swaps a directory for a link between a look and an opening gains nothing."""
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    for each in (home / "memory", outside):
+        each.mkdir(parents=True)
+        (each / "a.md").write_text(each.name)
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            (home / "memory").rename(home / "away")
+            (home / "memory").symlink_to(outside)
+            (home / "memory").unlink()
+            (home / "away").rename(home / "memory")
+            for _ in range(20):
+                (home / "memory").exists()
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    found = set()
+    for _ in range(3000):
+        try:
+            found.add(read_inside(home, ("memory", "a.md")).text)
+        except UnknownFile:
+            found.add("")
+    over.set()
+    swapper.join()
+    assert "memory" in found
+    assert "outside" not in found
