@@ -188,6 +188,20 @@ def test_a_browser_comes_in_by_a_link_once(served: Served) -> None:
     assert gone.status_code in (401, 429)
 
 
+def test_bullpen_open_lets_a_browser_in(stores: Stores) -> None:
+    with serving(stores.settings("sqlite")) as served:
+        bullpen = Bullpen(served.settings.home)
+        port = served.url.rpartition(":")[2]
+        link = bullpen.ok("open", "--print", BULLPEN_API_PORT=port).out.strip()
+        assert link.startswith(f"{served.url}/login?code=")
+        came = served.session.get(link, allow_redirects=False, timeout=30)
+        assert came.status_code == 302
+        assert served.get("/api/me", token="")["kind"] == "browser"
+        told = bullpen.ok("open", "--json", "--print", BULLPEN_API_PORT=port).json
+        assert told["url"] != link
+        assert told["minutes"] == 5
+
+
 def test_a_link_itself_opens_nothing_else(served: Served) -> None:
     code = served.post("/api/login-links")["url"].partition("code=")[2]
     assert served.ask("GET", "/api/me", token=code).status_code in (401, 429)

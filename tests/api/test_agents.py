@@ -208,15 +208,21 @@ def test_a_reset_forgets_the_sessions(served: Served, inside: Store) -> None:
     assert told[-1]["type"] == "session_reset"
 
 
-def test_many_who_add_the_same_agent_add_it_once(served: Served, inside: Store) -> None:
+@pytest.mark.parametrize("agent", ["crowd", "returner"])
+def test_many_who_add_the_same_agent_add_it_once(served: Served, inside: Store, agent: str) -> None:
+    earlier = agent == "returner"
+    if earlier:  # its lane is there already
+        served.ok("PUT", f"/api/agents/{agent}", ADA)
+        served.ok("DELETE", f"/api/agents/{agent}")
+
     def put(number: int) -> int:
         body = {**ADA, "model": str(number)}
-        return served.ask("PUT", "/api/agents/crowd", body).status_code
+        return served.ask("PUT", f"/api/agents/{agent}", body).status_code
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(put, range(24))) == {200}
-    told = [each["type"] for each in events(inside) if each["agent"] == "crowd"]
-    assert told.count("agent_added") == 1
+    told = [each["type"] for each in events(inside) if each["agent"] == agent]
+    assert told.count("agent_added") == 1 + earlier
 
 
 def test_a_limited_key_sees_and_changes_its_own_agents_alone(served: Served) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import signal
 import subprocess
@@ -12,25 +11,16 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
-import requests
 
 from bullpen.core.access.key import Scope
-from bullpen.core.queue.lane import Batching, lock_lane
+from bullpen.core.queue.lane import Batching
 from bullpen.core.queue.lanes import LanePolicy, create_lane
-from bullpen.core.roster.agent import HTTP, Agent
-from bullpen.core.roster.agents import add_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from tests.api.served import LIMIT, Served, serving
-from tests.stores import Stores
-
-Document = dict[str, Any]
-
-NUMBERS = itertools.count(1)
-EMPTY: Document = {"token": None, "lease_expires_at": None, "messages": []}
+from tests.api.claiming import EMPTY, NUMBERS, Document, claim, hire, ids, own_agent, send
+from tests.api.served import LIMIT, Served
 
 CLAIMANT = """
 import json, sys, time, urllib.request
@@ -47,33 +37,7 @@ time.sleep(600)
 @pytest.fixture
 def agent(inside: Store) -> str:
     """An agent of this test alone, left to outside workers."""
-    name = f"w{next(NUMBERS)}"
-    hire(inside, name)
-    return name
-
-
-def hire(store: Store, name: str, **more: Any) -> None:  # noqa: ANN401
-    """Take on an agent that is left to outside workers."""
-    with store.write() as tx:
-        add_agent(tx, Agent(id=name, provider=HTTP, **more))
-
-
-def send(served: Served, agent: str, text: str, **more: object) -> str:
-    """A message for this agent; gives its id."""
-    body = {"message": f"@{agent} {text}", "sender": "Ada", "senderId": "ada", **more}
-    return str(served.post("/api/message", body)["messageId"])
-
-
-def claim(served: Served, agent: str, **more: Any) -> Document:  # noqa: ANN401
-    """Ask for work."""
-    keep = {key: more.pop(key) for key in ("token", "timeout") if key in more}
-    found: Document = served.post("/api/queue/claim", {"agent": agent, **more}, **keep)
-    return found
-
-
-def ids(found: Document) -> list[str]:
-    """The messages of a claim."""
-    return [each["message_id"] for each in found["messages"]]
+    return own_agent(inside)
 
 
 def answers(served: Served, message: str) -> list[str]:
@@ -312,91 +276,6 @@ def test_many_workers_answer_each_of_many_messages_once(served: Served, inside: 
     assert done == Counter(sent)
     for message in sent[::10]:
         assert answers(served, message) == [f"done {message}"]
-
-
-def test_who_waits_is_woken_by_a_message(served: Served, agent: str) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(claim, served, agent, wait=30)
-        time.sleep(0.5)
-        assert not waiting.done()
-        began = time.monotonic()
-        sent = send(served, agent, "wake up")
-        assert ids(waiting.result(LIMIT)) == [sent]
-        assert time.monotonic() - began < 1
-
-
-def test_who_waits_in_vain_is_given_nothing_in_the_end(served: Served, agent: str) -> None:
-    began = time.monotonic()
-    assert claim(served, agent, wait=1.5) == EMPTY
-    assert 1.4 < time.monotonic() - began < 10
-
-
-def test_who_waits_keeps_nobody_from_writing(served: Served, inside: Store, agent: str) -> None:
-    with inside.write() as tx:
-        lock_lane(tx, agent)
-        began = time.monotonic()
-        assert claim(served, agent, wait=1.5) == EMPTY
-        assert time.monotonic() - began < 10
-
-
-def test_a_delayed_message_wakes_when_it_is_due(served: Served, agent: str) -> None:
-    sent = send(served, agent, "in a while", delay=1500)
-    began = time.monotonic()
-    assert ids(claim(served, agent, wait=30)) == [sent]
-    assert 1 < time.monotonic() - began < 10
-
-
-def test_who_waits_goes_at_once_when_the_api_stops(stores: Stores) -> None:
-    settings = stores.settings("sqlite")
-    with serving(settings) as served, ThreadPoolExecutor(1) as pool:
-        hire_in(stores, settings, "w")
-        waiting = pool.submit(claim, served, "w", wait=60, timeout=60)
-        time.sleep(1)
-        assert not waiting.done()
-        began = time.monotonic()
-        served.process.send_signal(signal.SIGTERM)
-        assert waiting.result(LIMIT) == EMPTY
-        assert served.process.wait(LIMIT) == 0
-        assert time.monotonic() - began < 5
-
-
-def test_when_too_many_wait_the_next_is_told_so(stores: Stores) -> None:
-    settings = stores.settings("sqlite")
-    with (
-        serving(settings, BULLPEN_API_THREADS="8") as served,
-        ThreadPoolExecutor(4) as pool,
-    ):
-        hire_in(stores, settings, "w")
-        waiting = [pool.submit(_patiently, served, "w", 8) for _ in range(4)]
-        response = _until(503, served, "w", 7)
-        assert response.status_code == 503
-        assert response.json()["error"]["code"] == "overloaded"
-        assert response.headers["Retry-After"]
-        assert claim(served, "w") == EMPTY  # who does not wait is served
-        assert [each.result(LIMIT).json() for each in waiting] == [EMPTY] * 4
-
-
-def _patiently(served: Served, agent: str, wait: float) -> requests.Response:
-    """Wait for work, as soon as there is a place to wait in."""
-    return _until(200, served, agent, LIMIT, wait=wait)
-
-
-def _until(
-    status: int, served: Served, agent: str, seconds: float, wait: float = 0.01
-) -> requests.Response:
-    """Ask until this is the status."""
-    deadline = time.monotonic() + seconds
-    body = {"agent": agent, "wait": wait}
-    while True:
-        response = served.ask("POST", "/api/queue/claim", body)
-        if response.status_code == status or time.monotonic() > deadline:
-            return response
-
-
-def hire_in(stores: Stores, settings: Settings, name: str) -> None:
-    """Take on an agent in another home."""
-    with stores.opened(settings) as store:
-        hire(store, name)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,17 @@ def test_every_request_of_every_process_is_counted_once(served: Served) -> None:
         if each.name.endswith("_count") and each.labels["endpoint"] == "login.me"
     )
     assert count >= 50
+
+
+def test_streams_are_counted_whichever_process_has_them(served: Served) -> None:
+    before = value(served, "bullpen_streams")
+    deadline = time.monotonic() + 60
+    with served.ask("GET", "/api/events/stream", stream=True) as stream:
+        assert stream.status_code == 200
+        # One that has it and is asked nothing else says so with its next heartbeat.
+        while value(served, "bullpen_streams") != before + 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
 
 def test_who_asks_chooses_no_names(served: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,22 @@ def test_the_parts_of_agents_md() -> None:
     assert split("no marks") == ("no marks", "", "")
     assert split(f"a {END} b {own} c") == (f"a {END} b ", own, " c")
     assert split(f"a {BEGIN} never ended") == (f"a {BEGIN} never ended", "", "")
+
+
+@pytest.mark.parametrize("name", ["skills", ".bullpen", ".claude"])
+def test_nothing_is_put_where_a_link_leads_out(home: Path, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    home.mkdir(parents=True)
+    (home / name).symlink_to(outside)
+    furnish(home)
+    furnish(home)
+    assert list(outside.iterdir()) == []
+    assert (home / "AGENTS.md").is_file()
+
+
+def test_a_pipe_in_the_place_of_the_list_is_not_waited_for(home: Path) -> None:
+    furnish(home)
+    (home / MANIFEST).unlink()
+    os.mkfifo(home / MANIFEST)
+    assert furnish(home) == []

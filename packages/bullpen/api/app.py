@@ -73,7 +73,7 @@ def _end(response: Response) -> Response:
     """A line for each request: never what stands behind the `?`, nor any header."""
     key = g.get("caller")
     seconds = time.perf_counter() - g.began
-    current_app.extensions[metrics.NAME].count(response.status_code, seconds)
+    metrics.of(current_app).count(response.status_code, seconds)
     fields = {
         "method": request.method,
         "path": request.path,

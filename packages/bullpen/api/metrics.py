@@ -6,7 +6,7 @@ import logging
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
 
-from flask import request
+from flask import Flask, request
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -64,7 +64,7 @@ class Metrics:
         )
         self._streams = Gauge(
             "bullpen_streams",
-            "Streams of live events that are open, as of each process's last request.",
+            "Streams of live events that are open, as of the last seconds.",
             multiprocess_mode="livesum",
             registry=alone,
         )
@@ -85,12 +85,23 @@ class Metrics:
         endpoint = request.endpoint or "none"
         self._requests.labels(method, endpoint, str(status)).inc()
         self._seconds.labels(method, endpoint).observe(seconds)
-        self._streams.set(_open(self._hub))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Say how many streams this process has open, so that the others can tell."""
+        self._streams.set(self._hub.streams)
 
     def text(self) -> bytes:
         """All of them, in Prometheus's own form."""
-        self._streams.set(_open(self._hub))
+        self.refresh()
         return generate_latest(self._registry)
+
+
+def of(app: Flask) -> Metrics:
+    """The metrics of this application."""
+    found = app.extensions[NAME]
+    assert isinstance(found, Metrics)
+    return found
 
 
 class Now(Collector):
@@ -110,10 +121,6 @@ class Now(Collector):
         info = GaugeMetricFamily("bullpen_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
         return [*found, info]
-
-
-def _open(hub: Hub) -> int:
-    return int(getattr(hub, "streams", 0))
 
 
 def _queue(tx: Transaction) -> list[Metric]:

@@ -7,6 +7,7 @@ import logging
 
 from flask_openapi3.openapi import OpenAPI
 
+from bullpen.api import metrics
 from bullpen.api.app import create_app
 from bullpen.api.context import Api
 from bullpen.api.streams.descriptors import allow_sockets
@@ -83,4 +84,5 @@ class ApiProcess:
         with self._store.write(durable=False) as tx:
             if not beat(tx, self.worker):
                 self.worker = register(tx, KIND, self._listener.address)
+        metrics.of(self.app).refresh()
         return float(BEAT_SECONDS)

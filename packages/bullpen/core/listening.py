@@ -21,6 +21,8 @@ def check_address(settings: Settings) -> None:
             probe.bind(address)
             # Two may be bound to one port; only one of them can listen.
             probe.listen(1)
+    except UnicodeError:
+        raise AddressTaken(f"{host!r} is no name of a host", hint="Correct `api_host`.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise AddressTaken(

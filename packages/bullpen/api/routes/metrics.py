@@ -6,7 +6,7 @@ from flask import Response, current_app
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from bullpen.api.context import reach
-from bullpen.api.metrics import NAME, Metrics
+from bullpen.api.metrics import of
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 
@@ -17,6 +17,4 @@ ROUTES = blueprint("metrics", "Numbers for whoever watches over Bullpen.")
 def metrics() -> Response:
     """Tell how the queue and the API fare, in Prometheus's text form."""
     reach(None)
-    found = current_app.extensions[NAME]
-    assert isinstance(found, Metrics)
-    return Response(found.text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return Response(of(current_app).text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

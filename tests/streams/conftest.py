@@ -1,0 +1,36 @@
+"""A hub over each store, which is told of every commit at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bullpen.api.streams.hub import Hub
+from bullpen.core.store.base import Store
+from bullpen.core.wake.ear import Ear
+from bullpen.core.workers import register
+from tests.streams.listening import Audience
+
+
+@pytest.fixture
+def hub(store: Store) -> Iterator[Hub]:
+    """The hub, at work."""
+    listener = store.listen()
+    with store.write() as tx:
+        register(tx, "api", listener.address)
+    made, ear = Hub(store, keep_alive=0.2), Ear(listener)
+    ear.on("events", made.wake)
+    made.start()
+    ear.start()
+    yield made
+    made.stop()
+    ear.stop()
+
+
+@pytest.fixture
+def audience() -> Iterator[Audience]:
+    """Whoever follows a hub."""
+    made = Audience()
+    yield made
+    made.close()

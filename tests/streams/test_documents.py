@@ -1,0 +1,268 @@
+"""What an event's viewers read: what is stored, what is known besides, and the reference's names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from bullpen.api.streams.documents import ALIASES
+from bullpen.api.streams.filter import Filter
+from bullpen.api.streams.shown import show
+from bullpen.api.streams.wire import SSE, WEBSOCKET
+from bullpen.core.answers.complete import complete
+from bullpen.core.answers.said import Said
+from bullpen.core.events.append import EventType, append_event, tell
+from bullpen.core.events.facts import LONGEST
+from bullpen.core.events.tail import EventTail
+from bullpen.core.message import ErrorKind, NewMessage
+from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.queue.receive import receive
+from bullpen.core.queue.room import post_in_room
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import add_team
+from bullpen.core.store.base import Store
+from tests.conformance.verbs import do, done, failed, hire, send, take, to_archive
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _office(store: Store) -> None:
+    hire(store, "coder", name="Code Wizard")
+    hire(store, "helper")
+    do(store, add_team, Team(id="dev", leader="coder", members=("coder", "helper")))
+
+
+def told(store: Store, **wanted: object) -> list[Document]:
+    """Every document of the stream, in its order; `frame` is the name that stands beside it."""
+    tail, events = EventTail(store, 0), []
+    while page := tail.read():
+        events += page
+    found = []
+    for frame in Filter(**wanted).frames(SSE, show(store, events)):  # type: ignore[arg-type]
+        for block in frame.decode().split("\n\n")[:-1]:
+            lines = dict(line.split(": ", 1) for line in block.splitlines())
+            document = json.loads(lines["data"])
+            assert document["type"] == lines["event"]
+            assert lines.get("id", str(document.get("id"))) == str(document.get("id", lines["id"]))
+            found.append({**document, "frame": lines})
+    return found
+
+
+def of_type(documents: Sequence[Document], name: str) -> Document:
+    """The one of this name, without what stood beside it."""
+    (found,) = (each for each in documents if each["type"] == name)
+    return {key: value for key, value in found.items() if key != "frame"}
+
+
+def ask(store: Store, text: str = "hello", **more: Any) -> str:  # noqa: ANN401
+    """A person asks; gives the message's id."""
+    with store.write() as tx:
+        new = NewMessage(agent="", message=text, channel="slack", sender="Ada", **more)
+        return receive(tx, new)[0].message_id
+
+
+def test_a_question_and_its_answer_are_told_with_the_references_names_and_exactly_its_fields(
+    store: Store,
+) -> None:
+    asked = ask(store, "@coder " + "x" * 200)
+    claim = take(store)
+    do(store, tell, EventType.CHAIN_STEP_START, claim.primary, provider="echo", messages=[asked])
+    do(store, tell, EventType.AGENT_PROGRESS, claim.primary, text="thinking")
+    with store.write() as tx:
+        complete(tx, claim, Said(text="done é [@helper: look]"), ())
+    at = {"timestamp": store.clock.now()}
+    who = {"agentId": "coder", "agentName": "Code Wizard"}
+    person = {"channel": "slack", "sender": "Ada"}
+    documents = told(store)
+    assert of_type(documents[:20], "agent:invoke") == {
+        **{"type": "agent:invoke", "fromAgent": None},
+        **at,
+        **who,
+    }
+    assert documents[0]["type"] in ("message:incoming", "agent_added", "team_added")
+    incoming = next(each for each in documents if each["type"] == "message:incoming")
+    del incoming["frame"]
+    assert incoming == {
+        **{"type": "message:incoming", "messageId": asked, "agent": "coder"},
+        **{"message": "x" * 120},
+        **at,
+        **person,
+    }
+    assert of_type(documents, "agent:progress") == {
+        **{"type": "agent:progress", "text": "thinking", "messageId": asked},
+        **at,
+        **who,
+    }
+    assert of_type(documents, "agent:response") == {
+        **{"type": "agent:response", "role": "assistant", "messageId": asked},
+        **{"content": "done é [@helper: look]", "isTeamMessage": False},
+        **at,
+        **who,
+        **person,
+    }
+    assert of_type(documents, "agent:mention") == {
+        **{"type": "agent:mention", "teamId": None, "fromAgent": "coder", "toAgent": "helper"},
+        **at,
+    }
+    ready = of_type(documents, "response_ready")
+    assert of_type(documents, "message:done") == {
+        **{"type": "message:done", "agentId": "coder", "messageId": asked},
+        **{"responseText": ready["responseText"], "responseLength": len(ready["responseText"])},
+        **at,
+        **person,
+    }
+    assert ready["responseText"].startswith("done é")
+    assert ready["data"]["response"] > 0
+
+
+def test_each_event_of_two_names_comes_first_under_the_references_and_has_its_id_once(
+    store: Store,
+) -> None:
+    ask(store, "@coder hi")
+    done(store, take(store).token)
+    documents = told(store)
+    for own, alias in zip(documents[1:], documents, strict=False):
+        if alias["type"] in ALIASES.values():
+            assert ALIASES[own["type"]] == alias["type"]
+            assert ("id" in alias["frame"], "id" in own["frame"]) == (False, True)
+    ids = [int(each["frame"]["id"]) for each in documents if "id" in each["frame"]]
+    assert ids == sorted(set(ids))
+
+
+def test_who_wants_the_references_names_alone_gets_the_ids_with_them(store: Store) -> None:
+    ask(store, "@coder hi")
+    done(store, take(store).token)
+    (found,) = told(store, types=frozenset({"message:done"}))
+    assert found["type"] == "message:done"
+    assert int(found["frame"]["id"]) > 0
+    assert "id" not in found
+    both = told(store, types=frozenset({"message:done", "response_ready"}))
+    assert [each["type"] for each in both] == ["message:done", "response_ready"]
+    tail = EventTail(store, 0)
+    wanted = Filter(types=frozenset({"message:done"}))
+    (frame,) = wanted.frames(WEBSOCKET, show(store, tail.read()))
+    assert json.loads(frame[frame.index(b"{") :])["id"] == int(found["frame"]["id"])
+
+
+def test_what_is_stored_stands_beside_what_clients_read(store: Store) -> None:
+    asked = ask(store, "@coder hi")
+    done(store, take(store).token, Outcome(answers=(Answer(message="one"), Answer(message="two"))))
+    documents = told(store)
+    first, second = (each for each in documents if each["type"] == "response_ready")
+    assert (first["responseText"], second["responseText"]) == ("one", "two")
+    assert second["data"] == {"channel": "slack", "response": first["data"]["response"] + 1}
+    end = of_type(documents, "chain_step_done")
+    assert (end["agent"], end["message_id"], end["conversation_id"]) == ("coder", asked, asked)
+    assert end["data"]["messages"] == [asked]
+    assert (end["messageId"], end["agentId"], end["responseText"]) == (asked, "coder", "one")
+    assert of_type(documents, "message_received")["data"]["worker"] == "worker-1"
+
+
+def _failed(store: Store) -> str:
+    failed(store, take(store).token, error="no key")
+    return "message_failed"
+
+
+def _dead(store: Store) -> str:
+    failed(store, take(store).token, ErrorKind.PERMANENT, error="no key")
+    return "message_dead"
+
+
+@pytest.mark.parametrize("fail", [_failed, _dead])
+def test_a_failure_is_a_response_to_the_references_clients(
+    store: Store, fail: Callable[[Store], str]
+) -> None:
+    asked = ask(store, "@coder hi")
+    own = fail(store)
+    documents = told(store)
+    found = of_type(documents, "agent:response")
+    assert (found["content"], found["role"], found["messageId"]) == ("no key", "assistant", asked)
+    assert of_type(documents, own)["data"]["error"] == "no key"
+
+
+def test_what_no_person_wrote_to_an_agent_is_no_incoming_message(store: Store) -> None:
+    do(store, post_in_room, "dev", "hello room", "Ada")
+    send(store, agent="coder", channel="schedule")
+    send(store, agent="coder", from_agent="helper")
+    names = [each["type"] for each in told(store)]
+    assert names.count("message_enqueued") == 4
+    assert "message:incoming" not in names
+
+
+def test_a_post_in_a_room_is_told_with_its_text(store: Store) -> None:
+    do(store, post_in_room, "dev", "hello room", "Ada")
+    posted = of_type(told(store, team="dev", types=frozenset({"room_posted"})), "room_posted")
+    assert (posted["teamId"], posted["author"], posted["text"]) == ("dev", "Ada", "hello room")
+    copies = told(store, team="dev", types=frozenset({"message_enqueued"}))
+    assert {each["agent"] for each in copies} == {"coder", "helper"}
+    assert all(each["isTeamMessage"] for each in copies)
+
+
+def test_the_beginning_of_a_teams_work_says_who_is_in_it(store: Store) -> None:
+    ask(store, "@dev do it")
+    begun = of_type(told(store), "team_chain_start")
+    assert (begun["teamId"], begun["teamName"], begun["leader"]) == ("dev", "dev", "coder")
+    assert begun["agents"] == ["coder", "helper"]
+
+
+def test_an_answer_that_answers_nothing_is_told_as_the_reference_does(store: Store) -> None:
+    with store.write() as tx:
+        message_id = write_to(tx, Answer(message="by the way"), channel="sms", sender="Bob")
+    documents = told(store)
+    assert of_type(documents, "message:done") == {
+        "type": "message:done",
+        "timestamp": store.clock.now(),
+        "channel": "sms",
+        "sender": "Bob",
+        "messageId": message_id,
+    }
+    assert of_type(documents, "response_ready")["responseText"] == "by the way"
+
+
+def test_what_an_agent_said_to_another_is_told_although_nobody_is_answered(store: Store) -> None:
+    send(store, agent="coder", from_agent="helper", channel="internal")
+    with store.write() as tx:
+        claim = take(store)
+    with store.write() as tx:
+        complete(tx, claim, Said(text="between us"), ())
+    found = of_type(told(store), "agent:response")
+    assert (found["content"], found["isTeamMessage"]) == ("between us", True)
+
+
+def test_of_a_long_text_the_beginning_is_told_and_how_long_it_is(store: Store) -> None:
+    ask(store, "@coder hi")
+    text = "é" * (LONGEST + 5)
+    done(store, take(store).token, Outcome(answers=(Answer(message=text),)))
+    found = of_type(told(store), "response_ready")
+    assert found["responseText"] == text[:LONGEST]
+    assert found["responseLength"] == LONGEST + 5
+
+
+def test_an_event_is_told_although_its_message_is_archived_or_deleted(store: Store) -> None:
+    asked = ask(store, "@coder hi")
+    done(store, take(store).token)
+    before = told(store)
+    to_archive(store, asked)
+    assert told(store) == before
+    with store.write() as tx:
+        append_event(
+            tx, EventType.CHAIN_STEP_DONE, agent="nobody", message_id="gone", messages=["gone"]
+        )
+    last = told(store)[-1]
+    assert (last["type"], last["agentName"], last["responseText"]) == (
+        "chain_step_done",
+        "nobody",
+        "",
+    )
+
+
+def test_what_is_no_text_is_escaped_and_breaks_nothing(store: Store) -> None:
+    with store.write() as tx:
+        append_event(tx, EventType.PROCESSOR_START, worker="half \ud800 a pair\n\nid: 5\r\n\r\n")
+    found = told(store)[-1]
+    assert found["data"]["worker"] == "half \ud800 a pair\n\nid: 5\r\n\r\n"
