@@ -54,7 +54,8 @@ KNOWN = {
     "conversation_id": "fuzz_1",
     "provider_id": "fuzz",
     "name": "notes.txt",
-    "n": "0",
+    "response_id": "1",
+    "number": "0",
 }
 """What exists, for the places in paths: what was only made up would all be 404."""
 
@@ -94,6 +95,7 @@ def test_every_operation_answers_as_described(
     home: Served, tag: str, mode: GenerationMode, tmp_path: Path
 ) -> None:
     home.ask("POST", "/api/message", {"message": "@coder hello", "messageId": "fuzz_1"})
+    home.ask("POST", "/api/responses", {"channel": "api", "sender": "fuzz", "message": "hello"})
     schema = schemathesis.openapi.from_url(f"{home.url}/openapi/openapi.json")
     found = 0
     for result in schema.include(tag=tag).get_all_operations():

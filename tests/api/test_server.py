@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
-from tests.api.served import Served, serving
+from tests.api.served import Served, free_port, serving
+from tests.cli.command import PROGRAM, Bullpen
 from tests.stores import Stores
 
 HELLO = json.dumps({"message": "hello"}).encode()
@@ -67,6 +69,24 @@ def test_it_stops_at_once_with_idle_connections_open(stores: Stores) -> None:
         assert time.monotonic() - began < 5
         for peer in peers:
             peer.close()
+
+
+def test_it_can_be_stopped_while_it_starts(stores: Stores) -> None:
+    settings = stores.settings("sqlite")
+    environ = Bullpen(settings.home).environment(BULLPEN_API_PORT=str(free_port()))
+    log = settings.home / "api.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen([*PROGRAM, "run", "api"], env=environ, stdout=out, stderr=out)
+    deadline = time.monotonic() + 60
+    while "Booting worker" not in log.read_text():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline
+    process.send_signal(signal.SIGTERM)
+    try:
+        assert process.wait(30) == 0, log.read_text()
+    finally:
+        process.kill()
+    assert "Traceback" not in log.read_text()
 
 
 def test_a_request_that_is_under_way_is_answered_before_the_end(stores: Stores) -> None:

@@ -93,7 +93,11 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         super().handle_exit(sig, frame)
         self.method_queue.defer(self._close_idle)
         # In a thread of its own: this one may be interrupted in the middle of anything.
-        threading.Thread(target=self.app.process.let_go, name="let go", daemon=True).start()
+        threading.Thread(target=self._let_go, name="let go", daemon=True).start()
+
+    def _let_go(self) -> None:
+        if self.app.process is not None:
+            self.app.process.let_go()
 
     def _close_idle(self) -> None:
         """Connections that wait for their next request do not keep the process either."""
@@ -121,7 +125,8 @@ class Quiet(Logger):  # type: ignore[misc]
 class Server(BaseApplication):  # type: ignore[misc]
     """The API under gunicorn."""
 
-    process: ApiProcess
+    process: ApiProcess | None = None
+    """Made in the process that serves; none while that one is still beginning."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -160,7 +165,8 @@ class Server(BaseApplication):  # type: ignore[misc]
 
 
 def _stopped(_: object, worker: Worker) -> None:
-    worker.app.process.stop()
+    if worker.app.process is not None:
+        worker.app.process.stop()
 
 
 def run(settings: Settings) -> None:

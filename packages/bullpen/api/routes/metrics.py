@@ -13,7 +13,13 @@ from bullpen.core.access.key import Scope
 ROUTES = blueprint("metrics", "Numbers for whoever watches over Bullpen.")
 
 
-@route(ROUTES, "GET", "/metrics", scope=Scope.READ, answer=None)
+TEXT = {
+    "description": "Prometheus's text form.",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
+}
+
+
+@route(ROUTES, "GET", "/metrics", scope=Scope.READ, answer=TEXT)
 def metrics() -> Response:
     """Tell how the queue and the API fare, in Prometheus's text form."""
     reach(None)

@@ -43,7 +43,8 @@ class Incoming:
         self._size = 0
         with disk():
             unfinished = directory / UNFINISHED
-            unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for each in (directory, unfinished):  # of parents the mode would be any
+                each.mkdir(mode=0o700, parents=True, exist_ok=True)
             _sweep(unfinished)
             number, name = tempfile.mkstemp(dir=unfinished)
         self._path = Path(name)
