@@ -1,4 +1,4 @@
-"""What an event's viewers read: what is stored, what is known besides, and the reference's names."""
+"""What an event's viewers read: what is stored, what is known, and the reference's names."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def told(store: Store, **wanted: object) -> list[Document]:
             lines = dict(line.split(": ", 1) for line in block.splitlines())
             document = json.loads(lines["data"])
             assert document["type"] == lines["event"]
-            assert lines.get("id", str(document.get("id"))) == str(document.get("id", lines["id"]))
+            if "id" in document:
+                assert lines["id"] == str(document["id"])
             found.append({**document, "frame": lines})
     return found
 
@@ -79,15 +80,12 @@ def test_a_question_and_its_answer_are_told_with_the_references_names_and_exactl
     who = {"agentId": "coder", "agentName": "Code Wizard"}
     person = {"channel": "slack", "sender": "Ada"}
     documents = told(store)
-    assert of_type(documents[:20], "agent:invoke") == {
+    assert of_type(documents, "agent:invoke") == {
         **{"type": "agent:invoke", "fromAgent": None},
         **at,
         **who,
     }
-    assert documents[0]["type"] in ("message:incoming", "agent_added", "team_added")
-    incoming = next(each for each in documents if each["type"] == "message:incoming")
-    del incoming["frame"]
-    assert incoming == {
+    assert of_type(documents, "message:incoming") == {
         **{"type": "message:incoming", "messageId": asked, "agent": "coder"},
         **{"message": "x" * 120},
         **at,
@@ -226,8 +224,7 @@ def test_an_answer_that_answers_nothing_is_told_as_the_reference_does(store: Sto
 
 def test_what_an_agent_said_to_another_is_told_although_nobody_is_answered(store: Store) -> None:
     send(store, agent="coder", from_agent="helper", channel="internal")
-    with store.write() as tx:
-        claim = take(store)
+    claim = take(store)
     with store.write() as tx:
         complete(tx, claim, Said(text="between us"), ())
     found = of_type(told(store), "agent:response")

@@ -7,6 +7,11 @@ from typing import Annotated, Any, Literal
 
 from flask import Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+from sqlalchemy import Table
+
+from bullpen.api.context import api
+from bullpen.core.store.listing import EVERY
+from bullpen.core.store.settled import settled
 
 MOST = 500
 """So many rows are in one answer at the most."""
@@ -43,6 +48,11 @@ class Page(BaseModel):
     since_id: Cursor | None = Field(
         None, description="only what has a higher number, the oldest first"
     )
+
+
+def upto(rows: Table, since: int | None) -> int:
+    """How far a list may go on: a number that is to come is not passed by."""
+    return EVERY if since is None else settled(api().store, rows)
 
 
 def listed(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:

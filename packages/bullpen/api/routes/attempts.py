@@ -9,10 +9,11 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import reach, read
-from bullpen.api.models import Page, listed
+from bullpen.api.models import Page, listed, upto
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.message import ErrorKind
+from bullpen.core.models import ATTEMPTS
 from bullpen.core.queue.attempts import Attempt, browse_attempts
 from bullpen.core.queue.run import RunOutcome
 
@@ -77,14 +78,9 @@ def attempts(query: AttemptQuery) -> Response:
     A key for some agents must name one of them.
     """
     reach(query.agent)
-    wanted = {
-        "agent": query.agent,
-        "outcome": None if query.outcome is None else query.outcome.value,
-        "error_kind": None if query.error_kind is None else query.error_kind.value,
-        "message_id": query.message_id,
-        "conversation_id": query.conversation_id,
-    }
+    wanted = query.model_dump(exclude={"limit", "since_id"})
+    last = upto(ATTEMPTS, query.since_id)
     with read() as tx:
-        found = browse_attempts(tx, wanted, query.since_id, query.limit)
+        found = browse_attempts(tx, wanted, query.since_id, query.limit, upto=last)
     rows = AttemptList([AttemptAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], query)

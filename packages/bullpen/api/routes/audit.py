@@ -8,10 +8,11 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import reach, read
-from bullpen.api.models import BIG, Page, listed
+from bullpen.api.models import Page, listed, upto
 from bullpen.api.route import blueprint, route
-from bullpen.core.access.audit import Deed, audit_page, audit_since
+from bullpen.core.access.audit import Deed, browse_audit
 from bullpen.core.access.key import Scope
+from bullpen.core.models import AUDIT_LOG
 
 ROUTES = blueprint("audit", "Who did what over the API.")
 
@@ -46,10 +47,8 @@ def audit(query: Page) -> Response:
     For keys that reach all agents.
     """
     reach(None)
+    last = upto(AUDIT_LOG, query.since_id)
     with read() as tx:
-        if query.since_id is None:
-            found = audit_page(tx, BIG, query.limit)
-        else:
-            found = audit_since(tx, query.since_id, query.limit)
+        found = browse_audit(tx, query.since_id, query.limit, last)
     rows = DeedList([DeedAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], query)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from flask import Response, request
@@ -11,18 +13,20 @@ from pydantic import BaseModel, Field, JsonValue, RootModel
 
 from bullpen.api.context import caller, reach, read, write
 from bullpen.api.files import sendable
-from bullpen.api.models import Done, Input, Number, Page, listed, paths
+from bullpen.api.models import Done, Input, Number, Page, listed, paths, upto
 from bullpen.api.publish import publish
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
 from bullpen.core.message import NewMessage, Priority, ReplyTo
+from bullpen.core.models import MESSAGES
 from bullpen.core.queue.browse import Seen, Wanted, browse, look_up
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.drop import drop
 from bullpen.core.queue.hold import hold, let_go
 from bullpen.core.queue.retry import retry
 from bullpen.core.states import MessageState
+from bullpen.core.store.transaction import Transaction
 
 ROUTES = blueprint("messages", "Messages from people, and what becomes of them.")
 
@@ -195,8 +199,9 @@ def messages(query: MessageQuery) -> Response:
         channel=query.channel,
         conversation_id=query.conversation_id,
     )
+    last = upto(MESSAGES, query.since_id)
     with read() as tx:
-        found = browse(tx, wanted, query.since_id, query.limit)
+        found = browse(tx, wanted, query.since_id, query.limit, upto=last)
     rows = MessageList([MessageAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], query)
 
@@ -228,10 +233,7 @@ def message(path: MessagePath) -> MessageAnswer:
 )
 def cancel_message(path: MessagePath, body: Reason) -> Done:
     """End a message; if it is running, its run is stopped, and no other is touched."""
-    with write() as tx:
-        reach(look_up(tx, path.message_id).agent)
-        cancel(tx, path.message_id, body.reason or "cancelled")
-    return Done()
+    return _decide(path, partial(cancel, reason=body.reason or "cancelled"))
 
 
 @route(
@@ -245,10 +247,7 @@ def cancel_message(path: MessagePath, body: Reason) -> Done:
 )
 def hold_message(path: MessagePath, body: Reason) -> Done:
     """Keep a waiting message from being answered until it is let go."""
-    with write() as tx:
-        reach(look_up(tx, path.message_id).agent)
-        hold(tx, path.message_id, body.reason or "held")
-    return Done()
+    return _decide(path, partial(hold, reason=body.reason or "held"))
 
 
 @route(
@@ -262,10 +261,7 @@ def hold_message(path: MessagePath, body: Reason) -> Done:
 )
 def let_go_message(path: MessagePath) -> Done:
     """Let a held message go on."""
-    with write() as tx:
-        reach(look_up(tx, path.message_id).agent)
-        let_go(tx, path.message_id)
-    return Done()
+    return _decide(path, let_go)
 
 
 @route(
@@ -279,10 +275,7 @@ def let_go_message(path: MessagePath) -> Done:
 )
 def retry_message(path: MessagePath) -> Done:
     """Try a dead, cancelled or expired message again."""
-    with write() as tx:
-        reach(look_up(tx, path.message_id).agent)
-        retry(tx, path.message_id)
-    return Done()
+    return _decide(path, retry)
 
 
 @route(
@@ -296,9 +289,13 @@ def retry_message(path: MessagePath) -> Done:
 )
 def drop_message(path: MessagePath) -> Done:
     """Delete a dead, cancelled or expired message for good."""
+    return _decide(path, drop)
+
+
+def _decide(path: MessagePath, verb: Callable[[Transaction, str], None]) -> Done:
     with write() as tx:
         reach(look_up(tx, path.message_id).agent)
-        drop(tx, path.message_id)
+        verb(tx, path.message_id)
     return Done()
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, JsonValue, RootModel
 
 from bullpen.api.context import api, reach, read, write
 from bullpen.api.files import FILE, download, sendable
-from bullpen.api.models import MOST, Cursor, Done, Input, Page, listed, parsed, paths
+from bullpen.api.models import MOST, Cursor, Done, Input, Page, listed, parsed, paths, upto
 from bullpen.api.route import blueprint, route
 from bullpen.api.routes.messages import Reason
 from bullpen.core.access.key import Scope
@@ -24,7 +24,6 @@ from bullpen.core.errors import (
 )
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.browse import (
-    EVERY,
     SeenResponse,
     WantedResponses,
     browse_responses,
@@ -37,7 +36,6 @@ from bullpen.core.outcome import Answer
 from bullpen.core.roster.agents import find_agent, get_agent
 from bullpen.core.roster.directories import roots
 from bullpen.core.states import ResponseState
-from bullpen.core.store.settled import settled
 from bullpen.core.store.transaction import Transaction
 
 ROUTES = blueprint("responses", "Answers to people.")
@@ -176,9 +174,9 @@ def responses(query: ResponseQuery) -> Response:
         message_id=query.message_id,
         conversation_id=query.conversation_id,
     )
-    upto = EVERY if query.since_id is None else settled(api().store, RESPONSES)
+    last = upto(RESPONSES, query.since_id)
     with read() as tx:
-        found = browse_responses(tx, wanted, query.since_id, query.limit, upto=upto)
+        found = browse_responses(tx, wanted, query.since_id, query.limit, upto=last)
     return _list(found, query)
 
 

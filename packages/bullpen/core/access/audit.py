@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert
 
 from bullpen.core.access.key import Key
 from bullpen.core.models import AUDIT_LOG
+from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -19,23 +20,6 @@ INSERT: Statement[None] = Statement(
     insert(AUDIT_LOG).values(
         {column.name: bindparam(column.name) for column in A if column.name != "id"}
     )
-)
-
-_COLUMNS = (
-    *(A.id, A.key_id, A.key_name, A.action, A.target, A.outcome, A.request_id, A.address),
-    A.created_at,
-)
-AuditTuple = tuple[int, str, str, str, str, str, str, str, int]
-
-PAGE: Statement[AuditTuple] = Statement(
-    select(*_COLUMNS)
-    .where(A.id < bindparam("before"))
-    .order_by(A.id.desc())
-    .limit(bindparam("limit"))
-)
-
-SINCE: Statement[AuditTuple] = Statement(
-    select(*_COLUMNS).where(A.id > bindparam("since")).order_by(A.id).limit(bindparam("limit"))
 )
 
 
@@ -54,6 +38,9 @@ class Deed:
     created_at: int
 
 
+LISTING = Listing(AUDIT_LOG, [each.name for each in fields(Deed)])
+
+
 def record(
     tx: Transaction,
     key: Key,
@@ -70,11 +57,7 @@ def record(
     tx.write(INSERT, {**values, "request_id": request_id, "address": address})
 
 
-def audit_page(tx: Transaction, before: int, limit: int) -> list[Deed]:
-    """The newest lines before this one, the newest first."""
-    return [Deed(*row) for row in tx.all(PAGE, {"before": before, "limit": limit})]
-
-
-def audit_since(tx: Transaction, since: int, limit: int) -> list[Deed]:
-    """The next lines after this one, the oldest first."""
-    return [Deed(*row) for row in tx.all(SINCE, {"since": since, "limit": limit})]
+def browse_audit(tx: Transaction, since: int | None, limit: int, upto: int = EVERY) -> list[Deed]:
+    """The next lines after this one, up to another; without one the newest, the newest first."""
+    rows = LISTING.page(tx, {}, since, limit, upto)
+    return [Deed(*row) for row in rows]  # type: ignore[arg-type]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import asdict, dataclass, fields
 
 from sqlalchemy import Select, Table, bindparam, select, union_all
 
@@ -13,13 +12,12 @@ from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import ID_DIGITS
 from bullpen.core.states import ResponseState
+from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 R = RESPONSES.c
-
-EVERY = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +99,7 @@ TO_SEND: Statement[tuple[object, ...]] = Statement(
 )
 
 
-@cache
-def _page(names: frozenset[str], *, since: bool) -> Statement[tuple[object, ...]]:
-    which = [R[name] == bindparam(name) for name in sorted(names)]
-    order = R.id.desc()
-    if since:
-        which += [R.id > bindparam("since"), R.id <= bindparam("upto")]
-        order = R.id.asc()
-    return Statement(_of(RESPONSES).where(*which).order_by(order).limit(bindparam("limit")))
+LISTING = Listing(RESPONSES, _NAMES)
 
 
 def look_up_response(tx: Transaction, number: str) -> SeenResponse:
@@ -125,18 +116,7 @@ def browse_responses(
     tx: Transaction, wanted: WantedResponses, since: int | None, limit: int, *, upto: int = EVERY
 ) -> list[SeenResponse]:
     """The next responses after this number, up to another; without one the newest first."""
-    values: dict[str, object] = {
-        each.name: value.value if isinstance(value, ResponseState) else value
-        for each in fields(WantedResponses)
-        if (value := getattr(wanted, each.name)) is not None
-    }
-    for value in values.values():
-        check_text(str(value), tx.settings.message_bytes, "what is looked for")
-    names = frozenset(values)
-    values["limit"] = limit
-    if since is not None:
-        values.update(since=since, upto=upto)
-    return [_seen(row) for row in tx.all(_page(names, since=since is not None), values)]
+    return [_seen(row) for row in LISTING.page(tx, asdict(wanted), since, limit, upto)]
 
 
 def to_send(tx: Transaction, channel: str, since: int, limit: int) -> list[SeenResponse]:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
-
-from sqlalchemy import bindparam, select
 
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
-
-A = ATTEMPTS.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,36 +39,22 @@ class Attempt:
     finished_at: int
 
 
-FILTERS = ("agent", "outcome", "error_kind", "message_id", "conversation_id")
-
-_COLUMNS = tuple(A[each.name] for each in fields(Attempt))
-
-
-@cache
-def _page(names: frozenset[str], *, since: bool) -> Statement[tuple[object, ...]]:
-    which = [A[name] == bindparam(name) for name in sorted(names)]
-    order = A.id.desc()
-    if since:
-        which.append(A.id > bindparam("since"))
-        order = A.id.asc()
-    return Statement(select(*_COLUMNS).where(*which).order_by(order).limit(bindparam("limit")))
+LISTING = Listing(ATTEMPTS, [each.name for each in fields(Attempt)])
 
 
 def browse_attempts(
-    tx: Transaction, wanted: Mapping[str, str | None], since: int | None, limit: int
+    tx: Transaction,
+    wanted: Mapping[str, object],
+    since: int | None,
+    limit: int,
+    *,
+    upto: int = EVERY,
 ) -> list[Attempt]:
-    """The next ones after this number; without one the newest, the newest first.
+    """The next ones after this number, up to another; without one the newest first.
 
-    `wanted` has what they have in common, of FILTERS; None is anything.
+    `wanted` has what they have in common, by the names of columns; None is anything.
     """
-    given = {name: wanted[name] for name in FILTERS if wanted.get(name) is not None}
-    for value in given.values():
-        check_text(str(value), tx.settings.message_bytes, "what is looked for")
-    values: dict[str, object] = {**given, "limit": limit}
-    if since is not None:
-        values["since"] = since
-    rows = tx.all(_page(frozenset(given), since=since is not None), values)
-    return [attempt(row) for row in rows]
+    return [attempt(row) for row in LISTING.page(tx, wanted, since, limit, upto)]
 
 
 def attempt(row: tuple[object, ...]) -> Attempt:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cache
+from dataclasses import asdict, dataclass, fields
 
 from sqlalchemy import Select, Table, bindparam, select, union_all
 
 from bullpen.core.errors import UnknownMessage
 from bullpen.core.models import ARCHIVE, MESSAGES
 from bullpen.core.states import MessageState
+from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -83,23 +83,7 @@ NUMBERED: Statement[tuple[object, ...]] = Statement(
 )
 
 
-@cache
-def _page(names: frozenset[str]) -> Statement[tuple[object, ...]]:
-    alike = [MESSAGES.c[name] == bindparam(name) for name in sorted(names)]
-    return Statement(
-        _of(MESSAGES)
-        .where(MESSAGES.c.id > bindparam("since"), *alike)
-        .order_by(MESSAGES.c.id)
-        .limit(bindparam("limit"))
-    )
-
-
-@cache
-def _newest(names: frozenset[str]) -> Statement[tuple[object, ...]]:
-    alike = [MESSAGES.c[name] == bindparam(name) for name in sorted(names)]
-    return Statement(
-        _of(MESSAGES).where(*alike).order_by(MESSAGES.c.id.desc()).limit(bindparam("limit"))
-    )
+LISTING = Listing(MESSAGES, _NAMES)
 
 
 def look_up(tx: Transaction, message_id: str) -> Seen:
@@ -126,19 +110,11 @@ def of_numbers(tx: Transaction, numbers: Sequence[int]) -> list[Seen]:
     return [_seen(row) for row in rows if row is not None]
 
 
-def browse(tx: Transaction, wanted: Wanted, since: int | None, limit: int) -> list[Seen]:
-    """The next messages after this number; without one the newest, the newest first."""
-    values: dict[str, object] = {
-        each.name: value.value if isinstance(value, MessageState) else value
-        for each in fields(Wanted)
-        if (value := getattr(wanted, each.name)) is not None
-    }
-    for value in values.values():
-        check_text(str(value), tx.settings.message_bytes, "what is looked for")
-    names = frozenset(values)
-    if since is None:
-        return [_seen(row) for row in tx.all(_newest(names), {**values, "limit": limit})]
-    return [_seen(row) for row in tx.all(_page(names), {**values, "limit": limit, "since": since})]
+def browse(
+    tx: Transaction, wanted: Wanted, since: int | None, limit: int, *, upto: int = EVERY
+) -> list[Seen]:
+    """The next messages after this number, up to another; without one the newest first."""
+    return [_seen(row) for row in LISTING.page(tx, asdict(wanted), since, limit, upto)]
 
 
 def _seen(row: tuple[object, ...]) -> Seen:
