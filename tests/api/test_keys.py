@@ -86,3 +86,23 @@ def test_what_is_no_key_is_refused(served: Served, body: object) -> None:
 @pytest.mark.parametrize("key", ["key_nonsense", "%00", "%ff", "owner", "9" * 90])
 def test_what_does_not_exist_cannot_be_revoked(served: Served, key: str) -> None:
     assert served.ask("DELETE", f"/api/keys/{key}").status_code in (400, 404)
+
+
+def test_making_and_closing_a_key_is_in_the_audit_log(served: Served) -> None:
+    made = served.post("/api/keys", NEW)
+    served.ok("DELETE", f"/api/keys/{made['id']}")
+    log = served.ask("GET", "/api/audit?limit=2")
+    closed, opened = log.json()
+    assert (opened["action"], opened["outcome"]) == ("keys add", "done")
+    assert (closed["action"], closed["target"]) == ("keys revoke", f"/api/keys/{made['id']}")
+    assert made["key"] not in log.text
+
+
+@pytest.mark.parametrize("scope", [each for each in Scope if each is not Scope.ADMIN])
+def test_only_an_admin_has_to_do_with_keys(served: Served, scope: Scope) -> None:
+    secret = served.key(scope)
+    body = {"name": "more", "scopes": [scope.value]}
+    small = (403, "scope_too_small")
+    assert served.refused("POST", "/api/keys", body, token=secret) == small
+    assert served.refused("GET", "/api/keys", token=secret) == small
+    assert served.refused("DELETE", "/api/keys/key_x", token=secret) == small

@@ -140,3 +140,15 @@ def test_providers_are_for_unlimited_keys_and_changes_for_admins(served: Served)
     served.get("/api/custom-providers", token=reader)
     refused = served.refused("PUT", "/api/custom-providers/x", LOCAL, token=reader)
     assert refused == (403, "scope_too_small")
+
+
+def test_a_key_does_not_follow_an_address_to_another_host(served: Served, inside: Store) -> None:
+    served.ok("PUT", "/api/custom-providers/moving", LOCAL)
+    moved = {"base_url": "http://evil.example/v1"}
+    refused = served.refused("PUT", "/api/custom-providers/moving", moved)
+    assert refused == (400, "bad_provider")
+    assert served.get("/api/custom-providers/moving")["base_url"] == LOCAL["base_url"]
+    served.ok("PUT", "/api/custom-providers/moving", {"base_url": "http://127.0.0.1:8000/v2"})
+    assert _key(inside, "moving") == SECRET
+    served.ok("PUT", "/api/custom-providers/moving", {**moved, "api_key": OTHER})
+    assert _key(inside, "moving") == OTHER

@@ -21,6 +21,7 @@ from tests.bench.runs import runs
 from tests.bench.scale import FULL, QUICK, Scale
 from tests.bench.section import Bench, Section
 from tests.bench.stores import BenchStores
+from tests.bench.streams import streams
 from tests.bench.wake import wake
 
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
@@ -30,6 +31,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "depth": depth,
     "wake": wake,
     "runs": runs,
+    "streams": streams,
     "post": post,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"

@@ -56,6 +56,7 @@ def _either(store: str) -> dict[str, Bar]:
         f"wake-up, {store}: p99": most(20),
         f"hint lost, {store}: longest": most(1000),
         f"idle processor, {store}: CPU": most(1),
+        f"streams, {store}: p95": most(100),
     }
 
 

@@ -16,6 +16,7 @@ class Unit(StrEnum):
     MILLIS = "ms"
     RATIO = "x"
     PERCENT = "%"
+    KIB = "KiB"
     MIB = "MiB"
     COUNT = ""
 

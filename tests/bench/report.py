@@ -90,7 +90,7 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
 
 def _number(value: float, unit: Unit) -> str:
     match unit:
-        case Unit.RATE | Unit.MICROS | Unit.MIB | Unit.COUNT:
+        case Unit.RATE | Unit.MICROS | Unit.KIB | Unit.MIB | Unit.COUNT:
             return f"{value:,.0f}".replace(",", " ")
         case Unit.MILLIS | Unit.RATIO | Unit.PERCENT:
             return f"{value:.2f}"

@@ -26,6 +26,9 @@ class Scale:
     idle_seconds: float
     runs: int
     """Runs of a command line."""
+    streams: tuple[int, int]
+    """So many follow the events over SSE, and so many over WebSocket."""
+    stream_seconds: float
 
 
 FULL = Scale(
@@ -42,6 +45,8 @@ FULL = Scale(
     idle_warm_up=5.0,
     idle_seconds=15.0,
     runs=200,
+    streams=(500, 100),
+    stream_seconds=20.0,
 )
 
 QUICK = Scale(
@@ -58,6 +63,8 @@ QUICK = Scale(
     idle_warm_up=5.0,
     idle_seconds=5.0,
     runs=50,
+    streams=(500, 100),
+    stream_seconds=5.0,
 )
 
 TINY = Scale(
@@ -74,4 +81,6 @@ TINY = Scale(
     idle_warm_up=1.0,
     idle_seconds=1.0,
     runs=3,
+    streams=(20, 5),
+    stream_seconds=1.0,
 )

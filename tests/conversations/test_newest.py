@@ -63,3 +63,12 @@ def test_a_page_follows_the_other(store: Store) -> None:
         since = page[-1].first.id
         assert len(seen) <= len(ids)
     assert seen == ids
+
+
+def test_nothing_is_shown_beyond_what_is_settled(store: Store) -> None:
+    hire(store)
+    first, _ = write(store, "@coder one"), write(store, "@coder two")
+    (_, oldest) = listed(store)
+    with store.read() as tx:
+        found = conversations(tx, {}, 0, 10, upto=oldest.first.id)
+    assert [each.first.message_id for each in found] == [first]

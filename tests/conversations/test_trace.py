@@ -9,9 +9,12 @@ from bullpen.core.conversations import trace as module
 from bullpen.core.conversations.members import Stand, agents_of, count
 from bullpen.core.conversations.trace import Trace, trace
 from bullpen.core.errors import BadText, NotFound
+from bullpen.core.message import Priority
 from bullpen.core.outbox.proactive import write_to
 from bullpen.core.outcome import Answer, Usage
 from bullpen.core.queue.hold import hold
+from bullpen.core.queue.lane import Ordering
+from bullpen.core.queue.lanes import LanePolicy
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, team, write
@@ -48,8 +51,8 @@ def test_the_times_are_those_of_the_last_run(store: Store, clock: FakeClock) -> 
 def test_a_run_for_several_conversations_is_found_from_each(store: Store, clock: FakeClock) -> None:
     hire(store)
     hire(store, "other")
-    first, second = write(store, "@coder one"), write(store, "@coder two")
     beside = write(store, "@other three")
+    first, second = write(store, "@coder one"), write(store, "@coder two")
     clock.advance(SECOND)
     answer(store, "coder", "both")
     answer(store, "other", "mine")  # at the same moment
@@ -57,6 +60,18 @@ def test_a_run_for_several_conversations_is_found_from_each(store: Store, clock:
     assert [step.answered_with for step in look(store, first).steps] == [None]
     assert [step.answered_with for step in look(store, beside).steps] == [None]
     assert look(store, second).attempts == ()
+
+
+def test_a_run_is_found_by_its_own_moment(store: Store, clock: FakeClock) -> None:
+    hire(store, policy=LanePolicy(ordering=Ordering.PRIORITY))
+    failed_before = write(store, "@coder one")
+    failed(store, take(store, "coder").token, retry_after=0)
+    clock.advance(SECOND)
+    urgent = write(store, "@coder two", priority=Priority.CRITICAL)
+    along = write(store, "@coder three")
+    answer(store, "coder", "all of it")
+    assert [step.answered_with for step in look(store, along).steps] == [urgent]
+    assert look(store, failed_before).attempts != ()
 
 
 def test_a_room_post_without_a_message_of_its_own_has_its_conversation(store: Store) -> None:

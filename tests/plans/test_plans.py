@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import bindparam, delete
 
+from bullpen.core.maintenance import archive
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES
 from bullpen.core.queue import (
@@ -50,6 +51,9 @@ HOT: dict[str, Statement[object]] = {
 }
 """Every statement of the verbs but reap's, which says itself why it reads all lanes."""
 
+HOT["archive.OLD_MESSAGES"] = archive.OLD_MESSAGES
+"""Every minute, whatever is there."""
+
 SORTS: set[str] = {
     "cancel.OPEN",  # sorts the few messages of one conversation
 }
@@ -83,7 +87,7 @@ VALUES: dict[str, object] = {
     "event_id": "Ev1",
 }
 NUMBERS = {
-    *("at", "cost", "crashed", "deadline", "failed"),
+    *("at", "before", "cost", "crashed", "deadline", "failed"),
     *("gone", "hop", "input_tokens", "max_attempts", "max_depth"),
     *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
     *("until",),

@@ -60,7 +60,7 @@ def test_what_is_final_moves_only_back_to_waiting() -> None:
 
 
 def test_the_dead_are_never_archived() -> None:
-    assert FINAL - {MessageState.DEAD} == ARCHIVED
+    assert FINAL - {MessageState.DEAD} == set(ARCHIVED)
 
 
 def test_only_a_running_message_completes_and_only_a_waiting_one_runs() -> None:

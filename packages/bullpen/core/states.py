@@ -69,8 +69,11 @@ LANE_MOVES: dict[LaneState, frozenset[LaneState]] = {
 FINAL = frozenset({M.COMPLETED, M.DEAD, M.CANCELLED, M.EXPIRED})
 """A message in one of these moves again only when a person says so."""
 
-ARCHIVED = frozenset({M.COMPLETED, M.CANCELLED, M.EXPIRED})
-"""What retention takes away after a day; the dead wait for a person."""
+ARCHIVED = (M.COMPLETED, M.CANCELLED, M.EXPIRED)
+"""What retention takes away after a day; the dead wait for a person.
+
+In the order of the index of the finished: SQLite uses it for no other.
+"""
 
 
 def sources(target: MessageState) -> tuple[MessageState, ...]:

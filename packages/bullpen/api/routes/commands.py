@@ -17,8 +17,7 @@ from bullpen.api.routes import responses, rooms
 from bullpen.api.streams.client import Client
 from bullpen.api.streams.documents import Document
 from bullpen.api.streams.entrance import starting_point
-from bullpen.api.streams.filter import Filter
-from bullpen.api.streams.query import Name
+from bullpen.api.streams.query import Name, made
 from bullpen.api.streams.replay import catch_up
 from bullpen.api.streams.wire import WEBSOCKET
 from bullpen.core.access.key import Scope
@@ -73,7 +72,7 @@ class Ack(Command):
     """Say that an answer was read."""
 
     do: Literal["ack"]
-    id: Annotated[int, Field(ge=1, le=BIG)]
+    id: Annotated[int, Field(ge=1, le=BIG, strict=True)]
 
 
 class Ping(Command):
@@ -152,12 +151,12 @@ def _subscribe(client: Client, command: Subscribe, ref: Ref) -> None:
     if command.agent is not None:
         reach(command.agent)
     hub, store = api().hub, api().store
-    wanted = Filter(
+    wanted = made(
+        caller(),
         types=None if command.types is None else frozenset(command.types),
         agent=command.agent,
         conversation_id=command.conversation_id,
         team=command.team,
-        reach=caller().agents,
     )
     since = command.since_id
     position = None if since is None else starting_point(hub, store, since)

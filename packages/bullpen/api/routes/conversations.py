@@ -9,7 +9,7 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, reach, read, write
-from bullpen.api.models import Count, Page, listed
+from bullpen.api.models import Count, Page, listed, upto
 from bullpen.api.route import blueprint, route
 from bullpen.api.routes.attempts import AttemptAnswer
 from bullpen.api.routes.messages import MessageAnswer, Reason
@@ -19,6 +19,7 @@ from bullpen.core.conversations.members import Stand, agents_of
 from bullpen.core.conversations.newest import Begun, conversations
 from bullpen.core.conversations.trace import Step, Trace, trace
 from bullpen.core.errors import LaneError, NotFound
+from bullpen.core.models import MESSAGES
 from bullpen.core.queue.browse import Seen
 from bullpen.core.queue.cancel import cancel_conversation
 from bullpen.core.queue.hold import let_go_conversation
@@ -162,9 +163,10 @@ def newest(query: ConversationQuery) -> Response:
     agents must name one of them.
     """
     reach(query.agent)
-    wanted = {"agent": query.agent, "channel": query.channel, "sender_id": query.sender_id}
+    wanted = query.model_dump(exclude={"limit", "since_id"})
+    last = upto(MESSAGES, query.since_id)
     with read() as tx:
-        found = conversations(tx, wanted, query.since_id, query.limit)
+        found = conversations(tx, wanted, query.since_id, query.limit, upto=last)
     rows = ConversationList([BegunAnswer.of(each) for each in found])
     return listed(rows, [each.first.id for each in found], query)
 

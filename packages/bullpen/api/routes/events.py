@@ -111,12 +111,12 @@ def stream(query: FollowQuery) -> Response:
         reach(query.agent)
     hub, store, wanted = api().hub, api().store, query.filter(caller())
     since = _last_id()
-    position = starting_point(hub, store, query.since_id if since is None else since)
+    since = query.since_id if since is None else since
     if request.method == "HEAD":
         return Response(mimetype=MIMETYPE, headers=HEADERS)
     if not query.follow:
-        upto = EventTail.from_now(store).position
-        return Response(_all(store, wanted, position, upto), mimetype=MIMETYPE, headers=HEADERS)
+        return Response(_all(store, wanted, since), mimetype=MIMETYPE, headers=HEADERS)
+    position = starting_point(hub, store, since)
     client = enter(hub, store, request.environ, wire=SSE, key=caller(), wanted=wanted)
 
     def begin(head: bytes) -> None:
@@ -128,7 +128,10 @@ def stream(query: FollowQuery) -> Response:
     return response
 
 
-def _all(store: Store, wanted: Filter, position: int, upto: int) -> Iterator[bytes]:
+def _all(store: Store, wanted: Filter, since: int | None) -> Iterator[bytes]:
+    """What there is after this id, and nothing without one."""
+    upto = EventTail.from_now(store).position
+    position = upto if since is None else min(since, upto)
     yield SSE.hello(position, store.clock.now())
     for shown in pages(store, wanted, position, upto):
         yield b"".join(wanted.frames(SSE, shown))

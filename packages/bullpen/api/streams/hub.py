@@ -129,15 +129,11 @@ class Hub:
             self._push(client, frames)
         self._touch(client)
 
-    def follow(self, client: Client, position: int, wanted: Filter | None = None) -> bool:
-        """Give it everything after this position from now on; false if that is too long ago.
-
-        With `wanted` it is then that it wants something else.
-        """
+    def follow(self, client: Client, position: int) -> bool:
+        """Give it everything after this position from now on; false if that is too long ago."""
         with self._lock:
             if not self._ring.covers(position):
                 return False
-            client.filter = wanted or client.filter
             self._push(client, client.filter.frames(client.wire, self._ring.after(position)))
             client.position = max(position, self._ring.end)
             client.following = not (client.over or client.gone)
@@ -317,8 +313,10 @@ class Hub:
     def _settle(self) -> None:
         """Send what waits for those who were touched, and close what is through."""
         with self._lock:
-            touched, self._touched = self._touched, set()
-            for client in touched & self._clients:
+            while self._touched:
+                client = self._touched.pop()
+                if client not in self._clients:
+                    continue
                 client.flush()
                 client.finish(LINGER_SECONDS)
                 if client.gone:

@@ -30,10 +30,13 @@ class Outbound:
         return self.client.socket.fileno()
 
     def recv(self, size: int) -> bytes:
-        """Read, unless there is more than enough to do."""
+        """Read, unless there is more than enough to do; at the end only whether it is the end."""
         while len(self.inbox) > MOST and not self.client.over:
             time.sleep(WAIT_SECONDS)
-        return self.client.socket.recv(size)
+        data = self.client.socket.recv(size)
+        while data and self.client.over:
+            data = self.client.socket.recv(size)
+        return data
 
     def send(self, data: bytes) -> int:
         """Let the hub write it."""

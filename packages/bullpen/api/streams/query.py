@@ -9,13 +9,16 @@ from pydantic import BaseModel, Field
 from bullpen.api.models import Cursor
 from bullpen.api.streams.filter import Filter
 from bullpen.core.access.key import Key
+from bullpen.core.text import check_text
+
+LONGEST = 2000
 
 Name = Annotated[str, Field(max_length=200)]
 
 TYPES = Annotated[
     str | None,
     Field(
-        max_length=2000,
+        max_length=LONGEST,
         description="names of events, ours or the reference's, with commas between them",
     ),
 ]
@@ -34,13 +37,33 @@ class StreamQuery(BaseModel):
 
     def filter(self, key: Key) -> Filter:
         """What it comes to for this key."""
-        return Filter(
+        return made(
+            key,
             types=names(self.types),
             agent=self.agent,
             conversation_id=self.conversation_id,
             team=self.team,
-            reach=key.agents,
         )
+
+
+def made(
+    key: Key,
+    *,
+    types: frozenset[str] | None,
+    agent: str | None,
+    conversation_id: str | None,
+    team: str | None,
+) -> Filter:
+    """A filter for this key, of what can be text in a database."""
+    for text in (*(types or ()), agent, conversation_id, team):
+        check_text(text or "", LONGEST, "what is asked for")
+    return Filter(
+        types=types,
+        agent=agent,
+        conversation_id=conversation_id,
+        team=team,
+        reach=key.agents,
+    )
 
 
 def names(text: str | None) -> frozenset[str] | None:

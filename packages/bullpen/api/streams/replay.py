@@ -43,6 +43,9 @@ def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
     except BullpenError as error:
         log.warning("a stream ends: %s (%s)", error, error.hint)
         hub.end(client, Ending.FAILED, "the events cannot be read")
+    except Exception:
+        log.exception("a stream failed")
+        hub.end(client, Ending.FAILED, "something in Bullpen failed")
 
 
 def pages(store: Store, wanted: Filter, position: int, upto: int) -> Iterator[list[Shown]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from sqlalchemy import bindparam, func, select
 
@@ -12,13 +11,11 @@ from bullpen.core.conversations.members import NAMES, Stand, count
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.browse import Seen
+from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
 
 M, A = MESSAGES.c, ATTEMPTS.c
-
-FILTERS = ("agent", "channel", "sender_id")
 
 COST: Statement[tuple[float]] = Statement(
     select(func.coalesce(func.sum(A.cost), const(0))).where(
@@ -37,35 +34,23 @@ class Begun:
     cost: float
 
 
-@cache
-def _page(names: frozenset[str], *, since: bool) -> Statement[tuple[object, ...]]:
-    which = [
-        M.conversation_id == M.message_id,
-        *(M[name] == bindparam(name) for name in sorted(names)),
-    ]
-    order = M.id.desc()
-    if since:
-        which.append(M.id > bindparam("since"))
-        order = M.id.asc()
-    columns = (M[name] for name in NAMES)
-    return Statement(select(*columns).where(*which).order_by(order).limit(bindparam("limit")))
+LISTING = Listing(MESSAGES, NAMES, M.conversation_id == M.message_id)
 
 
 def conversations(
-    tx: Transaction, wanted: Mapping[str, str | None], since: int | None, limit: int
+    tx: Transaction,
+    wanted: Mapping[str, object],
+    since: int | None,
+    limit: int,
+    *,
+    upto: int = EVERY,
 ) -> list[Begun]:
     """The newest ones of the last day and those that are not through, the newest first.
 
-    With a number those that began after it, the oldest first. `wanted` has what their first
-    messages have in common, of FILTERS; None is anything.
+    With a number those that began after it and up to another, the oldest first. `wanted` has what
+    their first messages have in common, by the names of columns; None is anything.
     """
-    given = {name: wanted[name] for name in FILTERS if wanted.get(name) is not None}
-    for value in given.values():
-        check_text(str(value), tx.settings.message_bytes, "what is looked for")
-    values: dict[str, object] = {**given, "limit": limit}
-    if since is not None:
-        values["since"] = since
-    rows = tx.all(_page(frozenset(given), since=since is not None), values)
+    rows = LISTING.page(tx, wanted, since, limit, upto)
     return [_begun(tx, Seen(*row)) for row in rows]  # type: ignore[arg-type]
 
 

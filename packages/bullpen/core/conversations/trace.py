@@ -46,7 +46,7 @@ BESIDE: Statement[tuple[str]] = Statement(
     select(M.message_id)
     .join(ATTEMPTS, A.message_id == M.message_id)
     .where(
-        M.status.in_([const(state.value) for state in sorted(ARCHIVED)]),
+        M.status.in_([const(state.value) for state in ARCHIVED]),
         M.updated_at == bindparam("at"),
         M.agent == bindparam("agent"),
         M.claimed_by == bindparam("worker"),

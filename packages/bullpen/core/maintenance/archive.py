@@ -24,7 +24,7 @@ M, R = MESSAGES.c, RESPONSES.c
 OLD_MESSAGES: Statement[tuple[int]] = Statement(
     select(M.id)
     .where(
-        M.status.in_([const(state.value) for state in sorted(ARCHIVED)]),
+        M.status.in_([const(state.value) for state in ARCHIVED]),
         M.updated_at <= bindparam("before"),
     )
     .order_by(M.updated_at, M.id)

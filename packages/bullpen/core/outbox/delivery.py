@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 
 from sqlalchemy import bindparam, select, update
@@ -17,6 +18,8 @@ R = RESPONSES.c
 
 ID_DIGITS = 18
 """Longer ones fit into no database's integer."""
+
+_TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 
 PENDING = R.status == const(ResponseState.PENDING.value)
 FENCED = (R.id == bindparam("response"), R.claim_token == bindparam("token"), PENDING)
@@ -92,6 +95,8 @@ def token_id(token: str) -> int:
 
 def held(tx: Transaction, token: str) -> Delivery:
     """The response that this token leases, locked; everything that a client does starts here."""
+    if not _TOKEN.fullmatch(token):
+        raise StaleToken(f"{token[:60]!r} is not a delivery")
     row = tx.one(HELD, {"response": token_id(token), "token": token})
     if row is None:
         raise StaleToken(f"the delivery {token} is not yours any more")

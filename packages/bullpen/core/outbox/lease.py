@@ -11,6 +11,7 @@ from bullpen.core.outbox.settle import expire_response, lose_response, move_resp
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
 
 R = RESPONSES.c
 
@@ -46,6 +47,8 @@ def lease_responses(
     One that was abandoned while a part was on its way becomes `unknown` and is not sent again by
     itself; one that is no longer worth delivering is dead.
     """
+    for text in (channel, worker):
+        check_text(text, tx.settings.message_bytes, "the channel or the worker")
     until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
     taken = []
     for response, expires, sending, tries in tx.all(

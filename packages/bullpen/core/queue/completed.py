@@ -19,7 +19,7 @@ _COMPLETED = (
     .where(
         M.status == const(MessageState.COMPLETED.value),
         # Said once more, so that the index of the finished is recognised.
-        M.status.in_([const(state.value) for state in sorted(ARCHIVED)]),
+        M.status.in_([const(state.value) for state in ARCHIVED]),
     )
     .limit(const(MOST))
     .subquery()

@@ -9,7 +9,6 @@ from sqlalchemy import select
 
 from bullpen.core.models import LANES
 from bullpen.core.queue.browse import Seen, of_numbers
-from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -34,9 +33,8 @@ class Running:
 
 def running(tx: Transaction) -> list[Running]:
     """All of them, the longest first; those of one run follow its primary."""
-    found = []
-    for batch, claimed_at, worker, lease in tx.all(CLAIMS, {}):
-        for message in of_numbers(tx, json.loads(batch)):
-            if message.status == MessageState.PROCESSING:
-                found.append(Running(message, worker, claimed_at, lease))
-    return found
+    return [
+        Running(message, worker, claimed_at, lease)
+        for batch, claimed_at, worker, lease in tx.all(CLAIMS, {})
+        for message in of_numbers(tx, json.loads(batch))
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
 
-from sqlalchemy import Column, Table, bindparam, select
+from sqlalchemy import Column, ColumnElement, Table, bindparam, select
 
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -17,10 +17,11 @@ EVERY = 1 << 62
 
 
 class Listing:
-    """The rows of a table, in the columns of these names."""
+    """The rows of a table, in the columns of these names; of some tables only some rows."""
 
-    def __init__(self, table: Table, names: Sequence[str]) -> None:
+    def __init__(self, table: Table, names: Sequence[str], *always: ColumnElement[bool]) -> None:
         self._table = table
+        self._always = always
         self._columns: list[Column[object]] = [table.c[name] for name in names]
         self._statement = cache(self._made)
 
@@ -51,7 +52,8 @@ class Listing:
 
     def _made(self, names: frozenset[str], forward: bool) -> Statement[tuple[object, ...]]:
         number = self._table.c.id
-        which = [self._table.c[name] == bindparam(name) for name in sorted(names)]
+        alike = (self._table.c[name] == bindparam(name) for name in sorted(names))
+        which = [*self._always, *alike]
         order = number.desc()
         if forward:
             which += [number > bindparam("since"), number <= bindparam("upto")]

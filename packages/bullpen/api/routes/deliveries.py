@@ -1,0 +1,256 @@
+"""Deliveries: how channel clients outside of Bullpen send answers, and none goes out twice."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field, JsonValue
+
+from bullpen.api.context import reach, write
+from bullpen.api.models import Done, Input, parsed, paths
+from bullpen.api.route import blueprint, route
+from bullpen.core.access.key import Scope
+from bullpen.core.answers.said import clean
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import StaleToken
+from bullpen.core.message import ReplyTo
+from bullpen.core.outbox import deliver
+from bullpen.core.outbox.delivery import Delivery
+from bullpen.core.outbox.lease import lease_responses
+
+ROUTES = blueprint("deliveries", "Answers on their way out, by channel clients outside of Bullpen.")
+
+HOUR_SECONDS = 3600
+WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
+MOST_LEASED = 100
+LONGEST = 10_000
+
+Token = Annotated[str, Field(max_length=200, description="the delivery's token")]
+Why = Annotated[str, Field(max_length=LONGEST)]
+
+
+class Wanted(Input):
+    """What is to be delivered, and by whom."""
+
+    channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+    worker: str = Field("outside", min_length=1, max_length=200, description="who delivers it")
+    limit: int = Field(10, ge=1, le=MOST_LEASED, description="how many at the most")
+    lease: int | None = Field(
+        None,
+        ge=1,
+        le=HOUR_SECONDS,
+        description="seconds until they are another one's, unless a part is begun or ended "
+        "meanwhile; the setting `delivery_lease_seconds` by default",
+    )
+
+
+class Place(BaseModel):
+    """Where on the platform it goes; what is empty is not known."""
+
+    chat: str = ""
+    thread: str = ""
+    message: str = ""
+
+
+class DeliveryAnswer(BaseModel):
+    """An answer that is yours to send."""
+
+    token: str
+    id: int
+    message_id: str
+    channel: str
+    sender: str = Field(description="to whom, by name")
+    sender_id: str | None = Field(description="to whom, by the channel's own id")
+    message: str
+    original_message: str
+    agent: str
+    files: list[str]
+    metadata: JsonValue
+    conversation_id: str
+    reply_to: Place | None
+    seq: int
+    delivery_attempts: int = Field(description="this one included")
+    parts_sent: int = Field(description="so many parts went out before: go on after them")
+    possible_duplicate: bool = Field(description="say so: it may have arrived before")
+    expires_at: int
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> DeliveryAnswer:
+        """The delivery, as its client is given it."""
+        place = None if delivery.reply_to is None else ReplyTo.parse(delivery.reply_to)
+        return cls(
+            token=delivery.claim_token or "",
+            id=delivery.id,
+            message_id=delivery.message_id,
+            channel=delivery.channel,
+            sender=delivery.sender,
+            sender_id=delivery.sender_id,
+            message=delivery.message,
+            original_message=delivery.original_message,
+            agent=delivery.agent,
+            files=paths(delivery.files),
+            metadata=parsed(delivery.metadata),
+            conversation_id=delivery.conversation_id,
+            reply_to=None
+            if place is None
+            else Place(chat=place.chat, thread=place.thread, message=place.message),
+            seq=delivery.seq,
+            delivery_attempts=delivery.delivery_attempts,
+            parts_sent=delivery.parts_sent,
+            possible_duplicate=delivery.possible_duplicate,
+            expires_at=delivery.expires_at,
+        )
+
+
+class LeasedAnswer(BaseModel):
+    """What is yours to send, the oldest first."""
+
+    responses: list[DeliveryAnswer]
+
+
+class Held(Input):
+    """Which delivery."""
+
+    token: Token
+
+
+class Ended(Held):
+    """The platform took a part."""
+
+    receipt: Why = Field("", description="what it answered")
+
+
+class Later(Held):
+    """It could not be sent now."""
+
+    error: Why
+    retry_after: float | None = Field(
+        None,
+        ge=0,
+        le=WEEK_SECONDS,
+        allow_inf_nan=False,
+        description="seconds that the platform asked to wait; else it is longer with every try",
+    )
+    counted: bool = Field(True, description="false for a rate limit, which is nobody's fault")
+
+
+class Ill(Held):
+    """It did not arrive, or nobody knows."""
+
+    error: Why
+
+
+@route(ROUTES, "POST", "/api/responses/lease", scope=Scope.PUBLISH, answer=LeasedAnswer)
+def lease(body: Wanted) -> LeasedAnswer:
+    """Take answers of a channel to deliver them.
+
+    Then, for each part of one: `begin-part`, send it, `end-part`; and `ack-leased` after the last.
+    One that is abandoned while a part is on its way becomes `unknown`, and is not sent again by
+    itself. For keys that reach all agents.
+    """
+    reach(None)
+    seconds = None if body.lease is None else body.lease * SECOND
+    with write() as tx:
+        found = lease_responses(tx, body.channel, body.worker, body.limit, seconds)
+    return LeasedAnswer(responses=[DeliveryAnswer.of(each) for each in found])
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/begin-part",
+    scope=Scope.PUBLISH,
+    answer=Done,
+    errors=(StaleToken,),
+)
+def begin_part(body: Held) -> Done:
+    """Say that a part is about to be sent; it renews the lease as well.
+
+    409 `stale_token`: do not send it, another one does, or a person has set it aside.
+    """
+    reach(None)
+    with write() as tx:
+        deliver.begin_part(tx, body.token)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/end-part",
+    scope=Scope.PUBLISH,
+    answer=Done,
+    errors=(StaleToken,),
+)
+def end_part(body: Ended) -> Done:
+    """Say that the platform took the part."""
+    reach(None)
+    with write() as tx:
+        deliver.end_part(tx, body.token, clean(body.receipt))
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/ack-leased",
+    scope=Scope.PUBLISH,
+    answer=Done,
+    errors=(StaleToken,),
+)
+def ack_leased(body: Held) -> Done:
+    """Say that the platform took the last part."""
+    reach(None)
+    with write() as tx:
+        deliver.ack(tx, body.token)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/reschedule",
+    scope=Scope.PUBLISH,
+    answer=Done,
+    errors=(StaleToken,),
+)
+def reschedule(body: Later) -> Done:
+    """Say that it could not be sent now; after the last counted try it is dead."""
+    reach(None)
+    after = None if body.retry_after is None else round(body.retry_after * SECOND)
+    with write() as tx:
+        error = clean(body.error)
+        deliver.reschedule(tx, body.token, error, retry_after=after, counted=body.counted)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/undeliverable",
+    scope=Scope.PUBLISH,
+    answer=Done,
+    errors=(StaleToken,),
+)
+def undeliverable(body: Ill) -> Done:
+    """Say that it can never be sent: the recipient does not exist, or will not have it."""
+    reach(None)
+    with write() as tx:
+        deliver.undeliverable(tx, body.token, clean(body.error))
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/responses/unknown",
+    scope=Scope.PUBLISH,
+    answer=Done,
+    errors=(StaleToken,),
+)
+def unknown(body: Ill) -> Done:
+    """Say that it was sent and no answer came: a person decides whether it goes out again."""
+    reach(None)
+    with write() as tx:
+        deliver.unknown(tx, body.token, clean(body.error))
+    return Done()

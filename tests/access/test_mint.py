@@ -1,0 +1,81 @@
+"""What one key does with others: nothing that it may not do itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from bullpen.core.access.key import OWNER, Key, Kind, Scope
+from bullpen.core.access.keys import add_key, find_key, make_link, redeem_link
+from bullpen.core.access.mint import close, known_to, mint
+from bullpen.core.clock import DAY
+from bullpen.core.errors import BadKey, OutOfReach, ScopeTooSmall, UnknownKey
+from bullpen.core.store.base import Store
+
+READ = (Scope.READ,)
+
+
+def key(
+    *scopes: Scope, agents: tuple[str, ...] | None = None, expires_at: int | None = None
+) -> Key:
+    """A key that asks."""
+    return Key(
+        id="key_asks",
+        kind=Kind.KEY,
+        name="asks",
+        scopes=frozenset(scopes),
+        agents=None if agents is None else frozenset(agents),
+        expires_at=expires_at,
+    )
+
+
+def test_no_key_makes_one_with_a_scope_that_it_has_not(store: Store) -> None:
+    with store.write() as tx:
+        for scopes in ((Scope.CLAIM,), (Scope.READ, Scope.ADMIN)):
+            with pytest.raises(ScopeTooSmall):
+                mint(tx, key(Scope.READ), "more", scopes)
+        made, secret = mint(tx, key(Scope.READ), "as much", READ)
+        assert made.scopes == {Scope.READ}
+        assert find_key(tx, secret) is not None
+        mint(tx, key(Scope.ADMIN), "all", tuple(Scope))
+
+
+def test_no_key_makes_one_for_an_agent_that_it_does_not_reach(store: Store) -> None:
+    mine = key(Scope.ADMIN, agents=("a", "b"))
+    with store.write() as tx:
+        for agents in (None, ("c",), ("a", "c")):
+            with pytest.raises(OutOfReach):
+                mint(tx, mine, "more", READ, agents)
+        assert mint(tx, mine, "less", READ, ("a",))[0].agents == frozenset("a")
+        assert mint(tx, OWNER, "all", READ)[0].agents is None
+
+
+def test_no_key_makes_one_that_lasts_longer_but_a_browsers_end_is_not_its_owners(
+    store: Store,
+) -> None:
+    with store.write() as tx:
+        end = tx.now + DAY
+        short = key(Scope.ADMIN, expires_at=end)
+        for expires_at in (None, end + 1):
+            with pytest.raises(BadKey):
+                mint(tx, short, "longer", READ, None, expires_at)
+        mint(tx, short, "as long", READ, None, end)
+        found = redeem_link(tx, make_link(tx), "firefox")
+        assert found is not None
+        assert mint(tx, found[0], "for ever", READ)[0].expires_at is None
+
+
+def test_a_key_knows_and_closes_those_within_its_reach(store: Store) -> None:
+    mine = key(Scope.ADMIN, agents=("a", "b"))
+    with store.write() as tx:
+        inside, _ = add_key(tx, "inside", READ, ("a",))
+        over, secret = add_key(tx, "over", READ, ("a", "c"))
+        everywhere, _ = add_key(tx, "everywhere", READ)
+        assert [each.id for each in known_to(tx, mine)] == [inside.id]
+        assert {each.id for each in known_to(tx, OWNER)} == {inside.id, over.id, everywhere.id}
+        for other in (over.id, everywhere.id, "nothing", "\0", "\ud800"):
+            with pytest.raises(UnknownKey):
+                close(tx, mine, other)
+        close(tx, mine, inside.id)
+        assert find_key(tx, secret) is not None
+        close(tx, OWNER, over.id)
+        assert find_key(tx, secret) is None

@@ -1,0 +1,87 @@
+"""Events are found by what they have in common, page by page."""
+
+from __future__ import annotations
+
+import pytest
+
+from bullpen.core.errors import BadText
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.browse import WantedEvents, browse_events
+from bullpen.core.events.tail import EventTail
+from bullpen.core.store.base import Store
+
+ANY = WantedEvents()
+
+
+def happen(store: Store, kind: EventType, agent: str | None, about: str | None = None) -> None:
+    """Let something happen."""
+    with store.write() as tx:
+        append_event(tx, kind, agent=agent, conversation_id=about, message_id=about, messages=[])
+
+
+@pytest.fixture(autouse=True)
+def _past(store: Store) -> None:
+    happen(store, EventType.MESSAGE_ENQUEUED, "a", "one")
+    happen(store, EventType.MESSAGE_RECEIVED, "a", "one")
+    happen(store, EventType.MESSAGE_ENQUEUED, "ab", "two")
+    happen(store, EventType.PROCESSOR_START, None)
+    happen(store, EventType.MESSAGE_DEAD, "b", "two")
+
+
+def found(
+    store: Store,
+    wanted: WantedEvents = ANY,
+    since: int | None = 0,
+    upto: int | None = None,
+    limit: int = 100,
+) -> list[tuple[str, str | None]]:
+    """The type and agent of each."""
+    newest = EventTail.from_now(store).position
+    with store.read() as tx:
+        events = browse_events(tx, wanted, since, newest if upto is None else upto, limit)
+    return [(event.type, event.agent) for event in events]
+
+
+ALL = [
+    ("message_enqueued", "a"),
+    ("message_received", "a"),
+    ("message_enqueued", "ab"),
+    ("processor_start", None),
+    ("message_dead", "b"),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (ANY, [0, 1, 2, 3, 4]),
+        (WantedEvents(types=frozenset({"message_enqueued"})), [0, 2]),
+        (WantedEvents(types=frozenset({"message_enqueued", "message_dead", "x"})), [0, 2, 4]),
+        (WantedEvents(types=frozenset({"message"})), []),
+        (WantedEvents(types=frozenset()), []),
+        (WantedEvents(agents=frozenset({"a", "b"})), [0, 1, 4]),
+        (WantedEvents(agents=frozenset()), []),
+        (WantedEvents(conversation_id="two"), [2, 4]),
+        (WantedEvents(message_id="one", types=frozenset({"message_received"})), [1]),
+    ],
+)
+def test_what_has_it_in_common_is_found(
+    store: Store, wanted: WantedEvents, expected: list[int]
+) -> None:
+    assert found(store, wanted) == [ALL[each] for each in expected]
+    assert found(store, wanted, since=None) == [ALL[each] for each in reversed(expected)]
+
+
+def test_a_page_goes_on_after_the_last_and_never_beyond_what_is_safe(store: Store) -> None:
+    assert found(store, limit=2) == ALL[:2]
+    assert found(store, since=2, limit=2) == ALL[2:4]
+    assert found(store, since=2, upto=3) == ALL[2:3]
+    assert found(store, since=None, upto=3, limit=2) == [ALL[2], ALL[1]]
+    assert found(store, since=5) == []
+
+
+def test_what_no_text_can_be_is_refused(store: Store) -> None:
+    with pytest.raises(BadText):
+        found(store, WantedEvents(conversation_id="a\0"))
+    with pytest.raises(BadText):
+        found(store, WantedEvents(types=frozenset({"\ud800"})))
