@@ -44,9 +44,7 @@ POST /api/chatroom/{}
 GET /api/chats
 GET /api/logs
 POST /api/services/apply
-POST /api/services/channel/{}/start
-POST /api/services/channel/{}/stop
-POST /api/services/channel/{}/restart
+POST /api/services/channel/{}/{}
 POST /api/services/restart
 GET /api/status
 GET /api/events/stream

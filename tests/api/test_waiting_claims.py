@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -53,6 +56,23 @@ def test_a_delayed_message_wakes_when_it_is_due(served: Served, agent: str) -> N
     began = time.monotonic()
     assert ids(claim(served, agent, wait=30)) == [sent]
     assert 1 < time.monotonic() - began < 10
+
+
+def test_who_dies_while_he_waits_takes_no_message_along(served: Served, agent: str) -> None:
+    body = json.dumps({"agent": agent, "worker": "doomed", "wait": 60}).encode()
+    head = (
+        "POST /api/queue/claim HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Authorization: Bearer {served.token}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", urlsplit(served.url).port or 0)) as doomed:
+        doomed.sendall(head.encode() + body)
+        time.sleep(0.5)
+    sent = send(served, agent, "who is there?")
+    time.sleep(1.5)  # he would have looked again by now
+    assert served.get(f"/api/messages/{sent}")["status"] == "pending"
+    found = claim(served, agent, worker="alive")
+    assert ids(found) == [sent]
 
 
 def test_who_waits_goes_at_once_when_the_api_stops(stores: Stores) -> None:

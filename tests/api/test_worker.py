@@ -18,7 +18,6 @@ from bullpen.core.roster.agents import add_agent
 from bullpen.core.store.open import open_store
 from tests.api.served import Served, serving
 from tests.cli.command import Bullpen
-from tests.cli.processor import processor
 from tests.stores import Stores
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -56,14 +55,13 @@ def _answer(served: Served, message_id: str) -> str:
 
 @pytest.fixture
 def office(stores: Stores, kind: str) -> Iterator[Served]:
-    """An API and a processor, and an agent whom a worker outside answers for."""
+    """An API, and an agent whom a worker outside answers for. There is no processor."""
     settings = stores.settings(kind)
     store = open_store(settings)
     with store.write() as tx:
         add_agent(tx, Agent(id="counter", provider=HTTP))
     store.close()
-    bullpen = Bullpen(settings.home, {"BULLPEN_DATABASE_URL": settings.database_url})
-    with serving(settings) as served, processor(bullpen):
+    with serving(settings) as served:
         yield served
 
 

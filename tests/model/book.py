@@ -59,7 +59,7 @@ class LaneModel:
 class Log:
     """What was appended since somebody read it."""
 
-    events: list[tuple[str, str, int | None]] = field(default_factory=list)
+    events: list[tuple[str, str | None, int | None]] = field(default_factory=list)
     responses: list[tuple[int, int, str | None]] = field(default_factory=list)
     """The message answered, the answer's place and text; None is word of its death."""
     attempts: list[tuple[int, int, str, str | None]] = field(default_factory=list)

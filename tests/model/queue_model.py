@@ -187,6 +187,7 @@ class QueueModel(Book):
             self._event("chain_handoff", primary)
         for post in outcome.room_posts:
             self.log.posts.append((post.team_id, primary.new.agent, post.message))
+            self.log.events.append(("room_posted", None, None))
             for agent in post.to:
                 blank = NewMessage(agent=agent, message=post.message, team_id=post.team_id)
                 copied = self._child(primary, blank)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, JsonValue
 from bullpen.api.context import api, reach, read, write
 from bullpen.api.files import named
 from bullpen.api.models import Done, Input, parsed, paths
+from bullpen.api.peer import hung_up
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.answers.complete import complete
@@ -219,8 +220,7 @@ def claim(body: ClaimAsked) -> ClaimAnswer:
     processors take some as well.
     """
     reach(body.agent)
-    found = api().bell.wait_for(lambda: _look(body), body.wait)
-    return ClaimAnswer() if found is None else ClaimAnswer.of(found)
+    return api().bell.wait_for(lambda: _look(body), body.wait) or ClaimAnswer()
 
 
 @route(
@@ -292,7 +292,9 @@ def release_claim(body: ClaimReleased) -> Done:
     return Done()
 
 
-def _look(asked: ClaimAsked) -> Claim | None:
+def _look(asked: ClaimAsked) -> ClaimAnswer | None:
+    if hung_up():
+        return ClaimAnswer()  # a message that nobody takes would be lost until its lease ends
     with read() as tx:
         if not has_work(tx, asked.agent):
             return None
@@ -301,7 +303,7 @@ def _look(asked: ClaimAsked) -> Claim | None:
         found = take(tx, asked.worker, asked.agent, limit=asked.limit, lease=lease)
         if found is not None:
             begin(tx, found, provider_of(tx, found.agent))
-    return found
+    return None if found is None else ClaimAnswer.of(found)
 
 
 def _complete(tx: Transaction, body: ClaimCompleted, usage: Usage) -> None:
