@@ -88,7 +88,9 @@ class Hub:
         """End every stream at once."""
         self._stopping = True
         self._poller.wake()
-        if self._thread.ident is not None:
+        if self._thread.ident is None:
+            self._poller.close()
+        else:
             self._thread.join(3 * STOP_SECONDS)
 
     @property
