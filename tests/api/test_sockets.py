@@ -260,6 +260,7 @@ def test_a_revoked_key_is_cut_off_at_once(served: Served, inside: Store, connect
         ({"Sec_WebSocket_Key": "short"}, 400),
         ({"Sec_WebSocket_Key": ""}, 400),
         ({"Upgrade": "h2c"}, 400),
+        ({"Upgrade": "websocket, other"}, 400),
         ({"Upgrade": ""}, 400),
         ({"Connection": "close"}, 400),
     ],

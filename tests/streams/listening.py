@@ -144,11 +144,14 @@ class Audience:
         self._sockets += (ours, theirs)
         ours.settimeout(LIMIT_SECONDS)
         client = hub.admit(theirs, SSE, key, wanted or Filter())
+        hub.give(client, [b": hello\n\n"])
         position = hub.position if since is None else since
         thread = threading.Thread(target=catch_up, args=(hub, store, client, position))
         self._threads.append(thread)
         thread.start()
-        return Listener(ours), client
+        listener = Listener(ours)
+        assert listener.next() == Frame(comment="hello")
+        return listener, client
 
     def close(self) -> None:
         """All go."""

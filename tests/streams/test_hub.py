@@ -17,6 +17,7 @@ from bullpen.api.streams.client import LIMIT
 from bullpen.api.streams.filter import Filter
 from bullpen.api.streams.hub import Hub
 from bullpen.api.streams.shown import Shown, show
+from bullpen.api.streams.wire import Ending
 from bullpen.core.access.key import OWNER, Key, Kind, Scope
 from bullpen.core.access.keys import add_key, revoke_key
 from bullpen.core.errors import Overloaded, StoreBusy
@@ -242,16 +243,16 @@ def test_all_are_told_when_it_stops_and_even_the_deaf_do_not_keep_it(
     store: Store, hub: Hub, audience: Audience
 ) -> None:
     listeners = [audience.join(hub, store)[0] for _ in range(20)]
-    deaf, client = audience.join(hub, store)
-    with hub._lock:
-        client.push([b"x" * LIMIT])
+    deaf = [audience.join(hub, store)[1] for _ in range(2)]
+    for each in deaf:
+        hub.give(each, [b"x" * LIMIT])
+    hub.end(deaf[0], Ending.DROPPED, "it does not listen")
     began = time.monotonic()
     hub.stop()
     assert time.monotonic() - began < 3 * hub_module.STOP_SECONDS
     assert hub.streams == 0
-    for each in listeners:
-        assert [frame.event for frame in each.rest() if not frame.comment] == ["closing"]
-    deaf.close()
+    for listener in listeners:
+        assert [frame.event for frame in listener.rest() if not frame.comment] == ["closing"]
 
 
 def test_a_store_that_fails_for_a_while_costs_no_event(

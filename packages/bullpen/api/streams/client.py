@@ -47,6 +47,8 @@ class Client:
         self.position = 0
         """The id up to which it was given everything that it wants."""
         self.following = False
+        self.begun = False
+        """Something was written to it: before the head of the answer nothing else may be."""
         self.over = False
         """Nothing more is written to it: what waits is sent, and then it is closed."""
         self.shut = False
@@ -75,6 +77,7 @@ class Client:
             return True
         if self.pending > LIMIT:
             return False
+        self.begun = True
         self._frames.extend(frames)
         self.pending += sum(map(len, frames))
         if self.pending > LOW:
@@ -115,6 +118,9 @@ class Client:
         But a frame of which a part was sent is sent whole: what comes after it must be readable.
         """
         if self.over or self.gone:
+            return
+        if not self.begun:
+            self.leave()
             return
         if at_once:
             begun = [self._frames[0]] if self._sent else []

@@ -248,10 +248,9 @@ class Hub:
         if self._tail is None:
             self._tail, self._ring = latest(self._store, self._show)
             self._given = self._ring.end
-            self._ready.set()
         self._woken = False
         events = self._tail.read(PAGE)
-        if len(events) == PAGE or self._tail.waits:
+        if self._tail.waits:
             self._woken = True
             if not events:
                 self._next_round = time.monotonic() + WAIT_SECONDS
@@ -266,6 +265,7 @@ class Hub:
             elif followers and self._ring.end > self._given:
                 self._spread(self._ring.after(self._given), followers)
             self._given = self._ring.end
+        self._ready.set()
 
     def _spread(self, shown: Sequence[Shown], followers: Sequence[Client]) -> None:
         made: dict[tuple[Wire, Filter], tuple[bytes, list[bytes]]] = {}
@@ -300,7 +300,7 @@ class Hub:
     def _beat(self) -> None:
         with self._lock:
             for client in self._clients:
-                if client.wire.keep_alive and not client.over:
+                if client.wire.keep_alive and client.following:
                     self._send(client, client.wire.keep_alive, [client.wire.keep_alive])
 
     def _look_at_times(self) -> None:
