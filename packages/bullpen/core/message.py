@@ -14,7 +14,13 @@ ROOM = "chatroom"
 """The channel of room posts; an agent's waiting posts are answered together."""
 
 INTERNAL = "internal"
-"""The channel of what agents ask each other because of a room post: no person waits for it."""
+"""The channel of what agents ask each other and no person waits for: of a post, or a heartbeat."""
+
+HEARTBEAT = "heartbeat"
+"""The channel by which Bullpen wakes an agent: it says something, or nothing."""
+
+SCHEDULE = "schedule"
+"""The channel of schedules whose answer goes nowhere; it can be read there for a day."""
 
 
 class Priority(IntEnum):
@@ -94,13 +100,15 @@ class NewMessage:
     schema: str | None = None
     hold: str | None = None
     """Why it must wait for a person before anything is done with it."""
+    alone: bool = False
+    """A run of its own answers it, whatever else waits for the same address."""
 
     @property
     def batch_key(self) -> str | None:
         """What it shares with the messages that one run may answer along with it."""
         if self.channel == ROOM:
             return ROOM
-        if self.from_agent is not None:
+        if self.alone or self.from_agent is not None:
             return None
         if self.reply_to is None:
             who = f"@{self.sender}" if self.sender_id is None else f"#{self.sender_id}"

@@ -94,6 +94,10 @@ class Settings:
         "cli", "the channel on which the owner is told what needs a person"
     )
     owner_id: str = _setting("", "the owner's id on that channel")
+    time_zone: str = _setting(
+        "", "the owner's time zone, as `Europe/Berlin`; empty is the machine's own"
+    )
+    agent_schedules: int = _setting(20, "how many schedules an agent may have made at once")
     pass_environment: str = _setting(
         "", "more variables that every agent's program may see, as `AWS_*,EDITOR`"
     )
@@ -105,6 +109,12 @@ class Settings:
     response_hours: int = _setting(24, "how long a response is worth delivering")
     retention_hours: int = _setting(24, "when finished messages and responses go to the archive")
     receipt_days: int = _setting(8, "how long platform event ids are remembered; at least 7")
+    archive_days: int = _setting(90, "how long archived messages and responses are kept; 0 is ever")
+    history_days: int = _setting(365, "how long it is kept what was said; 0 is for ever")
+    event_days: int = _setting(30, "how long events are kept; 0 is for ever")
+    attempt_days: int = _setting(365, "how long the record of runs is kept; 0 is for ever")
+    schedule_days: int = _setting(90, "how long it is kept when what was due; 0 is for ever")
+    file_days: int = _setting(30, "how long files lie that nothing waiting names; 0 is for ever")
     poll_seconds: float = _setting(0.5, "how often a waiting process looks without being woken")
     wal_bytes: int = _setting(4 << 20, "the write-ahead log's size that asks for a checkpoint")
 

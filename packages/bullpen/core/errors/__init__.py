@@ -12,6 +12,9 @@
     │   ├── BadTeam                without members, or its leader is none of them
     │   ├── BadProvider            without an address or key
     │   ├── BadState               a state that does not exist
+    │   ├── BadSchedule            a time that never comes
+    │   ├── BadPlace               an address that its channel cannot read
+    │   ├── BadHeartbeat           an interval or hours that cannot be
     │   ├── BadKey                 a key that could do nothing
     │   ├── BadRequest             not what the API's description says
     │   │   ├── NotJson            a body of another kind
@@ -25,6 +28,7 @@
     │   ├── UnknownMessage
     │   ├── UnknownResponse
     │   ├── UnknownRecipient       nobody has the name that was addressed
+    │   ├── UnknownSchedule
     │   ├── UnknownKey
     │   ├── UnknownFile
     │   └── UnknownService
@@ -34,6 +38,7 @@
     │   ├── StaleToken             the lease is lost; nothing was changed
     │   ├── IllegalMove            not from this state
     │   ├── ServiceFailed          it does not start or stop
+    │   ├── TooMany                schedules of one agent's making
     │   └── InTheWay               something else lies where a file is to be
     ├── AccessError                who asks may not do this
     │   ├── NoAccess               no token, or one that opens nothing
@@ -83,15 +88,19 @@ from bullpen.core.errors.conflict import (
     NameTaken,
     ServiceFailed,
     StaleToken,
+    TooMany,
 )
 from bullpen.core.errors.input import (
     BadClaim,
     BadDeadline,
     BadDelay,
+    BadHeartbeat,
     BadKey,
     BadName,
+    BadPlace,
     BadProvider,
     BadRequest,
+    BadSchedule,
     BadSetting,
     BadState,
     BadTeam,
@@ -113,6 +122,7 @@ from bullpen.core.errors.not_found import (
     UnknownProvider,
     UnknownRecipient,
     UnknownResponse,
+    UnknownSchedule,
     UnknownService,
     UnknownTeam,
 )
@@ -141,10 +151,13 @@ __all__ = [
     "BadClaim",
     "BadDeadline",
     "BadDelay",
+    "BadHeartbeat",
     "BadKey",
     "BadName",
+    "BadPlace",
     "BadProvider",
     "BadRequest",
+    "BadSchedule",
     "BadSetting",
     "BadState",
     "BadTeam",
@@ -184,6 +197,7 @@ __all__ = [
     "StoreReadOnly",
     "StoreUnavailable",
     "TextTooLong",
+    "TooMany",
     "TooManyFailures",
     "UnknownAgent",
     "UnknownFile",
@@ -192,6 +206,7 @@ __all__ = [
     "UnknownProvider",
     "UnknownRecipient",
     "UnknownResponse",
+    "UnknownSchedule",
     "UnknownService",
     "UnknownTeam",
     "UnsafeDirectory",

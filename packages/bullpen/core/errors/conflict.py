@@ -45,6 +45,13 @@ class IllegalMove(Conflict):
     hint = "Look at its present state: not every move leads out of it."
 
 
+class TooMany(Conflict):
+    """An agent has made as many schedules as it may."""
+
+    code = "too_many"
+    hint = "Remove one of them first; the limit is the setting `agent_schedules`."
+
+
 class InTheWay(Conflict):
     """Something lies in a directory where a file or directory of Bullpen's is to be."""
 

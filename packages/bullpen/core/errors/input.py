@@ -97,6 +97,27 @@ class SettingFixed(BadSetting):
     hint = "Change it in settings.toml on the machine itself, and restart Bullpen."
 
 
+class BadSchedule(InputError):
+    """A time that never comes, or that nobody can read."""
+
+    code = "bad_schedule"
+    hint = "Give a cron expression as `0 9 * * 1-5`, an interval as `30m`, or a time to come."
+
+
+class BadPlace(InputError):
+    """An address that its channel cannot read."""
+
+    code = "bad_place"
+    hint = "Give a channel and an address on it, as `telegram:123456789`, or `nowhere`."
+
+
+class BadHeartbeat(InputError):
+    """A heartbeat that cannot be."""
+
+    code = "bad_heartbeat"
+    hint = "Give an interval of a minute or more, and hours as `08:00-18:00`."
+
+
 class BadKey(InputError):
     """A key that could do nothing, or nothing any more."""
 

@@ -54,6 +54,13 @@ class UnknownRecipient(NotFound):
     hint = "Address an agent or a team that exists."
 
 
+class UnknownSchedule(NotFound):
+    """There is no schedule of this id or label."""
+
+    code = "unknown_schedule"
+    hint = "`bullpen schedule list` shows the schedules that exist."
+
+
 class UnknownKey(NotFound):
     """There is no key of this id."""
 

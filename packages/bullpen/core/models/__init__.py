@@ -5,13 +5,16 @@ from bullpen.core.models.api_key import API_KEYS, AUDIT_LOG
 from bullpen.core.models.attempt import ATTEMPTS
 from bullpen.core.models.base import Base
 from bullpen.core.models.custom_provider import CUSTOM_PROVIDERS
+from bullpen.core.models.death_cause import DEATH_CAUSES
 from bullpen.core.models.event import EVENTS
 from bullpen.core.models.gathered import GATHERED
+from bullpen.core.models.heartbeat import BEATS, HEARTBEATS
 from bullpen.core.models.history import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.models.lane import LANES
 from bullpen.core.models.message import ARCHIVE, MESSAGES
 from bullpen.core.models.receipt import RECEIPTS
 from bullpen.core.models.response import RESPONSES, RESPONSES_ARCHIVE
+from bullpen.core.models.schedule import SCHEDULE_RUNS, SCHEDULES
 from bullpen.core.models.system_agent import SYSTEM_AGENTS
 from bullpen.core.models.team import TEAM_MEMBERS, TEAMS
 from bullpen.core.models.worker import WORKERS
@@ -23,15 +26,20 @@ __all__ = [
     "ARCHIVE",
     "ATTEMPTS",
     "AUDIT_LOG",
+    "BEATS",
     "CHAT_MESSAGES",
     "CUSTOM_PROVIDERS",
+    "DEATH_CAUSES",
     "EVENTS",
     "GATHERED",
+    "HEARTBEATS",
     "LANES",
     "MESSAGES",
     "RECEIPTS",
     "RESPONSES",
     "RESPONSES_ARCHIVE",
+    "SCHEDULES",
+    "SCHEDULE_RUNS",
     "SESSIONS",
     "SYSTEM_AGENTS",
     "TEAMS",

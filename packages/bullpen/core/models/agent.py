@@ -21,6 +21,8 @@ class AgentRow(Base):
     permission: Mapped[str]
     context: Mapped[str]
     """What shares a session: everything of the agent's, of a sender's, or of a conversation."""
+    scheduling: Mapped[str]
+    """For whom it may make schedules."""
     resets: Mapped[int]
     """Grows with every reset; a run that began before keeps no session."""
     created_at: Mapped[Millis]

@@ -99,6 +99,7 @@ class ArchivedMessageRow(MessageColumns, Base):
     __table_args__ = (
         Index("uq_messages_archive_message_id", "message_id", unique=True),
         Index("ix_messages_archive_conversation", "conversation_id"),
+        Index("ix_messages_archive_updated_at", "updated_at", "id"),
     )
 
 

@@ -70,7 +70,10 @@ class ArchivedResponseRow(ResponseColumns, Base):
 
     __tablename__ = "responses_archive"
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    __table_args__ = (Index("ix_responses_archive_message_id", "message_id"),)
+    __table_args__ = (
+        Index("ix_responses_archive_message_id", "message_id"),
+        Index("ix_responses_archive_acked_at", "acked_at", "id"),
+    )
 
 
 RESPONSES = table_of(ResponseRow)

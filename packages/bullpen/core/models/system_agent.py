@@ -19,6 +19,10 @@ class SystemAgentRow(Base):
     last_duration: Mapped[int | None]
     last_result: Mapped[str | None]
     last_error: Mapped[str | None]
+    failures: Mapped[int]
+    """How often it failed in a row."""
+    cursor: Mapped[Millis]
+    """Up to which moment it has looked, if it goes through something bit by bit."""
 
 
 SYSTEM_AGENTS = table_of(SystemAgentRow)

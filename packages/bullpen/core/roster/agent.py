@@ -30,6 +30,15 @@ class Context(StrEnum):
     CONVERSATION = "conversation"
 
 
+class Scheduling(StrEnum):
+    """For whom an agent may make schedules."""
+
+    NONE = "none"
+    SELF = "self"
+    TEAM = "team"
+    """For itself and its teammates."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """One agent. The fields are in the order of their columns."""
@@ -44,6 +53,7 @@ class Agent:
     system_prompt: str = ""
     permission: Permission = Permission.EDIT
     context: Context = Context.AGENT
+    scheduling: Scheduling = Scheduling.SELF
     resets: int = 0
 
 
@@ -57,3 +67,4 @@ class AgentChange(TypedDict, total=False):
     system_prompt: str
     permission: Permission
     context: Context
+    scheduling: Scheduling

@@ -25,7 +25,14 @@ from bullpen.core.queue.lanes import (
     create_lane,
     resume_lane,
 )
-from bullpen.core.roster.agent import HTTP, Agent, AgentChange, Context, Permission
+from bullpen.core.roster.agent import (
+    HTTP,
+    Agent,
+    AgentChange,
+    Context,
+    Permission,
+    Scheduling,
+)
 from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.teams import leave_teams
 from bullpen.core.states import LaneState
@@ -37,7 +44,7 @@ A = AGENTS.c
 EVERY = 1 << 31
 _COLUMNS = tuple(A[field.name] for field in fields(Agent))
 _CHANGES = tuple(column for column in _COLUMNS if column.name not in ("id", "resets"))
-AgentTuple = tuple[str, str, str, str, str, str, str, str, int]
+AgentTuple = tuple[str, str, str, str, str, str, str, str, str, int]
 
 FIND: Statement[AgentTuple] = Statement(select(*_COLUMNS).where(A.id == bindparam("agent")))
 LIST: Statement[AgentTuple] = Statement(select(*_COLUMNS).order_by(A.id))
@@ -163,7 +170,12 @@ def list_agents(tx: Transaction) -> list[Agent]:
 
 def _agent(row: AgentTuple) -> Agent:
     agent = Agent(**dict(zip((field.name for field in fields(Agent)), row, strict=True)))  # type: ignore[arg-type]
-    return replace(agent, permission=Permission(agent.permission), context=Context(agent.context))
+    return replace(
+        agent,
+        permission=Permission(agent.permission),
+        context=Context(agent.context),
+        scheduling=Scheduling(agent.scheduling),
+    )
 
 
 def _check(tx: Transaction, agent: Agent) -> None:
@@ -211,8 +223,9 @@ def _forget(tx: Transaction, agent_id: str) -> None:
 
 
 def _values(agent: Agent) -> dict[str, object]:
-    plain = {"permission": agent.permission.value, "context": agent.context.value}
-    return {**asdict(agent), **plain}
+    enums = (agent.permission, agent.context, agent.scheduling)
+    names = ("permission", "context", "scheduling")
+    return {**asdict(agent), **dict(zip(names, (each.value for each in enums), strict=True))}
 
 
 def _assign(tx: Transaction, agent: Agent) -> None:
