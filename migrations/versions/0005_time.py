@@ -29,6 +29,7 @@ def upgrade() -> None:
     with op.batch_alter_table("system_agents") as table:
         table.add_column(sa.Column("failures", sa.Integer(), nullable=False, server_default="0"))
         table.add_column(sa.Column("cursor", _MILLIS, nullable=False, server_default="0"))
+        table.add_column(sa.Column("running_since", _MILLIS, nullable=True))
     with op.batch_alter_table("agents") as table:
         table.add_column(sa.Column("scheduling", sa.Text(), nullable=False, server_default="self"))
     # The defaults were for the rows that are there.
@@ -145,7 +146,6 @@ def _heartbeats() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_beats")),
         sqlite_autoincrement=True,
     )
-    op.create_index("uq_beats_due", "beats", ["agent", "due_at"], unique=True)
     op.create_index("uq_beats_message_id", "beats", ["message_id"], unique=True)
     op.create_index("ix_beats_agent", "beats", ["agent", "id"], unique=False)
 
@@ -156,6 +156,7 @@ def downgrade() -> None:
     with op.batch_alter_table("agents") as table:
         table.drop_column("scheduling")
     with op.batch_alter_table("system_agents") as table:
+        table.drop_column("running_since")
         table.drop_column("cursor")
         table.drop_column("failures")
     for name in ("death_causes", "beats", "heartbeats", "schedule_runs", "schedules"):

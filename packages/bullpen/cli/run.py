@@ -40,6 +40,22 @@ def processor(settings: Settings) -> None:
 
 @run.command()
 @click.pass_obj
+def scheduler(settings: Settings) -> None:
+    """Do what is due, and keep the store in order, until SIGTERM or Ctrl-C.
+
+    \b
+    Example:
+      bullpen run scheduler
+    """
+    from bullpen.scheduler import process
+
+    store = open_store(settings)
+    process.run(store)
+    store.close()
+
+
+@run.command()
+@click.pass_obj
 def api(settings: Settings) -> None:
     """Serve the API, until SIGTERM or Ctrl-C.
 

@@ -19,6 +19,9 @@ INTERNAL = "internal"
 HEARTBEAT = "heartbeat"
 """The channel by which Bullpen wakes an agent: it says something, or nothing."""
 
+UNHEARD = (ROOM, INTERNAL, HEARTBEAT)
+"""The channels on which no person waits for an answer."""
+
 SCHEDULE = "schedule"
 """The channel of schedules whose answer goes nowhere; it can be read there for a day."""
 
@@ -100,15 +103,15 @@ class NewMessage:
     schema: str | None = None
     hold: str | None = None
     """Why it must wait for a person before anything is done with it."""
-    alone: bool = False
-    """A run of its own answers it, whatever else waits for the same address."""
+    origin: str | None = None
+    """What says it if nobody does, as `schedule`: its id begins so, and its run is its own."""
 
     @property
     def batch_key(self) -> str | None:
         """What it shares with the messages that one run may answer along with it."""
         if self.channel == ROOM:
             return ROOM
-        if self.alone or self.from_agent is not None:
+        if self.origin is not None or self.from_agent is not None:
             return None
         if self.reply_to is None:
             who = f"@{self.sender}" if self.sender_id is None else f"#{self.sender_id}"

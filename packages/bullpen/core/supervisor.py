@@ -18,7 +18,7 @@ from bullpen.core.settings import Settings
 
 HERE = Path(__file__).resolve()
 
-OWN = frozenset({"processor", "api"})
+OWN = frozenset({"processor", "scheduler", "api"})
 """The services that are no channel's; each channel has one of its own name."""
 
 RUNNING = "RUNNING"

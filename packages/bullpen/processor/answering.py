@@ -127,7 +127,8 @@ class Answering:
         self, tx: Transaction, claim: Claim, known: Brief, reply: Reply, said: Said
     ) -> None:
         complete(tx, claim, said, roots(self._store.settings, known.agent))
-        keep_session(tx, known.agent, known.key, reply.session)
+        if known.key is not None:
+            keep_session(tx, known.agent, known.key, reply.session)
         if reply.lost is not None:
             tell(tx, EventType.SESSION_LOST, claim.primary, reason=clean(reply.lost)[:ERROR_LENGTH])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import bindparam, select
 
 from bullpen.core.errors import UnknownAgent
-from bullpen.core.message import Claim
+from bullpen.core.message import HEARTBEAT, Claim
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.roster.agent import Agent
@@ -35,6 +35,7 @@ LAST: Statement[tuple[int, str, str]] = Statement(
         H.agent_id == bindparam("agent"),
         H.role.in_([const("assistant"), const("note")]),
         H.message_id.not_like(const("proactive\\_%"), escape="\\"),
+        H.channel != const(HEARTBEAT),
     )
     .order_by(H.id.desc())
     .limit(const(20))
@@ -46,8 +47,8 @@ class Brief:
     """What the store knows of the agent that is to answer."""
 
     agent: Agent
-    key: str
-    """Which of its sessions this run belongs to."""
+    key: str | None
+    """Which of its sessions this run belongs to; a beat has one of its own, which nobody keeps."""
     session: Session | None
     custom: CustomProvider | None
     teams: tuple[Team, ...]
@@ -76,18 +77,19 @@ def brief(tx: Transaction, claim: Claim) -> Brief:
     agent = find_agent(tx, claim.agent)
     if agent is None:
         raise UnknownAgent(f"there is no agent {claim.agent} any more")
-    key = context_key(agent, claim.primary)
+    beat = claim.primary.channel == HEARTBEAT
+    key = None if beat else context_key(agent, claim.primary)
     custom = None
     if agent.provider.startswith(PREFIX):
         custom = find_custom_provider(tx, agent.provider.removeprefix(PREFIX))
     return Brief(
         agent=agent,
         key=key,
-        session=find_session(tx, agent, key),
+        session=None if key is None else find_session(tx, agent, key),
         custom=custom,
         teams=tuple(teams_of(tx, agent.id)),
         names=agent_names(tx),
-        notes=_notes(tx, agent.id),
+        notes=() if beat else _notes(tx, agent.id),
     )
 
 

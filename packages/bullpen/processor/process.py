@@ -1,16 +1,14 @@
-"""The processor: a process that claims messages, runs what answers them, and keeps order."""
+"""The processor: a process that claims messages and runs what answers them."""
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
 
 from bullpen.core.clock import SECOND
+from bullpen.core.ending import Ending
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.events.tail import EventTail
 from bullpen.core.loop import Loop
-from bullpen.core.maintenance.rota import enter_rota, run_due
 from bullpen.core.queue.claim import claim, claimable
 from bullpen.core.queue.due import next_due
 from bullpen.core.store.base import Store
@@ -31,7 +29,7 @@ RACE_SECONDS = 0.02
 
 
 class Processor:
-    """Loops that claim, renew, watch for what is cancelled, beat and keep order; and its runs."""
+    """Loops that claim, renew, watch for what is cancelled, and beat; and its runs."""
 
     def __init__(self, store: Store, find: Find, plugins: Plugins | None = None) -> None:
         self._store = store
@@ -54,7 +52,6 @@ class Processor:
             self._listening,
             answering.progress.loop,
             Loop("heartbeat", self._beat),
-            Loop("order", self._keep_order),
         )
         self._ear = Ear(self._listener)
         self._ear.on("messages", self._claiming.wake)
@@ -63,7 +60,6 @@ class Processor:
 
     def start(self) -> None:
         """Begin to work."""
-        enter_rota(self._store)
         if self._plugins.listens:
             self._tail = EventTail.from_now(self._store)
         self._ear.start()
@@ -116,10 +112,6 @@ class Processor:
                 self.worker = register(tx, KIND, self._listener.address)
         return float(BEAT_SECONDS)
 
-    def _keep_order(self) -> float:
-        run_due(self._store, self.worker)
-        return 1.0
-
 
 def _until(due: int | None, now: int) -> float:
     wait = IDLE_SECONDS if due is None else (due - now) / SECOND
@@ -128,17 +120,11 @@ def _until(due: int | None, now: int) -> float:
 
 def run(store: Store) -> None:
     """Be a processor until SIGTERM or SIGINT."""
-    # Python runs a handler when its main thread comes to it, which one that has just begun to read
-    # does not. The byte is written by the interrupted thread itself, whichever that is.
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+    ending = Ending()
     launcher = Launcher()
     providers = Providers(store.settings, launcher)
     processor = Processor(store, providers.get, Plugins.load(store.settings.home))
     processor.start()
-    os.read(told, 1)
+    ending.wait()
     processor.stop()
     launcher.stop()

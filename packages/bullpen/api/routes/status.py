@@ -111,6 +111,9 @@ class SystemAgentAnswer(BaseModel):
     last_result: str | None
     last_error: str | None
     next_run_at: int | None
+    failures: int = Field(description="how often it failed in a row")
+    holder: str | None = Field(description="the process that runs it at this moment")
+    running_since: int | None
 
 
 class SystemAgentList(RootModel[list[SystemAgentAnswer]]):

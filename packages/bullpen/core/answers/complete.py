@@ -15,8 +15,9 @@ from bullpen.core.answers.limits import limited_before, over_limit
 from bullpen.core.answers.long import shorten
 from bullpen.core.answers.said import Said, clean
 from bullpen.core.events.append import EventType, tell
+from bullpen.core.heartbeats.answered import beat_answered, is_heartbeat, without_word
 from bullpen.core.history.say import SAY
-from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage
+from bullpen.core.message import INTERNAL, UNHEARD, Claim, Message, NewMessage
 from bullpen.core.outbox.people import tell_all
 from bullpen.core.outcome import Answer, Outcome, RoomPost
 from bullpen.core.queue.finish import finish, lock_targets
@@ -39,6 +40,8 @@ def complete(tx: Transaction, claim: Claim, said: Said, roots: Sequence[Path]) -
     """Finish a claim with what was said; files leave only from below these directories."""
     primary = claim.primary
     text = clean(said.text)
+    if is_heartbeat(primary):
+        text = without_word(text)
     rooms, directory = _addresses(tx, primary.agent) if "[" in text else ({}, NOBODY)
     composed = compose(text, primary.agent, directory, rooms)
     named = tuple(dict.fromkeys((*said.files, *composed.files)))
@@ -52,8 +55,11 @@ def complete(tx: Transaction, claim: Claim, said: Said, roots: Sequence[Path]) -
         outcome = _held(outcome, reason)
     answers = _answers(tx, primary, composed, files, notes, said.metadata)
     aggregate = team is not None and team.delivery is Delivery.AGGREGATE
-    done = finish(tx, claim, outcome if aggregate else replace(outcome, answers=answers))
-    if aggregate:
+    waits = is_heartbeat(primary) or aggregate
+    done = finish(tx, claim, outcome if waits else replace(outcome, answers=answers))
+    if is_heartbeat(primary):
+        beat_answered(tx, primary, answers[0] if answers else None)
+    elif aggregate:
         for answer in answers:
             keep(tx, primary, answer)
     _note(tx, primary, notes, refused)
@@ -126,7 +132,7 @@ def _answers(
 
 
 def _for_person(primary: Message) -> bool:
-    return primary.channel not in (ROOM, INTERNAL)
+    return is_heartbeat(primary) or primary.channel not in UNHEARD
 
 
 def _fitting(

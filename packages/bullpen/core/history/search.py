@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Select, bindparam, func, select, union
 
-from bullpen.core.message import INTERNAL, ROOM
+from bullpen.core.message import HEARTBEAT, INTERNAL, ROOM, SCHEDULE
 from bullpen.core.models import AGENT_MESSAGES, ARCHIVE, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
@@ -39,7 +39,9 @@ _HISTORY = (
 def _people(table_number: int) -> Select[tuple[str, str, str | None]]:
     columns = (MESSAGES, ARCHIVE)[table_number].c
     return select(columns.channel, columns.sender, columns.sender_id).where(
-        columns.from_agent.is_(None), columns.channel.not_in([const(ROOM), const(INTERNAL)])
+        columns.from_agent.is_(None),
+        columns.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
+        columns.message_id.not_like(const(f"{SCHEDULE}\\_%"), escape="\\"),
     )
 
 

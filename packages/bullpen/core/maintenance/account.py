@@ -13,10 +13,15 @@ from bullpen.core.store.transaction import Transaction
 
 A = SYSTEM_AGENTS.c
 
-AccountTuple = tuple[str, int, int | None, int | None, str | None, str | None]
+AccountTuple = tuple[
+    str, int, int | None, int | None, str | None, str | None, int, str | None, int | None, int
+]
 
 LIST: Statement[AccountTuple] = Statement(
-    select(A.name, A.next_run_at, A.last_run_at, A.last_duration, A.last_result, A.last_error)
+    select(
+        *(A.name, A.next_run_at, A.last_run_at, A.last_duration, A.last_result, A.last_error),
+        *(A.failures, A.holder, A.running_since, A.lease_expires_at),
+    )
 )
 
 
@@ -32,22 +37,36 @@ class Account:
     """In milliseconds."""
     last_result: str | None = None
     last_error: str | None = None
+    failures: int = 0
+    """How often it failed in a row."""
+    holder: str | None = None
+    """The process that runs it at this moment."""
+    running_since: int | None = None
 
 
 def system_agents(tx: Transaction) -> list[Account]:
     """All of them, in the order of the rota; those that never ran as well."""
-    rows = {row[0]: row[1:] for row in tx.all(LIST, {})}
+    rows = {row[0]: row for row in tx.all(LIST, {})}
     return [
         Account(name=agent.name, every_seconds=agent.every_seconds)
         if (row := rows.get(agent.name)) is None
-        else Account(
-            name=agent.name,
-            every_seconds=agent.every_seconds,
-            next_run_at=row[0] or None,
-            last_run_at=row[1],
-            last_duration=row[2],
-            last_result=row[3],
-            last_error=row[4],
-        )
+        else _account(row, agent.every_seconds, tx.now)
         for agent in ROTA
     ]
+
+
+def _account(row: AccountTuple, every_seconds: int, now: int) -> Account:
+    # Who died in his turn is named by the row until somebody takes it.
+    held = row[9] > now
+    return Account(
+        name=row[0],
+        every_seconds=every_seconds,
+        next_run_at=row[1] or None,
+        last_run_at=row[2],
+        last_duration=row[3],
+        last_result=row[4],
+        last_error=row[5],
+        failures=row[6],
+        holder=row[7] if held else None,
+        running_since=row[8] if held else None,
+    )

@@ -1,7 +1,7 @@
 """Finished messages and delivered responses leave for the archive tables after a day.
 
-In batches of 500, each a transaction of its own, so that a writer waits for milliseconds. The
-newest row of a table stays: SQLite would give its id again.
+In batches of 500, each a transaction of its own, with a pause, so that a writer waits for
+milliseconds, and seldom. The newest row of a table stays: SQLite would give its id again.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from sqlalchemy import Table, bindparam, delete, func, insert, select
 
 from bullpen.core.clock import HOUR
-from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.maintenance.batches import REST, in_batches
 from bullpen.core.models import ARCHIVE, MESSAGES, RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.states import ARCHIVED, ResponseState
+from bullpen.core.store.among import Among, numbers
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -49,13 +50,13 @@ def _copy(source: Table, target: Table) -> Statement[None]:
     return Statement(
         insert(target).from_select(
             names,
-            select(*(source.c[name] for name in names)).where(source.c.id == bindparam("row")),
+            select(*(source.c[name] for name in names)).where(Among(source.c.id, "rows")),
         )
     )
 
 
 def _remove(source: Table) -> Statement[None]:
-    return Statement(delete(source).where(source.c.id == bindparam("row")))
+    return Statement(delete(source).where(Among(source.c.id, "rows")))
 
 
 COPY_MESSAGE, REMOVE_MESSAGE = _copy(MESSAGES, ARCHIVE), _remove(MESSAGES)
@@ -75,7 +76,7 @@ def archive_responses(tx: Transaction) -> int:
 def archive(store: Store) -> str:
     """Move all that is due, batch by batch."""
     messages, responses = (
-        in_batches(store, each) for each in (archive_messages, archive_responses)
+        in_batches(store, each, REST) for each in (archive_messages, archive_responses)
     )
     return f"{messages} messages, {responses} responses"
 
@@ -84,8 +85,8 @@ def _move(
     tx: Transaction, old: Statement[tuple[int]], copy: Statement[None], remove: Statement[None]
 ) -> int:
     before = tx.now - tx.settings.retention_hours * HOUR
-    rows = [{"row": id_} for (id_,) in tx.all(old, {"before": before})]
+    rows = [id_ for (id_,) in tx.all(old, {"before": before})]
     if rows:
-        tx.write_each(copy, rows)
-        tx.write_each(remove, rows)
+        tx.write(copy, {"rows": numbers(rows)})
+        tx.write(remove, {"rows": numbers(rows)})
     return len(rows)

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete, func, select
 
 from bullpen.core.clock import HOUR
 from bullpen.core.events.append import EventType
-from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.maintenance.batches import REST, in_batches
 from bullpen.core.models import EVENTS
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
@@ -18,7 +18,7 @@ E = EVENTS.c
 BATCH = 500
 
 # The newest event stays: SQLite would give its id again.
-OLD: Statement[tuple[int]] = Statement(
+_OLD = (
     select(E.id)
     .where(
         E.type == const(EventType.AGENT_PROGRESS.value),
@@ -29,16 +29,14 @@ OLD: Statement[tuple[int]] = Statement(
     .limit(const(BATCH))
 )
 
-DELETE: Statement[None] = Statement(delete(EVENTS).where(E.id == bindparam("event")))
+DELETE: Statement[None] = Statement(delete(EVENTS).where(E.id.in_(_OLD.scalar_subquery())))
 
 
 def forget_progress(tx: Transaction) -> int:
     """Delete one batch; gives how many."""
-    rows = tx.all(OLD, {"before": tx.now - tx.settings.retention_hours * HOUR})
-    tx.write_each(DELETE, [{"event": event} for (event,) in rows])
-    return len(rows)
+    return tx.change(DELETE, {"before": tx.now - tx.settings.retention_hours * HOUR})
 
 
 def progress(store: Store) -> str:
     """Delete all that is old."""
-    return f"{in_batches(store, forget_progress)} deleted"
+    return f"{in_batches(store, forget_progress, REST)} deleted"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, select, tuple_
 
 from bullpen.core.clock import DAY
-from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.maintenance.batches import REST, in_batches
 from bullpen.core.models import RECEIPTS
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
@@ -18,27 +18,22 @@ BATCH = 500
 LEAST_DAYS = 7
 """Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
 
-OLD: Statement[tuple[str, str]] = Statement(
+_OLD = (
     select(C.channel, C.event_id)
     .where(C.created_at <= bindparam("before"))
     .order_by(C.created_at)
     .limit(const(BATCH))
 )
 
-FORGET: Statement[None] = Statement(
-    delete(RECEIPTS).where(C.channel == bindparam("channel"), C.event_id == bindparam("event_id"))
-)
+FORGET: Statement[None] = Statement(delete(RECEIPTS).where(tuple_(C.channel, C.event_id).in_(_OLD)))
 
 
 def forget_receipts(tx: Transaction) -> int:
     """Delete one batch; gives how many."""
     days = max(LEAST_DAYS, tx.settings.receipt_days)
-    rows = tx.all(OLD, {"before": tx.now - days * DAY})
-    if rows:
-        tx.write_each(FORGET, [{"channel": channel, "event_id": id_} for channel, id_ in rows])
-    return len(rows)
+    return tx.change(FORGET, {"before": tx.now - days * DAY})
 
 
 def receipts(store: Store) -> str:
     """Delete all that are old."""
-    return f"{in_batches(store, forget_receipts)} forgotten"
+    return f"{in_batches(store, forget_receipts, REST)} forgotten"

@@ -48,7 +48,6 @@ class BeatRow(Base):
     message_id: Mapped[str | None]
     reason: Mapped[str | None]
     __table_args__ = (
-        Index("uq_beats_due", "agent", "due_at", unique=True),
         Index("uq_beats_message_id", "message_id", unique=True),
         Index("ix_beats_agent", "agent", "id"),
         {"sqlite_autoincrement": True},

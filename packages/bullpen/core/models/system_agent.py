@@ -13,7 +13,9 @@ class SystemAgentRow(Base):
     __tablename__ = "system_agents"
     name: Mapped[str] = mapped_column(primary_key=True)
     holder: Mapped[str | None]
+    """Which process runs it just now."""
     lease_expires_at: Mapped[Millis]
+    running_since: Mapped[MaybeMillis]
     next_run_at: Mapped[Millis]
     last_run_at: Mapped[MaybeMillis]
     last_duration: Mapped[int | None]

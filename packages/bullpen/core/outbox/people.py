@@ -6,16 +6,15 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, select, union_all
 
-from bullpen.core.message import INTERNAL, ROOM, Message
+from bullpen.core.message import UNHEARD, Message
 from bullpen.core.models import ARCHIVE, MESSAGES
 from bullpen.core.outbox.add import add_response
+from bullpen.core.outbox.proactive import OWNER
 from bullpen.core.outcome import Answer
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
 from bullpen.core.queue.room import keep_post
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-
-OWNER = "owner"
 
 # A conversation may last for longer than its first message stays among the live ones.
 FIND: Statement[MessageTuple] = Statement(
@@ -34,12 +33,12 @@ def sent_by_person(tx: Transaction, message_id: str) -> Message | None:
     """The message of this id, archived or not, if it has a person's address."""
     row = tx.one(FIND, {"message_id": message_id})
     found = None if row is None else Message(*row)
-    return None if found is None or found.channel in (ROOM, INTERNAL) else found
+    return None if found is None or found.channel in UNHEARD else found
 
 
 def asked_by_person(tx: Transaction, message: Message) -> Message | None:
     """The message by whose address the conversation's person is reached."""
-    if message.channel not in (ROOM, INTERNAL):
+    if message.channel not in UNHEARD:
         return message
     return sent_by_person(tx, message.conversation_id)
 

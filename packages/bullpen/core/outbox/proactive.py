@@ -13,6 +13,20 @@ from bullpen.core.outcome import Answer
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
+OWNER = "owner"
+
+
+def write_to_owner(tx: Transaction, text: str) -> str:
+    """Tell the owner something, where the settings say; gives the id that the response has."""
+    settings = tx.settings
+    return write_to(
+        tx,
+        Answer(message=text),
+        channel=settings.owner_channel,
+        sender=OWNER,
+        sender_id=settings.owner_id or None,
+    )
+
 
 def write_to(
     tx: Transaction,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, bindparam, select, update
 
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.message import INTERNAL, ROOM, Message
+from bullpen.core.message import UNHEARD, Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
@@ -58,7 +58,7 @@ def announce_deaths(tx: Transaction, dead: Sequence[Message], kind: str, error: 
             kind=kind,
             error=error[:500],
         )
-        if message.channel not in (ROOM, INTERNAL):
+        if message.channel not in UNHEARD:
             text = (
                 f"@{message.agent} could not answer: {error[:500]}\n"
                 f"Your message is kept as {message.message_id} and can be tried again."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType, tell
+from bullpen.core.heartbeats.answered import beat_failed, is_heartbeat
 from bullpen.core.message import ErrorKind, Message
 from bullpen.core.outbox.people import tell_owner
 from bullpen.core.outcome import Failure
@@ -43,7 +45,7 @@ def fail(tx: Transaction, token: str, failure: Failure) -> None:
     run = end_run(tx, token)
     messages = claimed_messages(tx, run)
     decide = _decision(tx, failure, lane.max_attempts)
-    fates = [(message, decide(message)) for message in messages]
+    fates = [(message, _fate(message, decide)) for message in messages]
     back = give_back(tx, run, fates)
     _consequences(tx, run, messages[0], lane.state, failure)
     settle_lane(tx, run.agent, back)
@@ -87,6 +89,12 @@ def _decision(tx: Transaction, failure: Failure, max_attempts: int) -> Callable[
             assert_never(kind)
 
 
+def _fate(message: Message, decide: Callable[[Message], Fate]) -> Fate:
+    """A beat is not tried again: that would be one more than its rate allows."""
+    fate = decide(message)
+    return replace(fate, status=MessageState.DEAD, wait=0) if is_heartbeat(message) else fate
+
+
 def _wait(tx: Transaction, attempt: int, retry_after: int | None) -> int:
     if retry_after is not None:
         return max(0, retry_after)
@@ -103,7 +111,7 @@ def _consequences(
         pause_lane(tx, run.agent, f"{failure.kind}: {failure.error[:500]}")
         if state != LaneState.PAUSED:
             tell_owner(tx, primary, PAUSED.format(agent=run.agent, error=failure.error[:500]))
-    elif failure.kind is ErrorKind.NEEDS_PERSON:
+    elif failure.kind is ErrorKind.NEEDS_PERSON and not is_heartbeat(primary):
         values = {"agent": run.agent, "error": failure.error[:500], "id": primary.message_id}
         tell_owner(tx, primary, HELD.format(**values))
 
@@ -121,5 +129,8 @@ def _tell(tx: Transaction, run: Run, fates: list[tuple[Message, Fate]], failure:
             error=failure.error[:500],
             wait=fate.wait,
         )
+    for message, _ in fates:
+        if is_heartbeat(message):
+            beat_failed(tx, message, failure.error)
     dead = [message for message, fate in fates if fate.status is MessageState.DEAD]
     announce_deaths(tx, dead, failure.kind.value, failure.error)

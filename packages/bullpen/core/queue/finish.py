@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, null, update
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.history.say import SAY
-from bullpen.core.message import INTERNAL, ROOM, Claim, Message, NewMessage, ReplyTo
+from bullpen.core.message import INTERNAL, ROOM, UNHEARD, Claim, Message, NewMessage, ReplyTo
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
@@ -135,7 +135,7 @@ def _deliver(tx: Transaction, new: NewMessage) -> None:
 def _child(primary: Message, new: NewMessage) -> NewMessage:
     return replace(
         new,
-        channel=INTERNAL if primary.channel == ROOM else primary.channel,
+        channel=INTERNAL if primary.channel in UNHEARD else primary.channel,
         sender=primary.sender,
         sender_id=primary.sender_id,
         from_agent=primary.agent,

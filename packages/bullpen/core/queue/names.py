@@ -63,4 +63,6 @@ class Names:
 def _prefix(new: NewMessage) -> str:
     if new.channel == ROOM:
         return "chat"
+    if new.origin is not None:
+        return new.origin
     return "internal" if new.from_agent is not None else new.channel

@@ -12,6 +12,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadName, LaneBusy, NameTaken, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
+from bullpen.core.heartbeats.heartbeats import remove_heartbeat
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
 from bullpen.core.models.base import const
@@ -35,6 +36,7 @@ from bullpen.core.roster.agent import (
 )
 from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.teams import leave_teams
+from bullpen.core.schedules.stop import stop_orphans
 from bullpen.core.states import LaneState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -135,6 +137,8 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
         )
     _cancel_all(tx, agent_id, f"{agent_id} was removed")
     leave_teams(tx, agent_id)
+    stop_orphans(tx, f"{agent_id} was removed", agent=agent_id)
+    remove_heartbeat(tx, agent_id)
     tx.write(FORGET, {"agent": agent_id})
     tx.write(DELETE, {"agent": agent_id})
     archive_lane(tx, agent_id, "removed")

@@ -13,6 +13,7 @@ from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
 from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.team import Delivery, Team, TeamChange
+from bullpen.core.schedules.stop import stop_orphans
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -82,6 +83,7 @@ def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> 
 def remove_team(tx: Transaction, team_id: str) -> None:
     """Disband a team; its agents and its room's history stay."""
     get_team(tx, team_id)
+    stop_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
     tx.write(DISBAND, {"team": team_id})
     tx.write(DELETE, {"team": team_id})
     append_event(tx, EventType.TEAM_REMOVED, team=team_id)

@@ -1,0 +1,23 @@
+"""The end of a process, as its supervisor or a person at the keyboard asks for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+
+class Ending:
+    """Hears SIGTERM and SIGINT from its making on, so that none is lost while a process starts."""
+
+    def __init__(self) -> None:
+        # Python runs a handler when its main thread comes to it, which one that has just begun to
+        # read does not. The byte is written by the interrupted thread itself, whichever that is.
+        self._told, tell = os.pipe()
+        os.set_blocking(tell, False)
+        signal.set_wakeup_fd(tell)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+
+    def wait(self) -> None:
+        """Until one of them comes."""
+        os.read(self._told, 1)

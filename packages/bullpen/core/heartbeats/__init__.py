@@ -1,0 +1,1 @@
+"""Heartbeats: agents that look after their work without being asked."""

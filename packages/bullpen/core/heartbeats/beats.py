@@ -1,0 +1,93 @@
+"""The record of beats: which were sent, which were not and why, and what came of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from sqlalchemy import bindparam, insert, select, update
+
+from bullpen.core.models import BEATS
+from bullpen.core.store.listing import Listing
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+B = BEATS.c
+
+
+class BeatOutcome(StrEnum):
+    """What became of a beat."""
+
+    SENT = "sent"
+    """It is in the agent's queue, or was never answered."""
+    SILENT = "silent"
+    SAID = "said"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One beat. The fields are in the order of their columns."""
+
+    id: int
+    agent: str
+    due_at: int
+    fired_at: int
+    outcome: str
+    message_id: str | None
+    reason: str | None
+
+
+LISTING = Listing(BEATS, [each.name for each in fields(Beat)])
+
+INSERT: Statement[None] = Statement(
+    insert(BEATS).values({each.name: bindparam(each.name) for each in B if each.name != "id"})
+)
+SETTLE: Statement[None] = Statement(
+    update(BEATS)
+    .where(B.message_id == bindparam("message"))
+    .values(outcome=bindparam("came"), reason=bindparam("why"))
+)
+# The one that was sent so many beats ago.
+EARLIER: Statement[tuple[int]] = Statement(
+    select(B.fired_at)
+    .where(B.agent == bindparam("name"), B.message_id.is_not(None))
+    .order_by(B.id.desc())
+    .limit(1)
+    .offset(bindparam("beats"))
+)
+
+
+def record_beat(
+    tx: Transaction,
+    agent: str,
+    due: int,
+    outcome: BeatOutcome,
+    *,
+    message_id: str | None = None,
+    reason: str | None = None,
+) -> None:
+    """Append one."""
+    values: dict[str, object] = {"agent": agent, "due_at": due, "fired_at": tx.now}
+    values.update(outcome=outcome.value, message_id=message_id, reason=reason)
+    tx.write(INSERT, values)
+
+
+def settle_beat(
+    tx: Transaction, message_id: str, outcome: BeatOutcome, reason: str | None = None
+) -> None:
+    """Say what came of one that was sent."""
+    tx.write(SETTLE, {"message": message_id, "came": outcome.value, "why": reason})
+
+
+def spent(tx: Transaction, agent: str, budget: int, since: int) -> bool:
+    """Whether so many were sent since that moment."""
+    row = tx.one(EARLIER, {"name": agent, "beats": budget - 1})
+    return row is not None and row[0] >= since
+
+
+def list_beats(tx: Transaction, agent: str, since: int | None, limit: int) -> list[Beat]:
+    """Those of an agent after this number; without one the newest first."""
+    rows = LISTING.page(tx, {"agent": agent}, since, limit)
+    return [Beat(*row) for row in rows]  # type: ignore[arg-type]

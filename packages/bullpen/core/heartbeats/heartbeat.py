@@ -1,0 +1,104 @@
+"""A heartbeat: how an agent is woken, and how it has fared."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from bullpen.core.clock import HOUR, SECOND
+from bullpen.core.errors import BadHeartbeat
+from bullpen.core.outbox.place import Place
+
+SILENT_WORD = "HEARTBEAT_OK"
+"""What an agent answers that has nothing to say; nobody is told."""
+
+MOST_ERRORS = 3
+"""After so many failed beats in a row it is paused."""
+
+DAY_MINUTES = 24 * 60
+_HOURS = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
+
+
+class HeartbeatState(StrEnum):
+    """Whether it beats."""
+
+    OFF = "off"
+    ON = "on"
+    PAUSED = "paused"
+    """By Bullpen itself; its reason says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """The part of the day in which an agent is woken, in minutes since midnight."""
+
+    start: int
+    end: int
+
+    @classmethod
+    def parse(cls, text: str) -> Hours:
+        """The hours that `08:00-18:00` says; `22:00-06:00` goes past midnight."""
+        found = _HOURS.fullmatch(text.strip())
+        if found is None:
+            raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
+        hour, minute, end_hour, end_minute = (int(each) for each in found.groups())
+        start, end = hour * 60 + minute, end_hour * 60 + end_minute
+        if minute > 59 or end_minute > 59 or start >= DAY_MINUTES or end > DAY_MINUTES:
+            raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
+        if start == end:
+            raise BadHeartbeat("the hours end when they begin", hint="Leave them out for all day.")
+        return cls(start, end)
+
+    def __str__(self) -> str:
+        ends = (self.start, self.end)
+        return "-".join(f"{each // 60:02}:{each % 60:02}" for each in ends)
+
+    def holds(self, moment: int, zone: ZoneInfo) -> bool:
+        """Whether a clock in this zone then shows one of these hours."""
+        local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
+        minute = local.hour * 60 + local.minute
+        if self.start < self.end:
+            return self.start <= minute < self.end
+        return minute >= self.start or minute < self.end
+
+    def next(self, moment: int, zone: ZoneInfo) -> int:
+        """The first moment from this one on that is within them."""
+        if self.holds(moment, zone):
+            return moment
+        local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
+        for days in range(3):
+            day = (local + timedelta(days=days)).replace(
+                hour=self.start // 60, minute=self.start % 60, second=0, microsecond=0, fold=0
+            )
+            begins = int(day.timestamp()) * SECOND
+            if begins > moment and self.holds(begins, zone):
+                return begins
+        # The clock skipped the beginning: within the hour it is there.
+        return moment + HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """How one agent is woken. Without anybody saying so, it is not."""
+
+    agent: str
+    state: HeartbeatState = HeartbeatState.OFF
+    reason: str | None = None
+    every: int = HOUR
+    hours: Hours | None = None
+    """None is the whole day."""
+    budget: int = 24
+    """So many beats a day at the most."""
+    max_silent: int = 48
+    """After so many silent ones in a row it is paused; 0 is never."""
+    place: Place | None = None
+    """Where it is said if there is something to say; None is wherever the owner is told things."""
+    silent: int = 0
+    errors: int = 0
+    due_at: int | None = None
+    last_at: int | None = None
+    created_at: int = 0
+    updated_at: int = 0

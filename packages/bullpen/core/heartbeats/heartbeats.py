@@ -1,0 +1,123 @@
+"""Heartbeats as somebody handles them: look at one, at all, change one, and let one go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypedDict, Unpack
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from bullpen.core.clock import DAY, MINUTE, SECOND
+from bullpen.core.errors import BadHeartbeat
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.heartbeats.columns import COLUMNS, H, HeartbeatTuple, heartbeat_of, values_of
+from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
+from bullpen.core.models import HEARTBEATS
+from bullpen.core.outbox.place import Place
+from bullpen.core.queue.lane import lock_lane
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+LEAST, MOST = MINUTE, 366 * DAY
+MOST_A_DAY = DAY // MINUTE
+MOST_SILENT = 1_000_000
+
+SEE: Statement[HeartbeatTuple] = Statement(select(*COLUMNS).where(H.agent == bindparam("name")))
+LIST: Statement[HeartbeatTuple] = Statement(select(*COLUMNS).order_by(H.agent))
+INSERT: Statement[None] = Statement(
+    insert(HEARTBEATS).values({each.name: bindparam(each.name) for each in H})
+)
+_KEPT = ("agent", "created_at")
+UPDATE: Statement[None] = Statement(
+    update(HEARTBEATS)
+    .where(H.agent == bindparam("name"))
+    .values({each.name: bindparam(each.name) for each in H if each.name not in _KEPT})
+)
+DELETE: Statement[None] = Statement(delete(HEARTBEATS).where(H.agent == bindparam("name")))
+
+
+class HeartbeatChange(TypedDict, total=False):
+    """What of a heartbeat is to be changed; what is not named stays."""
+
+    on: bool
+    every: int
+    hours: Hours | None
+    budget: int
+    max_silent: int
+    place: Place | None
+
+
+def see_heartbeat(tx: Transaction, agent: str) -> Heartbeat:
+    """The heartbeat of an agent; off, if nobody ever said anything about it."""
+    row = tx.one(SEE, {"name": agent})
+    return Heartbeat(agent=agent) if row is None else heartbeat_of(row)
+
+
+def list_heartbeats(tx: Transaction) -> list[Heartbeat]:
+    """All that were ever set up, by their agents."""
+    return [heartbeat_of(row) for row in tx.all(LIST, {})]
+
+
+def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChange]) -> Heartbeat:
+    """Change what is named and keep the rest; to turn it on begins its counts anew."""
+    lock_lane(tx, agent)
+    before = see_heartbeat(tx, agent)
+    on = change.get("on", before.state is HeartbeatState.ON)
+    changed = replace(
+        before,
+        every=change.get("every", before.every),
+        hours=change.get("hours", before.hours),
+        budget=change.get("budget", before.budget),
+        max_silent=change.get("max_silent", before.max_silent),
+        place=change.get("place", before.place),
+    )
+    _check(changed)
+    if on and before.state is not HeartbeatState.ON:
+        # Not sooner after the last beat than its rate allows, however often it is turned on.
+        last = max(tx.now, changed.last_at or 0)
+        changed = replace(changed, silent=0, errors=0, reason=None, due_at=last + changed.every)
+        changed = replace(changed, state=HeartbeatState.ON)
+    elif on and changed.every != before.every:
+        last = tx.now if changed.last_at is None else changed.last_at
+        changed = replace(changed, due_at=max(tx.now, last + changed.every))
+    elif not on and change.get("on") is False:
+        changed = replace(changed, state=HeartbeatState.OFF, reason=None, due_at=None)
+    write_heartbeat(tx, changed)
+    append_event(
+        tx,
+        EventType.HEARTBEAT_CHANGED,
+        agent=agent,
+        state=changed.state.value,
+        changed=sorted(change),
+    )
+    tx.wake("heartbeats")
+    return changed
+
+
+def write_heartbeat(tx: Transaction, heartbeat: Heartbeat) -> None:
+    """Write what it is now; the lane of its agent is locked."""
+    values = {**values_of(heartbeat), "updated_at": tx.now}
+    if tx.change(UPDATE, {**values, "name": heartbeat.agent}) == 0:
+        tx.write(INSERT, {**values, "created_at": tx.now})
+
+
+def remove_heartbeat(tx: Transaction, agent: str) -> None:
+    """Forget it, with its agent."""
+    tx.write(DELETE, {"name": agent})
+
+
+def _check(heartbeat: Heartbeat) -> None:
+    if not LEAST <= heartbeat.every <= MOST:
+        raise BadHeartbeat(
+            f"an interval of {heartbeat.every // SECOND} s is under a minute, or over a year"
+        )
+    if not 1 <= heartbeat.budget <= MOST_A_DAY:
+        raise BadHeartbeat(
+            f"{heartbeat.budget} beats a day are none, or more than one a minute",
+            hint=f"Give 1 to {MOST_A_DAY}.",
+        )
+    if not 0 <= heartbeat.max_silent <= MOST_SILENT:
+        raise BadHeartbeat(
+            f"{heartbeat.max_silent} silent beats cannot be counted",
+            hint="Give 0, which is never, or more.",
+        )

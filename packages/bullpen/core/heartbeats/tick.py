@@ -1,0 +1,135 @@
+"""What a scheduler does again and again: it wakes the agents whose time has come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import bindparam, select, update
+
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import LaneError, UnknownAgent
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.heartbeats.beats import BeatOutcome, record_beat, spent
+from bullpen.core.heartbeats.columns import COLUMNS, H, HeartbeatTuple, heartbeat_of
+from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState
+from bullpen.core.message import HEARTBEAT, NewMessage
+from bullpen.core.models import HEARTBEATS
+from bullpen.core.models.base import const
+from bullpen.core.queue.enqueue import enqueue
+from bullpen.core.queue.lane import Lane, lock_lane
+from bullpen.core.states import LaneState
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.time_zone import owner_zone, zone
+from bullpen.core.workspace.heartbeat_text import read_heartbeat_text
+
+SENDER = "Heartbeat"
+LONGEST = 5.0
+"""Seconds until it looks again at the latest: a machine's clock may be set, or have slept."""
+
+_ON = H.state == const(HeartbeatState.ON.value)
+
+DUE: Statement[HeartbeatTuple] = Statement(
+    select(*COLUMNS).where(_ON, H.due_at <= bindparam("now")).order_by(H.due_at).limit(const(100))
+)
+NEXT: Statement[tuple[int]] = Statement(
+    select(H.due_at).where(_ON, H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
+)
+# Of many schedulers that come with the same beat, one moves it on.
+ADVANCE: Statement[None] = Statement(
+    update(HEARTBEATS)
+    .where(H.agent == bindparam("name"), _ON, H.due_at == bindparam("seen"))
+    .values(due_at=bindparam("next"), last_at=bindparam("last"))
+)
+
+
+def tick(store: Store) -> float:
+    """Let every heart beat that is due; gives how many seconds there is nothing to do."""
+    with store.read() as tx:
+        now = tx.now
+        due = [heartbeat_of(row) for row in tx.all(DUE, {"now": now})]
+        following = None if due else tx.one(NEXT, {})
+    here = zone(owner_zone(store.settings)) if due else ZoneInfo("UTC")
+    for heartbeat in due:
+        text = read_heartbeat_text(store.settings, heartbeat.agent)
+        with store.write() as tx:
+            beat(tx, heartbeat, text.strip(), here)
+    if due:
+        return 0.0
+    return LONGEST if following is None else min(max((following[0] - now) / SECOND, 0.0), LONGEST)
+
+
+def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bool:
+    """Wake the agent, if it is to be woken now and nobody else did; whether it was."""
+    agent, due = heartbeat.agent, heartbeat.due_at
+    assert due is not None
+    try:
+        lane = lock_lane(tx, agent)
+    except UnknownAgent:
+        return False
+    following = max(tx.now, due) + heartbeat.every
+    moved: dict[str, object] = {"name": agent, "seen": due, "last": heartbeat.last_at}
+    if heartbeat.hours is not None and not heartbeat.hours.holds(tx.now, here):
+        tx.change(ADVANCE, {**moved, "next": heartbeat.hours.next(tx.now, here)})
+        return False
+    today = _midnight(tx.now, here, 0)
+    used_up = spent(tx, agent, heartbeat.budget, today)
+    why = _why_not(lane, text) or (
+        f"the {heartbeat.budget} beats of today are spent" if used_up else None
+    )
+    if used_up:
+        following = max(following, _midnight(tx.now, here, 1))
+    if tx.change(ADVANCE, {**moved, "next": following, "last": heartbeat.last_at}) == 0:
+        return False
+    message = None
+    if why is None:
+        try:
+            message = _enqueue(tx, heartbeat, text)
+        except LaneError as error:
+            why = str(error)
+    if message is None:
+        record_beat(tx, agent, due, BeatOutcome.SKIPPED, reason=why)
+        append_event(tx, EventType.HEARTBEAT_SKIPPED, agent=agent, reason=why)
+        return False
+    tx.change(ADVANCE, {"name": agent, "seen": following, "next": following, "last": tx.now})
+    record_beat(tx, agent, due, BeatOutcome.SENT, message_id=message)
+    append_event(
+        tx,
+        EventType.HEARTBEAT_SENT,
+        agent=agent,
+        conversation_id=message,
+        message_id=message,
+    )
+    return True
+
+
+def _why_not(lane: Lane, text: str) -> str | None:
+    if lane.state != LaneState.ACTIVE:
+        return f"its lane is {lane.state}"
+    if lane.pending or lane.claim_token is not None:
+        return "it is busy"
+    if not text:
+        return "there is nothing in its heartbeat.md"
+    return None
+
+
+def _enqueue(tx: Transaction, heartbeat: Heartbeat, text: str) -> str:
+    # Not answered until the next one is due, it is of no use any more.
+    deadline = tx.now + heartbeat.every
+    new = NewMessage(
+        agent=heartbeat.agent,
+        message=text,
+        channel=HEARTBEAT,
+        sender=SENDER,
+        deadline=deadline,
+        origin=HEARTBEAT,
+    )
+    return enqueue(tx, new).message_id
+
+
+def _midnight(now: int, here: ZoneInfo, days: int) -> int:
+    """When today began, or a day so many days from now does."""
+    local = datetime.fromtimestamp(now / SECOND, UTC).astimezone(here) + timedelta(days=days)
+    return int(local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()) * SECOND

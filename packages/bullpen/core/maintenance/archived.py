@@ -1,0 +1,46 @@
+"""Deletes archived messages and responses for good. Their ids may then be used anew by clients."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlalchemy import Column, Table, bindparam, delete, select
+
+from bullpen.core.clock import DAY
+from bullpen.core.maintenance.batches import REST, in_batches
+from bullpen.core.models import ARCHIVE, RESPONSES_ARCHIVE
+from bullpen.core.models.base import const
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+BATCH = 500
+
+
+def _old(table: Table, at: Column[int]) -> Statement[None]:
+    first = (
+        select(table.c.id)
+        .where(at <= bindparam("before"))
+        .order_by(at, table.c.id)
+        .limit(const(BATCH))
+    )
+    return Statement(delete(table).where(table.c.id.in_(first.scalar_subquery())))
+
+
+OLD_MESSAGES = _old(ARCHIVE, ARCHIVE.c.updated_at)
+OLD_RESPONSES = _old(RESPONSES_ARCHIVE, RESPONSES_ARCHIVE.c.acked_at)
+
+
+def archived(store: Store) -> str:
+    """Delete all that was finished longer than `archive_days` ago."""
+    if store.settings.archive_days == 0:
+        return "kept for ever"
+    messages, responses = (
+        in_batches(store, partial(_delete, statement=each), REST)
+        for each in (OLD_MESSAGES, OLD_RESPONSES)
+    )
+    return f"{messages} messages, {responses} responses deleted"
+
+
+def _delete(tx: Transaction, statement: Statement[None]) -> int:
+    return tx.change(statement, {"before": tx.now - tx.settings.archive_days * DAY})

@@ -1,0 +1,14 @@
+"""Deletes the old part of the record of runs."""
+
+from __future__ import annotations
+
+from bullpen.core.maintenance.old import Old
+from bullpen.core.models import ATTEMPTS
+from bullpen.core.store.base import Store
+
+OLD = Old(ATTEMPTS, ATTEMPTS.c.finished_at)
+
+
+def attempts(store: Store) -> str:
+    """Delete all that is older than `attempt_days`."""
+    return f"{OLD.forget(store, store.settings.attempt_days)} deleted"

@@ -1,0 +1,116 @@
+"""A place for an answer: a channel, and an address as that channel writes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from bullpen.core.errors import BadPlace
+from bullpen.core.message import SCHEDULE, ReplyTo
+from bullpen.core.settings import Settings
+
+GROUP = "bullpen.channels"
+"""The entry points of channels that others make: their addresses are their own business."""
+
+_ANYBODY = re.compile(r"[^\s/\x00-\x1f\x7f]{0,200}")
+_NUMBER = re.compile(r"\+[1-9]\d{6,14}")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a channel's addresses look like; `chat` and `thread` are parts of it."""
+
+    chat: re.Pattern[str]
+    example: str
+    thread: re.Pattern[str] | None = None
+    direct: bool = False
+    """True if nothing has to be known besides who it is for."""
+
+
+FORMS = {
+    "slack": Form(
+        re.compile(r"[CDGUW][A-Z0-9]{5,20}"),
+        "slack:C0123456789 or slack:C0123456789/1700000000.000100",
+        re.compile(r"\d{6,12}\.\d{1,9}"),
+    ),
+    "telegram": Form(
+        re.compile(r"-?[1-9]\d{0,18}"), "telegram:123456789", re.compile(r"[1-9]\d{0,18}")
+    ),
+    "discord": Form(re.compile(r"\d{15,20}"), "discord:123456789012345678"),
+    "sms": Form(_NUMBER, "sms:+491701234567", direct=True),
+    "whatsapp": Form(_NUMBER, "whatsapp:+491701234567", direct=True),
+    "web": Form(_ANYBODY, "web:ann", direct=True),
+    "cli": Form(_ANYBODY, "cli:owner", direct=True),
+    "api": Form(_ANYBODY, "api:ann", direct=True),
+}
+
+NOBODY = "nowhere"
+OWNER = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an answer goes."""
+
+    channel: str
+    sender_id: str | None = None
+    reply_to: ReplyTo | None = None
+
+    @property
+    def nowhere(self) -> bool:
+        """Whether nobody is told."""
+        return self.channel == SCHEDULE
+
+    def __str__(self) -> str:
+        if self.nowhere:
+            return NOBODY
+        if self.reply_to is None:
+            return f"{self.channel}:{self.sender_id or ''}"
+        thread = f"/{self.reply_to.thread}" if self.reply_to.thread else ""
+        return f"{self.channel}:{self.reply_to.chat}{thread}"
+
+
+NOWHERE = Place(SCHEDULE)
+
+
+def parse_place(text: str, settings: Settings) -> Place:
+    """The place that somebody names: `channel:address`, `owner` or `nowhere`."""
+    if text == NOBODY:
+        return NOWHERE
+    if text == OWNER:
+        return owner_place(settings)
+    channel, colon, address = text.partition(":")
+    if not colon:
+        raise BadPlace(f"{text[:60]!r} names no address on a channel")
+    return place(channel, address)
+
+
+def place(channel: str, address: str) -> Place:
+    """An address on a channel, which must be of that channel's form."""
+    form = FORMS.get(channel)
+    if form is None:
+        return _foreign(channel, address)
+    chat, slash, thread = address.partition("/")
+    in_thread = form.thread is not None and form.thread.fullmatch(thread) is not None
+    if not form.chat.fullmatch(chat) or (slash and not in_thread):
+        raise BadPlace(
+            f"{channel} cannot read the address {address[:60]!r}", hint=f"Give {form.example}."
+        )
+    if form.direct:
+        return Place(channel, chat or None)
+    return Place(channel, chat, ReplyTo(chat=chat, thread=thread))
+
+
+def owner_place(settings: Settings) -> Place:
+    """Where the owner is told things."""
+    return Place(settings.owner_channel, settings.owner_id or None)
+
+
+def _foreign(channel: str, address: str) -> Place:
+    if any(point.name == channel for point in entry_points(group=GROUP)) and address.isprintable():
+        return Place(channel, address or None, ReplyTo(chat=address) if address else None)
+    known = ", ".join(sorted(FORMS))
+    raise BadPlace(
+        f"there is no channel {channel[:60]!r}", hint=f"The channels are {known}, or `nowhere`."
+    )

@@ -1,0 +1,131 @@
+"""What became of a schedule's runs: how each ended, what it cost, and whether it arrived."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from sqlalchemy import bindparam, func, select, union_all
+
+from bullpen.core.models import (
+    ARCHIVE,
+    ATTEMPTS,
+    MESSAGES,
+    RESPONSES,
+    RESPONSES_ARCHIVE,
+    SCHEDULE_RUNS,
+)
+from bullpen.core.schedules.schedule import Schedule
+from bullpen.core.store.listing import Listing
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+T = ATTEMPTS.c
+
+LISTING = Listing(
+    SCHEDULE_RUNS,
+    ("id", "due_at", "until", "fired_at", "outcome", "times", "message_id", "reason"),
+)
+
+STATE: Statement[tuple[str, str | None]] = Statement(
+    union_all(
+        *(
+            select(table.c.status, table.c.last_error).where(
+                table.c.message_id == bindparam("message")
+            )
+            for table in (MESSAGES, ARCHIVE)
+        )
+    )
+)
+SPENT: Statement[tuple[float | None, int | None]] = Statement(
+    select(func.sum(T.cost), func.sum(T.input_tokens + T.output_tokens)).where(
+        T.conversation_id == bindparam("message")
+    )
+)
+ANSWERS: Statement[tuple[int, str, str, str | None, int | None, str | None]] = Statement(
+    union_all(
+        *(
+            select(
+                table.c.id,
+                table.c.channel,
+                table.c.status,
+                table.c.part_receipts,
+                table.c.acked_at,
+                table.c.last_error,
+            ).where(table.c.message_id == bindparam("message"))
+            for table in (RESPONSES, RESPONSES_ARCHIVE)
+        )
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An answer on its way: `acked` is there, with what the platform said of each part."""
+
+    response: int
+    channel: str
+    status: str
+    receipts: tuple[str, ...]
+    acked_at: int | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """What became of a due time, or of several that were missed; first the fields of its row."""
+
+    id: int
+    due_at: int | None
+    """None of a run that somebody asked for."""
+    until: int | None
+    fired_at: int
+    outcome: str
+    times: int
+    message_id: str | None
+    reason: str | None
+    state: str | None = None
+    """Of its message; None if there is none, or none any more."""
+    error: str | None = None
+    cost: float = 0.0
+    tokens: int = 0
+    deliveries: tuple[Delivery, ...] = ()
+
+
+def list_runs(
+    tx: Transaction, schedule_id: str, since: int | None, limit: int
+) -> list[ScheduleRun]:
+    """Those of a schedule after this number; without one the newest first."""
+    rows = LISTING.page(tx, {"schedule_id": schedule_id}, since, limit)
+    return [_run(tx, row) for row in rows]
+
+
+def next_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
+    """When it is due next; of one that is paused, when it would be."""
+    start = now if schedule.due_at is None else schedule.due_at - 1
+    return list(islice(schedule.timing.all_after(start), count))
+
+
+def _run(tx: Transaction, row: Sequence[object]) -> ScheduleRun:
+    run = ScheduleRun(*row)  # type: ignore[arg-type]
+    if run.message_id is None:
+        return run
+    asked = {"message": run.message_id}
+    state = tx.one(STATE, asked)
+    cost, tokens = tx.one(SPENT, asked) or (None, None)
+    return replace(
+        run,
+        state=None if state is None else state[0],
+        error=None if state is None else state[1],
+        cost=float(cost or 0),
+        tokens=int(tokens or 0),
+        deliveries=tuple(_delivery(row) for row in sorted(tx.all(ANSWERS, asked))),
+    )
+
+
+def _delivery(row: tuple[int, str, str, str | None, int | None, str | None]) -> Delivery:
+    response, channel, status, receipts, acked_at, error = row
+    taken = tuple(str(each) for each in json.loads(receipts or "[]"))
+    return Delivery(response, channel, status, taken, acked_at, error)

@@ -1,0 +1,80 @@
+"""The record of what became of each due time."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sqlalchemy import bindparam, insert, select
+
+from bullpen.core.models import MESSAGES, SCHEDULE_RUNS
+from bullpen.core.models.base import const
+from bullpen.core.schedules.schedule import Schedule
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+R, M = SCHEDULE_RUNS.c, MESSAGES.c
+
+
+class RunOutcome(StrEnum):
+    """What became of a due time."""
+
+    FIRED = "fired"
+    SKIPPED = "skipped"
+    MISSED = "missed"
+
+
+_GIVEN = ("schedule_id", "due_at", "until", "fired_at", "outcome", "times", "message_id", "reason")
+
+INSERT: Statement[None] = Statement(
+    insert(SCHEDULE_RUNS).values({name: bindparam(name) for name in _GIVEN})
+)
+KNOWN: Statement[tuple[int]] = Statement(
+    select(R.id).where(R.schedule_id == bindparam("schedule"), R.due_at == bindparam("due"))
+)
+LAST: Statement[tuple[str]] = Statement(
+    select(R.message_id)
+    .where(R.schedule_id == bindparam("schedule"), R.message_id.is_not(None))
+    .order_by(R.id.desc())
+    .limit(const(1))
+)
+_OPEN = (MessageState.PENDING, MessageState.PROCESSING, MessageState.HELD)
+# The run's message, and all that it set off.
+OPEN: Statement[tuple[str]] = Statement(
+    select(M.message_id)
+    .where(
+        (M.message_id == bindparam("conversation"))
+        | ((M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id)),
+        M.status.in_([const(state.value) for state in _OPEN]),
+    )
+    .limit(const(1))
+)
+
+
+def record(
+    tx: Transaction,
+    schedule: Schedule,
+    due: int | None,
+    outcome: RunOutcome,
+    *,
+    until: int | None = None,
+    times: int = 1,
+    message_id: str | None = None,
+    reason: str | None = None,
+) -> None:
+    """Append it; a due time that is there already ends the transaction."""
+    values: dict[str, object] = {"schedule_id": schedule.id, "due_at": due, "until": until}
+    values.update(fired_at=tx.now, outcome=outcome.value, times=times)
+    tx.write(INSERT, {**values, "message_id": message_id, "reason": reason})
+
+
+def is_recorded(tx: Transaction, schedule: Schedule, due: int) -> bool:
+    """Whether something became of this due time already."""
+    return tx.one(KNOWN, {"schedule": schedule.id, "due": due}) is not None
+
+
+def open_message(tx: Transaction, schedule: Schedule) -> str | None:
+    """A message of the last run, or one that it set off, that is not through yet."""
+    last = tx.one(LAST, {"schedule": schedule.id})
+    row = None if last is None else tx.one(OPEN, {"conversation": last[0]})
+    return None if row is None else row[0]

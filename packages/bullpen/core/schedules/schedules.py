@@ -1,0 +1,138 @@
+"""Schedules as somebody handles them: add, change, resume, remove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypedDict, Unpack
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.clock import DAY
+from bullpen.core.errors import BadSchedule, BadText, IllegalMove, NameTaken
+from bullpen.core.events.append import EventType
+from bullpen.core.outbox.place import Place
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.display_name import check_display_name
+from bullpen.core.roster.teams import get_team
+from bullpen.core.schedules.author import check_number, check_target
+from bullpen.core.schedules.columns import S
+from bullpen.core.schedules.find import get_schedule
+from bullpen.core.schedules.plan import Missed
+from bullpen.core.schedules.schedule import OWNER, NewSchedule, Overlap, Schedule, ScheduleState
+from bullpen.core.schedules.timing import Timing
+from bullpen.core.schedules.write import erase, rewrite, tell, write
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+LONGEST_JITTER = DAY
+
+LABELLED: Statement[tuple[str]] = Statement(
+    select(S.id).where((S.label == bindparam("label")) | (S.id == bindparam("label")))
+)
+
+
+class ScheduleChange(TypedDict, total=False):
+    """What of a schedule is to be changed; what is not named stays."""
+
+    label: str | None
+    agent: str | None
+    team_id: str | None
+    message: str
+    timing: Timing
+    place: Place
+    sender: str
+    missed: Missed
+    overlap: Overlap
+    jitter: int
+
+
+def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER) -> Schedule:
+    """Make a schedule; it fires from now on, unless it is to be paused."""
+    check_target(tx, author, new.agent, new.team_id)
+    check_number(tx, author)
+    given = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
+    schedule = Schedule(
+        **given,
+        id=tx.ids.new("schedule"),
+        state=ScheduleState.PAUSED if new.paused else ScheduleState.ACTIVE,
+        reason="made so" if new.paused else None,
+        due_at=None if new.paused else new.timing.after(tx.now),
+        made_by=author,
+        created_at=tx.now,
+        updated_at=tx.now,
+    )
+    _check(tx, schedule)
+    write(tx, schedule)
+    tell(tx, EventType.SCHEDULE_ADDED, schedule, made_by=author)
+    return schedule
+
+
+def change_schedule(
+    tx: Transaction, name: str, author: str = OWNER, **change: Unpack[ScheduleChange]
+) -> Schedule:
+    """Change what is named and keep the rest; gives the schedule as it is now."""
+    before = get_schedule(tx, name)
+    changed = replace(before, **change)
+    check_target(tx, author, changed.agent, changed.team_id)
+    _check(tx, changed)
+    if changed.timing != before.timing:
+        due = changed.timing.after(tx.now)
+        if changed.state is ScheduleState.DONE and due is not None:
+            changed = replace(changed, state=ScheduleState.ACTIVE, reason=None)
+        changed = replace(changed, due_at=due if changed.state is ScheduleState.ACTIVE else None)
+    changed = rewrite(tx, changed)
+    tell(tx, EventType.SCHEDULE_CHANGED, changed, changed=sorted(change))
+    return changed
+
+
+def resume_schedule(tx: Transaction, name: str) -> Schedule:
+    """Let it fire again, from now on."""
+    schedule = get_schedule(tx, name)
+    if schedule.state is ScheduleState.ACTIVE:
+        return schedule
+    _check(tx, schedule)
+    due = schedule.timing.after(tx.now)
+    if due is None:
+        raise IllegalMove(
+            f"the schedule {schedule.id} has nothing to come any more",
+            hint="Give it another time, or make a new one.",
+        )
+    active = replace(schedule, state=ScheduleState.ACTIVE, reason=None, due_at=due)
+    active = rewrite(tx, active)
+    tell(tx, EventType.SCHEDULE_RESUMED, active)
+    return active
+
+
+def remove_schedule(tx: Transaction, name: str) -> Schedule:
+    """Remove it; what it has put into a queue stays there, and its history too."""
+    schedule = get_schedule(tx, name)
+    erase(tx, schedule)
+    tell(tx, EventType.SCHEDULE_REMOVED, schedule)
+    return schedule
+
+
+def _check(tx: Transaction, schedule: Schedule) -> None:
+    limit = tx.settings.message_bytes
+    check_text(schedule.message, limit)
+    if not schedule.message.strip():
+        raise BadText("there is nothing to say", hint="Write what the agent is to be told.")
+    check_display_name(schedule.sender, limit)
+    if (schedule.agent is None) is (schedule.team_id is None):
+        raise BadSchedule("a schedule is for one agent or one team", hint="Name one of them.")
+    if schedule.agent is not None:
+        get_agent(tx, schedule.agent)
+    if schedule.team_id is not None:
+        get_team(tx, schedule.team_id)
+    if not 0 <= schedule.jitter <= LONGEST_JITTER:
+        raise BadSchedule("the jitter is below zero, or over a day", hint="Give it as `5m`.")
+    if schedule.label is not None:
+        _check_label(tx, schedule, schedule.label)
+
+
+def _check_label(tx: Transaction, schedule: Schedule, label: str) -> None:
+    check_display_name(label, tx.settings.message_bytes)
+    if not label.strip():
+        raise BadText("a label has something in it", hint="Leave it out, or write one.")
+    if any(id_ != schedule.id for (id_,) in tx.all(LABELLED, {"label": label})):
+        raise NameTaken(f"there is a schedule called {label[:60]!r} already")

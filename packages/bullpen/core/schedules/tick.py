@@ -1,0 +1,63 @@
+"""What a scheduler does again and again: it looks for due schedules and lets each fire."""
+
+from __future__ import annotations
+
+import logging
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import StoreError
+from bullpen.core.models.base import const
+from bullpen.core.schedules.columns import COLUMNS, S, ScheduleTuple, schedule_of
+from bullpen.core.schedules.find import get_schedule, next_due
+from bullpen.core.schedules.fire import fire
+from bullpen.core.schedules.plan import plan
+from bullpen.core.schedules.schedule import Schedule, ScheduleState
+from bullpen.core.schedules.stop import stop_and_tell
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+
+log = logging.getLogger(__name__)
+
+BATCH = 100
+LONGEST = 5.0
+"""Seconds until it looks again at the latest: a machine's clock may be set, or have slept."""
+
+DUE: Statement[ScheduleTuple] = Statement(
+    select(*COLUMNS)
+    .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
+    .order_by(S.due_at)
+    .limit(const(BATCH))
+)
+
+
+def tick(store: Store) -> float:
+    """Let everything fire that is due; gives how many seconds there is nothing to do."""
+    with store.read() as tx:
+        due = [schedule_of(row) for row in tx.all(DUE, {"now": tx.now})]
+        now, following = tx.now, None if due else next_due(tx)
+    for schedule in due:
+        _fire(store, schedule, now)
+    if due:
+        return 0.0
+    if following is None:
+        return LONGEST
+    return min(max((following - now) / SECOND, 0.0), LONGEST)
+
+
+def _fire(store: Store, schedule: Schedule, now: int) -> None:
+    """One that cannot be decided is paused, so that no other waits behind it."""
+    assert schedule.due_at is not None
+    try:
+        decided = plan(schedule.timing, schedule.due_at, now, schedule.missed)
+        with store.write() as tx:
+            fire(tx, schedule, decided)
+    except StoreError:
+        raise
+    except Exception as error:
+        log.exception("the schedule %s cannot fire", schedule.id)
+        with store.write() as tx:
+            current = get_schedule(tx, schedule.id)
+            if current == schedule:
+                stop_and_tell(tx, current, f"it cannot fire: {str(error)[:500]}")

@@ -1,0 +1,51 @@
+"""A schedule's row: written, rewritten, deleted, and the event of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlalchemy import bindparam, delete, insert, update
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.models import SCHEDULES
+from bullpen.core.schedules.columns import S, values_of
+from bullpen.core.schedules.schedule import Schedule
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+_KEPT = ("id", "made_by", "created_at")
+
+INSERT: Statement[None] = Statement(
+    insert(SCHEDULES).values({column.name: bindparam(column.name) for column in SCHEDULES.c})
+)
+UPDATE: Statement[None] = Statement(
+    update(SCHEDULES)
+    .where(S.id == bindparam("schedule"))
+    .values({each.name: bindparam(each.name) for each in SCHEDULES.c if each.name not in _KEPT})
+)
+DELETE: Statement[None] = Statement(delete(SCHEDULES).where(S.id == bindparam("schedule")))
+
+
+def write(tx: Transaction, schedule: Schedule) -> None:
+    """Write a new one."""
+    tx.write(INSERT, values_of(schedule))
+
+
+def rewrite(tx: Transaction, schedule: Schedule) -> Schedule:
+    """Write what it is now."""
+    # A tick that has read the row before must see that it is another: a moment alone may repeat.
+    later = replace(schedule, updated_at=max(tx.now, schedule.updated_at + 1))
+    tx.write(UPDATE, {**values_of(later), "schedule": schedule.id})
+    return later
+
+
+def erase(tx: Transaction, schedule: Schedule) -> None:
+    """Delete it."""
+    tx.write(DELETE, {"schedule": schedule.id})
+
+
+def tell(tx: Transaction, event: EventType, schedule: Schedule, **more: object) -> None:
+    """Record that this happened to it, and let the schedulers look anew."""
+    more.update(schedule=schedule.id, label=schedule.label, team=schedule.team_id)
+    append_event(tx, event, agent=schedule.agent, conversation_id=None, message_id=None, **more)
+    tx.wake("schedules")

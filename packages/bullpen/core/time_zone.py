@@ -1,0 +1,27 @@
+"""Time zones by their names, and the owner's own."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from bullpen.core.errors import BadSchedule
+from bullpen.core.settings import Settings
+
+
+def zone(name: str) -> ZoneInfo:
+    """The zone of this name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadSchedule(
+            f"there is no time zone {name[:60]!r}", hint="Give one as Europe/Berlin or UTC."
+        ) from None
+
+
+def owner_zone(settings: Settings) -> str:
+    """The name of the zone in which the owner lives: as set, or the machine's own."""
+    if settings.time_zone:
+        return zone(settings.time_zone).key
+    from tzlocal import get_localzone_name  # only here: the command line starts without it
+
+    return get_localzone_name() or "UTC"

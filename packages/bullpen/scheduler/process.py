@@ -1,0 +1,94 @@
+"""The scheduler: a process that does what is due, whoever else is there to do it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+
+from bullpen.core.ending import Ending
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.loop import Loop
+from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.turn import (
+    RENEW_SECONDS,
+    enter,
+    give_back_turns,
+    renew_turns,
+    run_turn,
+)
+from bullpen.core.store.base import Store
+from bullpen.core.wake.ear import Ear
+from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
+
+log = logging.getLogger(__name__)
+
+KIND = "scheduler"
+RETRY_SECONDS = 5.0
+"""After an error that came before a system agent was even asked, as of a server that is away."""
+STOP_SECONDS = 5.0
+"""What takes longer is left in the middle: all of it is done in small transactions."""
+
+
+class Scheduler:
+    """A loop for each system agent, so that none waits for another; as many may run as like."""
+
+    def __init__(self, store: Store, rota: tuple[SystemAgent, ...] = ROTA) -> None:
+        self._store = store
+        self._rota = rota
+        self._listener = store.listen()
+        with store.write() as tx:
+            self.worker = register(tx, KIND, self._listener.address)
+            append_event(tx, EventType.SCHEDULER_START, worker=self.worker)
+        self._loops = (
+            Loop("heartbeat", self._beat),
+            Loop("turns", self._renew),
+            *(Loop(each.name, partial(self._turn, each), RETRY_SECONDS) for each in rota),
+        )
+        self._ear = Ear(self._listener)
+
+    def start(self) -> None:
+        """Begin."""
+        enter(self._store, self._rota)
+        self._ear.start()
+        for loop in self._loops:
+            loop.start()
+        log.info("%s is ready", self.worker)
+
+    def stop(self) -> None:
+        """Begin nothing more, end what is quick, leave the rest to others, and sign off."""
+        for loop in self._loops:
+            loop.stop(0)
+        deadline = time.monotonic() + STOP_SECONDS
+        for loop in self._loops:
+            if not loop.stop(max(0.0, deadline - time.monotonic())):
+                log.warning("%s is left in the middle of its work", loop.name)
+        self._ear.stop()
+        with self._store.write() as tx:
+            give_back_turns(tx, self.worker)
+            leave(tx, self.worker)
+            append_event(tx, EventType.SCHEDULER_STOP, worker=self.worker)
+        log.info("%s has stopped", self.worker)
+
+    def _turn(self, agent: SystemAgent) -> float:
+        return run_turn(self._store, self.worker, agent)
+
+    def _renew(self) -> float:
+        renew_turns(self._store, self.worker)
+        return RENEW_SECONDS
+
+    def _beat(self) -> float:
+        with self._store.write(durable=False) as tx:
+            if not beat(tx, self.worker):
+                self.worker = register(tx, KIND, self._listener.address)
+        return float(BEAT_SECONDS)
+
+
+def run(store: Store) -> None:
+    """Be a scheduler until SIGTERM or SIGINT."""
+    ending = Ending()
+    scheduler = Scheduler(store)
+    scheduler.start()
+    ending.wait()
+    scheduler.stop()
