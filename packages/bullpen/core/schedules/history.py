@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 from sqlalchemy import bindparam, func, select, union_all
@@ -18,7 +19,8 @@ from bullpen.core.models import (
     SCHEDULE_RUNS,
 )
 from bullpen.core.schedules.schedule import Schedule
-from bullpen.core.store.listing import Listing
+from bullpen.core.schedules.timing import Timing
+from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -95,17 +97,23 @@ class ScheduleRun:
 
 
 def list_runs(
-    tx: Transaction, schedule_id: str, since: int | None, limit: int
+    tx: Transaction, schedule_id: str, since: int | None, limit: int, upto: int = EVERY
 ) -> list[ScheduleRun]:
-    """Those of a schedule after this number; without one the newest first."""
-    rows = LISTING.page(tx, {"schedule_id": schedule_id}, since, limit)
+    """Those of a schedule after this number and up to another; without one the newest first."""
+    rows = LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
     return [_run(tx, row) for row in rows]
 
 
 def next_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
     """When it is due next; of one that is paused, when it would be."""
     start = now if schedule.due_at is None else schedule.due_at - 1
-    return list(islice(schedule.timing.all_after(start), count))
+    return list(_times(schedule.timing, start, count))
+
+
+@lru_cache(maxsize=10_000)
+def _times(timing: Timing, start: int, count: int) -> tuple[int, ...]:
+    """Of one that is active they are the same until it has fired."""
+    return tuple(islice(timing.all_after(start), count))
 
 
 def _run(tx: Transaction, row: Sequence[object]) -> ScheduleRun:

@@ -22,6 +22,7 @@ from bullpen.core.time_zone import zone
 LEAST = MINUTE
 MOST = 3650 * DAY
 FIELDS = 5
+LONGEST = 200
 
 NAMED = {
     "@hourly": "0 * * * *",
@@ -81,8 +82,9 @@ class Timing:
         last = moment
         for found in CronSim(self.cron, start):
             due = int(found.timestamp()) * SECOND
-            # Two wall times that the clock skips become one; one that comes twice has been.
-            if due > last:
+            # Two wall times that the clock skips become one; one that comes twice has been; and
+            # where midnight is skipped, the library gives one that no clock shows.
+            if due > last and found == found.astimezone(UTC).astimezone(found.tzinfo):
                 yield due
                 last = due
 
@@ -91,7 +93,7 @@ def cron_timing(expression: str, zone_name: str, now: int) -> Timing:
     """Whenever a clock in this zone shows what the expression says."""
     text = " ".join(expression.split())
     text = NAMED.get(text.lower(), text)
-    if len(text.split()) != FIELDS:
+    if len(text) > LONGEST or len(text.split()) != FIELDS:
         raise BadSchedule(
             f"{expression[:60]!r} has not five fields",
             hint="Give minute, hour, day, month and weekday, as `0 9 * * 1-5`.",

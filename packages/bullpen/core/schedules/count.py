@@ -1,0 +1,18 @@
+"""How many schedules there are in each state."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from bullpen.core.schedules.columns import S
+from bullpen.core.schedules.schedule import ScheduleState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+COUNT: Statement[tuple[str, int]] = Statement(select(S.state, func.count()).group_by(S.state))
+
+
+def count_schedules(tx: Transaction) -> dict[str, int]:
+    """The number in each state, states without any included."""
+    found = dict(tx.all(COUNT, {}))
+    return {state.value: found.get(state.value, 0) for state in ScheduleState}

@@ -1,0 +1,112 @@
+"""Three schedulers on one store, killed at random: each due time fires once, and none is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from bullpen.core.clock import SECOND
+from bullpen.core.models import MESSAGES, SCHEDULE_RUNS
+from bullpen.core.outbox.place import NOWHERE
+from bullpen.core.schedules.plan import Missed
+from bullpen.core.schedules.schedule import NewSchedule, Overlap, Schedule
+from bullpen.core.schedules.schedules import add_schedule
+from bullpen.core.schedules.stop import pause_schedule
+from bullpen.core.schedules.timing import Kind, Timing
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from tests.conformance.verbs import do, hire, rows
+from tests.crash.children import Children, brood, until
+from tests.schedules.body import look
+from tests.stores import Stores
+
+SCHEDULERS = 3
+KILLS = 40
+SECONDS = 12
+INTERVALS = (130, 400, 1000)
+
+
+@pytest.fixture
+def settings(stores: Stores, kind: str) -> Iterator[Settings]:
+    made = stores.settings(kind)
+    yield made
+    if kind == "postgresql":
+        stores.server.drop_database(str(make_url(made.url).database))
+
+
+@pytest.fixture
+def children(tmp_path: Path) -> Iterator[Children]:
+    with brood(tmp_path / "errors") as made:
+        yield made
+        made.check()
+
+
+def begin(store: Store, chance: random.Random) -> list[Schedule]:
+    """Some that are due once, at any moment of the next seconds, and some again and again."""
+    with store.write() as tx:
+        now = tx.now
+        times = [
+            Timing(kind=Kind.ONCE, at=now + chance.randrange(1, SECONDS * SECOND), anchor=now)
+            for _ in range(200)
+        ]
+        times += [Timing(kind=Kind.EVERY, every=each, anchor=now) for each in INTERVALS]
+        return [
+            add_schedule(
+                tx,
+                NewSchedule(
+                    message="it is time",
+                    agent="coder",
+                    timing=timing,
+                    place=NOWHERE,
+                    missed=Missed.ALL,
+                    overlap=Overlap.QUEUE,
+                ),
+            )
+            for timing in times
+        ]
+
+
+@pytest.mark.slow
+def test_schedulers_that_are_killed_at_random_fire_each_due_time_once(
+    stores: Stores, settings: Settings, children: Children
+) -> None:
+    chance = random.Random(os.urandom(8))
+    with stores.opened(settings) as store:
+        hire(store)
+        made = begin(store, chance)
+        workers = [children.start(look, settings) for _ in range(SCHEDULERS)]
+        for _ in range(KILLS):
+            time.sleep(chance.uniform(0, 2 * SECONDS / KILLS))
+            place = chance.randrange(SCHEDULERS)
+            workers[place].kill()
+            workers[place] = children.start(look, settings)
+        once = [each for each in made if each.timing.kind is Kind.ONCE]
+        until(lambda: _fired(store).keys() >= {each.id for each in once}, "all have fired")
+        for each in made[len(once) :]:
+            do(store, pause_schedule, each.id)
+        for worker in workers:
+            worker.kill()
+        runs = rows(store, SCHEDULE_RUNS)
+        messages = [row["message_id"] for row in rows(store, MESSAGES)]
+    assert sorted(messages) == sorted(row["message_id"] for row in runs)
+    assert {row["outcome"] for row in runs} == {"fired"}
+    assert all(row["fired_at"] >= row["due_at"] for row in runs)
+    for each in once:
+        assert [row["due_at"] for row in runs if row["schedule_id"] == each.id] == [each.timing.at]
+    for each in made[len(once) :]:
+        dues = [row["due_at"] for row in runs if row["schedule_id"] == each.id]
+        assert dues == [
+            each.timing.anchor + n * (each.timing.every or 0) for n in range(1, len(dues) + 1)
+        ]
+        assert len(dues) > SECONDS * SECOND / 2 / (each.timing.every or 1)
+
+
+def _fired(store: Store) -> Counter[str]:
+    return Counter(str(row["schedule_id"]) for row in rows(store, SCHEDULE_RUNS))
