@@ -3,6 +3,7 @@
 PYTHON ?= python3
 CRASH_KILLS ?= 500
 FUZZ_EXAMPLES ?= 300
+UPKEEP_MESSAGES ?= 100000
 BENCH ?=
 TESTS ?=
 
@@ -17,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv test real clis crash fuzz check check-format check-lint check-types check-imports \
+.PHONY: help up down venv test real clis crash fuzz upkeep check check-format check-lint check-types check-imports \
 	format docs bench lock clean
 
 help: ## Print this list
@@ -60,6 +61,10 @@ crash: venv ## Run the long crash tests (CRASH_KILLS=500 kills)
 
 fuzz: venv ## Try every operation of the API with FUZZ_EXAMPLES=300 requests, chosen anew
 	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(PYTEST) tests/api/test_fuzz.py
+	$(call next,make crash)
+
+upkeep: venv ## Take in UPKEEP_MESSAGES=100000 a day for 30 simulated days: the database must stop growing
+	UPKEEP_MESSAGES=$(UPKEEP_MESSAGES) $(BIN)/python -m pytest --timeout=0 -s tests/maintenance/test_growth.py
 	$(call next,make crash)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports

@@ -27,6 +27,7 @@ def test_the_list_is_a_map_with_each_agents_lane(served: Served) -> None:
     assert (coder["name"], coder["provider"]) == ("Code Wizard", "echo")
     assert coder["working_directory"] == str(served.settings.workspace / "coder")
     assert (coder["permission"], coder["context"]) == ("edit", "agent")
+    assert coder["scheduling"] == "self"
     assert coder["lane"] == {"state": "active", "reason": None, "pending": 0, "processing": 0}
     assert served.get("/api/agents/coder") == coder
 
@@ -56,6 +57,7 @@ def test_what_is_not_sent_stays(served: Served, method: str) -> None:
         **ADA,
         "permission": "read",
         "context": "sender",
+        "scheduling": "team",
         "working_directory": "/srv/somewhere",
     }
     served.ok("PUT", "/api/agents/keeper", whole)
@@ -157,6 +159,7 @@ def test_a_directory_that_cannot_be_furnished_is_no_failure_of_the_agents(served
         {**ADA, "system_prompt": "a\0b"},
         {**ADA, "permission": "everything"},
         {**ADA, "context": 1},
+        {**ADA, "scheduling": "everybody"},
         {**ADA, "model": ["x"]},
         [],
         None,

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
 
+from pydantic import BaseModel
+
+from bullpen.api.routes import ROUTES
 from bullpen.core.access.key import Scope
 from tests.api.served import Served
 
@@ -36,6 +41,12 @@ DELETE /api/custom-providers/{}
 GET /api/teams
 PUT /api/teams/{}
 DELETE /api/teams/{}
+GET /api/agents/{}/heartbeat
+PUT /api/agents/{}/heartbeat
+GET /api/schedules
+POST /api/schedules
+PUT /api/schedules/{}
+DELETE /api/schedules/{}
 GET /api/settings
 PUT /api/settings
 POST /api/setup
@@ -95,6 +106,27 @@ def test_it_is_of_openapi_3_1_and_names_no_schema_that_is_not_there(served: Serv
     named = set(re.findall(r'"#/components/schemas/([^"]+)"', response.text))
     assert named <= set(document["components"]["schemas"])
     assert set(document["components"]["securitySchemes"]) == {"token", "cookie"}
+
+
+def test_no_schema_has_the_name_of_another(served: Served) -> None:
+    document = served.get("/openapi/openapi.json", token="")
+    assert ROUTES  # all models are known by now
+    schemas: dict[str, set[str]] = {}
+    for model in _models(BaseModel):
+        whole = model.model_json_schema(ref_template="{model}")
+        parts = whole.pop("$defs", {})
+        for name, part in {**parts, model.__name__: whole}.items():
+            schemas.setdefault(name, set()).add(json.dumps(part, sort_keys=True))
+    described = schemas.keys() & document["components"]["schemas"].keys()
+    assert len(described) > 50
+    assert [name for name in sorted(described) if len(schemas[name]) > 1] == []
+
+
+def _models(parent: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for model in parent.__subclasses__():
+        if model.__module__.startswith("bullpen.api."):
+            yield model
+        yield from _models(model)
 
 
 def test_the_page_to_try_it_asks_nobody_else(served: Served) -> None:

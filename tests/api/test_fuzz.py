@@ -56,8 +56,11 @@ KNOWN = {
     "name": "notes.txt",
     "response_id": "1",
     "number": "0",
+    "schedule": "fuzz",
 }
 """What exists, for the places in paths: what was only made up would all be 404."""
+
+SCHEDULE = {"agentId": "coder", "message": "hello", "cron": "@daily", "label": "fuzz"}
 
 AnyCase = Case[Any]
 
@@ -102,6 +105,8 @@ def test_every_operation_answers_as_described(
         assert isinstance(result, Ok), result
         operation = result.ok()
         found += 1
+        # Once more for each: another operation may have removed it.
+        home.ask("POST", "/api/schedules", SCHEDULE)
 
         @settings(
             max_examples=EXAMPLES or BOUNDED,

@@ -6,14 +6,18 @@ import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from bullpen import __version__
 from bullpen.core.access.key import Scope
-from bullpen.core.maintenance.rota import ROTA, enter_rota, run_due
+from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.api.served import Served
+from tests.maintenance.turns import enter_rota, run_due
 
 LINES = [f"2026-01-01T00:00:00Z INFO bullpen: line {number}" for number in range(3000)]
 
@@ -131,3 +135,21 @@ def test_the_maintenance_says_what_it_did_and_when(served: Served, inside: Store
         assert each["last_result"]
         assert each["last_error"] is None
         assert each["next_run_at"] > each["last_run_at"]
+        assert (each["failures"], each["holder"], each["running_since"]) == (0, None, None)
+
+
+def test_a_loop_that_runs_and_one_that_fails_say_so(served: Served, inside: Store) -> None:
+    seen: dict[str, dict[str, object]] = {}
+
+    def run(_: Store) -> str:
+        seen.update({each["name"]: each for each in served.get("/api/system-agents")})
+        raise OSError("disk")
+
+    enter_rota(inside)
+    with inside.engine.begin() as connection:
+        connection.execute(update(SYSTEM_AGENTS).values(next_run_at=0))
+    run_due(inside, "test", (SystemAgent("space", 600, run),))
+    assert seen["space"]["holder"] == "test"
+    assert seen["space"]["running_since"] is not None
+    (failed,) = (each for each in served.get("/api/system-agents") if each["name"] == "space")
+    assert (failed["failures"], failed["last_error"], failed["holder"]) == (1, "disk", None)

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.bench import report
+from tests.bench.archiving import archiving
 from tests.bench.cycle import cycle, postgres
 from tests.bench.depth import depth
 from tests.bench.machine import facts
@@ -22,14 +23,17 @@ from tests.bench.scale import FULL, QUICK, Scale
 from tests.bench.section import Bench, Section
 from tests.bench.stores import BenchStores
 from tests.bench.streams import streams
+from tests.bench.ticks import ticks
 from tests.bench.wake import wake
 
 SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "cycle": cycle,
     "postgres": postgres,
     "processes": processes,
+    "archiving": archiving,
     "depth": depth,
     "wake": wake,
+    "ticks": ticks,
     "runs": runs,
     "streams": streams,
     "post": post,

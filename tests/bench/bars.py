@@ -52,11 +52,13 @@ def _sqlite(durability: str, cycle: float, batch: float) -> dict[str, Bar]:
 def _either(store: str) -> dict[str, Bar]:
     return {
         f"claim 1, {store}: deepest : shallowest": most(1.5),
+        f"nothing due, {store}: p99": most(10),
         f"wake-up, {store}: p50": most(5),
         f"wake-up, {store}: p99": most(20),
         f"hint lost, {store}: longest": most(1000),
         f"idle processor, {store}: CPU": most(1),
         f"streams, {store}: p95": most(100),
+        f"8 processes, {store}: p99 while archiving : p99": most(2),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import delete, select, text
 
+from bullpen.core.clock import DAY
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.store.base import Store
@@ -35,7 +36,6 @@ OWN = {
     "message_id": "message_id",
     "conversation_id": "message_id",
     "agent": "'agent' || (i % :agents)",
-    "status": "CASE WHEN 2 * i <= :rows THEN 'completed' ELSE 'pending' END",
     "sort_key": "moment",
 }
 
@@ -48,34 +48,52 @@ UPDATE lanes SET
 """
 
 
+HALF_IS_FINISHED = "CASE WHEN 2 * i <= :rows THEN 'completed' ELSE 'pending' END"
+
+
 def load(store: Store, count: int, agents: int) -> None:
     """Write `count` waiting and `count` finished messages, as if they had come one by one."""
     with store.write() as tx:
         enqueue(tx, message("agent0"))
-    numbers = {"rows": 2 * count, "agents": agents, "start": store.clock.now() - 2 * count}
     with store.engine.begin() as connection:
         model = dict(connection.execute(select(MESSAGES)).mappings().one())
         connection.execute(delete(MESSAGES))
+    _write(store, model, 2 * count, agents, store.clock.now() - 2 * count, HALF_IS_FINISHED)
+
+
+def load_finished(store: Store, count: int, agents: int) -> None:
+    """Write `count` messages that were finished so long ago that they are to be archived."""
+    with store.engine.begin() as connection:
+        model = dict(connection.execute(select(MESSAGES).limit(1)).mappings().one())
+    _write(store, model, count, agents, store.clock.now() - 7 * DAY, "'completed'")
+
+
+def _write(
+    store: Store, model: dict[str, object], count: int, agents: int, start: int, status: str
+) -> None:
+    own = {**OWN, "status": status}
+    with store.engine.begin() as connection:
         for index in MESSAGES.indexes:
             index.drop(connection)
-        columns = {name: _value(name, model[name]) for name in model if name != "id"}
+        columns = {name: _value(name, model[name], own) for name in model if name != "id"}
         rows = ROWS.format(
             columns=", ".join(columns),
             values=", ".join(columns.values()),
             numbers=NUMBERS[store.dialect],
             message_id=MESSAGE_ID[store.dialect],
         )
-        connection.execute(text(rows), {**model, **numbers})
+        given = {**model, "rows": count, "agents": agents, "start": start}
+        connection.execute(text(rows), given)
         for index in MESSAGES.indexes:
             index.create(connection)
         connection.execute(text(LANES))
     _settle(store)
 
 
-def _value(name: str, of_model: object) -> str:
+def _value(name: str, of_model: object, own: dict[str, str]) -> str:
     if name.endswith("_at") and of_model is not None:
         return "moment"
-    return OWN.get(name, f":{name}")
+    return own.get(name, f":{name}")
 
 
 def _settle(store: Store) -> None:

@@ -57,9 +57,9 @@ def processes(bench: Bench) -> Section:
     """Throughput, latency and mistakes of 1, 4 and 8 processes on each store."""
     scale = bench.scale
     stores = {
-        "sqlite durable": _filled(bench, "sqlite"),
-        "sqlite fast": _filled(bench, "sqlite", fast=True),
-        "postgresql": _filled(bench, "postgresql"),
+        "sqlite durable": filled(bench, "sqlite"),
+        "sqlite fast": filled(bench, "sqlite", fast=True),
+        "postgresql": filled(bench, "postgresql"),
     }
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max(scale.processes), mp_context=context) as pool:
@@ -120,7 +120,8 @@ def _claim(store: Store) -> tuple[Claim, int]:
         time.sleep(random.uniform(0.0002, 0.001))
 
 
-def _filled(bench: Bench, kind: str, *, fast: bool = False) -> Settings:
+def filled(bench: Bench, kind: str, *, fast: bool = False) -> Settings:
+    """A store with a backlog, so that a claim finds something."""
     settings = bench.stores.with_lanes(kind, AGENTS, fast=fast)
     names = agent_names(AGENTS)
     with bench.stores.opened(settings) as store, store.write() as tx:

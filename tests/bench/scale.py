@@ -18,12 +18,15 @@ class Scale:
     processes: tuple[int, ...]
     process_rounds: int
     process_seconds: float
+    archived: int
+    """Finished messages that are archived meanwhile."""
     depths: tuple[int, ...]
     depth_rounds: int
     wakes: int
     lost_wakes: int
     idle_warm_up: float
     idle_seconds: float
+    schedules: int
     runs: int
     """Runs of a command line."""
     streams: tuple[int, int]
@@ -38,12 +41,14 @@ FULL = Scale(
     processes=(1, 4, 8),
     process_rounds=5,
     process_seconds=3.0,
+    archived=300_000,
     depths=(1_000, 100_000, 1_000_000),
     depth_rounds=40,
     wakes=400,
     lost_wakes=15,
     idle_warm_up=5.0,
     idle_seconds=15.0,
+    schedules=10_000,
     runs=200,
     streams=(500, 100),
     stream_seconds=20.0,
@@ -56,12 +61,14 @@ QUICK = Scale(
     processes=(1, 8),
     process_rounds=1,
     process_seconds=1.0,
+    archived=50_000,
     depths=(1_000, 100_000),
     depth_rounds=10,
     wakes=300,
     lost_wakes=5,
     idle_warm_up=5.0,
     idle_seconds=5.0,
+    schedules=10_000,
     runs=50,
     streams=(500, 100),
     stream_seconds=5.0,
@@ -74,12 +81,14 @@ TINY = Scale(
     processes=(8,),
     process_rounds=1,
     process_seconds=0.3,
+    archived=3_000,
     depths=(1_000, 2_000),
     depth_rounds=2,
     wakes=20,
     lost_wakes=2,
     idle_warm_up=1.0,
     idle_seconds=1.0,
+    schedules=200,
     runs=3,
     streams=(20, 5),
     stream_seconds=1.0,

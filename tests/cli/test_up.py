@@ -11,8 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bullpen.core.maintenance.rota import ROTA
 from tests.api.served import free_port
 from tests.cli.command import Bullpen
+from tests.processor.working import eventually
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +48,7 @@ def test_up_send_status_down(bullpen: Bullpen) -> None:
     assert {each["name"]: each["state"] for each in services} == {
         "api": "RUNNING",
         "processor": "RUNNING",
+        "scheduler": "RUNNING",
     }
     before = pids(bullpen)
     for pid in before.values():
@@ -64,12 +67,46 @@ def test_up_send_status_down(bullpen: Bullpen) -> None:
     assert not any(psutil.pid_exists(pid) for pid in before.values())
     stopped = bullpen("status", "--json")
     assert stopped.status == 3
-    assert stopped.json == {"services": []}
+    assert stopped.json["services"] == []
     assert "does not run" in bullpen.ok("down").out
     for name in before:
         log = (bullpen.home / "logs" / f"{name}.log").read_text()
         assert "has stopped" in log
         assert "Traceback" not in log
+
+
+def test_status_shows_what_keeps_the_store_in_order(bullpen: Bullpen) -> None:
+    assert bullpen("status", "--json").json["system_agents"] is not None
+    bullpen.ok("up")
+
+    def ran() -> bool:
+        found = bullpen.ok("status", "--json").json["system_agents"]
+        assert [each["name"] for each in found] == [each.name for each in ROTA]
+        return all(each["last_run_at"] and each["last_error"] is None for each in found)
+
+    eventually(ran, "every loop ran")
+    shown = {line.split()[0]: line for line in bullpen.ok("status").out.splitlines() if line}
+    assert "ago" in shown["leases"]
+    assert " ms " in shown["leases"]
+    assert "0 claims taken back" in shown["leases"]
+    assert "1 scheduler; 0 lost" in shown["workers"]
+    bullpen.ok("down")
+
+
+def test_status_shows_the_services_while_the_database_cannot_be_reached(bullpen: Bullpen) -> None:
+    bullpen.ok("up")
+    away = replace(
+        bullpen,
+        environ={
+            **bullpen.environ,
+            "BULLPEN_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        },
+    )
+    assert away("status", "--json").json["system_agents"] is None
+    shown = away.ok("status").out
+    assert "scheduler    RUNNING" in shown
+    assert "The system agents are not known: " in shown
+    bullpen.ok("down")
 
 
 def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(bullpen: Bullpen) -> None:

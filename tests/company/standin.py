@@ -2,8 +2,9 @@
 """Stands in for `claude`: a real program that prints its lines, and does what its prompt orders.
 
 `!say TEXT` answers so, `!exit N` ends with that status, `!tool` starts one in a session of its own
-that outlives it, `!sleep N` takes its time, `!empty` answers nothing, `!wait` waits for ever. Each
-run is written down, and a second one of the same agent beside it as well.
+that outlives it, `!sleep N` takes its time, `!empty` answers nothing, `!wait` waits for ever, and
+`!run COMMAND` answers what a shell said. Each run is written down, and a second one of the same
+agent beside it as well.
 """
 
 import json
@@ -67,6 +68,10 @@ def main() -> None:
             log("tool")
         elif order == "!sleep":
             time.sleep(float(rest))
+        elif order == "!run":
+            done = subprocess.run(rest, shell=True, capture_output=True, text=True)
+            say(f"{done.returncode}: {done.stdout}{done.stderr}")
+            said.append(done.stdout)
         elif order == "!wait":
             log("waits")
             time.sleep(1000)

@@ -1,4 +1,4 @@
-"""Real processors: `bullpen run processor` in processes of their own."""
+"""Real processors, and a scheduler: `bullpen run` in processes of their own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from tests.crash.children import LIMIT, until
 from tests.crash.work import CHANNEL
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run", "processor"]
+COMMAND = [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run"]
 
-WORKER: Statement[tuple[str]] = Statement(select(WORKERS.c.id).order_by(WORKERS.c.id))
+WORKER: Statement[tuple[str]] = Statement(
+    select(WORKERS.c.id).where(WORKERS.c.kind == "processor").order_by(WORKERS.c.id)
+)
 STATES: Statement[tuple[str, int]] = Statement(
     select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
 )
@@ -37,13 +39,14 @@ RUNNING: Statement[tuple[str, str]] = Statement(
 
 
 class Processors:
-    """The processors of one store."""
+    """The processors of one store, and the scheduler that takes back what dead ones had."""
 
     def __init__(
         self, settings: Settings, environ: Mapping[str, str] | None = None, **changes: object
     ) -> None:
         self.log = settings.home / "processors.log"
         self._all: list[subprocess.Popen[bytes]] = []
+        self._schedulers: list[subprocess.Popen[bytes]] = []
         self._environ = {
             **os.environ,
             "PYTHONFAULTHANDLER": "1",
@@ -56,10 +59,13 @@ class Processors:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start one."""
-        with self.log.open("ab") as log:
-            process = subprocess.Popen(COMMAND, env=self._environ, cwd=ROOT, stdout=log, stderr=log)
+        process = self._run("processor")
         self._all.append(process)
         return process
+
+    def schedule(self) -> None:
+        """Start a scheduler."""
+        self._schedulers.append(self._run("scheduler"))
 
     def alive(self) -> list[subprocess.Popen[bytes]]:
         """Those that run."""
@@ -72,7 +78,7 @@ class Processors:
 
     def stop(self) -> None:
         """SIGTERM, and wait; each must end well."""
-        for process in self.alive():
+        for process in (*self.alive(), *self._schedulers):
             process.terminate()
             try:
                 assert process.wait(LIMIT) == 0, self.log.read_text()
@@ -81,14 +87,28 @@ class Processors:
                 process.wait()
                 raise AssertionError(f"it does not stop:\n{self.log.read_text()}") from None
 
+    def kill(self) -> None:
+        """SIGKILL those that run."""
+        for process in (*self._all, *self._schedulers):
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+
+    def _run(self, what: str) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [*COMMAND, what], env=self._environ, cwd=ROOT, stdout=log, stderr=log
+            )
+
 
 @contextmanager
 def processing(
     settings: Settings, count: int, environ: Mapping[str, str] | None = None, **changes: object
 ) -> Iterator[Processors]:
-    """So many processors, none of which is left afterwards."""
+    """A scheduler and so many processors, none of which is left afterwards."""
     processors = Processors(settings, environ, **changes)
     try:
+        processors.schedule()
         for _ in range(count):
             processors.start()
         yield processors
@@ -96,9 +116,7 @@ def processing(
         print(processors.log.read_text()[-10_000:])
         raise
     finally:
-        for process in processors.alive():
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+        processors.kill()
 
 
 def wait_for_workers(store: Store, count: int) -> list[str]:

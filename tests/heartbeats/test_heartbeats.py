@@ -12,7 +12,7 @@ from bullpen.core.errors import BadHeartbeat, UnknownAgent
 from bullpen.core.heartbeats.answered import without_word
 from bullpen.core.heartbeats.heartbeat import MOST_ERRORS, HeartbeatState, Hours
 from bullpen.core.heartbeats.heartbeats import change_heartbeat
-from bullpen.core.heartbeats.tick import tick
+from bullpen.core.heartbeats.tick import beat, tick
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import AGENT_MESSAGES, HEARTBEATS, MESSAGES, RESPONSES
 from bullpen.core.outbox.place import parse_place
@@ -178,14 +178,15 @@ def test_three_errors_in_a_row_pause_it_and_tell_the_owner_once(
     assert len(beats(store)) == MOST_ERRORS
 
 
-def test_an_error_between_is_forgotten(store: Store, clock: FakeClock) -> None:
+@pytest.mark.parametrize("text", ["HEARTBEAT_OK", "The build is red."])
+def test_an_error_between_is_forgotten(store: Store, clock: FakeClock, text: str) -> None:
     awake(store)
     for _ in range(MOST_ERRORS):
         for _ in range(MOST_ERRORS - 1):
             wait(store, clock)
             failed(store, take(store).token)
         wait(store, clock)
-        answer(store, AGENT, "HEARTBEAT_OK")
+        answer(store, AGENT, text)
     assert see(store).state is HeartbeatState.ON
 
 
@@ -313,6 +314,7 @@ def test_an_agent_that_is_let_go_takes_its_heartbeat_along(store: Store, clock: 
     do(store, remove_agent, AGENT)
     wait(store, clock, DAY)
     assert rows(store, HEARTBEATS) == []
+    refused(store, UnknownAgent, change_heartbeat, AGENT)
     hire(store)
     assert see(store).state is HeartbeatState.OFF
 
@@ -326,6 +328,31 @@ def test_turning_it_off_and_on_wakes_nobody_sooner(store: Store, clock: FakeCloc
         turn(store, on=True)
         wait(store, clock, MINUTE)
     assert len(beats(store)) == 1
+
+
+def test_neither_does_a_clock_that_was_set_back(store: Store, clock: FakeClock) -> None:
+    awake(store)
+    wait(store, clock)
+    answer(store, AGENT, "HEARTBEAT_OK")
+    last = see(store).last_at
+    assert last is not None
+    clock.advance(-10 * HOUR)
+    turn(store, on=False)
+    assert turn(store, on=True).due_at == last + HOUR
+
+
+def test_of_two_schedulers_that_come_with_the_same_beat_one_wakes_it(
+    store: Store, clock: FakeClock
+) -> None:
+    awake(store)
+    clock.advance(HOUR)
+    due = see(store)
+    with store.write() as tx:
+        assert beat(tx, due, TEXT, zone("UTC"))
+    answer(store, AGENT, "HEARTBEAT_OK")
+    with store.write() as tx:
+        assert not beat(tx, due, TEXT, zone("UTC"))
+    assert len(rows(store, MESSAGES)) == 1
 
 
 def test_a_shorter_interval_counts_from_the_last_beat(store: Store, clock: FakeClock) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import insert
 
-from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.maintenance.dead_letters import dead_letters
+from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.maintenance.deadlines import deadlines
 from bullpen.core.maintenance.deliveries import UNDELIVERED, deliveries
 from bullpen.core.maintenance.leases import leases
 from bullpen.core.maintenance.receipts import receipts
-from bullpen.core.maintenance.rota import ROTA, enter_rota, run_due
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import RECEIPTS, RESPONSES
 from bullpen.core.outbox.deliver import begin_part
@@ -167,34 +164,3 @@ def test_receipts_go_in_batches_until_none_is_left(store: Store, clock: FakeCloc
         )
     clock.advance(8 * DAY)
     assert receipts(store) == "1001 forgotten"
-
-
-def test_dead_letters_warns_when_there_are_more_and_only_then(
-    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    rota = tuple(each for each in ROTA if each.name == "dead_letters")
-    enter_rota(store, rota)
-    lane(store)
-
-    def warned() -> list[str]:
-        caplog.clear()
-        clock.advance(HOUR)
-        assert run_due(store, "a", rota) == ["dead_letters"]
-        return [each.message for each in caplog.records if each.levelno >= logging.WARNING]
-
-    assert warned() == []
-    for _ in range(2):
-        send(store)
-        failed(store, take(store).token, ErrorKind.PERMANENT)
-    (text,) = warned()
-    assert text.startswith("2 more dead letters, 2 in all")
-    assert "bullpen queue status" in text
-    assert warned() == []
-    send(store)
-    failed(store, take(store).token, ErrorKind.PERMANENT)
-    (text,) = warned()
-    assert text.startswith("1 more dead letters, 3 in all")
-
-
-def test_dead_letters_says_how_many_there_are(store: Store) -> None:
-    assert dead_letters(store) == "0 dead, +0"

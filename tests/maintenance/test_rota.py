@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import psycopg
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
-from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.clock import DAY, HOUR, SECOND
 from bullpen.core.errors import StoreBusy
-from bullpen.core.maintenance.rota import ROTA, TURN_SECONDS, SystemAgent, enter_rota, run_due
+from bullpen.core.maintenance import turn
+from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.turn import (
+    TURN_SECONDS,
+    give_back_turns,
+    renew_turns,
+    run_turn,
+)
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.store.base import Store
-from tests.conformance.verbs import Row, rows
+from tests.conformance.verbs import Row, do, events, rows
+from tests.maintenance.turns import enter_rota, run_due
 from tests.stores import FakeClock
 
 EVERY = 10
@@ -108,19 +120,22 @@ def test_while_one_process_runs_a_loop_another_does_not(store: Store) -> None:
     assert others == []
 
 
-def test_a_loop_that_another_took_after_the_look_is_left_to_him(store: Store) -> None:
-    def die(_: Store) -> str:
-        raise Killed
+def test_a_loop_that_another_took_after_the_look_is_left_to_him(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[str] = []
 
-    def first(store: Store) -> str:
-        with pytest.raises(Killed):
-            run_due(store, "b", (agent(die),))
+    def run(store: Store) -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr(turn, "_wait", lambda *_: 0.0)  # he looked a moment ago
+            others.extend(run_due(store, "b", (agent(lambda _: "twice"),)))
         return "did it"
 
-    rota = (agent(first, "first"), agent(lambda _: "twice"))
+    rota = (agent(run),)
     enter_rota(store, rota)
-    assert run_due(store, "a", rota) == ["first"]
-    assert record(store)["holder"] == "b"
+    assert run_due(store, "a", rota) == ["probe"]
+    assert others == []
+    assert record(store)["last_result"] == "did it"
 
 
 def test_of_many_that_ask_at_the_same_moment_one_runs(store: Store) -> None:
@@ -128,6 +143,7 @@ def test_of_many_that_ask_at_the_same_moment_one_runs(store: Store) -> None:
 
     def run(_: Store) -> str:
         runs.append(1)
+        time.sleep(0.3)  # all the others have looked, and ask
         return "did it"
 
     rota = (agent(run),)
@@ -172,7 +188,7 @@ def test_a_loop_that_fails_says_so_backs_off_and_stops_no_other(
     assert str(error) in row["last_error"]
     assert (row["last_result"], row["holder"]) == (None, None)
     assert record(store, "other")["last_result"] == "did it"
-    pause = min(2 * EVERY * SECOND, MINUTE)
+    pause = 2 * EVERY * SECOND
     clock.advance(pause - 1)
     assert run_due(store, "a", rota) == ["other"]
     clock.advance(1)
@@ -190,10 +206,12 @@ def test_a_loop_that_works_again_clears_its_error(store: Store, clock: FakeClock
     rota = (agent(run),)
     enter_rota(store, rota)
     run_due(store, "a", rota)
+    assert record(store)["failures"] == 1
     broken.append(False)
-    clock.advance(MINUTE)
+    clock.advance(2 * EVERY * SECOND)
     run_due(store, "a", rota)
     assert (record(store)["last_error"], record(store)["last_result"]) == (None, "did it")
+    assert record(store)["failures"] == 0
 
 
 def test_a_holder_that_died_loses_its_turn(store: Store, clock: FakeClock) -> None:
@@ -231,3 +249,106 @@ def test_a_holder_that_was_given_up_does_not_overwrite_what_his_successor_record
     row = record(store)
     assert row["last_result"] == "the successor"
     assert row["next_run_at"] == clock.now() - 5 + EVERY * SECOND
+
+
+def test_the_pause_after_failures_grows_up_to_an_hour_and_each_is_told(
+    store: Store, clock: FakeClock
+) -> None:
+    def fail(_: Store) -> str:
+        raise OSError("disk")
+
+    rota = (agent(fail),)
+    enter_rota(store, rota)
+    pauses = []
+    for count in range(1, 12):
+        assert run_due(store, "a", rota) == ["probe"]
+        assert record(store)["failures"] == count
+        pauses.append((int(str(record(store)["next_run_at"])) - clock.now()) // SECOND)
+        clock.advance(pauses[-1] * SECOND)
+    assert pauses == [20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600, 3600]
+    told = [row for row in events(store) if row["type"] == "system_agent_failed"]
+    assert len(told) == 11
+    assert json.loads(str(told[-1]["data"])) == {"name": "probe", "error": "disk", "failures": 11}
+
+
+def test_a_failing_loop_is_never_tried_more_often_than_one_that_works(
+    store: Store, clock: FakeClock
+) -> None:
+    def fail(_: Store) -> str:
+        raise OSError("disk")
+
+    rota = (SystemAgent("hourly", 3600, fail),)
+    enter_rota(store, rota)
+    run_due(store, "a", rota)
+    assert record(store, "hourly")["next_run_at"] == clock.now() + HOUR
+
+
+def test_a_long_run_keeps_its_turn_for_as_long_as_it_is_renewed(
+    store: Store, clock: FakeClock
+) -> None:
+    others: list[str] = []
+
+    def long(store: Store) -> str:
+        for _ in range(10):
+            clock.advance((TURN_SECONDS - 1) * SECOND)
+            renew_turns(store, "a")
+            renew_turns(store, "b")
+            others.extend(run_due(store, "b", rota))
+        return "at last"
+
+    rota = (agent(long),)
+    enter_rota(store, rota)
+    run_due(store, "a", rota)
+    assert others == []
+    row = record(store)
+    assert (row["last_result"], row["last_duration"]) == ("at last", 90 * SECOND)
+    assert (row["holder"], row["lease_expires_at"]) == (None, 0)
+
+
+def test_what_is_given_back_is_taken_by_another_at_once(store: Store) -> None:
+    def die(_: Store) -> str:
+        raise Killed
+
+    enter_rota(store, (agent(die),))
+    with pytest.raises(Killed):
+        run_due(store, "a", (agent(die),))
+    do(store, give_back_turns, "b")
+    assert record(store)["holder"] == "a"
+    do(store, give_back_turns, "a")
+    assert run_due(store, "b", (agent(lambda _: "did it"),)) == ["probe"]
+
+
+def test_who_asks_is_told_when_to_ask_again(store: Store, clock: FakeClock) -> None:
+    probe = agent(lambda _: "did it")
+    enter_rota(store, (probe,))
+    assert run_turn(store, "a", probe) == EVERY
+    clock.advance(4 * SECOND)
+    assert run_turn(store, "b", probe) == EVERY - 4
+    clock.advance((EVERY - 4) * SECOND)
+    assert run_turn(store, "b", probe) == EVERY
+
+
+def test_who_meets_anothers_turn_is_told_when_that_ends_unless_renewed(store: Store) -> None:
+    waits: list[float] = []
+
+    def run(store: Store) -> str:
+        waits.append(run_turn(store, "b", agent(lambda _: "twice")))
+        return "did it"
+
+    enter_rota(store, (agent(run),))
+    run_turn(store, "a", agent(run))
+    assert waits == [TURN_SECONDS]
+
+
+def test_a_clock_that_is_set_back_stops_no_loop(store: Store, clock: FakeClock) -> None:
+    def die(_: Store) -> str:
+        raise Killed
+
+    probe = agent(lambda _: "did it")
+    rota = (probe, agent(die, "dying"))
+    enter_rota(store, rota)
+    clock.advance(DAY)
+    with pytest.raises(Killed):
+        run_due(store, "a", rota)
+    clock.advance(-DAY)
+    assert run_due(store, "b", (probe, replace(probe, name="dying"))) == ["probe", "dying"]

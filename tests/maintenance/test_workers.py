@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from sqlalchemy import update
 
 from bullpen.core.clock import SECOND
@@ -16,14 +18,14 @@ from bullpen.core.models import WORKERS
 from bullpen.core.queue.finish import finish
 from bullpen.core.store.base import Store
 from bullpen.core.workers import GONE_SECONDS, beat, leave, register
-from tests.conformance.verbs import ANSWERED, do, lane, rows, send, take
+from tests.conformance.verbs import ANSWERED, do, events, lane, rows, send, take
 from tests.stores import FakeClock
 
 
-def enter(store: Store, wake: str | None = None) -> str:
+def enter(store: Store, wake: str | None = None, kind: str = "processor") -> str:
     """Register this process; gives its id."""
     with store.write() as tx:
-        return register(tx, "processor", wake)
+        return register(tx, kind, wake)
 
 
 def is_known(store: Store, worker: str) -> bool:
@@ -65,16 +67,16 @@ def test_who_beats_is_not_forgotten(store: Store, clock: FakeClock) -> None:
     for _ in range(10):
         clock.advance(GONE_SECONDS * SECOND - 1)
         assert is_known(store, worker)
-        assert workers(store) == "0 forgotten"
+        assert workers(store) == "1 processor; 0 lost"
 
 
 def test_who_is_silent_is_forgotten_and_can_register_again(store: Store, clock: FakeClock) -> None:
     silent = enter(store)
     clock.advance(GONE_SECONDS * SECOND - 1)
     alive = enter(store)
-    assert workers(store) == "0 forgotten"
+    assert workers(store) == "2 processor; 0 lost"
     clock.advance(1)
-    assert workers(store) == "1 forgotten"
+    assert workers(store) == "1 processor; 1 lost"
     assert [row["id"] for row in rows(store, WORKERS)] == [alive]
     assert not is_known(store, silent)
     again = enter(store)
@@ -95,7 +97,8 @@ def test_a_forgotten_workers_socket_is_removed(
         gone.wait()
         connection.exec_driver_sql(f"UPDATE workers SET pid = {gone.pid}")
     clock.advance(GONE_SECONDS * SECOND)
-    assert workers(store) == "3 forgotten"
+    enter(store)
+    assert workers(store) == "1 processor; 3 lost"
     assert not left.exists()
 
 
@@ -108,7 +111,8 @@ def test_a_path_of_another_machine_is_not_removed_here(
     with store.engine.begin() as connection:
         connection.execute(update(WORKERS).values(host="another"))
     clock.advance(GONE_SECONDS * SECOND)
-    assert workers(store) == "1 forgotten"
+    enter(store)
+    assert workers(store) == "1 processor; 1 lost"
     assert same_path.exists()
 
 
@@ -120,5 +124,54 @@ def test_a_forgotten_workers_claim_lives_as_long_as_its_lease(
     found = take(store)
     enter(store)
     clock.advance(GONE_SECONDS * SECOND)
-    workers(store)
+    enter(store)
+    assert workers(store).endswith("1 lost")
     do(store, finish, found.token, ANSWERED)
+
+
+def test_who_is_lost_is_told_with_how_long_it_was_silent(store: Store, clock: FakeClock) -> None:
+    enter(store, kind="processor")
+    enter(store, kind="api")
+    clock.advance((GONE_SECONDS + 7) * SECOND)
+    enter(store, kind="scheduler")
+    assert workers(store) == "1 scheduler; 2 lost"
+    told = [json.loads(str(row["data"])) for row in events(store, "worker_lost")]
+    assert sorted(each.pop("kind") for each in told) == ["api", "processor"]
+    assert (
+        told
+        == [{"host": socket.gethostname(), "pid": os.getpid(), "silent_seconds": GONE_SECONDS + 7}]
+        * 2
+    )
+    assert workers(store) == "1 scheduler; 0 lost"
+    assert len(events(store, "worker_lost")) == 2
+
+
+def test_after_the_machine_slept_nobody_is_lost(store: Store, clock: FakeClock) -> None:
+    scheduler, processor = enter(store, kind="scheduler"), enter(store)
+    clock.advance(GONE_SECONDS * 100 * SECOND)
+    workers(store)
+    assert is_known(store, scheduler)
+    assert is_known(store, processor)
+    assert workers(store) == "1 processor, 1 scheduler; 0 lost"
+    assert events(store, "worker_lost") == []
+
+
+def test_messages_that_wait_for_nobody_are_warned_of(
+    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warned() -> bool:
+        caplog.clear()
+        workers(store)
+        return any("no processor is alive" in each.message for each in caplog.records)
+
+    enter(store, kind="scheduler")
+    lane(store)
+    assert not warned()
+    send(store)
+    assert warned()
+    processor = enter(store)
+    assert not warned()
+    do(store, leave, processor)
+    assert warned()
+    take(store)
+    assert not warned()

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import bindparam, delete
 
-from bullpen.core.maintenance import archive
+from bullpen.core.maintenance import archive, archived, dead_letters
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES
 from bullpen.core.queue import (
@@ -51,8 +51,16 @@ HOT: dict[str, Statement[object]] = {
 }
 """Every statement of the verbs but reap's, which says itself why it reads all lanes."""
 
-HOT["archive.OLD_MESSAGES"] = archive.OLD_MESSAGES
-"""Every minute, whatever is there."""
+HOT |= {
+    "archive.OLD_MESSAGES": archive.OLD_MESSAGES,
+    "archive.COPY_MESSAGE": archive.COPY_MESSAGE,
+    "archive.REMOVE_MESSAGE": archive.REMOVE_MESSAGE,
+    "archived.OLD_MESSAGES": archived.OLD_MESSAGES,
+    "dead_letters.UPTO": dead_letters.UPTO,
+    "dead_letters.DEATHS": dead_letters.DEATHS,
+    "dead_letters.COUNT": dead_letters.COUNT,
+}
+"""Every minute or hour, whatever is there, and beside everybody's work."""
 
 SORTS: set[str] = {
     "cancel.OPEN",  # sorts the few messages of one conversation
@@ -63,6 +71,7 @@ FIRST_OF_AN_INDEX = {
     "SCAN messages USING INDEX ix_messages_delayed",  # LIMIT 1, for the next delay to end
     "SCAN lanes USING INDEX ix_lanes_claimable",  # LIMIT 1, for the lane whose turn it is
     "SCAN lanes USING COVERING INDEX ix_lanes_claimable",  # EXISTS
+    "SCAN json_each VIRTUAL TABLE INDEX 1:",  # the list that was handed over
 }
 """What SQLite calls a scan although it stops after the first entry."""
 
@@ -85,12 +94,13 @@ VALUES: dict[str, object] = {
     "target": "held",
     "channel": "api",
     "event_id": "Ev1",
+    "rows": "[1, 2, 3]",
 }
 NUMBERS = {
     *("at", "before", "cost", "crashed", "deadline", "failed"),
     *("gone", "hop", "input_tokens", "max_attempts", "max_depth"),
     *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
-    *("until",),
+    *("after", "settled", "until", "upto"),
 }
 
 

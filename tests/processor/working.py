@@ -92,11 +92,13 @@ def environ(settings: Settings, **more: str) -> dict[str, str]:
 
 
 @contextmanager
-def child(settings: Settings, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`bullpen run processor` as a process of its own, killed at the end of the block."""
-    with Path(settings.home / "processor.out").open("wb") as out:
+def child(
+    settings: Settings, service: str = "processor", **more: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """`bullpen run SERVICE` as a process of its own, killed at the end of the block."""
+    with Path(settings.home / f"{service}.out").open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run", "processor"],
+            [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run", service],
             env=environ(settings, **more),
             stdout=out,
             stderr=out,

@@ -11,7 +11,7 @@ import pytest
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.roster.agent import Permission
 from tests.conformance.verbs import do, message, responses, statuses
-from tests.processor.working import eventually
+from tests.processor.working import child, eventually
 from tests.real.clis import Cli
 from tests.real.office import Office
 from tests.real.reply import Hang, Say
@@ -67,7 +67,7 @@ def test_what_ran_for_a_killed_processor_is_gone_and_the_message_answered_once(
         first.wait()
         eventually(lambda: not office.running(), "all of it is gone", 10)
     cli.server.answers(Say("Awake."))
-    with office.processor(lease_seconds=3):
+    with child(office.store.settings, "scheduler"), office.processor(lease_seconds=3):
         office.becomes(asked, "completed")
     assert [row["message"] for row in responses(office.store)] == ["Awake."]
     assert message(office.store, asked)["crash_count"] == 1

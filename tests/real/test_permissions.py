@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.roster.agent import Permission
+from bullpen.core.schedules.find import list_schedules
 from tests.real.anthropic import AnthropicServer
 from tests.real.clis import Cli
 from tests.real.office import Office
@@ -73,6 +74,18 @@ def test_bullpens_own_commands_can_be_used(
     result = cli.server.tool_result(cli.server.requests[2].body)
     assert result is not None
     assert "Fenris" in result
+
+
+def test_an_agent_that_may_edit_schedules_itself(office: Office, claude: Cli) -> None:
+    office.hire("ann", claude)
+    add = "bullpen schedule add 'Is the build green? Tell Bob.' --in 2h --label build"
+    claude.server.answers(claude.shell(add), Say("I will look."))
+    with office.processor():
+        assert office.answer("ann", "Look at the build later.") == "I will look."
+    with office.store.read() as tx:
+        (made,) = list_schedules(tx)
+    assert (made.agent, made.made_by, made.label) == ("ann", "agent:ann", "build")
+    assert made.message == "Is the build green? Tell Bob."
 
 
 def hooks(file: Path) -> str:

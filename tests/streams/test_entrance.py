@@ -91,3 +91,17 @@ def test_who_has_seen_more_than_this_process_gets_nothing_twice(
     hub.wake()
     assert agents(listener.upto(EventTail.from_now(store).position)) == ["new"]
     hub.stop()
+
+
+def test_who_comes_back_to_what_is_deleted_begins_where_that_ends(store: Store) -> None:
+    hub = Hub(store)
+    happen(store, "old", "old too", "kept")
+    hub.start()
+    eventually(lambda: hub.position > 0)
+    last = EventTail.from_now(store).position
+    assert starting_point(hub, store, 1) == 1
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(f"DELETE FROM events WHERE id < {last}")
+    assert starting_point(hub, store, 1) == last - 1
+    assert starting_point(hub, store, last) == last
+    hub.stop()

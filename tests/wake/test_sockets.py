@@ -131,7 +131,7 @@ def test_a_worker_that_was_forgotten_while_it_lived_is_woken_after_it_registers_
         worker = register(tx, "processor", listener.address)
     clock.advance(GONE_SECONDS * SECOND)
     with home.write() as tx:
-        assert forget_silent(tx) == 1
+        assert len(forget_silent(tx)) == 1
     with home.write() as tx:
         assert not beat(tx, worker)
         register(tx, "processor", listener.address)

@@ -59,7 +59,7 @@ def test_a_new_directory_has_everything_that_is_shipped(home: Path) -> None:
     names = [name for name, _ in NOW]
     assert {"AGENTS.md", "SOUL.md", "heartbeat.md"} <= set(names)
     skills = {name.split("/")[1] for name in names if name.startswith("skills/")}
-    assert {"memory", "write-to-a-person", "search-the-history"} <= skills
+    assert {"memory", "write-to-a-person", "search-the-history", "schedule"} <= skills
     assert (home / "memory").is_dir()
     assert (home / ".claude" / "skills" / "memory" / "SKILL.md").is_file()
     assert home.stat().st_mode & 0o077 == 0

@@ -22,9 +22,12 @@ from bullpen import __version__
 from bullpen.api.shared_counts import SharedCounts
 from bullpen.api.streams.hub import Hub
 from bullpen.core.clock import SECOND
+from bullpen.core.heartbeats.heartbeat import HeartbeatState
+from bullpen.core.heartbeats.heartbeats import list_heartbeats
 from bullpen.core.maintenance.account import system_agents
 from bullpen.core.queue.status import QueueStatus, queue_status
 from bullpen.core.queue.waiting import outgoing_by_channel, waiting_since
+from bullpen.core.schedules.count import count_schedules
 from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
@@ -117,7 +120,7 @@ class Now(Collector):
     def collect(self) -> Iterable[Metric]:
         """Ask, all of it at one moment."""
         with self._store.read() as tx:
-            found = [*_queue(tx), *_upkeep(tx)]
+            found = [*_queue(tx), *_times(tx), *_upkeep(tx)]
         info = GaugeMetricFamily("bullpen_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
         return [*found, info]
@@ -143,6 +146,19 @@ def _queue(tx: Transaction) -> list[Metric]:
             outgoing_by_channel(tx),
         ),
         _by("bullpen_lanes", "Agents' queues by state.", "state", _lanes(status)),
+    ]
+
+
+def _times(tx: Transaction) -> list[Metric]:
+    beating = Tally(each.state for each in list_heartbeats(tx))
+    return [
+        _by("bullpen_schedules", "Schedules by state.", "state", count_schedules(tx)),
+        _by(
+            "bullpen_heartbeats",
+            "Agents' heartbeats by state, of those that were ever set up.",
+            "state",
+            {state.value: beating[state] for state in HeartbeatState},
+        ),
     ]
 
 

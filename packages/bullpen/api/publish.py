@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bullpen.api.context import api, check_reach
 from bullpen.core.access.key import Key
-from bullpen.core.message import Accepted, NewMessage
+from bullpen.core.errors import BadRequest
+from bullpen.core.message import UNHEARD, Accepted, NewMessage
 from bullpen.core.queue.browse import Wanted, browse
 from bullpen.core.queue.receive import receive
 from bullpen.core.store.transaction import Transaction
@@ -14,6 +15,12 @@ EVERY = 1 << 31
 
 def publish(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
     """Store it for everyone whom it addresses; those must all be within the key's reach."""
+    if new.channel in UNHEARD:
+        # What comes on them is answered to nobody, and may end in silence.
+        raise BadRequest(
+            f"on the channel {new.channel!r} nobody writes but Bullpen itself",
+            hint="Rooms are at `/api/chatroom/<team>`, heartbeats at `/api/agents/<id>/heartbeat`.",
+        )
 
     def store(tx: Transaction) -> tuple[Accepted, ...]:
         accepted = receive(tx, new)

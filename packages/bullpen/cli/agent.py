@@ -7,6 +7,7 @@ import shutil
 import click
 
 from bullpen.cli.output import as_json, reading, show_json, show_table, writing
+from bullpen.cli.schedule_shown import telling_what_is_paused
 from bullpen.core.queue.lane import Batching, Ordering, Overflow
 from bullpen.core.queue.lanes import (
     LanePolicy,
@@ -15,7 +16,7 @@ from bullpen.core.queue.lanes import (
     pause_lane,
     resume_lane,
 )
-from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission
+from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission, Scheduling
 from bullpen.core.roster.agents import (
     add_agent,
     change_agent,
@@ -31,6 +32,7 @@ ORDERINGS = click.Choice([each.value for each in Ordering])
 BATCHINGS = click.Choice([each.value for each in Batching])
 OVERFLOWS = click.Choice([each.value for each in Overflow])
 CONTEXTS = click.Choice([each.value for each in Context])
+SCHEDULING = click.Choice([each.value for each in Scheduling])
 
 
 @click.group()
@@ -90,6 +92,7 @@ def show(settings: Settings, agent_id: str, as_json: bool) -> None:
         ("model", found.model or "(the provider's own choice)"),
         ("permission", found.permission.value),
         ("context", found.context.value),
+        ("scheduling", found.scheduling.value),
         ("directory", directory),
         ("system prompt", found.system_prompt),
     ):
@@ -105,6 +108,11 @@ def show(settings: Settings, agent_id: str, as_json: bool) -> None:
 @click.option("--system-prompt", help="What it is told besides its AGENTS.md.")
 @click.option("--permission", type=PERMISSIONS, help="What it may do; edit, if not said.")
 @click.option("--context", type=CONTEXTS, help="What shares a session; agent, if not said.")
+@click.option(
+    "--scheduling",
+    type=SCHEDULING,
+    help="For whom it may make schedules: nobody, itself (if not said), or teammates as well.",
+)
 @click.pass_obj
 def add(settings: Settings, /, agent_id: str, **given: str | None) -> None:
     """Take on an agent.
@@ -128,6 +136,7 @@ def add(settings: Settings, /, agent_id: str, **given: str | None) -> None:
 @click.option("--system-prompt", help="What it is told besides its AGENTS.md.")
 @click.option("--permission", type=PERMISSIONS, help="What it may do.")
 @click.option("--context", type=CONTEXTS, help="What shares a session.")
+@click.option("--scheduling", type=SCHEDULING, help="For whom it may make schedules.")
 @click.pass_obj
 def set_(settings: Settings, /, agent_id: str, **given: str | None) -> None:
     """Change what is named; the rest stays.
@@ -193,9 +202,9 @@ def remove(settings: Settings, agent_id: str, force: bool, delete_files: bool) -
     Example:
       bullpen agent remove coder
     """
-    with writing(settings) as tx:
+    with writing(settings) as tx, telling_what_is_paused(tx) as said:
         remove_agent(tx, agent_id, force=force)
-    click.echo(f"@{agent_id} is removed")
+    click.echo("\n".join((f"@{agent_id} is removed", *said)))
     home = settings.workspace / agent_id
     if not home.is_dir():
         return
@@ -263,6 +272,8 @@ def _change(given: dict[str, str | None]) -> AgentChange:
         change["permission"] = Permission(permission)
     if (context := named.pop("context", None)) is not None:
         change["context"] = Context(context)
+    if (scheduling := named.pop("scheduling", None)) is not None:
+        change["scheduling"] = Scheduling(scheduling)
     for name in ("name", "provider", "model", "directory", "system_prompt"):
         if name in named:
             change[name] = named[name]

@@ -10,6 +10,7 @@ import click
 from bullpen import __version__
 from bullpen.cli.agent import agent
 from bullpen.cli.db import db
+from bullpen.cli.heartbeat import heartbeat
 from bullpen.cli.history import history
 from bullpen.cli.key import key
 from bullpen.cli.open import open_
@@ -18,6 +19,7 @@ from bullpen.cli.queue import queue
 from bullpen.cli.response import response
 from bullpen.cli.room import room
 from bullpen.cli.run import run
+from bullpen.cli.schedule import schedule
 from bullpen.cli.send import send
 from bullpen.cli.services import down, status, up
 from bullpen.cli.team import team
@@ -45,6 +47,7 @@ COMMANDS = (
         agent,
         db,
         down,
+        heartbeat,
         history,
         key,
         open_,
@@ -53,6 +56,7 @@ COMMANDS = (
         response,
         room,
         run,
+        schedule,
         send,
         status,
         team,

@@ -10,15 +10,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 
 from bullpen.cli.output import writing
-from bullpen.core.errors import UnknownService
+from bullpen.cli.upkeep import show_upkeep, upkeep
+from bullpen.core.errors import BullpenError, UnknownService
 from bullpen.core.listening import address
 from bullpen.core.log_tail import log_tail
+from bullpen.core.maintenance.account import Account
 from bullpen.core.roster.agent import ECHO, Agent
 from bullpen.core.roster.agents import add_agent, find_agent
 from bullpen.core.settings import Settings
@@ -80,7 +83,7 @@ def down(settings: Settings) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """Show each service. The exit status is 3 if one does not run.
+    """Show each service and what keeps the store in order. The exit status is 3 if one is down.
 
     \b
     Example:
@@ -88,14 +91,29 @@ def status(settings: Settings, as_json: bool) -> None:
     """
     supervisor = Supervisor(settings)
     services = supervisor.services() if supervisor.alive() else []
+    agents, now, why = _upkeep(settings)
     if as_json:
-        click.echo(json.dumps({"services": services}))
+        found = None if agents is None else [asdict(each) for each in agents]
+        click.echo(json.dumps({"services": services, "system_agents": found}))
     elif services:
         _show(supervisor)
+        click.echo()
+        if agents is None:
+            click.echo(f"The system agents are not known: {why}")
+        else:
+            show_upkeep(agents, now)
     else:
         click.echo("Bullpen does not run. Next: bullpen up")
     if not services or any(each["state"] != "RUNNING" for each in services):
         sys.exit(3)
+
+
+def _upkeep(settings: Settings) -> tuple[list[Account] | None, int, str]:
+    """What the system agents did and when that was asked; none, and why, without a database."""
+    try:
+        return *upkeep(settings), ""
+    except BullpenError as error:
+        return None, 0, f"{error} ({error.hint})"
 
 
 def _hire(settings: Settings) -> None:

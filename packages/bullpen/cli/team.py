@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from bullpen.cli.output import as_json, reading, show_json, show_table, writing
+from bullpen.cli.schedule_shown import telling_what_is_paused
 from bullpen.core.roster.team import Delivery, Team, TeamChange
 from bullpen.core.roster.teams import add_team, change_team, list_teams, remove_team
 from bullpen.core.settings import Settings
@@ -116,6 +117,6 @@ def remove(settings: Settings, team_id: str) -> None:
     Example:
       bullpen team remove dev
     """
-    with writing(settings) as tx:
+    with writing(settings) as tx, telling_what_is_paused(tx) as said:
         remove_team(tx, team_id)
-    click.echo(f"@{team_id} is disbanded; its agents stay")
+    click.echo("\n".join((f"@{team_id} is disbanded; its agents stay", *said)))

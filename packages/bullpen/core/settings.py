@@ -97,7 +97,9 @@ class Settings:
     time_zone: str = _setting(
         "", "the owner's time zone, as `Europe/Berlin`; empty is the machine's own"
     )
-    agent_schedules: int = _setting(20, "how many schedules an agent may have made at once")
+    agent_schedules: int = _setting(
+        20, "how many schedules an agent may have at once, or make in an hour"
+    )
     pass_environment: str = _setting(
         "", "more variables that every agent's program may see, as `AWS_*,EDITOR`"
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadSchedule
 from bullpen.core.settings import Settings
 
@@ -25,3 +27,10 @@ def owner_zone(settings: Settings) -> str:
     from tzlocal import get_localzone_name  # only here: the command line starts without it
 
     return get_localzone_name() or "UTC"
+
+
+def midnight(now: int, here: ZoneInfo, days: int = 0) -> int:
+    """When today began, or a day so many days from now does."""
+    local = datetime.fromtimestamp(now / SECOND, UTC).astimezone(here) + timedelta(days=days)
+    begins = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    return int(begins.timestamp()) * SECOND

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -31,10 +32,10 @@ BEAT: Statement[None] = Statement(
 LEAVE: Statement[None] = Statement(delete(WORKERS).where(W.id == bindparam("worker")))
 
 # There are as many rows as processes; an index would be larger than the table.
-FORGET: Statement[tuple[str | None, str, int]] = Statement(
+FORGET: Statement[tuple[str | None, str, str, int, int]] = Statement(
     delete(WORKERS)
     .where(W.heartbeat_at <= bindparam("silent_since"))
-    .returning(W.wake, W.host, W.pid)
+    .returning(W.wake, W.kind, W.host, W.pid, W.heartbeat_at)
 )
 
 ALIVE: Statement[tuple[str, int]] = Statement(
@@ -43,6 +44,16 @@ ALIVE: Statement[tuple[str, int]] = Statement(
     .group_by(W.kind)
     .order_by(W.kind)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A process that was not heard of any more."""
+
+    kind: str
+    host: str
+    pid: int
+    silent_seconds: int
 
 
 def register(tx: Transaction, kind: str, wake: str | None = None) -> str:
@@ -79,12 +90,15 @@ def alive_workers(tx: Transaction) -> dict[str, int]:
     return {kind: count for kind, count in rows}  # noqa: C416 - rows, not pairs
 
 
-def forget_silent(tx: Transaction) -> int:
-    """Strike out those that were not heard of; gives how many. The dead ones' sockets go too."""
+def forget_silent(tx: Transaction) -> list[Lost]:
+    """Strike out those that were not heard of; gives who. The dead ones' sockets go too."""
     here = socket.gethostname()
     gone = tx.all(FORGET, {"silent_since": tx.now - GONE_SECONDS * SECOND})
-    for wake, host, pid in gone:
+    for wake, _, host, pid, _ in gone:
         # One that was only slow registers again, and still listens there.
         if wake is not None and host == here and not psutil.pid_exists(pid):
             Path(wake).unlink(missing_ok=True)
-    return len(gone)
+    return [
+        Lost(kind, host, pid, (tx.now - heard_at) // SECOND)
+        for _, kind, host, pid, heard_at in gone
+    ]

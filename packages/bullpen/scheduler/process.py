@@ -8,6 +8,7 @@ from functools import partial
 
 from bullpen.core.ending import Ending
 from bullpen.core.events.append import EventType, append_event
+from bullpen.core.heartbeats.tick import tick as heartbeats_tick
 from bullpen.core.loop import Loop
 from bullpen.core.maintenance.rota import ROTA
 from bullpen.core.maintenance.system_agent import SystemAgent
@@ -18,6 +19,7 @@ from bullpen.core.maintenance.turn import (
     renew_turns,
     run_turn,
 )
+from bullpen.core.schedules.tick import tick as schedules_tick
 from bullpen.core.store.base import Store
 from bullpen.core.wake.ear import Ear
 from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
@@ -32,7 +34,10 @@ STOP_SECONDS = 5.0
 
 
 class Scheduler:
-    """A loop for each system agent, so that none waits for another; as many may run as like."""
+    """Loops for schedules, for heartbeats, and for each system agent: none waits for another.
+
+    As many of these processes may run as like: each due time is one's, and so is each turn.
+    """
 
     def __init__(self, store: Store, rota: tuple[SystemAgent, ...] = ROTA) -> None:
         self._store = store
@@ -41,12 +46,18 @@ class Scheduler:
         with store.write() as tx:
             self.worker = register(tx, KIND, self._listener.address)
             append_event(tx, EventType.SCHEDULER_START, worker=self.worker)
+        schedules = Loop("schedules", partial(schedules_tick, store))
+        heartbeats = Loop("heartbeats", partial(heartbeats_tick, store))
         self._loops = (
-            Loop("heartbeat", self._beat),
+            schedules,
+            heartbeats,
+            Loop("beat", self._beat),
             Loop("turns", self._renew),
             *(Loop(each.name, partial(self._turn, each), RETRY_SECONDS) for each in rota),
         )
         self._ear = Ear(self._listener)
+        self._ear.on("schedules", schedules.wake)
+        self._ear.on("heartbeats", heartbeats.wake)
 
     def start(self) -> None:
         """Begin."""

@@ -13,7 +13,7 @@ from bullpen.core.errors import BadRequest
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.queue.status import LaneStatus, lane_statuses
-from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission
+from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission, Scheduling
 from bullpen.core.roster.agents import add_agent, change_agent, find_agent, get_agent, list_agents
 from bullpen.core.roster.provider_names import provider_name
 from bullpen.core.settings import Settings
@@ -34,9 +34,10 @@ class AgentBody(Body):
     prompt_file: Place | None = Field(None, description="refused: send the text itself")
     permission: Permission | None = None
     context: Context | None = None
+    scheduling: Scheduling | None = Field(None, description="for whom it may make schedules")
 
 
-class LaneAnswer(BaseModel):
+class AgentLane(BaseModel):
     """An agent's queue in numbers."""
 
     state: LaneState
@@ -55,7 +56,8 @@ class AgentAnswer(BaseModel):
     system_prompt: str
     permission: Permission
     context: Context
-    lane: LaneAnswer
+    scheduling: Scheduling
+    lane: AgentLane
 
     @classmethod
     def of(cls, agent: Agent, lane: LaneStatus, settings: Settings) -> AgentAnswer:
@@ -68,7 +70,8 @@ class AgentAnswer(BaseModel):
             system_prompt=agent.system_prompt,
             permission=agent.permission,
             context=agent.context,
-            lane=LaneAnswer(
+            scheduling=agent.scheduling,
+            lane=AgentLane(
                 state=LaneState(lane.state),
                 reason=lane.reason,
                 pending=lane.pending,
@@ -135,4 +138,6 @@ def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChang
         change["permission"] = body.permission
     if body.context is not None:
         change["context"] = body.context
+    if body.scheduling is not None:
+        change["scheduling"] = body.scheduling
     return change

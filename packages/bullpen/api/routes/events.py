@@ -21,7 +21,7 @@ from bullpen.api.streams.shown import documents
 from bullpen.api.streams.wire import SSE
 from bullpen.core.access.key import Scope
 from bullpen.core.events.browse import WantedEvents, browse_events
-from bullpen.core.events.tail import EventTail
+from bullpen.core.events.tail import EventTail, before_all
 from bullpen.core.store.base import Store
 
 ROUTES = blueprint("events", "Everything that happens, in order.")
@@ -150,7 +150,7 @@ def stream(header: LastSeen, query: FollowQuery) -> Response:
 def _all(store: Store, wanted: Filter, since: int | None) -> Iterator[bytes]:
     """What there is after this id, and nothing without one."""
     upto = EventTail.from_now(store).position
-    position = upto if since is None else min(since, upto)
+    position = upto if since is None else min(max(since, before_all(store)), upto)
     yield SSE.hello(position, store.clock.now())
     for shown in pages(store, wanted, position, upto):
         yield b"".join(wanted.frames(SSE, shown))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 
@@ -17,6 +18,8 @@ from bullpen.core.access.key import Scope
 from bullpen.core.access.owner import read_token
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadSetting, UnknownService, UnsafeSecret
+from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState
+from bullpen.core.heartbeats.heartbeats import list_heartbeats
 from bullpen.core.log_tail import log_tail
 from bullpen.core.maintenance.account import system_agents
 from bullpen.core.masking import url_secrets
@@ -43,12 +46,25 @@ class ChannelAnswer(BaseModel):
     pid: int | None
 
 
-class HeartbeatAnswer(BaseModel):
+class HeartbeatsAnswer(BaseModel):
     """What is sent to agents so that they do something by themselves."""
 
-    running: bool = False
-    interval: int = Field(0, description="in seconds; 0 is never")
-    lastSent: dict[str, int] = {}  # noqa: N815 - as the reference's clients read it
+    running: bool = Field(description="whether any agent is woken")
+    interval: int = Field(description="the shortest, in seconds; 0 is never")
+    lastSent: dict[str, int] = Field(  # noqa: N815 - as the reference's clients read it
+        description="when each agent was woken last"
+    )
+
+    @classmethod
+    def of(cls, heartbeats: Iterable[Heartbeat]) -> HeartbeatsAnswer:
+        """Those of the agents that the caller reaches."""
+        mine = [each for each in heartbeats if caller().reaches(each.agent)]
+        every = [each.every for each in mine if each.state is HeartbeatState.ON]
+        return cls(
+            running=bool(every),
+            interval=min(every, default=0) // SECOND,
+            lastSent={each.agent: each.last_at for each in mine if each.last_at is not None},
+        )
 
 
 class QueueAnswer(BaseModel):
@@ -81,7 +97,7 @@ class StatusAnswer(Done):
     uptime: int = Field(description="of this process, in seconds")
     server: ServerAnswer
     channels: dict[str, ChannelAnswer]
-    heartbeat: HeartbeatAnswer
+    heartbeat: HeartbeatsAnswer
     supervised: bool = Field(description="whether a supervisor answers")
     services: list[ServiceAnswer]
     queue: QueueAnswer
@@ -127,6 +143,7 @@ def status() -> StatusAnswer:
     with read() as tx:
         queue = queue_status(tx)
         workers = alive_workers(tx)
+        heartbeats = list_heartbeats(tx)
         now = tx.now
     return StatusAnswer(
         version=__version__,
@@ -139,7 +156,7 @@ def status() -> StatusAnswer:
             for each in services or ()
             if each["name"] not in OWN
         },
-        heartbeat=HeartbeatAnswer(),
+        heartbeat=HeartbeatsAnswer.of(heartbeats),
         supervised=services is not None,
         services=[ServiceAnswer.of(each) for each in services or ()],
         queue=QueueAnswer.of(queue),

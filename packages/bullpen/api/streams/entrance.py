@@ -12,7 +12,7 @@ from bullpen.api.streams.wire import Wire
 from bullpen.core.access.key import Key
 from bullpen.core.access.keys import still_valid
 from bullpen.core.errors import NoAccess
-from bullpen.core.events.tail import EventTail
+from bullpen.core.events.tail import EventTail, before_all
 from bullpen.core.store.base import Store
 
 SOCKET = "gunicorn.socket"
@@ -48,11 +48,14 @@ def enter(
 
 
 def starting_point(hub: Hub, store: Store, since: int | None) -> int:
-    """Where a stream begins that has this id: an id that was never given is now."""
+    """Where a stream begins that has this id: an id that was never given is now.
+
+    One whose followers were deleted meanwhile begins where they end, and says so by its first id.
+    """
     now = hub.position
     if since is None:
         return now
     if since <= now:
-        return since
+        return max(since, before_all(store))
     # Another process may have shown it already that this one has not come to.
     return since if since <= EventTail.from_now(store).position else now

@@ -49,7 +49,9 @@ class TooMany(Conflict):
     """An agent has made as many schedules as it may."""
 
     code = "too_many"
-    hint = "Remove one of them first; the limit is the setting `agent_schedules`."
+    hint = (
+        "Remove one of them first, or wait for an hour; the limit is the setting `agent_schedules`."
+    )
 
 
 class InTheWay(Conflict):

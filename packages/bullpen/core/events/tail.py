@@ -35,6 +35,8 @@ SETTLE_SECONDS = 5.0
 
 LAST: Statement[tuple[int | None]] = Statement(select(func.max(E.id)))
 
+FIRST: Statement[tuple[int | None]] = Statement(select(func.min(E.id)))
+
 EventTuple = tuple[int, str, str | None, str | None, str | None, str | None, int]
 COLUMNS = (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
 
@@ -125,6 +127,13 @@ class EventTail:
             self._barrier, self._writers = last, writers
         if not writers:
             self._safe = last
+
+
+def before_all(store: Store) -> int:
+    """The id before the oldest event that is kept: nobody can come back to an earlier place."""
+    with store.read() as tx:
+        row = tx.one(FIRST, {})
+    return 0 if row is None or row[0] is None else row[0] - 1
 
 
 def _writers(store: Store) -> frozenset[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, func, insert, select, update
 
 from bullpen.core.models import BEATS
-from bullpen.core.store.listing import Listing
+from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -57,6 +57,11 @@ EARLIER: Statement[tuple[int]] = Statement(
     .limit(1)
     .offset(bindparam("beats"))
 )
+SENT_SINCE: Statement[tuple[int]] = Statement(
+    select(func.count()).where(
+        B.agent == bindparam("name"), B.message_id.is_not(None), B.fired_at >= bindparam("since")
+    )
+)
 
 
 def record_beat(
@@ -87,7 +92,15 @@ def spent(tx: Transaction, agent: str, budget: int, since: int) -> bool:
     return row is not None and row[0] >= since
 
 
-def list_beats(tx: Transaction, agent: str, since: int | None, limit: int) -> list[Beat]:
-    """Those of an agent after this number; without one the newest first."""
-    rows = LISTING.page(tx, {"agent": agent}, since, limit)
+def sent_since(tx: Transaction, agent: str, since: int) -> int:
+    """How many were sent since that moment."""
+    row = tx.one(SENT_SINCE, {"name": agent, "since": since})
+    return 0 if row is None else row[0]
+
+
+def list_beats(
+    tx: Transaction, agent: str, since: int | None, limit: int, upto: int = EVERY
+) -> list[Beat]:
+    """Those of an agent after this number and up to another; without one the newest first."""
+    rows = LISTING.page(tx, {"agent": agent}, since, limit, upto)
     return [Beat(*row) for row in rows]  # type: ignore[arg-type]

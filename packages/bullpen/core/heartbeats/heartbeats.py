@@ -8,11 +8,11 @@ from typing import TypedDict, Unpack
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
-from bullpen.core.errors import BadHeartbeat
+from bullpen.core.errors import BadHeartbeat, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.heartbeats.columns import COLUMNS, H, HeartbeatTuple, heartbeat_of, values_of
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
-from bullpen.core.models import HEARTBEATS
+from bullpen.core.models import AGENTS, HEARTBEATS
 from bullpen.core.outbox.place import Place
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.store.statement import Statement
@@ -34,6 +34,11 @@ UPDATE: Statement[None] = Statement(
     .values({each.name: bindparam(each.name) for each in H if each.name not in _KEPT})
 )
 DELETE: Statement[None] = Statement(delete(HEARTBEATS).where(H.agent == bindparam("name")))
+
+
+EMPLOYED: Statement[tuple[str]] = Statement(
+    select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
+)
 
 
 class HeartbeatChange(TypedDict, total=False):
@@ -61,6 +66,8 @@ def list_heartbeats(tx: Transaction) -> list[Heartbeat]:
 def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChange]) -> Heartbeat:
     """Change what is named and keep the rest; to turn it on begins its counts anew."""
     lock_lane(tx, agent)
+    if tx.one(EMPLOYED, {"name": agent}) is None:  # its lane stays when it is let go
+        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
     before = see_heartbeat(tx, agent)
     on = change.get("on", before.state is HeartbeatState.ON)
     changed = replace(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import bindparam, select, update
@@ -22,7 +21,7 @@ from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.time_zone import owner_zone, zone
+from bullpen.core.time_zone import midnight, owner_zone, zone
 from bullpen.core.workspace.heartbeat_text import read_heartbeat_text
 
 SENDER = "Heartbeat"
@@ -74,13 +73,13 @@ def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bo
     if heartbeat.hours is not None and not heartbeat.hours.holds(tx.now, here):
         tx.change(ADVANCE, {**moved, "next": heartbeat.hours.next(tx.now, here)})
         return False
-    today = _midnight(tx.now, here, 0)
+    today = midnight(tx.now, here, 0)
     used_up = spent(tx, agent, heartbeat.budget, today)
     why = _why_not(lane, text) or (
         f"the {heartbeat.budget} beats of today are spent" if used_up else None
     )
     if used_up:
-        following = max(following, _midnight(tx.now, here, 1))
+        following = max(following, midnight(tx.now, here, 1))
     if tx.change(ADVANCE, {**moved, "next": following, "last": heartbeat.last_at}) == 0:
         return False
     message = None
@@ -127,9 +126,3 @@ def _enqueue(tx: Transaction, heartbeat: Heartbeat, text: str) -> str:
         origin=HEARTBEAT,
     )
     return enqueue(tx, new).message_id
-
-
-def _midnight(now: int, here: ZoneInfo, days: int) -> int:
-    """When today began, or a day so many days from now does."""
-    local = datetime.fromtimestamp(now / SECOND, UTC).astimezone(here) + timedelta(days=days)
-    return int(local.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()) * SECOND

@@ -1,16 +1,38 @@
-"""Deletes the record of what was due long ago: the runs of schedules, and beats."""
+"""Deletes the record of what was due long ago: runs, beats, and schedules that are done."""
 
 from __future__ import annotations
 
+from sqlalchemy import bindparam, delete
+
+from bullpen.core.clock import DAY
 from bullpen.core.maintenance.old import Old
-from bullpen.core.models import BEATS, SCHEDULE_RUNS
+from bullpen.core.models import BEATS, SCHEDULE_RUNS, SCHEDULES
+from bullpen.core.models.base import const
+from bullpen.core.schedules.schedule import ScheduleState
 from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
 
 RUNS = Old(SCHEDULE_RUNS, SCHEDULE_RUNS.c.fired_at)
 OLD_BEATS = Old(BEATS, BEATS.c.fired_at)
 
 
+# There are few, and no index is worth its while.
+DONE: Statement[None] = Statement(
+    delete(SCHEDULES).where(
+        SCHEDULES.c.state == const(ScheduleState.DONE.value), SCHEDULES.c.at <= bindparam("before")
+    )
+)
+
+
 def due_times(store: Store) -> str:
     """Delete all that is older than `schedule_days`."""
     days = store.settings.schedule_days
-    return f"{RUNS.forget(store, days)} runs, {OLD_BEATS.forget(store, days)} beats deleted"
+    runs, beats = RUNS.forget(store, days), OLD_BEATS.forget(store, days)
+    return f"{runs} runs, {beats} beats, {_forget_done(store, days)} schedules deleted"
+
+
+def _forget_done(store: Store, days: int) -> int:
+    if days == 0:
+        return 0
+    with store.write(durable=False) as tx:
+        return tx.change(DONE, {"before": tx.now - days * DAY})

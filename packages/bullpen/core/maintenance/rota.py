@@ -17,6 +17,7 @@ from bullpen.core.maintenance.history import history
 from bullpen.core.maintenance.leases import leases
 from bullpen.core.maintenance.progress import progress
 from bullpen.core.maintenance.receipts import receipts
+from bullpen.core.maintenance.space import space
 from bullpen.core.maintenance.system_agent import SystemAgent
 from bullpen.core.maintenance.workers import workers
 
@@ -37,4 +38,5 @@ ROTA: tuple[SystemAgent, ...] = (
     SystemAgent("workers", 60, workers),
     SystemAgent("dead_letters", 60, dead_letters),
     SystemAgent("checkpoint", 10, checkpoint),
+    SystemAgent("space", 600, space),
 )

@@ -1,12 +1,43 @@
-"""Strikes processes out of the register that were not heard of."""
+"""Strikes processes out of the register that were not heard of, and says who is left."""
 
 from __future__ import annotations
 
+import logging
+
+from bullpen.core.events.append import EventType, append_event
+from bullpen.core.queue.claim import claimable
 from bullpen.core.store.base import Store
-from bullpen.core.workers import forget_silent
+from bullpen.core.workers import alive_workers, forget_silent
+
+log = logging.getLogger(__name__)
+
+ANSWERS = "processor"
 
 
 def workers(store: Store) -> str:
-    """Forget the silent."""
+    """Forget the silent, and warn if messages wait for nobody."""
     with store.write(durable=False) as tx:
-        return f"{forget_silent(tx)} forgotten"
+        alive = alive_workers(tx)
+        if not alive:
+            # Whoever runs this is in the register: all were silent, for the machine slept.
+            return "nobody was heard of: they are asked once more"
+        lost = forget_silent(tx)
+        for each in lost:
+            append_event(
+                tx,
+                EventType.WORKER_LOST,
+                kind=each.kind,
+                host=each.host,
+                pid=each.pid,
+                silent_seconds=each.silent_seconds,
+            )
+        waiting = claimable(tx)
+    for each in lost:
+        log.warning(
+            "a %s is lost: process %d on %s was not heard of for %d s",
+            *(each.kind, each.pid, each.host, each.silent_seconds),
+        )
+    if waiting and ANSWERS not in alive:
+        log.warning("messages wait, and no processor is alive: bullpen up, or bullpen status")
+    found = ", ".join(f"{count} {kind}" for kind, count in alive.items())
+    return f"{found}; {len(lost)} lost"

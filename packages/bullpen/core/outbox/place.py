@@ -13,7 +13,8 @@ from bullpen.core.settings import Settings
 GROUP = "bullpen.channels"
 """The entry points of channels that others make: their addresses are their own business."""
 
-_ANYBODY = re.compile(r"[^\s/\x00-\x1f\x7f]{0,200}")
+# Half a surrogate pair is no text.
+_ANYBODY = re.compile(r"[^\s/\x00-\x1f\x7f\ud800-\udfff]{0,200}")
 _NUMBER = re.compile(r"\+[1-9]\d{6,14}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bullpen.core.clock import HOUR
 from bullpen.core.errors import OutOfReach, TooMany
 from bullpen.core.roster.agent import Scheduling
 from bullpen.core.roster.agents import get_agent
@@ -41,14 +42,16 @@ def check_target(tx: Transaction, author: str, agent: str | None, team_id: str |
 
 
 def check_number(tx: Transaction, author: str) -> None:
-    """Refuse one more schedule of an agent that has made many."""
+    """Refuse one more schedule of an agent that has made many, be they done already."""
     maker = agent_in(author)
     if maker is None:
         return
     made = list_schedules(tx, Wanted(made_by=author))
-    open_ = sum(each.state is not ScheduleState.DONE for each in made)
-    if open_ >= tx.settings.agent_schedules:
-        raise TooMany(f"@{maker} has made {open_} schedules, and may have no more")
+    counted = sum(
+        each.state is not ScheduleState.DONE or each.created_at > tx.now - HOUR for each in made
+    )
+    if counted >= tx.settings.agent_schedules:
+        raise TooMany(f"@{maker} has made {counted} schedules, and may have no more for now")
 
 
 def check_own(author: str, schedule: Schedule) -> None:

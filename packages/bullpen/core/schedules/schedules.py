@@ -62,7 +62,8 @@ def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER) -> Sche
         created_at=tx.now,
         updated_at=tx.now,
     )
-    _check(tx, schedule)
+    _check_texts(tx, schedule)
+    _check_target(tx, schedule)
     write(tx, schedule)
     tell(tx, EventType.SCHEDULE_ADDED, schedule, made_by=author)
     return schedule
@@ -75,7 +76,9 @@ def change_schedule(
     before = get_schedule(tx, name)
     changed = replace(before, **change)
     check_target(tx, author, changed.agent, changed.team_id)
-    _check(tx, changed)
+    _check_texts(tx, changed)
+    if (changed.agent, changed.team_id) != (before.agent, before.team_id):
+        _check_target(tx, changed)
     if changed.timing != before.timing:
         due = changed.timing.after(tx.now)
         if changed.state is ScheduleState.DONE and due is not None:
@@ -91,7 +94,7 @@ def resume_schedule(tx: Transaction, name: str) -> Schedule:
     schedule = get_schedule(tx, name)
     if schedule.state is ScheduleState.ACTIVE:
         return schedule
-    _check(tx, schedule)
+    _check_target(tx, schedule)
     due = schedule.timing.after(tx.now)
     if due is None:
         raise IllegalMove(
@@ -112,22 +115,25 @@ def remove_schedule(tx: Transaction, name: str) -> Schedule:
     return schedule
 
 
-def _check(tx: Transaction, schedule: Schedule) -> None:
+def _check_texts(tx: Transaction, schedule: Schedule) -> None:
     limit = tx.settings.message_bytes
     check_text(schedule.message, limit)
     if not schedule.message.strip():
         raise BadText("there is nothing to say", hint="Write what the agent is to be told.")
     check_display_name(schedule.sender, limit)
+    if not 0 <= schedule.jitter <= LONGEST_JITTER:
+        raise BadSchedule("the jitter is below zero, or over a day", hint="Give it as `5m`.")
+    if schedule.label is not None:
+        _check_label(tx, schedule, schedule.label)
+
+
+def _check_target(tx: Transaction, schedule: Schedule) -> None:
     if (schedule.agent is None) is (schedule.team_id is None):
         raise BadSchedule("a schedule is for one agent or one team", hint="Name one of them.")
     if schedule.agent is not None:
         get_agent(tx, schedule.agent)
     if schedule.team_id is not None:
         get_team(tx, schedule.team_id)
-    if not 0 <= schedule.jitter <= LONGEST_JITTER:
-        raise BadSchedule("the jitter is below zero, or over a day", hint="Give it as `5m`.")
-    if schedule.label is not None:
-        _check_label(tx, schedule, schedule.label)
 
 
 def _check_label(tx: Transaction, schedule: Schedule, label: str) -> None:

@@ -20,6 +20,10 @@ class Among(ColumnElement[bool]):
         self.column = column
         self.numbers = bindparam(name, type_=Text)
 
+    def self_group(self, against: object = None) -> Among:
+        """Itself: of a Boolean SQLite would be asked whether it is 1, which no index can tell."""
+        return self
+
 
 def numbers(ids: Iterable[int]) -> str:
     """The list as `Among` takes it."""

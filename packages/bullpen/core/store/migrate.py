@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from bullpen.core.models import Base
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
+from bullpen.core.store.sqlite import SqliteStore
 
 HERE = Path(__file__).resolve()
 
@@ -24,6 +25,8 @@ def upgrade(store: Store, revision: str = "head") -> None:
         schema.check(store)
     with store.engine.begin() as connection:
         command.upgrade(_config(connection), revision)
+    if isinstance(store, SqliteStore):
+        store.allow_shrinking()
 
 
 def downgrade(store: Store, revision: str) -> None:

@@ -80,6 +80,8 @@ def _met(error: pg.UniqueViolation) -> StoreError | Conflict | None:
             return StoreBusy("the same platform event is being taken in by another process")
         case "pk_agents" | "pk_teams" | "pk_custom_providers":
             return NameTaken("another of this id was added at the same time")
+        case "uq_schedules_label":
+            return NameTaken("another of this label was made at the same time")
         case _:
             return None
 

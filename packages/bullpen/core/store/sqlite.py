@@ -149,8 +149,23 @@ class SqliteStore(Store):
             return
         # Asking again for the mode that is on would take a lock for nothing.
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            # Says nothing to a file that has tables; a new one is made with it.
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA busy_timeout = 0")
+
+    def allow_shrinking(self) -> None:
+        """Rewrite a file that was made without the means to give free pages back."""
+        connection = self.connect()
+        try:
+            if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
+                connection.execute(f"PRAGMA busy_timeout = {self.settings.busy_seconds * 1000}")
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                connection.execute("VACUUM")
+        except sqlite3.Error as error:
+            raise translate(error, self.path) or error from error
+        finally:
+            connection.close()
 
     def writer(self) -> sqlite3.Connection:
         """The one connection that writes; the caller holds the lock."""

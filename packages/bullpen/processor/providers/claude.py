@@ -24,7 +24,7 @@ GONE = "No conversation found"
 RETRIES = "1"
 """How often claude itself tries again within a run; the queue does after that."""
 
-_SKILLS = "Bash(bullpen history:*),Bash(bullpen response send:*)"
+_SKILLS = "Bash(bullpen history:*),Bash(bullpen response send:*),Bash(bullpen schedule:*)"
 
 _PERMISSIONS = {
     Permission.READ: (

@@ -1,0 +1,223 @@
+"""Heartbeats: agents that look after their work without being asked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from flask import Response
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import api, caller, reach, read, write
+from bullpen.api.models import Done, Number, Page, listed, upto
+from bullpen.api.roster.body import Body, Place
+from bullpen.api.route import blueprint, route
+from bullpen.api.routes.agents import AgentPath
+from bullpen.core.access.key import Scope
+from bullpen.core.answers.said import clean
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import InTheWay, NotFound
+from bullpen.core.heartbeats.beats import list_beats
+from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
+from bullpen.core.heartbeats.heartbeats import (
+    HeartbeatChange,
+    change_heartbeat,
+    list_heartbeats,
+    see_heartbeat,
+)
+from bullpen.core.models import BEATS
+from bullpen.core.outbox.place import OWNER, parse_place
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.settings import Settings
+from bullpen.core.workspace.heartbeat_text import (
+    heartbeat_path,
+    read_heartbeat_text,
+    write_heartbeat_text,
+)
+from bullpen.core.workspace.provision import provision
+
+ROUTES = blueprint("heartbeats", "How agents are woken to look after their work.")
+
+
+class HeartbeatBody(Body):
+    """What of a heartbeat is to be changed; what is not sent stays."""
+
+    content: str | None = Field(None, description="what is in the agent's heartbeat.md")
+    enabled: bool | None = None
+    interval: Number | None = Field(None, description="in seconds; 60 at least")
+    hours: Annotated[str, Field(max_length=40)] | None = Field(
+        None, description="as `08:00-18:00`, by the owner's clock; null is all day"
+    )
+    budget: Number | None = Field(None, description="so many beats a day at the most")
+    max_silent: Number | None = Field(
+        None, description="after so many silent ones in a row it is paused; 0 is never"
+    )
+    to: Place | None = Field(
+        None, description="where it is said if there is something to say; `owner` is the default"
+    )
+
+
+class HeartbeatAnswer(BaseModel):
+    """How an agent is woken, and how it has fared."""
+
+    agent: str
+    enabled: bool
+    interval: int = Field(description="in seconds")
+    state: HeartbeatState
+    reason: str | None = Field(description="why it is paused")
+    hours: str | None = Field(description="null is all day")
+    budget: int
+    max_silent: int
+    to: str
+    silent: int = Field(description="beats in a row at which it had nothing to say")
+    errors: int = Field(description="beats in a row that failed")
+    due_at: int | None
+    last_at: int | None
+
+
+class HeartbeatText(HeartbeatAnswer):
+    """The same, with what the agent is told."""
+
+    content: str
+    path: str
+
+
+class HeartbeatList(RootModel[list[HeartbeatAnswer]]):
+    """Heartbeats."""
+
+
+class BeatAnswer(BaseModel):
+    """One beat."""
+
+    id: int
+    due_at: int
+    fired_at: int
+    outcome: str = Field(description="`sent`, `silent`, `said`, `failed` or `skipped`")
+    message_id: str | None
+    reason: str | None
+
+
+class BeatList(RootModel[list[BeatAnswer]]):
+    """Beats."""
+
+
+@route(ROUTES, "GET", "/api/heartbeats", scope=Scope.READ, answer=HeartbeatList)
+def heartbeats() -> HeartbeatList:
+    """List the heartbeats that were ever set up, as far as the key reaches."""
+    with read() as tx:
+        found = list_heartbeats(tx)
+    mine = (each for each in found if caller().reaches(each.agent))
+    return HeartbeatList([HeartbeatAnswer.model_validate(_shown(each)) for each in mine])
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/agents/<agent_id>/heartbeat",
+    scope=Scope.READ,
+    answer=HeartbeatText,
+    errors=(NotFound,),
+)
+def heartbeat(path: AgentPath) -> HeartbeatText:
+    """Show how an agent is woken, and what it is told then."""
+    found, settings = _seen(path), api().settings
+    return HeartbeatText.model_validate(
+        {
+            **_shown(found),
+            "content": read_heartbeat_text(settings, found.agent),
+            "path": clean(str(heartbeat_path(settings, found.agent))),
+        }
+    )
+
+
+@route(
+    ROUTES,
+    "PUT",
+    "/api/agents/<agent_id>/heartbeat",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(NotFound, InTheWay),
+    audited=True,
+)
+def put(path: AgentPath, body: HeartbeatBody) -> Done:
+    """Change how an agent is woken, or what it is told; what is not sent stays.
+
+    To turn it on begins its counts anew.
+    """
+    found, settings = _seen(path), api().settings
+    text = body.content
+    if text is not None and text == read_heartbeat_text(settings, found.agent):
+        text = None
+    change = _change(body, settings)
+    if text is not None:
+        provision(settings, found.agent)
+    with write() as tx:
+        get_agent(tx, found.agent)
+        if change:
+            change_heartbeat(tx, found.agent, **change)
+        # Last, and before the rest is committed: all of it is done, or nothing.
+        if text is not None:
+            write_heartbeat_text(settings, found.agent, text)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/agents/<agent_id>/heartbeat/beats",
+    scope=Scope.READ,
+    answer=BeatList,
+    errors=(NotFound,),
+)
+def beats(path: AgentPath, query: Page) -> Response:
+    """List an agent's beats, and what came of each.
+
+    The newest first; with `since_id` what came after it, the oldest first.
+    """
+    agent = _seen(path).agent
+    last = upto(BEATS, query.since_id)
+    with read() as tx:
+        found = list_beats(tx, agent, query.since_id, query.limit, last)
+    rows = BeatList([BeatAnswer.model_validate(asdict(each)) for each in found])
+    return listed(rows, [each.id for each in found], query)
+
+
+def _seen(path: AgentPath) -> Heartbeat:
+    reach(path.agent_id)
+    with read() as tx:
+        return see_heartbeat(tx, get_agent(tx, path.agent_id).id)
+
+
+def _shown(found: Heartbeat) -> dict[str, object]:
+    return {
+        "agent": found.agent,
+        "enabled": found.state is HeartbeatState.ON,
+        "interval": found.every // SECOND,
+        "state": found.state,
+        "reason": found.reason,
+        "hours": None if found.hours is None else str(found.hours),
+        "budget": found.budget,
+        "max_silent": found.max_silent,
+        "to": OWNER if found.place is None else str(found.place),
+        "silent": found.silent,
+        "errors": found.errors,
+        "due_at": found.due_at,
+        "last_at": found.last_at,
+    }
+
+
+def _change(body: HeartbeatBody, settings: Settings) -> HeartbeatChange:
+    change = HeartbeatChange()
+    if body.enabled is not None:
+        change["on"] = body.enabled
+    if body.interval is not None:
+        change["every"] = body.interval * SECOND
+    if "hours" in body.model_fields_set:
+        change["hours"] = None if body.hours is None else Hours.parse(body.hours)
+    if body.budget is not None:
+        change["budget"] = body.budget
+    if body.max_silent is not None:
+        change["max_silent"] = body.max_silent
+    if body.to is not None:
+        change["place"] = None if body.to == OWNER else parse_place(body.to, settings)
+    return change

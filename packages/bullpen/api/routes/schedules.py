@@ -1,0 +1,304 @@
+"""Schedules: what is said to agents at set times, and what became of it."""
+
+from __future__ import annotations
+
+from flask import Response
+from pydantic import BaseModel, Field
+
+from bullpen.api.context import caller, reach, read, write
+from bullpen.api.models import Done, Page, listed, upto
+from bullpen.api.roster.body import Name
+from bullpen.api.route import blueprint, route
+from bullpen.api.routes.messages import Reason
+from bullpen.api.schedules import (
+    RunAnswer,
+    RunList,
+    ScheduleAnswer,
+    ScheduleBody,
+    ScheduleList,
+    changed,
+    new,
+)
+from bullpen.core.access.key import OWNER as OWNER_KEY
+from bullpen.core.access.key import Kind, Scope
+from bullpen.core.errors import Conflict, LaneError, NotFound
+from bullpen.core.models import SCHEDULE_RUNS
+from bullpen.core.schedules.find import Wanted, get_schedule, list_schedules, see_schedule
+from bullpen.core.schedules.fire import run_now
+from bullpen.core.schedules.history import list_runs, next_times
+from bullpen.core.schedules.schedule import BY_KEY, OWNER, Schedule, ScheduleState
+from bullpen.core.schedules.schedules import (
+    add_schedule,
+    change_schedule,
+    remove_schedule,
+    resume_schedule,
+)
+from bullpen.core.schedules.stop import pause_schedule
+from bullpen.core.store.transaction import Transaction
+
+ROUTES = blueprint("schedules", "What is said to agents at set times, and what became of it.")
+
+BY_HAND = "paused by hand"
+
+
+class ScheduleQuery(BaseModel):
+    """Which schedules."""
+
+    agent: Name | None = None
+    team: Name | None = None
+    state: ScheduleState | None = None
+
+
+class SchedulePath(BaseModel):
+    """Which schedule."""
+
+    schedule: str = Field(description="its id or its label")
+
+
+class NewBody(ScheduleBody):
+    """A schedule that is to be made."""
+
+    message: str = Field(description="what is said each time")
+
+
+class ScheduleDone(Done):
+    """The schedule as it is now."""
+
+    schedule: ScheduleAnswer
+
+
+class Started(Done):
+    """Its message is in the queue."""
+
+    messageId: str  # noqa: N815 - as of any message
+
+
+class NextQuery(BaseModel):
+    """How many."""
+
+    count: int = Field(5, ge=1, le=100)
+
+
+class NextAnswer(BaseModel):
+    """Due times to come."""
+
+    next: list[int] = Field(description="of one that is paused, when it would be due")
+    zone: str
+
+
+@route(ROUTES, "GET", "/api/schedules", scope=Scope.READ, answer=ScheduleList)
+def schedules(query: ScheduleQuery) -> ScheduleList:
+    """List the schedules that the key reaches, the oldest first."""
+    wanted = Wanted(agent=query.agent, team_id=query.team, state=query.state)
+    with read() as tx:
+        found, now = list_schedules(tx, wanted), tx.now
+    mine = (each for each in found if caller().reaches(each.agent))
+    return ScheduleList([ScheduleAnswer.of(each, now) for each in mine])
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/schedules",
+    scope=Scope.ADMIN,
+    answer=ScheduleDone,
+    errors=(NotFound, Conflict),
+    audited=True,
+)
+def make(body: NewBody) -> ScheduleDone:
+    """Make a schedule for an agent or a team; a team's is for keys that reach all agents.
+
+    One of `cron`, `runAt` and `every_seconds` says when. The answer goes nowhere, unless `to`, or
+    `channel` and `address`, say where.
+    """
+    with write() as tx:
+        wished = new(tx, body)
+        reach(wished.agent)
+        return _done(tx, add_schedule(tx, wished, _author()))
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/schedules/<schedule>",
+    scope=Scope.READ,
+    answer=ScheduleAnswer,
+    errors=(NotFound,),
+)
+def schedule(path: SchedulePath) -> ScheduleAnswer:
+    """Show one schedule."""
+    with read() as tx:
+        return ScheduleAnswer.of(_seen(tx, path), tx.now)
+
+
+@route(
+    ROUTES,
+    "PUT",
+    "/api/schedules/<schedule>",
+    scope=Scope.ADMIN,
+    answer=ScheduleDone,
+    errors=(NotFound, Conflict),
+    audited=True,
+)
+def put(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
+    """Change a schedule that exists, just as PATCH does."""
+    return _change(path, body)
+
+
+@route(
+    ROUTES,
+    "PATCH",
+    "/api/schedules/<schedule>",
+    scope=Scope.ADMIN,
+    answer=ScheduleDone,
+    errors=(NotFound, Conflict),
+    audited=True,
+)
+def change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
+    """Change a schedule; what is not sent stays, and so does what only Bullpen says of it.
+
+    A new `cron`, `runAt` or `every_seconds` takes the place of the one before. `enabled` pauses and
+    resumes.
+    """
+    return _change(path, body)
+
+
+@route(
+    ROUTES,
+    "DELETE",
+    "/api/schedules/<schedule>",
+    scope=Scope.ADMIN,
+    answer=Done,
+    errors=(NotFound,),
+    audited=True,
+)
+def remove(path: SchedulePath) -> Done:
+    """Remove a schedule; what it has put into a queue stays there."""
+    with write() as tx:
+        remove_schedule(tx, _held(tx, path).id)
+    return Done()
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/schedules/<schedule>/pause",
+    scope=Scope.ADMIN,
+    answer=ScheduleDone,
+    errors=(NotFound,),
+    audited=True,
+)
+def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
+    """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
+    with write() as tx:
+        found = _held(tx, path)
+        return _done(tx, pause_schedule(tx, found.id, body.reason or BY_HAND))
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/schedules/<schedule>/resume",
+    scope=Scope.ADMIN,
+    answer=ScheduleDone,
+    errors=(NotFound, Conflict),
+    audited=True,
+)
+def resume(path: SchedulePath) -> ScheduleDone:
+    """Let it fire again, from now on."""
+    with write() as tx:
+        return _done(tx, resume_schedule(tx, _held(tx, path).id))
+
+
+@route(
+    ROUTES,
+    "POST",
+    "/api/schedules/<schedule>/run",
+    scope=Scope.PUBLISH,
+    answer=Started,
+    errors=(NotFound, Conflict, LaneError),
+    audited=True,
+)
+def run(path: SchedulePath) -> Started:
+    """Say its message now, whatever its state; when it is due next does not change.
+
+    Who may send any message to an agent may send this one.
+    """
+    with write() as tx:
+        # A lane is locked before a schedule, so it is only looked at.
+        return Started(messageId=run_now(tx, _seen(tx, path).id))
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/schedules/<schedule>/runs",
+    scope=Scope.READ,
+    answer=RunList,
+    errors=(NotFound,),
+)
+def runs(path: SchedulePath, query: Page) -> Response:
+    """List what became of its due times: each run with its cost, and whether the answer arrived.
+
+    The newest first; with `since_id` what came after it, the oldest first.
+    """
+    last = upto(SCHEDULE_RUNS, query.since_id)
+    with read() as tx:
+        found = list_runs(tx, _seen(tx, path).id, query.since_id, query.limit, last)
+    rows = RunList([RunAnswer.of(each) for each in found])
+    return listed(rows, [each.id for each in found], query)
+
+
+@route(
+    ROUTES,
+    "GET",
+    "/api/schedules/<schedule>/next",
+    scope=Scope.READ,
+    answer=NextAnswer,
+    errors=(NotFound,),
+)
+def following(path: SchedulePath, query: NextQuery) -> NextAnswer:
+    """Say when it is due next."""
+    with read() as tx:
+        found = _seen(tx, path)
+        return NextAnswer(next=next_times(found, tx.now, query.count), zone=found.timing.zone)
+
+
+def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
+    with write() as tx:
+        found = _held(tx, path)
+        change = changed(tx, body, found)
+        reach(change.get("agent", found.agent))
+        if change:
+            found = change_schedule(tx, found.id, **change)
+        active = found.state is ScheduleState.ACTIVE
+        if body.enabled is True and not active:
+            found = resume_schedule(tx, found.id)
+        elif body.enabled is False and active:
+            found = pause_schedule(tx, found.id, BY_HAND)
+        return _done(tx, found)
+
+
+def _seen(tx: Transaction, path: SchedulePath) -> Schedule:
+    """The schedule, which the key must reach: a team's belongs to no agent."""
+    found = see_schedule(tx, path.schedule)
+    reach(found.agent)
+    return found
+
+
+def _held(tx: Transaction, path: SchedulePath) -> Schedule:
+    """The same, to be changed by nobody else."""
+    found = get_schedule(tx, path.schedule)
+    reach(found.agent)
+    return found
+
+
+def _done(tx: Transaction, found: Schedule) -> ScheduleDone:
+    return ScheduleDone(schedule=ScheduleAnswer.of(found, tx.now))
+
+
+def _author() -> str:
+    """Who makes it: the owner, also in a browser of his, or a key."""
+    key = caller()
+    his = key.kind is Kind.BROWSER and key.agents is None and key.scopes == OWNER_KEY.scopes
+    return OWNER if his or key.kind is Kind.OWNER else f"{BY_KEY}{key.id}"

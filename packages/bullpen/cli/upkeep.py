@@ -1,0 +1,53 @@
+"""What the system agents did, as `bullpen status` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from bullpen.cli.output import show_table
+from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
+from bullpen.core.maintenance.account import Account, system_agents
+from bullpen.core.settings import Settings
+from bullpen.core.store.open import open_store
+
+HEADING = ("SYSTEM AGENT", "EVERY", "LAST RUN", "TOOK", "RESULT")
+SPANS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))
+RESULT_LENGTH = 100
+
+
+def upkeep(settings: Settings) -> tuple[list[Account], int]:
+    """What there is to say of each, and the moment of the question."""
+    with closing(open_store(settings)) as store, store.read() as tx:
+        return system_agents(tx), tx.now
+
+
+def show_upkeep(agents: Sequence[Account], now: int) -> None:
+    """Print a line for each."""
+    show_table([HEADING, *(_row(agent, now) for agent in agents)], "There are none.")
+
+
+def _row(agent: Account, now: int) -> tuple[str, ...]:
+    ran, took = agent.last_run_at, agent.last_duration
+    return (
+        agent.name,
+        _span(agent.every_seconds * SECOND),
+        "never" if ran is None else f"{_span(now - ran)} ago",
+        "" if took is None else f"{took} ms",
+        " ".join(_result(agent, now).split())[:RESULT_LENGTH],
+    )
+
+
+def _result(agent: Account, now: int) -> str:
+    if agent.running_since is not None:
+        return f"runs for {_span(now - agent.running_since)}"
+    if agent.last_error is not None:
+        return f"failed {agent.failures} times in a row: {agent.last_error}"
+    return agent.last_result or ""
+
+
+def _span(milliseconds: int) -> str:
+    for least, unit, name in SPANS:
+        if milliseconds >= least:
+            return f"{milliseconds // unit} {name}"
+    return f"{max(0, milliseconds) // SECOND} s"

@@ -1,0 +1,171 @@
+"""bullpen heartbeat: turned on, changed, looked at and turned off, by people alone."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bullpen.core.clock import HOUR, MINUTE, SECOND
+from bullpen.core.heartbeats.tick import tick
+from bullpen.core.message import ErrorKind
+from bullpen.core.outcome import Failure
+from bullpen.core.queue.claim import claim
+from bullpen.core.queue.fail import fail
+from tests.cli.command import Bullpen
+from tests.cli.direct import company, direct
+
+UTC_OWNER = {"BULLPEN_TIME_ZONE": "UTC"}
+
+
+@pytest.fixture
+def office(bullpen: Bullpen) -> Bullpen:
+    """The command, and three agents."""
+    return company(bullpen)
+
+
+def shown(office: Bullpen, agent: str = "coder") -> Any:  # noqa: ANN401 - a JSON document
+    return office.ok("heartbeat", "show", agent, "--json", **UTC_OWNER).json
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def test_nobody_is_woken_unless_somebody_says_so(on_both: Bullpen) -> None:
+    office = company(on_both)
+    assert "bullpen heartbeat on" in office.ok("heartbeat", "list").out
+    found = shown(office)
+    assert (found["state"], found["due_at"], found["last_at"]) == ("off", None, None)
+    assert "HEARTBEAT_OK" in found["text"]
+    start = now()
+    told = office.ok("heartbeat", "on", "coder", "--every", "30m").out
+    assert "next beat" in told
+    found = shown(office)
+    assert (found["state"], found["every"], found["to"]) == ("on", 30 * MINUTE, "owner")
+    assert 30 * MINUTE <= found["due_at"] - start < 40 * MINUTE
+    assert (found["budget"], found["left_today"], found["max_silent"]) == (24, 24, 48)
+    (listed,) = office.ok("heartbeat", "list", "--json").json
+    assert (listed["agent"], listed["state"]) == ("coder", "on")
+    assert re.search(r"^coder +on +30m +all ", office.ok("heartbeat", "list").out, re.MULTILINE)
+    office.ok("heartbeat", "off", "coder")
+    found = shown(office)
+    assert (found["state"], found["every"], found["due_at"]) == ("off", 30 * MINUTE, None)
+
+
+def test_what_is_named_is_changed_and_the_rest_stays(office: Bullpen) -> None:
+    args = ("--hours", "22:00-06:00", "--budget", "5", "--max-silent", "0", "--to", "telegram:4711")
+    office.ok("heartbeat", "set", "coder", *args)
+    found = shown(office)
+    assert found["state"] == "off"
+    assert (found["hours"], found["budget"], found["max_silent"]) == ("22:00-06:00", 5, 0)
+    assert (found["to"], found["every"]) == ("telegram:4711", HOUR)
+    office.ok("heartbeat", "on", "coder", "--hours", "all")
+    found = shown(office)
+    assert (found["state"], found["hours"], found["budget"]) == ("on", None, 5)
+    office.ok("heartbeat", "set", "coder", "--to", "owner", "--every", "2h")
+    found = shown(office)
+    assert (found["state"], found["to"], found["every"]) == ("on", "owner", 2 * HOUR)
+
+
+def test_the_next_beat_is_within_its_hours(office: Bullpen) -> None:
+    soon = datetime.now(UTC) + timedelta(hours=5)
+    hours = f"{soon:%H}:00-{soon:%H}:30"
+    office.ok("heartbeat", "on", "coder", "--every", "1m", "--hours", hours, **UTC_OWNER)
+    begins = soon.replace(minute=0, second=0, microsecond=0)
+    assert shown(office)["next"] == int(begins.timestamp()) * SECOND
+    text = office.ok("heartbeat", "show", "coder", **UTC_OWNER).out
+    assert f"next beat    {begins:%Y-%m-%d %H}:00 UTC" in text
+    assert f"{hours} (UTC)" in text
+
+
+def test_what_an_agent_is_told_is_shown_with_its_place(office: Bullpen) -> None:
+    path = office.home / "workspace" / "coder" / "heartbeat.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("Water the plants.\n")
+    found = shown(office)
+    assert (found["path"], found["text"]) == (str(path), "Water the plants.\n")
+    text = office.ok("heartbeat", "show", "coder").out
+    assert str(path) in text
+    assert "  Water the plants." in text
+    path.write_text("")
+    assert "it is not woken" in office.ok("heartbeat", "show", "coder").out
+
+
+def test_beats_and_what_came_of_them_until_it_pauses(on_both: Bullpen) -> None:
+    office = company(on_both)
+    assert "was never woken" in office.ok("heartbeat", "history", "coder").out
+    office.ok("heartbeat", "on", "coder", "--every", "1m")
+    due = shown(office)["due_at"]
+    for number in range(3):
+        with direct(office, due + number * 2 * MINUTE) as store:
+            tick(store)
+            with store.write() as tx:
+                work = claim(tx, "worker", agent="coder")
+                assert work is not None
+                fail(tx, work.token, Failure(kind=ErrorKind.RETRYABLE, error="it broke"))
+    found = shown(office)
+    assert found["state"] == "paused"
+    assert "3 beats in a row failed" in found["reason"]
+    assert found["last_at"] == due + 4 * MINUTE
+    text = office.ok("heartbeat", "show", "coder").out
+    assert "paused: 3 beats in a row failed" in text
+    assert "bullpen heartbeat on coder" in text
+    beats = office.ok("heartbeat", "history", "coder", "--json").json
+    assert [each["outcome"] for each in beats] == ["failed"] * 3
+    line = office.ok("heartbeat", "history", "coder", "--limit", "1").out.splitlines()[1]
+    assert "failed" in line
+    assert "it broke" in line
+    assert shown(office)["left_today"] in (21, 24)  # the test may run at midnight
+    office.ok("heartbeat", "on", "coder")
+    assert (shown(office)["state"], shown(office)["reason"]) == ("on", None)
+
+
+BAD = {
+    "an interval under a minute": (("--every", "30s"), "under a minute", "minute"),
+    "no interval": (("--every", "often"), "no length of time", "30m"),
+    "no hours": (("--hours", "morning"), "no part of a day", "08:00-18:00"),
+    "no such hour": (("--hours", "08:00-25:00"), "no part of a day", "08:00-18:00"),
+    "hours that end at once": (("--hours", "08:00-08:00"), "end when they begin", "all day"),
+    "no beats": (("--budget", "0"), "0 beats a day", "Give 1"),
+    "less than no silence": (("--max-silent", "-1"), "cannot be counted", "Give 0"),
+    "an address that telegram cannot read": (
+        ("--to", "telegram:ann"),
+        "telegram cannot read",
+        "telegram:123456789",
+    ),
+    "an unknown channel": (("--to", "pigeon:1"), "no channel", "telegram"),
+}
+
+
+@pytest.mark.parametrize(("args", "reason", "example"), BAD.values(), ids=BAD)
+def test_what_cannot_be_is_refused_with_the_reason_and_an_example(
+    office: Bullpen, args: tuple[str, ...], reason: str, example: str
+) -> None:
+    result = office("heartbeat", "on", "coder", *args)
+    assert (result.status, result.out) == (2, "")
+    said, hint = result.err.splitlines()
+    assert reason in said
+    assert example in hint
+    assert shown(office)["state"] == "off"
+
+
+def test_who_does_not_exist_has_no_heartbeat(office: Bullpen) -> None:
+    for command in ("show", "on", "set", "off", "history"):
+        result = office("heartbeat", command, "nobody")
+        assert (result.status, "bullpen agent list" in result.err) == (1, True), command
+    office.ok("agent", "remove", "tester")
+    assert office("heartbeat", "on", "tester").status == 1
+    assert office.ok("heartbeat", "list", "--json").json == []
+
+
+def test_an_agent_may_look_at_heartbeats_and_not_change_them(office: Bullpen) -> None:
+    for args in (("on", "coder"), ("set", "coder", "--every", "1m"), ("off", "coder")):
+        result = office("heartbeat", *args, BULLPEN_AGENT="coder")
+        assert (result.status, "@coder may not change" in result.err) == (1, True), args
+        assert "Ask a person" in result.err
+    assert office.ok("heartbeat", "show", "coder", BULLPEN_AGENT="coder").out
+    assert shown(office)["state"] == "off"

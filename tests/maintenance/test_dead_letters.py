@@ -1,0 +1,183 @@
+"""The dead letters: counted by what they died of, told once, and never missed."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from sqlalchemy import bindparam, update
+
+from bullpen.core.clock import DAY, HOUR, MINUTE
+from bullpen.core.maintenance import dead_letters as module
+from bullpen.core.maintenance.dead_letters import BATCH, LATE, dead_letters
+from bullpen.core.message import ErrorKind, NewMessage
+from bullpen.core.models import DEATH_CAUSES, LANES, MESSAGES, SYSTEM_AGENTS
+from bullpen.core.queue.causes import death_causes
+from bullpen.core.queue.enqueue import enqueue_many
+from bullpen.core.queue.retry import retry
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from tests.conformance.verbs import do, events, failed, lane, responses, rows, send, take
+from tests.maintenance.turns import enter_rota
+from tests.stores import FakeClock
+
+# As ADVANCE, of a row whose cursor another process has moved.
+LATER: Statement[None] = Statement(
+    update(SYSTEM_AGENTS)
+    .where(SYSTEM_AGENTS.c.cursor == bindparam("seen") + 1)
+    .values(cursor=bindparam("upto"))
+)
+
+
+@pytest.fixture(autouse=True)
+def entered(store: Store) -> None:
+    """Every loop has its row, and there is an agent."""
+    enter_rota(store)
+    lane(store)
+
+
+def die(store: Store, error: str, count: int = 1) -> None:
+    """Let so many messages die of this."""
+    for _ in range(count):
+        send(store, channel="internal")
+        failed(store, take(store).token, ErrorKind.PERMANENT, error=error)
+
+
+def grown(store: Store) -> list[dict[str, object]]:
+    """What the events tell."""
+    return [json.loads(str(row["data"])) for row in events(store, "dead_letters_grew")]
+
+
+def told(store: Store) -> list[str]:
+    """What the owner was told."""
+    return [str(row["message"]) for row in responses(store) if row["sender"] == "owner"]
+
+
+def test_deaths_that_differ_in_numbers_only_are_one_cause(store: Store, clock: FakeClock) -> None:
+    die(store, "connection 1234 was refused")
+    die(store, "connection 99 was refused")
+    die(store, "out of memory")
+    clock.advance(LATE)
+    assert dead_letters(store) == "3 dead, 3 of them new, of 2 causes"
+    with store.read() as tx:
+        causes = death_causes(tx)
+    assert {(each.error, each.deaths) for each in causes} == {
+        ("connection 99 was refused", 2),
+        ("out of memory", 1),
+    }
+    assert {(each["error"], each["new"], each["deaths"]) for each in grown(store)} == {
+        ("connection 99 was refused", 2, 2),
+        ("out of memory", 1, 1),
+    }
+    assert all(each["agents"] == ["coder"] and each["kind"] == "permanent" for each in grown(store))
+    assert len(told(store)) == 2
+
+
+def test_only_what_died_since_the_last_look_is_new(
+    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warned() -> list[str]:
+        caplog.clear()
+        clock.advance(MINUTE)
+        dead_letters(store)
+        return [each.message for each in caplog.records if each.levelno >= logging.WARNING]
+
+    assert warned() == []
+    die(store, "no", 2)
+    (text,) = warned()
+    assert text.startswith("2 more dead letters of one cause, 2 in all: no")
+    assert "bullpen queue dead" in text
+    assert warned() == []
+    die(store, "no")
+    (text,) = warned()
+    assert text.startswith("1 more dead letters of one cause, 3 in all")
+    assert dead_letters(store) == "3 dead, 0 of them new"
+
+
+def test_the_owner_is_told_once_a_day_of_a_cause(store: Store, clock: FakeClock) -> None:
+    for _ in range(30):
+        die(store, "no")
+        clock.advance(HOUR)
+        dead_letters(store)
+    first, second = told(store)
+    assert "1 in all" in first
+    assert "bullpen queue dead" in first
+    assert "25 in all" in second
+    assert len(grown(store)) == 30
+
+
+def test_what_died_just_now_is_looked_at_later_and_not_missed(
+    store: Store, clock: FakeClock
+) -> None:
+    """On PostgreSQL, who began earlier may commit later."""
+    die(store, "no")
+    clock.advance(LATE - 1)
+    assert dead_letters(store) == "1 dead, 0 of them new"
+    clock.advance(1)
+    assert dead_letters(store).startswith("1 dead, 1 of them new")
+
+
+def test_what_was_dead_long_before_is_counted_and_not_told(store: Store, clock: FakeClock) -> None:
+    die(store, "no")
+    clock.advance(DAY)
+    dead_letters(store)
+    assert [row["deaths"] for row in rows(store, DEATH_CAUSES)] == [1]
+    assert told(store) == []
+
+
+def test_a_message_that_dies_again_counts_again(store: Store, clock: FakeClock) -> None:
+    message_id = send(store, channel="internal")
+    for _ in range(2):
+        failed(store, take(store).token, ErrorKind.PERMANENT, error="no")
+        clock.advance(MINUTE)
+        dead_letters(store)
+        do(store, retry, message_id)
+    assert [each["deaths"] for each in grown(store)] == [1, 2]
+
+
+def test_many_that_died_in_one_moment_are_all_counted(store: Store, clock: FakeClock) -> None:
+    count = 2 * BATCH + 7
+    with store.write() as tx:
+        enqueue_many(tx, [NewMessage(agent="coder", message="hi") for _ in range(count)])
+    with store.engine.begin() as connection:
+        connection.execute(
+            update(MESSAGES).values(
+                status="dead", last_error="no", error_kind="permanent", updated_at=clock.now()
+            )
+        )
+        # Some of them a millisecond later, so that a page ends among them.
+        connection.execute(
+            update(MESSAGES)
+            .where(MESSAGES.c.id % 3 == 0)
+            .values(updated_at=MESSAGES.c.updated_at + MESSAGES.c.id)
+        )
+        connection.execute(update(LANES).values(pending=0, head_key=None))
+    clock.advance(MINUTE)
+    assert dead_letters(store) == f"{count} dead, {count} of them new, of 1 causes"
+    assert [row["deaths"] for row in rows(store, DEATH_CAUSES)] == [count]
+    assert len(told(store)) == 1
+
+
+def test_what_another_has_looked_at_meanwhile_is_not_counted_twice(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when one has lost its turn and does not know."""
+    die(store, "no", 3)
+    clock.advance(MINUTE)
+    advance = module.ADVANCE
+    monkeypatch.setattr(module, "ADVANCE", LATER)
+    assert dead_letters(store) == "3 dead, 0 of them new"
+    assert rows(store, DEATH_CAUSES) == []
+    monkeypatch.setattr(module, "ADVANCE", advance)
+    assert dead_letters(store) == "3 dead, 3 of them new, of 1 causes"
+
+
+def test_after_the_clock_was_set_back_deaths_are_seen(store: Store, clock: FakeClock) -> None:
+    with store.engine.begin() as connection:
+        connection.execute(update(SYSTEM_AGENTS).values(cursor=clock.now() + DAY))
+    die(store, "no")
+    dead_letters(store)
+    clock.advance(MINUTE)
+    dead_letters(store)
+    assert [row["deaths"] for row in rows(store, DEATH_CAUSES)] == [1]

@@ -1,0 +1,89 @@
+"""Places and times as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bullpen.core.clock import DAY, MINUTE, SECOND
+from bullpen.core.errors import (
+    BadPlace,
+    BadSchedule,
+)
+from bullpen.core.message import ReplyTo
+from bullpen.core.outbox.place import NOWHERE, Place, parse_place
+from bullpen.core.schedules.when import duration, lasting, moment
+from bullpen.core.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("nowhere", NOWHERE),
+        ("owner", Place("cli")),
+        ("telegram:123", Place("telegram", "123", ReplyTo("123"))),
+        ("telegram:-100123/7", Place("telegram", "-100123", ReplyTo("-100123", "7"))),
+        ("slack:C0123456789", Place("slack", "C0123456789", ReplyTo("C0123456789"))),
+        ("discord:123456789012345678",
+         Place("discord", "123456789012345678", ReplyTo("123456789012345678"))),
+        ("sms:+491701234567", Place("sms", "+491701234567")),
+        ("whatsapp:+491701234567", Place("whatsapp", "+491701234567")),
+        ("cli:", Place("cli")),
+        ("web:ann", Place("web", "ann")),
+    ],
+)  # fmt: skip
+def test_places_are_read_and_written_alike(text: str, place: Place) -> None:
+    assert parse_place(text, Settings()) == place
+    assert parse_place(str(place), Settings()) == place
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "here", "telegram", "telegram:", "telegram:ann", "telegram:0", "telegram:1/x"),
+        *("slack:general", "slack:C0123456789/x", "discord:12", "sms:0170", "sms:+49 170"),
+        *("carrier-pigeon:7", "telegram:1\n", "telegram:٣", "web:a b", "sms:+491701234567/1"),
+        *("telegram:" + "1" * 5000, "telegram:tinyagi-schedule:x", "slack:\x1fC0123456789"),
+    ],
+)
+def test_an_address_that_its_channel_cannot_read_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(BadPlace) as caught:
+        parse_place(text, Settings())
+    assert ":" in caught.value.hint or "nowhere" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("30m", 30 * MINUTE),
+        ("1h30m", 90 * MINUTE),
+        (" 2 D ", 2 * DAY),
+        ("1w", 7 * DAY),
+        ("90s", 90 * SECOND),
+    ],
+)
+def test_lengths_of_time(text: str, milliseconds: int) -> None:
+    assert duration(text) == milliseconds
+    assert duration(lasting(milliseconds)) == milliseconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "m", "30", "-5m", "1.5h", "5 minutes", "1h 2x", "9" * 400 + "h"]
+)
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(BadSchedule):
+        duration(text)
+
+
+def test_moments_have_an_offset_or_a_zone() -> None:
+    assert moment("2026-12-24T18:00Z", "Europe/Berlin") == moment(
+        "2026-12-24T19:00", "Europe/Berlin"
+    )
+    assert moment("2026-12-24 18:00+01:00", "UTC") == moment("2026-12-24T17:00", "UTC")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tomorrow", "2026-13-01", "25:00", "0000-00-00T00:00", "9" * 400]
+)
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(BadSchedule):
+        moment(text, "UTC")
