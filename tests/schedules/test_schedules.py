@@ -33,7 +33,7 @@ from bullpen.core.schedules.schedules import (
     resume_schedule,
 )
 from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.timing import cron_timing, every_timing
+from bullpen.core.schedules.timing import cron_timing, every_timing, once_timing
 from bullpen.core.store.base import Store
 from tests.answers.talk import team, told
 from tests.conformance.verbs import (
