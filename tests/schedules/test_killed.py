@@ -6,11 +6,8 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from bullpen.core.clock import SECOND
 from bullpen.core.models import MESSAGES, SCHEDULE_RUNS
@@ -23,7 +20,7 @@ from bullpen.core.schedules.timing import Kind, Timing
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, hire, rows
-from tests.crash.children import Children, brood, until
+from tests.crash.children import Children, until
 from tests.schedules.body import look
 from tests.stores import Stores
 
@@ -31,21 +28,6 @@ SCHEDULERS = 3
 KILLS = 40
 SECONDS = 12
 INTERVALS = (130, 400, 1000)
-
-
-@pytest.fixture
-def settings(stores: Stores, kind: str) -> Iterator[Settings]:
-    made = stores.settings(kind)
-    yield made
-    if kind == "postgresql":
-        stores.server.drop_database(str(make_url(made.url).database))
-
-
-@pytest.fixture
-def children(tmp_path: Path) -> Iterator[Children]:
-    with brood(tmp_path / "errors") as made:
-        yield made
-        made.check()
 
 
 def begin(store: Store, chance: random.Random) -> list[Schedule]:

@@ -17,6 +17,7 @@ from cronsim import CronSim, CronSimError
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import BadSchedule
+from bullpen.core.schedules.when import written
 from bullpen.core.time_zone import zone
 
 LEAST = MINUTE
@@ -125,7 +126,7 @@ def once_timing(at: int, zone_name: str, now: int) -> Timing:
     """At this moment."""
     if at <= now:
         raise BadSchedule(
-            f"that was {(now - at) // SECOND} s ago", hint="Give a time to come, or `--in 20m`."
+            f"{written(at, zone_name)} is over", hint="Give a time to come, as `2030-01-31T09:00`."
         )
     if at > now + MOST:
         raise BadSchedule("that is more than ten years away")
