@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import resource
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,33 @@ def test_an_upgrade_lets_a_file_of_before_shrink_and_keeps_what_is_in_it(stores:
         assert rows(store, EVENTS) == before
         with store.read() as tx:
             assert tx.fetch("PRAGMA journal_mode") == ("wal",)
+
+
+def test_an_upgrade_that_cannot_rewrite_the_file_is_an_upgrade(
+    stores: Stores, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = stores.settings("sqlite")
+    old_file(settings)
+    with stores.opened(settings) as store:
+        fill(store)
+        shrink(store)
+        with files_of_at_most(100_000):
+            migrate.upgrade(store)
+        assert pragma(store, "auto_vacuum") == 0
+        assert "does not give back what is free yet" in caplog.text
+        migrate.upgrade(store)
+        assert pragma(store, "auto_vacuum") == 2
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """As on a disk that is full: what is longer cannot be written."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_new_file_can_shrink(tmp_path: Path) -> None:

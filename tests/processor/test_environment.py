@@ -131,6 +131,20 @@ def test_a_program_sees_the_secrets_of_its_own_service_alone(place: Place, name:
     assert (place.seen["LANG"], place.seen["https_proxy"]) == ("C.UTF-8", "http://proxy")
 
 
+def test_the_commands_of_its_skills_know_the_settings_that_are_no_secrets(place: Place) -> None:
+    place.environ |= {
+        "BULLPEN_TIME_ZONE": "Asia/Kathmandu",
+        "BULLPEN_OWNER_CHANNEL": "telegram",
+        "BULLPEN_ANTHROPIC_API_KEY": "bullpen-secret",
+        "BULLPEN_DATABASE_URL": "postgresql://ann:bullpen-secret@db/bullpen",
+    }
+    place.prints("claude", *ANSWERS["claude"])
+    assert isinstance(reply(place, PROVIDERS["claude"]), Reply)
+    assert place.seen["BULLPEN_TIME_ZONE"] == "Asia/Kathmandu"
+    assert place.seen["BULLPEN_OWNER_CHANNEL"] == "telegram"
+    assert not [value for value in place.seen.values() if "bullpen-secret" in value]
+
+
 @pytest.mark.parametrize("harness", Harness)
 def test_the_program_of_another_service_sees_that_services_key_alone(
     place: Place, harness: Harness

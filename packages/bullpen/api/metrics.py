@@ -88,7 +88,6 @@ class Metrics:
         endpoint = request.endpoint or "none"
         self._requests.labels(method, endpoint, str(status)).inc()
         self._seconds.labels(method, endpoint).observe(seconds)
-        self.refresh()
 
     def refresh(self) -> None:
         """Say how many streams this process has open, so that the others can tell."""

@@ -156,6 +156,16 @@ class Settings:
         return tuple(each for each in (*named, *url_secrets(self.database_url)) if each)
 
     @classmethod
+    def passed_on(cls, environ: Mapping[str, str]) -> dict[str, str]:
+        """What of this environment are settings that a command in a run needs, and no secrets."""
+        names = (
+            PREFIX + each.name.upper()
+            for each in fields(cls)
+            if "secret" not in each.metadata and each.name != "database_url"
+        )
+        return {name: environ[name] for name in names if name in environ}
+
+    @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
         """The settings of this environment and of settings.toml in its home."""
         home = Path(environ.get(f"{PREFIX}HOME") or DEFAULTS["home"]).expanduser()

@@ -12,6 +12,7 @@ from bullpen.core.events.append import EventType, append_event
 from bullpen.core.heartbeats.beats import BeatOutcome, record_beat, spent
 from bullpen.core.heartbeats.columns import COLUMNS, H, HeartbeatTuple, heartbeat_of
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState
+from bullpen.core.heartbeats.heartbeats import remove_heartbeat
 from bullpen.core.message import HEARTBEAT, NewMessage
 from bullpen.core.models import HEARTBEATS
 from bullpen.core.models.base import const
@@ -67,6 +68,7 @@ def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bo
     try:
         lane = lock_lane(tx, agent)
     except UnknownAgent:
+        remove_heartbeat(tx, agent)
         return False
     following = max(tx.now, due) + heartbeat.every
     moved: dict[str, object] = {"name": agent, "seen": due, "last": heartbeat.last_at}

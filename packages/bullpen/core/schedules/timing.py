@@ -126,7 +126,7 @@ def once_timing(at: int, zone_name: str, now: int) -> Timing:
     """At this moment."""
     if at <= now:
         raise BadSchedule(
-            f"{written(at, zone_name)} is over", hint="Give a time to come, as `2030-01-31T09:00`."
+            f"{written(at, zone_name) if at > 0 else 'that time'} is over", hint="Give a time to come, as `2030-01-31T09:00`."
         )
     if at > now + MOST:
         raise BadSchedule("that is more than ten years away")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from alembic import command
@@ -10,10 +11,13 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection
 
+from bullpen.core.errors import StoreError
 from bullpen.core.models import Base
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
+
+log = logging.getLogger(__name__)
 
 HERE = Path(__file__).resolve()
 
@@ -26,7 +30,11 @@ def upgrade(store: Store, revision: str = "head") -> None:
     with store.engine.begin() as connection:
         command.upgrade(_config(connection), revision)
     if isinstance(store, SqliteStore):
-        store.allow_shrinking()
+        try:
+            store.allow_shrinking()
+        except StoreError as error:
+            # It is upgraded, and works; the next upgrade tries again.
+            log.warning("the file does not give back what is free yet: %s (%s)", error, error.hint)
 
 
 def downgrade(store: Store, revision: str) -> None:

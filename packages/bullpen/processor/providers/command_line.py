@@ -79,6 +79,7 @@ class CommandLine:
         system_file.write_text(clean(turn.system), encoding="utf-8")
         command = self._harness.command(turn, system_file)
         own = {
+            **Settings.passed_on(self._environ),
             "BULLPEN_HOME": str(self._home),
             "BULLPEN_AGENT": turn.agent.id,
             **self._database(),
