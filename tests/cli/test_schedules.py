@@ -211,7 +211,7 @@ BAD = {
         "no time zone",
         "Europe/Berlin",
     ),
-    "a time that was": (("--at", "2020-01-01T00:00"), "ago", "--in 20m"),
+    "a time that was": (("--at", "2020-01-01T00:00"), "is over", "2030-01-31T09:00"),
     "no moment": (("--at", "tomorrow"), "no moment", "2026-12-24T18:00"),
     "an interval under a minute": (("--every", "59s"), "under a minute", "30m"),
     "no interval": (("--every", "often"), "no length of time", "30m"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from bullpen.core.message import NewMessage, ReplyTo
 from bullpen.core.models import MESSAGES, WORKERS
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run"]
 
 WORKER: Statement[tuple[str]] = Statement(
-    select(WORKERS.c.id).where(WORKERS.c.kind == "processor").order_by(WORKERS.c.id)
+    select(WORKERS.c.id).where(WORKERS.c.kind == bindparam("kind")).order_by(WORKERS.c.id)
 )
 STATES: Statement[tuple[str, int]] = Statement(
     select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
@@ -120,14 +120,15 @@ def processing(
 
 
 def wait_for_workers(store: Store, count: int) -> list[str]:
-    """Wait until so many processors have registered; gives their names."""
+    """Wait until the scheduler and so many processors have registered; gives the names of these."""
 
-    def names() -> list[str]:
+    def names(kind: str) -> list[str]:
         with store.read() as tx:
-            return [name for (name,) in tx.all(WORKER, {})]
+            return [name for (name,) in tx.all(WORKER, {"kind": kind})]
 
-    until(lambda: len(names()) == count, f"{count} processors are ready")
-    return names()
+    until(lambda: len(names("scheduler")) > 0, "the scheduler is ready")
+    until(lambda: len(names("processor")) == count, f"{count} processors are ready")
+    return names("processor")
 
 
 def wait_for_states(store: Store, states: dict[str, int], limit: float = LIMIT) -> None:

@@ -305,6 +305,30 @@ def test_a_long_run_keeps_its_turn_for_as_long_as_it_is_renewed(
     assert (row["holder"], row["lease_expires_at"]) == (None, 0)
 
 
+def test_a_run_whose_end_could_not_be_recorded_is_not_held_for_ever(
+    store: Store, clock: FakeClock
+) -> None:
+    """As when the server went away meanwhile: the process lives, and goes on renewing its turns."""
+    broken = [True]
+
+    def run(_: Store) -> str:
+        if broken:
+            broken.pop()
+            raise Killed
+        return "did it"
+
+    probe = agent(run)
+    enter_rota(store, (probe,))
+    with pytest.raises(Killed):
+        run_turn(store, "a", probe)
+    clock.advance(3 * SECOND)
+    renew_turns(store, "a")
+    assert run_turn(store, "b", probe) > 0
+    assert record(store)["last_result"] is None
+    assert run_turn(store, "a", probe) == EVERY
+    assert record(store)["last_result"] == "did it"
+
+
 def test_what_is_given_back_is_taken_by_another_at_once(store: Store) -> None:
     def die(_: Store) -> str:
         raise Killed

@@ -27,7 +27,7 @@ from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
 log = logging.getLogger(__name__)
 
 KIND = "scheduler"
-RETRY_SECONDS = 5.0
+RETRY_SECONDS = 2.0
 """After an error that came before a system agent was even asked, as of a server that is away."""
 STOP_SECONDS = 5.0
 """What takes longer is left in the middle: all of it is done in small transactions."""

@@ -39,12 +39,17 @@ ENTER: Statement[None] = Statement(
     )
 )
 
-WHEN: Statement[tuple[int, int]] = Statement(
-    select(A.next_run_at, A.lease_expires_at).where(A.name == bindparam("agent"))
+WHEN: Statement[tuple[int, int, str | None]] = Statement(
+    select(A.next_run_at, A.lease_expires_at, A.holder).where(A.name == bindparam("agent"))
 )
 
 # What lies further ahead than it can was written before somebody set the clock back.
-_FREE = or_(A.lease_expires_at <= bindparam("now"), A.lease_expires_at > bindparam("never_held"))
+_FREE = or_(
+    A.lease_expires_at <= bindparam("now"),
+    A.lease_expires_at > bindparam("never_held"),
+    # Its run is over, and that could not be written down.
+    A.holder == bindparam("worker"),
+)
 _DUE = or_(A.next_run_at <= bindparam("now"), A.next_run_at > bindparam("never_due"))
 
 TAKE: Statement[tuple[int]] = Statement(
@@ -103,7 +108,7 @@ def enter(store: Store, rota: tuple[SystemAgent, ...]) -> None:
 def run_turn(store: Store, worker: str, agent: SystemAgent) -> float:
     """Run it if it is due and nobody else runs it; gives in how many seconds to ask again."""
     with store.read() as tx:
-        wait = _wait(tx, agent)
+        wait = _wait(tx, worker, agent)
     if wait > 0:
         return wait
     with store.write(durable=False) as tx:
@@ -119,7 +124,7 @@ def run_turn(store: Store, worker: str, agent: SystemAgent) -> float:
     if taken is not None:
         _run(store, worker, agent, failures=taken[0])
     with store.read() as tx:
-        return max(_wait(tx, agent), 0.0)
+        return max(_wait(tx, worker, agent), 0.0)
 
 
 def renew_turns(store: Store, worker: str) -> None:
@@ -140,12 +145,12 @@ def _bounds(tx: Transaction) -> dict[str, object]:
     return {"now": tx.now, "never_due": tx.now + LONGEST, "never_held": tx.now + MINUTE}
 
 
-def _wait(tx: Transaction, agent: SystemAgent) -> float:
+def _wait(tx: Transaction, worker: str, agent: SystemAgent) -> float:
     row = tx.one(WHEN, {"agent": agent.name})
     if row is None:
         return LOOK_SECONDS
     due = 0 if row[0] > tx.now + LONGEST else row[0]
-    held = 0 if row[1] > tx.now + MINUTE else row[1]
+    held = 0 if row[1] > tx.now + MINUTE or row[2] == worker else row[1]
     return min((max(due, held) - tx.now) / SECOND, LOOK_SECONDS)
 
 

@@ -125,9 +125,8 @@ def every_timing(every: int, zone_name: str, now: int) -> Timing:
 def once_timing(at: int, zone_name: str, now: int) -> Timing:
     """At this moment."""
     if at <= now:
-        raise BadSchedule(
-            f"{written(at, zone_name) if at > 0 else 'that time'} is over", hint="Give a time to come, as `2030-01-31T09:00`."
-        )
+        when = written(at, zone_name) if at > 0 else "that time"
+        raise BadSchedule(f"{when} is over", hint="Give a time to come, as `2030-01-31T09:00`.")
     if at > now + MOST:
         raise BadSchedule("that is more than ten years away")
     return Timing(kind=Kind.ONCE, at=at, zone=zone(zone_name).key, anchor=now)
