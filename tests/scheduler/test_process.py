@@ -195,8 +195,8 @@ def test_three_schedulers_run_each_loop_one_at_a_time_while_they_are_killed(
     log, chance = tmp_path / "log", random.Random(5)
     with brood(tmp_path / "errors") as children:
         all_: list[Child] = [children.start(schedule, settings, log) for _ in range(3)]
-        for _ in range(8):
-            time.sleep(chance.uniform(1.0, 5.0))
+        for _ in range(6):
+            time.sleep(chance.uniform(1.0, 3.0))
             victim = all_.pop(chance.randrange(3))
             victim.kill()
             append(log, f"killed - {victim.pid}")

@@ -186,9 +186,10 @@ def test_a_failure_is_a_response_to_the_references_clients(
 def test_what_no_person_wrote_to_an_agent_is_no_incoming_message(store: Store) -> None:
     do(store, post_in_room, "dev", "hello room", "Ada")
     send(store, agent="coder", channel="schedule")
+    send(store, agent="coder", channel="slack", origin="schedule")
     send(store, agent="coder", from_agent="helper")
     names = [each["type"] for each in told(store)]
-    assert names.count("message_enqueued") == 4
+    assert names.count("message_enqueued") == 5
     assert "message:incoming" not in names
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from bullpen.core.events.append import EventType
 from bullpen.core.events.facts import Facts
 from bullpen.core.events.tail import Event
-from bullpen.core.message import INTERNAL, ROOM
+from bullpen.core.message import SCHEDULE, UNHEARD
 
 Document = dict[str, object]
 
-NOT_PEOPLE = frozenset({ROOM, INTERNAL, "schedule", "heartbeat"})
+NOT_PEOPLE = frozenset({*UNHEARD, SCHEDULE})
 """What comes on these channels no person wrote, or not to one agent."""
 
 PROACTIVE = "proactive_"
@@ -135,6 +135,8 @@ def _alias(event: Event, facts: Facts) -> Document | None:
         case EventType.MESSAGE_ENQUEUED:
             if origin is None or origin.from_agent is not None or origin.channel in NOT_PEOPLE:
                 return None
+            if (event.message_id or "").startswith(f"{SCHEDULE}_"):
+                return None  # it is on a person's channel, for its answer goes there
             return {**where, "agent": event.agent, "message": origin.preview}
         case EventType.CHAIN_STEP_START:
             return {**who, "fromAgent": None if origin is None else origin.from_agent}
