@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.cli import warm
 
 PROGRAM = (sys.executable, "-c", "from bullpen.cli.main import main; main()")
 LIMIT_SECONDS = 120.0
@@ -38,15 +39,8 @@ class Bullpen:
     def __call__(self, *args: str, stdin: str | bytes = "", **more: str) -> Result:
         """Run a command to its end."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        done = subprocess.run(
-            [*PROGRAM, *args],
-            input=data,
-            capture_output=True,
-            env=self.environment(**more),
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
-        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+        status, out, err = warm.run(args, self.environment(**more), data, LIMIT_SECONDS)
+        result = Result(status, out.decode(), err.decode())
         assert "Traceback" not in result.err, result.err
         return result
 
