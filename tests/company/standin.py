@@ -3,8 +3,8 @@
 
 `!say TEXT` answers so, `!exit N` ends with that status, `!tool` starts one in a session of its own
 that outlives it, `!sleep N` takes its time, `!empty` answers nothing, `!wait` waits for ever, and
-`!run COMMAND` answers what a shell said. Each run is written down, and a second one of the same
-agent beside it as well.
+`!run COMMAND` answers what a shell said, `!echo` all that it was told. Each run is written down with
+its session, and a second one of the same agent beside it as well.
 """
 
 import json
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 LOG = Path(os.environ["BULLPEN_HOME"], "runs.log")
@@ -49,13 +50,14 @@ def main() -> None:
     if mark.exists() and alive(int(mark.read_text())):
         log("overlap", mark.read_text())
     mark.write_text(str(os.getpid()))
-    log("began")
-    session = (
-        sys.argv[sys.argv.index("--session-id") + 1 :][:1] if "--session-id" in sys.argv else []
+    (session,) = (
+        after for option, after in pairwise(sys.argv) if option in ("--session-id", "--resume")
     )
-    show(type="system", subtype="init", model="stand-in", session_id=(session or ["resumed"])[0])
+    log("began", "anew" if "--session-id" in sys.argv else "resumed", session)
+    show(type="system", subtype="init", model="stand-in", session_id=session)
     said = []
-    for line in sys.stdin.read().splitlines():
+    told = sys.stdin.read()
+    for line in told.splitlines():
         order, _, rest = line.partition(" ")
         if order == "!say":
             say(rest)
@@ -72,6 +74,8 @@ def main() -> None:
             done = subprocess.run(rest, shell=True, capture_output=True, text=True)
             say(f"{done.returncode}: {done.stdout}{done.stderr}")
             said.append(done.stdout)
+        elif order == "!echo":
+            say(told)
         elif order == "!wait":
             log("waits")
             time.sleep(1000)
@@ -81,7 +85,7 @@ def main() -> None:
         subtype="success",
         is_error=False,
         result=said[-1] if said else "",
-        session_id=(session or ["resumed"])[0],
+        session_id=session,
         usage={"input_tokens": 3, "output_tokens": 2},
         total_cost_usd=0.01,
     )

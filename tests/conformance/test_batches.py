@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import BadClaim
-from bullpen.core.message import ROOM, NewMessage, ReplyTo
+from bullpen.core.message import HEARTBEAT, ROOM, NewMessage, ReplyTo
 from bullpen.core.outcome import Outcome, RoomPost
 from bullpen.core.queue.lane import Batching
 from bullpen.core.queue.lanes import LanePolicy
@@ -105,6 +105,16 @@ def test_a_person_does_not_take_a_handoff_of_the_same_address_along(store: Store
     send(store, "person", channel="slack", sender="ada", reply_to=HERE)
     send(store, "handoff", channel="slack", sender="ada", reply_to=HERE, from_agent="x")
     assert texts_of(take(store)) == ["person"]
+
+
+def test_a_beat_runs_alone_for_its_session_is_forgotten(store: Store) -> None:
+    lane(store)
+    send(store, "beat", channel=HEARTBEAT, sender="Heartbeat", origin=HEARTBEAT)
+    send(store, "post", channel=ROOM, from_agent="x", sender="x")
+    beat = take(store)
+    assert texts_of(beat) == ["beat"]
+    done(store, beat.token)
+    assert texts_of(take(store)) == ["post"]
 
 
 def test_a_handoff_made_in_answer_to_a_room_post_is_a_handoff(store: Store) -> None:

@@ -107,7 +107,7 @@ def test_its_session_is_reminded_of_what_it_said(store: Store, clock: FakeClock)
     wait(store, clock)
     answer(store, AGENT, "The build is red.")
     notes = [row["content"] for row in rows(store, AGENT_MESSAGES) if row["role"] == "note"]
-    assert notes == ["by your heartbeat you wrote to cli:: The build is red."]
+    assert notes == ["by your heartbeat you wrote to the owner: The build is red."]
 
 
 def test_one_that_is_busy_is_left_in_peace(store: Store, clock: FakeClock) -> None:

@@ -59,6 +59,8 @@ def test_every_setting_can_be_set_in_the_file_and_in_the_environment(
     elif isinstance(default, Path):
         value = tmp_path / "elsewhere"
         written = f'"{value}"'
+    elif name == "time_zone":
+        value, written = "Europe/Berlin", '"Europe/Berlin"'
     elif isinstance(default, str):
         value, written = "something", '"something"'
     environ = {"BULLPEN_HOME": str(tmp_path), f"BULLPEN_{name.upper()}": f"{value}"}
@@ -99,6 +101,7 @@ def test_the_database_is_a_file_in_the_home_unless_it_is_named(tmp_path: Path) -
         ("CLAIM_LIMIT", "0"),
         ("MAX_ATTEMPTS", "0"),
         ("API_PORT", "65536"),
+        ("TIME_ZONE", "Mars/Base"),
         ("API_THREADS", "1000000"),
         ("GRACE_SECONDS", str(1 << 63)),
         ("MAX_COST", str(10**400)),

@@ -109,8 +109,8 @@ class NewMessage:
     @property
     def batch_key(self) -> str | None:
         """What it shares with the messages that one run may answer along with it."""
-        if self.channel == ROOM:
-            return ROOM
+        if self.channel in (ROOM, HEARTBEAT):
+            return self.channel
         if self.origin is not None or self.from_agent is not None:
             return None
         if self.reply_to is None:

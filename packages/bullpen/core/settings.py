@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from bullpen.core.errors import BadSetting
+from bullpen.core.errors import BadSchedule, BadSetting
 from bullpen.core.masking import url_secrets
 
 PREFIX = "BULLPEN_"
@@ -227,15 +227,22 @@ def parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's o
         if isinstance(default, Path):
             return Path(str(value)).expanduser()
         if isinstance(default, (int, float)):
-            number = kind(str(value))
-            least = LEAST.get(name, 0)
-            if not number >= least:  # what is no number is neither more nor less
-                raise ValueError(f"it must be {least} or more")
-            if number > (most := MOST.get(name, LARGEST)):
-                raise ValueError(f"it must be {most} or less")
-            return number
+            return _within(name, kind(str(value)))
+        if name == "time_zone" and value:
+            from bullpen.core.time_zone import zone  # only here: the command line starts without
+
+            return zone(str(value)).key
         return kind(str(value))
-    except (ValueError, RuntimeError) as error:
-        raise BadSetting(
-            f"setting {name} cannot be {value!r}: {error}", hint=f"Its default is {default}."
-        ) from error
+    except (ValueError, RuntimeError, BadSchedule) as error:
+        hint = error.hint if isinstance(error, BadSchedule) else f"Its default is {default}."
+        raise BadSetting(f"setting {name} cannot be {value!r}: {error}", hint=hint) from error
+
+
+def _within(name: str, number: float) -> float:
+    """The number, which must not be below or above what the setting can be."""
+    least, most = LEAST.get(name, 0), MOST.get(name, LARGEST)
+    if not number >= least:  # what is no number is neither more nor less
+        raise ValueError(f"it must be {least} or more")
+    if number > most:
+        raise ValueError(f"it must be {most} or less")
+    return number

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadSchedule
-from bullpen.core.settings import Settings
+
+if TYPE_CHECKING:  # settings ask for zones themselves
+    from bullpen.core.settings import Settings
 
 
 def zone(name: str) -> ZoneInfo:
@@ -23,7 +26,7 @@ def zone(name: str) -> ZoneInfo:
 def owner_zone(settings: Settings) -> str:
     """The name of the zone in which the owner lives: as set, or the machine's own."""
     if settings.time_zone:
-        return zone(settings.time_zone).key
+        return settings.time_zone
     from tzlocal import get_localzone_name  # only here: the command line starts without it
 
     return get_localzone_name() or "UTC"

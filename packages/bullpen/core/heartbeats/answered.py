@@ -45,7 +45,7 @@ def beat_answered(tx: Transaction, message: Message, answer: Answer | None) -> N
     settle_beat(tx, message.message_id, BeatOutcome.SAID)
     place = heartbeat.place or owner_place(tx.settings)
     add_response(tx, _addressed(message, place, heartbeat.place is None), answer)
-    _remind(tx, message, place, answer.message)
+    _remind(tx, message, str(heartbeat.place or "the owner"), answer.message)
     _count(tx, replace(heartbeat, errors=0, silent=0))
 
 
@@ -66,10 +66,10 @@ def _addressed(message: Message, place: Place, to_owner: bool) -> Message:
     )
 
 
-def _remind(tx: Transaction, message: Message, place: Place, text: str) -> None:
+def _remind(tx: Transaction, message: Message, whom: str, text: str) -> None:
     """The session in which people talk with it knows nothing of its heartbeats."""
     values = {"agent": message.agent, "message_id": message.message_id, "role": "note"}
-    content = f"by your heartbeat you wrote to {place}: {text[:NOTED]}"
+    content = f"by your heartbeat you wrote to {whom}: {text[:NOTED]}"
     values.update(channel=INTERNAL, sender="bullpen", content=content)
     tx.write(SAY, {**values, "now": tx.now})
 

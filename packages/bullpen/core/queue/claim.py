@@ -8,7 +8,7 @@ from sqlalchemy import Select, bindparam, exists, null, or_, select, update
 
 from bullpen.core.errors import BadClaim, UnknownAgent
 from bullpen.core.events.append import EventType, tell
-from bullpen.core.message import ROOM, Claim, Message
+from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
@@ -184,6 +184,8 @@ def _find(tx: Transaction, values: dict[str, object]) -> list[Candidate]:
 def _batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
     """The first, and those behind it that are answered along: of its address, and of rooms."""
     first, key, agent = rows[0][:3]
+    if key == HEARTBEAT:
+        return [first]  # its session is forgotten, and a post must not be
     keys = {ROOM} if key is None else {key, ROOM}
     along = [row[0] for row in rows[1:] if row[1] in keys]
     if len(rows) == limit and len(along) + 1 < limit:
