@@ -3,8 +3,8 @@
 
 `!say TEXT` answers so, `!exit N` ends with that status, `!tool` starts one in a session of its own
 that outlives it, `!sleep N` takes its time, `!empty` answers nothing, `!wait` waits for ever, and
-`!run COMMAND` answers what a shell said, `!echo` all that it was told. Each run is written down with
-its session, and a second one of the same agent beside it as well.
+`!run COMMAND` answers what a shell said, `!echo` all that it was told. Each run is written down
+with its session, and a second one of the same agent beside it as well.
 """
 
 import json
