@@ -78,7 +78,7 @@ def test_a_time_without_an_offset_is_of_the_zone_that_is_named(served: Served) -
         ({"channel": "web"}, "web", "web:"),
         ({"channel": "schedule"}, "schedule", "nowhere"),
         ({"to": "nowhere"}, "schedule", "nowhere"),
-        ({"to": "owner"}, "cli", "cli:"),
+        ({"to": "owner"}, "cli", "cli"),
     ],
     ids=str,
 )

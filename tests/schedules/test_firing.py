@@ -206,6 +206,16 @@ def test_a_team_is_asked_by_its_leader_of_then(store: Store, clock: FakeClock) -
     assert len(events(store, "team_chain_start")) == 2
 
 
+@pytest.mark.parametrize(("late", "outcome"), [(MINUTE, "fired"), (MINUTE + 1, "missed")])
+def test_what_is_a_minute_late_was_not_missed(
+    store: Store, clock: FakeClock, late: int, outcome: str
+) -> None:
+    hire(store)
+    made = plan(store, missed=Missed.SKIP)
+    wait(store, clock, HOUR + late)
+    assert outcomes(store, made) == [outcome]
+
+
 def test_once_is_done_afterwards_and_cannot_be_resumed(store: Store, clock: FakeClock) -> None:
     hire(store)
     made = plan(store, timing=once_timing(START + HOUR, "UTC", START))

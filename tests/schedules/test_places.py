@@ -27,6 +27,7 @@ from bullpen.core.settings import Settings
          Place("discord", "123456789012345678", ReplyTo("123456789012345678"))),
         ("sms:+491701234567", Place("sms", "+491701234567")),
         ("whatsapp:+491701234567", Place("whatsapp", "+491701234567")),
+        ("cli", Place("cli")),
         ("cli:", Place("cli")),
         ("web:ann", Place("web", "ann")),
     ],

@@ -22,11 +22,17 @@ from bullpen.core.schedules.timing import (
 from tests.schedules.cron_by_hand import due_times
 from tests.stores import START
 
-# Not Lord Howe Island, whose clocks move by half an hour: there the library loses that half hour
-# of an expression with a star, on one day of the year.
+# Some skip midnight, one moves by half an hour and one by two hours.
 ZONES = (
     *("UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "Africa/Cairo"),
     *("America/Santiago", "Africa/Casablanca", "Asia/Kathmandu", "Pacific/Auckland"),
+    *(
+        "Asia/Beirut",
+        "America/Havana",
+        "Atlantic/Azores",
+        "Australia/Lord_Howe",
+        "Antarctica/Troll",
+    ),
 )
 
 
@@ -120,21 +126,43 @@ def test_the_due_times_are_the_same_from_wherever_one_looks(
 
 
 @pytest.mark.parametrize(
-    ("expression", "start", "expected"),
+    ("zone", "expression", "start", "expected"),
     [
         # Spring: 02:30 does not exist on the 29th; it comes at 03:00, which is 01:00 UTC.
-        ("30 2 * * *", "2026-03-28T00:00Z", ["03-28T01:30", "03-29T01:00", "03-30T00:30"]),
+        ("Europe/Berlin", "30 2 * * *", "2026-03-28T00:00Z",
+         ["03-28T01:30", "03-29T01:00", "03-30T00:30"]),
         # Two times that are skipped come as one.
-        ("0,30 2 * * *", "2026-03-29T00:30Z", ["03-29T01:00", "03-30T00:00", "03-30T00:30"]),
+        ("Europe/Berlin", "0,30 2 * * *", "2026-03-29T00:30Z",
+         ["03-29T01:00", "03-30T00:00", "03-30T00:30"]),
         # Autumn: 02:30 comes twice on the 25th, and fires once.
-        ("30 2 * * *", "2026-10-24T20:00Z", ["10-25T00:30", "10-26T01:30", "10-27T01:30"]),
+        ("Europe/Berlin", "30 2 * * *", "2026-10-24T20:00Z",
+         ["10-25T00:30", "10-26T01:30", "10-27T01:30"]),
+        # Who looks when it is 02:17 for the second time sees that it has been.
+        ("Europe/Berlin", "30 2 * * *", "2026-10-25T01:17Z",
+         ["10-26T01:30", "10-27T01:30", "10-28T01:30"]),
         # What goes by intervals goes on through both.
-        ("*/30 * * * *", "2026-10-24T23:59Z", ["10-25T00:00", "10-25T00:30", "10-25T01:00"]),
-        ("*/30 2 * * *", "2026-10-25T00:00Z", ["10-25T00:30", "10-25T01:00", "10-25T01:30"]),
+        ("Europe/Berlin", "*/30 * * * *", "2026-10-24T23:59Z",
+         ["10-25T00:00", "10-25T00:30", "10-25T01:00"]),
+        ("Europe/Berlin", "*/30 2 * * *", "2026-10-25T00:00Z",
+         ["10-25T00:30", "10-25T01:00", "10-25T01:30"]),
+        # In Santiago midnight is skipped on September 6th: the day begins at 01:00, at 04:00 UTC.
+        ("America/Santiago", "0 0 * * 0", "2026-09-05T20:00Z",
+         ["09-06T04:00", "09-13T03:00", "09-20T03:00"]),
+        ("America/Santiago", "*/30 * * * 0", "2026-09-05T20:00Z",
+         ["09-06T04:00", "09-06T04:30", "09-06T05:00"]),
+        ("America/Santiago", "*/30 0 * * 0", "2026-09-05T20:00Z",
+         ["09-13T03:00", "09-13T03:30", "09-20T03:00"]),
+        ("Asia/Beirut", "*/30 1 * * 0", "2026-03-28T12:00Z",
+         ["03-28T22:00", "03-28T22:30", "04-04T22:00"]),
+        # On Lord Howe Island clocks go from 02:00 to 02:30, on October 4th at 15:30 UTC of the 3rd.
+        ("Australia/Lord_Howe", "*/15 2 * * *", "2026-10-03T15:00Z",
+         ["10-03T15:30", "10-03T15:45", "10-04T15:00"]),
     ],
-)
-def test_when_the_clocks_are_changed(expression: str, start: str, expected: list[str]) -> None:
-    timing = cron_timing(expression, "Europe/Berlin", ms(start) - 1)
+)  # fmt: skip
+def test_when_the_clocks_are_changed(
+    zone: str, expression: str, start: str, expected: list[str]
+) -> None:
+    timing = cron_timing(expression, zone, ms(start) - 1)
     found = [shown(each)[5:16] for each in islice(timing.all_after(ms(start)), 3)]
     assert found == expected
 

@@ -123,7 +123,8 @@ class Office:
             if following >= until:
                 break
             # Not to the millisecond, as no process is.
-            self.clock.advance(following + following % (20 * SECOND) - self.clock.now())
+            late = following // SECOND * 7919 % (MINUTE + 1)
+            self.clock.advance(following + late - self.clock.now())
         self.clock.advance(max(0, until - self.clock.now()))
 
     def step(self, step: Step) -> None:

@@ -67,7 +67,7 @@ class Place:
         if self.nowhere:
             return NOBODY
         if self.reply_to is None:
-            return f"{self.channel}:{self.sender_id or ''}"
+            return f"{self.channel}:{self.sender_id}" if self.sender_id else self.channel
         thread = f"/{self.reply_to.thread}" if self.reply_to.thread else ""
         return f"{self.channel}:{self.reply_to.chat}{thread}"
 
@@ -76,14 +76,12 @@ NOWHERE = Place(SCHEDULE)
 
 
 def parse_place(text: str, settings: Settings) -> Place:
-    """The place that somebody names: `channel:address`, `owner` or `nowhere`."""
+    """The place that somebody names: `channel:address`, `channel`, `owner` or `nowhere`."""
     if text == NOBODY:
         return NOWHERE
     if text == OWNER:
         return owner_place(settings)
-    channel, colon, address = text.partition(":")
-    if not colon:
-        raise BadPlace(f"{text[:60]!r} names no address on a channel")
+    channel, _, address = text.partition(":")
     return place(channel, address)
 
 

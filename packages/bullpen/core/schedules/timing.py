@@ -1,37 +1,20 @@
-"""When a schedule is due: pure functions of what it says and of a moment.
-
-Cron expressions are read as Debian's cron does. A fixed time that the clock skips in spring comes
-when the clock has jumped; one that comes twice in autumn comes the first time; an expression with
-a star in its minutes or hours goes by the time that really passes.
-"""
+"""When a schedule is due: pure functions of what it says and of a moment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import assert_never
 
-from cronsim import CronSim, CronSimError
-
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import BadSchedule
+from bullpen.core.schedules.cron import due_times, read_cron
 from bullpen.core.schedules.when import written
 from bullpen.core.time_zone import zone
 
 LEAST = MINUTE
 MOST = 3650 * DAY
-FIELDS = 5
-LONGEST = 200
-
-NAMED = {
-    "@hourly": "0 * * * *",
-    "@daily": "0 0 * * *",
-    "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *",
-    "@yearly": "0 0 1 1 *",
-}
 
 
 class Kind(StrEnum):
@@ -63,7 +46,8 @@ class Timing:
         moment = max(moment, self.anchor)
         match self.kind:
             case Kind.CRON:
-                yield from self._cron_after(moment)
+                assert self.cron is not None
+                yield from due_times(self.cron, zone(self.zone), moment)
             case Kind.EVERY:
                 assert self.every is not None
                 due = self.anchor + ((moment - self.anchor) // self.every + 1) * self.every
@@ -77,39 +61,11 @@ class Timing:
             case _:
                 assert_never(self.kind)
 
-    def _cron_after(self, moment: int) -> Iterator[int]:
-        assert self.cron is not None
-        start = datetime.fromtimestamp(moment // SECOND, UTC).astimezone(zone(self.zone))
-        last = moment
-        for found in CronSim(self.cron, start):
-            due = int(found.timestamp()) * SECOND
-            # Two wall times that the clock skips become one; one that comes twice has been; and
-            # where midnight is skipped, the library gives one that no clock shows.
-            if due > last and found == found.astimezone(UTC).astimezone(found.tzinfo):
-                yield due
-                last = due
-
 
 def cron_timing(expression: str, zone_name: str, now: int) -> Timing:
     """Whenever a clock in this zone shows what the expression says."""
-    text = " ".join(expression.split())
-    text = NAMED.get(text.lower(), text)
-    if len(text) > LONGEST or len(text.split()) != FIELDS:
-        raise BadSchedule(
-            f"{expression[:60]!r} has not five fields",
-            hint="Give minute, hour, day, month and weekday, as `0 9 * * 1-5`.",
-        )
-    timing = Timing(kind=Kind.CRON, cron=text, zone=zone(zone_name).key, anchor=now)
-    try:
-        comes = timing.after(now) is not None
-    except CronSimError as error:
-        raise BadSchedule(
-            f"the cron expression {expression[:60]!r} is wrong: {str(error).lower()}",
-            hint="Give minute, hour, day, month and weekday, as `0 9 * * 1-5`.",
-        ) from None
-    if not comes:
-        raise BadSchedule(f"the cron expression {expression[:60]!r} never comes true")
-    return timing
+    cron = read_cron(expression)
+    return Timing(kind=Kind.CRON, cron=cron, zone=zone(zone_name).key, anchor=now)
 
 
 def every_timing(every: int, zone_name: str, now: int) -> Timing:
