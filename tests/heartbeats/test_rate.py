@@ -79,12 +79,12 @@ def test_it_beats_never_sooner_nor_more_often_than_it_may(stores: Stores, kind: 
             turn(store, on=True, every=HOUR, hours=None)
             known = len(beats(store))
             for what, number in steps:
-                before = beats(store)
+                before = {row["id"] for row in beats(store)}
                 step(store, clock, what, number)
                 wait(other, clock, 0)
                 every = see(store).every
                 sent = [row for row in beats(store) if row["message_id"] is not None]
-                fresh = [row for row in sent if row not in before]
+                fresh = [row for row in sent if row["id"] not in before]
                 for row in fresh:
                     place = sent.index(row)
                     if place:
@@ -94,12 +94,10 @@ def test_it_beats_never_sooner_nor_more_often_than_it_may(stores: Stores, kind: 
             sent = [row for row in beats(store)[known:] if row["message_id"] is not None]
             for first, last in zip(sent, sent[BUDGET:], strict=False):
                 # So many and one more do not fit into any day, however long its night.
-                assert last["fired_at"] - first["fired_at"] > 0
                 assert _day(first["fired_at"]) != _day(last["fired_at"])
 
         look()
 
 
 def _day(moment: int) -> str:
-
     return datetime.fromtimestamp(moment / SECOND, zone("Europe/Berlin")).date().isoformat()
