@@ -76,3 +76,6 @@ def main() -> None:
         if error.hint:
             click.echo(f"  {error.hint}", err=True)
         sys.exit(error.exit_status)
+    except OSError as error:  # a disk that is full, a file that may not be read
+        click.echo(f"bullpen: {error}", err=True)
+        sys.exit(1)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 
 import click
 from sqlalchemy import bindparam, select, union_all
 
-from bullpen.core.errors import BadText
+from bullpen.cli.response import CLI
+from bullpen.core.errors import BadText, IllegalMove
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.base import const
@@ -20,8 +22,6 @@ from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.statement import Statement
-
-CHANNEL = "cli"
 
 L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
 
@@ -34,7 +34,7 @@ _OF_IT = union_all(
 
 ANSWERS: Statement[tuple[int, str, str]] = Statement(
     select(R.id, R.agent, R.message)
-    .where(R.message_id.in_(_OF_IT), R.channel == const(CHANNEL))
+    .where(R.message_id.in_(_OF_IT), R.channel == const(CLI))
     .order_by(R.id)
 )
 
@@ -78,7 +78,7 @@ def send(
     try:
         with store.write() as tx:
             sent = receive(
-                tx, NewMessage(agent=agent, message=message, channel=CHANNEL, sender="owner")
+                tx, NewMessage(agent=agent, message=message, channel=CLI, sender="owner")
             )
         conversation = sent[0].message_id
         if no_wait:
@@ -119,7 +119,8 @@ def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> Non
             if found:
                 with store.write() as tx:
                     for id_, _, _ in found:
-                        mark_read(tx, id_)
+                        with suppress(IllegalMove):  # `response read` was quicker
+                            mark_read(tx, id_)
             if moving and not paused:
                 # Not in the register of workers, so it is the slow look that finds the answer.
                 listener.wait(min(max(0.0, deadline - time.monotonic()), 0.05))

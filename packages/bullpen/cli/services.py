@@ -17,11 +17,10 @@ from urllib.parse import urlsplit
 import click
 
 from bullpen.cli.output import writing
-from bullpen.cli.upkeep import show_upkeep, upkeep
+from bullpen.cli.upkeep import Upkeep, show_upkeep, upkeep
 from bullpen.core.errors import BullpenError, UnknownService
 from bullpen.core.listening import address
 from bullpen.core.log_tail import log_tail
-from bullpen.core.maintenance.account import Account
 from bullpen.core.roster.agent import ECHO, Agent
 from bullpen.core.roster.agents import add_agent, find_agent
 from bullpen.core.settings import Settings
@@ -91,29 +90,30 @@ def status(settings: Settings, as_json: bool) -> None:
     """
     supervisor = Supervisor(settings)
     services = supervisor.services() if supervisor.alive() else []
-    agents, now, why = _upkeep(settings)
+    found, why = _upkeep(settings)
     if as_json:
-        found = None if agents is None else [asdict(each) for each in agents]
-        click.echo(json.dumps({"services": services, "system_agents": found}))
+        agents = None if found is None else [asdict(each) for each in found.agents]
+        unread = None if found is None else found.unread
+        click.echo(json.dumps({"services": services, "system_agents": agents, "unread": unread}))
     elif services:
         _show(supervisor)
         click.echo()
-        if agents is None:
+        if found is None:
             click.echo(f"The system agents are not known: {why}")
         else:
-            show_upkeep(agents, now)
+            show_upkeep(found)
     else:
         click.echo("Bullpen does not run. Next: bullpen up")
     if not services or any(each["state"] != "RUNNING" for each in services):
         sys.exit(3)
 
 
-def _upkeep(settings: Settings) -> tuple[list[Account] | None, int, str]:
-    """What the system agents did and when that was asked; none, and why, without a database."""
+def _upkeep(settings: Settings) -> tuple[Upkeep | None, str]:
+    """What the system agents did; none, and why, without a database."""
     try:
-        return *upkeep(settings), ""
+        return upkeep(settings), ""
     except BullpenError as error:
-        return None, 0, f"{error} ({error.hint})"
+        return None, f"{error} ({error.hint})"
 
 
 def _hire(settings: Settings) -> None:

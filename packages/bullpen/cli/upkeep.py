@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
+
+import click
 
 from bullpen.cli.output import show_table
+from bullpen.cli.response import CLI, MOST
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.maintenance.account import Account, system_agents
+from bullpen.core.outbox.browse import to_send
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
@@ -16,15 +21,27 @@ SPANS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min")
 RESULT_LENGTH = 100
 
 
-def upkeep(settings: Settings) -> tuple[list[Account], int]:
-    """What there is to say of each, and the moment of the question."""
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What there is to say of each, the moment of the question, and what nobody has read."""
+
+    agents: Sequence[Account]
+    now: int
+    unread: int
+
+
+def upkeep(settings: Settings) -> Upkeep:
+    """Look at the store."""
     with closing(open_store(settings)) as store, store.read() as tx:
-        return system_agents(tx), tx.now
+        return Upkeep(system_agents(tx), tx.now, len(to_send(tx, CLI, 0, MOST)))
 
 
-def show_upkeep(agents: Sequence[Account], now: int) -> None:
-    """Print a line for each."""
-    show_table([HEADING, *(_row(agent, now) for agent in agents)], "There are none.")
+def show_upkeep(found: Upkeep) -> None:
+    """Print a line for each, and whether there is something to read."""
+    show_table([HEADING, *(_row(agent, found.now) for agent in found.agents)], "There are none.")
+    if found.unread:
+        count = f"{found.unread} messages wait" if found.unread > 1 else "1 message waits"
+        click.echo(f"\n{count} to be read by you. Next: bullpen response read")
 
 
 def _row(agent: Account, now: int) -> tuple[str, ...]:
