@@ -75,7 +75,7 @@ def test_a_time_without_an_offset_is_of_the_zone_that_is_named(served: Served) -
         ({"to": "telegram:123456789"}, "telegram", "telegram:123456789"),
         ({"channel": "telegram", "address": "123456789"}, "telegram", "telegram:123456789"),
         ({"channel": "sms", "address": "+491701234567"}, "sms", "sms:+491701234567"),
-        ({"channel": "web"}, "web", "web:"),
+        ({"channel": "web"}, "web", "web"),
         ({"channel": "schedule"}, "schedule", "nowhere"),
         ({"to": "nowhere"}, "schedule", "nowhere"),
         ({"to": "owner"}, "cli", "cli"),

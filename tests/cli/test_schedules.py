@@ -230,7 +230,7 @@ BAD = {
         "slack:C0123456789",
     ),
     "an unknown channel": ((*CRON, "--to", "pigeon:1"), "no channel", "telegram"),
-    "no channel": ((*CRON, "--to", "ann"), "no address", "telegram:123456789"),
+    "no channel": ((*CRON, "--to", "ann"), "no channel", "telegram:123456789"),
     "an agent and a team": ((*CRON, "--team", "dev"), "one agent or one team", "not both"),
 }
 

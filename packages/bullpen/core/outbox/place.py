@@ -111,5 +111,7 @@ def _foreign(channel: str, address: str) -> Place:
         return Place(channel, address or None, ReplyTo(chat=address) if address else None)
     known = ", ".join(sorted(FORMS))
     raise BadPlace(
-        f"there is no channel {channel[:60]!r}", hint=f"The channels are {known}, or `nowhere`."
+        f"there is no channel {channel[:60]!r}",
+        hint="Give a channel and an address on it, as `telegram:123456789`, or `nowhere`. "
+        f"The channels are {known}.",
     )
