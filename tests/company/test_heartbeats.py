@@ -39,13 +39,14 @@ def test_a_beat_has_a_session_of_its_own_and_leaves_the_agents_as_it_was(
         do(store, lambda tx: change_heartbeat(tx, AGENT, on=True))
         assert beat(store, "!say HEARTBEAT_OK") == "silent"
         assert beat(store, "!say The build is red.") == "said"
+        assert beat(store, "!echo") == "said"
         assert rows(store, SESSIONS) == kept
         write(store, "@coder !echo")
         wait_until_over(store)
     (_, first), *beats, last = sessions(settings)
-    assert [how for how, _ in beats] == ["anew", "anew"]
-    assert len({first, *(session for _, session in beats)}) == 3
+    assert [how for how, _ in beats] == ["anew"] * 3
+    assert len({first, *(session for _, session in beats)}) == 4
     assert last == ("resumed", first)
-    hello, red, echo = (row["message"] for row in responses(store))
-    assert (hello, red) == ("hello", "The build is red.")
-    assert "by your heartbeat you wrote to the owner: The build is red." in echo
+    hello, red, beaten, told = (row["message"] for row in responses(store))
+    assert (hello, red, beaten) == ("hello", "The build is red.", "!echo")
+    assert "by your heartbeat you wrote to the owner: The build is red." in told
