@@ -13,7 +13,6 @@ from bullpen.core.maintenance import dead_letters as module
 from bullpen.core.maintenance.dead_letters import BATCH, LATE, dead_letters
 from bullpen.core.message import ErrorKind, NewMessage
 from bullpen.core.models import DEATH_CAUSES, LANES, MESSAGES, SYSTEM_AGENTS
-from bullpen.core.queue.causes import death_causes
 from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.queue.retry import retry
 from bullpen.core.store.base import Store
@@ -60,9 +59,7 @@ def test_deaths_that_differ_in_numbers_only_are_one_cause(store: Store, clock: F
     die(store, "out of memory")
     clock.advance(LATE)
     assert dead_letters(store) == "3 dead, 3 of them new, of 2 causes"
-    with store.read() as tx:
-        causes = death_causes(tx)
-    assert {(each.error, each.deaths) for each in causes} == {
+    assert {(each["error"], each["deaths"]) for each in rows(store, DEATH_CAUSES)} == {
         ("connection 99 was refused", 2),
         ("out of memory", 1),
     }

@@ -9,10 +9,10 @@ from sqlalchemy import insert
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.maintenance.deadlines import deadlines
-from bullpen.core.maintenance.deliveries import UNDELIVERED, deliveries
+from bullpen.core.maintenance.deliveries import deliveries
 from bullpen.core.maintenance.leases import leases
 from bullpen.core.maintenance.receipts import receipts
-from bullpen.core.message import ErrorKind
+from bullpen.core.message import UNSENT, ErrorKind
 from bullpen.core.models import RECEIPTS, RESPONSES
 from bullpen.core.outbox.deliver import begin_part
 from bullpen.core.store.base import Store
@@ -71,7 +71,7 @@ def test_deadlines_lets_a_lane_go_on_after_its_rate_limit(store: Store, clock: F
     assert lane_row(store)["head_key"] is not None
 
 
-@pytest.mark.parametrize("channel", sorted(UNDELIVERED))
+@pytest.mark.parametrize("channel", sorted(UNSENT))
 def test_where_no_client_is_what_was_not_read_in_a_day_counts_as_read(
     store: Store, clock: FakeClock, channel: str
 ) -> None:

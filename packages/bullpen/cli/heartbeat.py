@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from bullpen.cli.acting import only_people
-from bullpen.cli.output import Function, as_json, reading, show_json, show_table, writing
+from bullpen.cli.output import Function, as_json, how_many, reading, show_json, show_table, writing
 from bullpen.core.heartbeats.beats import Beat, list_beats, sent_since
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
 from bullpen.core.heartbeats.heartbeats import (
@@ -151,9 +151,7 @@ def off(settings: Settings, agent: str, as_json: bool) -> None:
 
 @heartbeat.command()
 @click.argument("agent")
-@click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many."
-)
+@how_many()
 @as_json
 @click.pass_obj
 def history(settings: Settings, agent: str, limit: int, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.output import as_json, reading, show_json, show_table
+from bullpen.cli.output import as_json, how_many, reading, show_json, show_table
 from bullpen.core.history.search import list_people, search_history
 from bullpen.core.settings import Settings
 
@@ -22,7 +22,7 @@ def history() -> None:
 @history.command()
 @click.argument("text")
 @click.option("--agent", help="Only what was said to this agent and by it.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@how_many()
 @as_json
 @click.pass_obj
 def search(settings: Settings, text: str, agent: str | None, limit: int, as_json: bool) -> None:

@@ -20,6 +20,20 @@ as_json: Callable[[Function], Function] = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document."
 )
 
+MOST = 1000
+"""So many of anything are shown at once."""
+
+
+def how_many(default: int = 20) -> Callable[[Function], Function]:
+    """The option that says how many are shown at the most."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, MOST),
+        default=default,
+        show_default=True,
+        help="How many.",
+    )
+
 
 @contextmanager
 def writing(settings: Settings) -> Iterator[Transaction]:

@@ -10,10 +10,10 @@ from contextlib import suppress
 import click
 
 from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, reading, show_json, show_table, writing
+from bullpen.cli.output import MOST, as_json, how_many, reading, show_json, show_table, writing
 from bullpen.core.answers.files import Refused, allowed
 from bullpen.core.errors import BadText, IllegalMove
-from bullpen.core.maintenance.deliveries import UNDELIVERED
+from bullpen.core.message import UNSENT
 from bullpen.core.outbox.browse import SeenResponse, WantedResponses, browse_responses, to_send
 from bullpen.core.outbox.person import mark_read
 from bullpen.core.outbox.proactive import write_to
@@ -26,7 +26,6 @@ from bullpen.core.time_zone import owner_zone
 CLI = "cli"
 """The channel of whoever sits here; the owner is told things there unless the settings say else."""
 
-MOST = 1000
 SHOWN = 60
 STATES = click.Choice([each.value for each in ResponseState])
 
@@ -45,7 +44,7 @@ def response() -> None:
 @response.command()
 @click.option(
     "--channel",
-    type=click.Choice(sorted(UNDELIVERED)),
+    type=click.Choice(sorted(UNSENT)),
     default=CLI,
     show_default=True,
     help="Where it lies until somebody reads it.",
@@ -83,9 +82,7 @@ def read(settings: Settings, channel: str, as_json: bool) -> None:
 @click.option("--channel", help="Only what goes to this channel.")
 @click.option("--agent", help="Only what this agent said.")
 @click.option("--state", type=STATES, help="Only what is in this state.")
-@click.option(
-    "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="How many."
-)
+@how_many()
 @as_json
 @click.pass_obj
 def list_(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.output import as_json, reading, show_json, writing
+from bullpen.cli.output import as_json, how_many, reading, show_json, writing
 from bullpen.core.history.rooms import last_posts
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.teams import get_team
@@ -39,7 +39,7 @@ def post(settings: Settings, team_id: str, text: str) -> None:
 
 @room.command()
 @click.argument("team_id")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+@how_many(50)
 @as_json
 @click.pass_obj
 def read(settings: Settings, team_id: str, limit: int, as_json: bool) -> None:

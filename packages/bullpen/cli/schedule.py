@@ -12,7 +12,7 @@ from bullpen.cli.acting import (
     shown_schedule,
     shown_schedules,
 )
-from bullpen.cli.output import as_json, reading, show_json, show_table, writing
+from bullpen.cli.output import as_json, how_many, reading, show_json, show_table, writing
 from bullpen.cli.schedule_given import (
     Given,
     changes,
@@ -271,9 +271,7 @@ def next_(settings: Settings, name: str, count: int, as_json: bool) -> None:
 
 @schedule.command()
 @click.argument("name")
-@click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many."
-)
+@how_many()
 @as_json
 @click.pass_obj
 def history(settings: Settings, name: str, limit: int, as_json: bool) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from bullpen.cli.output import writing
-from bullpen.cli.upkeep import Upkeep, show_upkeep, upkeep
+from bullpen.cli.status_shown import StoreStatus, show_store_status, store_status
 from bullpen.core.errors import BullpenError, UnknownService
 from bullpen.core.listening import address
 from bullpen.core.log_tail import log_tail
@@ -90,7 +90,7 @@ def status(settings: Settings, as_json: bool) -> None:
     """
     supervisor = Supervisor(settings)
     services = supervisor.services() if supervisor.alive() else []
-    found, why = _upkeep(settings)
+    found, why = _store_status(settings)
     if as_json:
         agents = None if found is None else [asdict(each) for each in found.agents]
         unread = None if found is None else found.unread
@@ -101,17 +101,17 @@ def status(settings: Settings, as_json: bool) -> None:
         if found is None:
             click.echo(f"The system agents are not known: {why}")
         else:
-            show_upkeep(found)
+            show_store_status(found)
     else:
         click.echo("Bullpen does not run. Next: bullpen up")
     if not services or any(each["state"] != "RUNNING" for each in services):
         sys.exit(3)
 
 
-def _upkeep(settings: Settings) -> tuple[Upkeep | None, str]:
-    """What the system agents did; none, and why, without a database."""
+def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
+    """What it has to say; nothing, and why, without a database."""
     try:
-        return upkeep(settings), ""
+        return store_status(settings), ""
     except BullpenError as error:
         return None, f"{error} ({error.hint})"
 

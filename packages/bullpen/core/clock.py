@@ -10,6 +10,9 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
+LOOK_SECONDS = 5.0
+"""Nobody waits longer for a moment without a look at the clock: it may be set, or have slept."""
+
 
 class Clock(Protocol):
     """Tells the time in milliseconds."""
@@ -25,3 +28,10 @@ class SystemClock:
     def now(self) -> int:
         """The present moment, by the machine's clock."""
         return time.time_ns() // 1_000_000
+
+
+def seconds_until(moment: int | None, now: int) -> float:
+    """How long to wait for a moment, or for one that nobody knows yet."""
+    if moment is None:
+        return LOOK_SECONDS
+    return min(max((moment - now) / SECOND, 0.0), LOOK_SECONDS)

@@ -25,6 +25,9 @@ UNHEARD = (ROOM, INTERNAL, HEARTBEAT)
 SCHEDULE = "schedule"
 """The channel of schedules whose answer goes nowhere; it can be read there for a day."""
 
+UNSENT = frozenset({"api", "web", "cli", HEARTBEAT, SCHEDULE})
+"""The channels without a client: what is not read there within a day counts as read."""
+
 
 class Priority(IntEnum):
     """Five tiers. Each is worth ten minutes of waiting: so a waiting message rises by itself."""

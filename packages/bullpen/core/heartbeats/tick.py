@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import bindparam, select, update
 
-from bullpen.core.clock import SECOND
+from bullpen.core.clock import seconds_until
 from bullpen.core.errors import LaneError, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.heartbeats.beats import BeatOutcome, record_beat, spent
@@ -26,9 +26,6 @@ from bullpen.core.time_zone import midnight, owner_zone, zone
 from bullpen.core.workspace.heartbeat_text import read_heartbeat_text
 
 SENDER = "Heartbeat"
-LONGEST = 5.0
-"""Seconds until it looks again at the latest: a machine's clock may be set, or have slept."""
-
 _ON = H.state == const(HeartbeatState.ON.value)
 
 DUE: Statement[HeartbeatTuple] = Statement(
@@ -51,14 +48,14 @@ def tick(store: Store) -> float:
         now = tx.now
         due = [heartbeat_of(row) for row in tx.all(DUE, {"now": now})]
         following = None if due else tx.one(NEXT, {})
-    here = zone(owner_zone(store.settings)) if due else ZoneInfo("UTC")
+    if not due:
+        return seconds_until(None if following is None else following[0], now)
+    here = zone(owner_zone(store.settings))
     for heartbeat in due:
         text = read_heartbeat_text(store.settings, heartbeat.agent)
         with store.write() as tx:
             beat(tx, heartbeat, text.strip(), here)
-    if due:
-        return 0.0
-    return LONGEST if following is None else min(max((following[0] - now) / SECOND, 0.0), LONGEST)
+    return 0.0
 
 
 def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bool:

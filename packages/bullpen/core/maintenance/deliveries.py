@@ -7,6 +7,7 @@ from functools import partial
 from sqlalchemy import bindparam, select
 
 from bullpen.core.maintenance.batches import in_batches
+from bullpen.core.message import UNSENT
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.settle import expire_response, lose_response, move_response
@@ -18,8 +19,6 @@ from bullpen.core.store.transaction import Transaction
 R = RESPONSES.c
 
 BATCH = 500
-UNDELIVERED = frozenset({"api", "web", "cli", "heartbeat", "schedule"})
-"""Channels without a client: what is not read there within a day counts as read."""
 
 _PENDING = R.status == const(ResponseState.PENDING.value)
 
@@ -78,7 +77,7 @@ def _end(tx: Transaction, channel: str) -> int:
         lose_response(tx, response, "its sender died while a part was on its way")
     over = tx.all(OVER, values)
     for (response,) in over:
-        if channel in UNDELIVERED:
+        if channel in UNSENT:
             move_response(tx, response, ResponseState.PENDING, ResponseState.ACKED)
         else:
             expire_response(tx, response)

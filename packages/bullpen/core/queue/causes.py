@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, update
 
 from bullpen.core.models import DEATH_CAUSES
 from bullpen.core.store.statement import Statement
@@ -16,10 +16,6 @@ C = DEATH_CAUSES.c
 DeathCauseTuple = tuple[str, str, str, int, int, int, int | None]
 
 _COLUMNS = (C.fingerprint, C.kind, C.error, C.deaths, C.first_at, C.last_at, C.told_at)
-
-LIST: Statement[DeathCauseTuple] = Statement(
-    select(*_COLUMNS).order_by(C.last_at.desc(), C.fingerprint).limit(bindparam("limit"))
-)
 
 ADD: Statement[DeathCauseTuple] = Statement(
     update(DEATH_CAUSES)
@@ -66,11 +62,6 @@ class Death:
     kind: str
     error: str
     at: int
-
-
-def death_causes(tx: Transaction, limit: int = 100) -> list[DeathCause]:
-    """The causes, the one that killed last first."""
-    return [DeathCause(*row) for row in tx.all(LIST, {"limit": limit})]
 
 
 def add_deaths(tx: Transaction, cause: str, deaths: Sequence[Death]) -> DeathCause:

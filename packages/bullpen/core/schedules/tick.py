@@ -6,7 +6,7 @@ import logging
 
 from sqlalchemy import bindparam, select
 
-from bullpen.core.clock import SECOND
+from bullpen.core.clock import seconds_until
 from bullpen.core.errors import StoreError
 from bullpen.core.models.base import const
 from bullpen.core.schedules.columns import COLUMNS, S, ScheduleTuple, schedule_of
@@ -21,9 +21,6 @@ from bullpen.core.store.statement import Statement
 log = logging.getLogger(__name__)
 
 BATCH = 100
-LONGEST = 5.0
-"""Seconds until it looks again at the latest: a machine's clock may be set, or have slept."""
-
 DUE: Statement[ScheduleTuple] = Statement(
     select(*COLUMNS)
     .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
@@ -37,13 +34,11 @@ def tick(store: Store) -> float:
     with store.read() as tx:
         due = [schedule_of(row) for row in tx.all(DUE, {"now": tx.now})]
         now, following = tx.now, None if due else next_due(tx)
+    if not due:
+        return seconds_until(following, now)
     for schedule in due:
         _fire(store, schedule, now)
-    if due:
-        return 0.0
-    if following is None:
-        return LONGEST
-    return min(max((following - now) / SECOND, 0.0), LONGEST)
+    return 0.0
 
 
 def _fire(store: Store, schedule: Schedule, now: int) -> None:

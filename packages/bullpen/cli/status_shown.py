@@ -1,4 +1,4 @@
-"""What the system agents did, as `bullpen status` shows it."""
+"""What the store has to say in `bullpen status`: of its system agents, and what nobody has read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import click
 
-from bullpen.cli.output import show_table
-from bullpen.cli.response import CLI, MOST
+from bullpen.cli.output import MOST, show_table
+from bullpen.cli.response import CLI
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.maintenance.account import Account, system_agents
 from bullpen.core.outbox.browse import to_send
@@ -22,22 +22,22 @@ RESULT_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
-    """What there is to say of each, the moment of the question, and what nobody has read."""
+class StoreStatus:
+    """What each system agent did, the moment of the question, and how much is unread."""
 
     agents: Sequence[Account]
     now: int
     unread: int
 
 
-def upkeep(settings: Settings) -> Upkeep:
+def store_status(settings: Settings) -> StoreStatus:
     """Look at the store."""
     with closing(open_store(settings)) as store, store.read() as tx:
-        return Upkeep(system_agents(tx), tx.now, len(to_send(tx, CLI, 0, MOST)))
+        return StoreStatus(system_agents(tx), tx.now, len(to_send(tx, CLI, 0, MOST)))
 
 
-def show_upkeep(found: Upkeep) -> None:
-    """Print a line for each, and whether there is something to read."""
+def show_store_status(found: StoreStatus) -> None:
+    """Print a line for each system agent, and whether there is something to read."""
     show_table([HEADING, *(_row(agent, found.now) for agent in found.agents)], "There are none.")
     if found.unread:
         count = f"{found.unread} messages wait" if found.unread > 1 else "1 message waits"
