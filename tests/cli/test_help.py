@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from bullpen import __version__
+from bullpen.cli.commands import walk
 from bullpen.cli.main import cli
 from tests.cli.command import Bullpen
 
 Path = tuple[str, ...]
-
-
-def walk(command: click.Command, path: Path = ()) -> Iterator[tuple[Path, click.Command]]:
-    """Every command and group below this one, with its place."""
-    yield path, command
-    if isinstance(command, click.Group):
-        for name, each in command.commands.items():
-            yield from walk(each, (*path, name))
 
 
 COMMANDS = dict(walk(cli))
@@ -57,7 +49,8 @@ def test_every_command_is_listed_with_a_line_of_its_own() -> None:
     for path, command in COMMANDS.items():
         if isinstance(command, click.Group):
             text = help_of(path)
-            for name, each in command.commands.items():
+            inside = [each for each in COMMANDS if len(each) == len(path) + 1]
+            for name, each in ((at[-1], COMMANDS[at]) for at in inside if at[:-1] == path):
                 assert re.search(rf"^  {name} +\S", text, flags=re.MULTILINE), (path, name)
                 assert each.get_short_help_str(limit=200)
 

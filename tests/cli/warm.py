@@ -15,9 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import tests.crash.warm  # noqa: F401 - one server is forked from, whoever asks first
-from bullpen.cli.main import main
+from bullpen.cli.commands import walk
+from bullpen.cli.main import cli, main
 
 PRELOADED = ["tests.crash.warm", "tests.cli.warm"]
+
+walk(cli)  # every command is loaded before the first fork
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)

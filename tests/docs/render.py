@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import click
 from flask_openapi3.openapi import OpenAPI
 
 from bullpen.api.routes import ROUTES
+from bullpen.cli.commands import walk
 from bullpen.cli.main import cli
 from bullpen.core.settings import PREFIX, Settings
 from bullpen.core.settings_file import FIXED
@@ -52,8 +52,9 @@ def commands() -> str:
     """Every command's help, as it prints it."""
     parts = ["# Commands", "", "What each prints with `--help`."]
     for path, command in walk(cli, "bullpen"):
-        with click.Context(command, info_name=path) as context:
-            parts += ["", f"## {path}", "", "```", command.get_help(context), "```"]
+        name = " ".join(path)
+        with click.Context(command, info_name=name) as context:
+            parts += ["", f"## {name}", "", "```", command.get_help(context), "```"]
     return "\n".join(parts) + "\n"
 
 
@@ -79,14 +80,6 @@ def routes() -> str:
         lines += ["", f"## {tag.name}", "", str(tag.description), ""]
         lines += ["| | path | scope | |", "|---|---|---|---|", *rows[tag.name]]
     return "\n".join(lines) + "\n"
-
-
-def walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
-    """The command and all below it."""
-    yield path, command
-    if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from walk(command.commands[name], f"{path} {name}")
 
 
 PAGES = {"settings.md": settings, "commands.md": commands, "routes.md": routes}

@@ -11,17 +11,18 @@ from pathlib import Path
 import click
 import pytest
 
+from bullpen.cli.commands import walk
 from bullpen.cli.main import cli
 from bullpen.core.events.append import EventType
 from bullpen.core.maintenance.rota import ROTA
 from bullpen.core.models import Base
 from bullpen.processor.plugins import Plugins
-from tests.docs.render import DOCS, PAGES, walk
+from tests.docs.render import DOCS, PAGES
 from tests.outbox.outgoing import asked
 from tests.stores import Stores
 
 ROOT = DOCS.parent
-COMMANDS = dict(walk(cli, "bullpen"))
+COMMANDS = {" ".join(path): command for path, command in walk(cli, "bullpen")}
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))

@@ -9,15 +9,15 @@ from pathlib import Path
 import click
 import pytest
 
+from bullpen.cli.commands import walk
 from bullpen.cli.main import cli
 from bullpen.core.roster.agent import Permission
 from bullpen.core.settings import Settings
 from bullpen.core.workspace.templates import shipped
 from bullpen.processor.providers.claude import Claude
-from tests.docs.render import walk
 from tests.processor.turns import agent, turn
 
-COMMANDS = dict(walk(cli, "bullpen"))
+COMMANDS = {" ".join(path): command for path, command in walk(cli, "bullpen")}
 SKILLS = {name: text for name, text in shipped() if name.startswith("skills/")}
 LINES = [
     (name, line.strip())

@@ -8,26 +8,34 @@ import sys
 import click
 
 from bullpen import __version__
-from bullpen.cli.agent import agent
-from bullpen.cli.db import db
-from bullpen.cli.heartbeat import heartbeat
-from bullpen.cli.history import history
-from bullpen.cli.key import key
-from bullpen.cli.open import open_
-from bullpen.cli.provider import provider
-from bullpen.cli.queue import queue
-from bullpen.cli.response import response
-from bullpen.cli.room import room
-from bullpen.cli.run import run
-from bullpen.cli.schedule import schedule
-from bullpen.cli.send import send
-from bullpen.cli.services import down, status, up
-from bullpen.cli.team import team
+from bullpen.cli.commands import Commands
+from bullpen.cli.failure import show_failure
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings
 
+HERE = "bullpen.cli"
+PLACES = {
+    "agent": f"{HERE}.agent:agent",
+    "db": f"{HERE}.db:db",
+    "down": f"{HERE}.services:down",
+    "heartbeat": f"{HERE}.heartbeat:heartbeat",
+    "history": f"{HERE}.history:history",
+    "key": f"{HERE}.key:key",
+    "open": f"{HERE}.open:open_",
+    "provider": f"{HERE}.provider:provider",
+    "queue": f"{HERE}.queue:queue",
+    "response": f"{HERE}.response:response",
+    "room": f"{HERE}.room:room",
+    "run": f"{HERE}.run:run",
+    "schedule": f"{HERE}.schedule:schedule",
+    "send": f"{HERE}.send:send",
+    "status": f"{HERE}.services:status",
+    "team": f"{HERE}.team:team",
+    "up": f"{HERE}.services:up",
+}
 
-@click.group()
+
+@click.group(cls=Commands, places=PLACES)
 @click.version_option(__version__, prog_name="bullpen")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -35,36 +43,10 @@ def cli(context: click.Context) -> None:
 
     \b
     Begin with:
-      bullpen db upgrade
       bullpen up
       bullpen send "hello"
     """
     context.obj = Settings.load(os.environ)
-
-
-COMMANDS = (
-    *(
-        agent,
-        db,
-        down,
-        heartbeat,
-        history,
-        key,
-        open_,
-        provider,
-        queue,
-        response,
-        room,
-        run,
-        schedule,
-        send,
-        status,
-        team,
-        up,
-    ),
-)
-for command in COMMANDS:
-    cli.add_command(command)
 
 
 def main() -> None:
@@ -72,10 +54,8 @@ def main() -> None:
     try:
         cli()
     except BullpenError as error:
-        click.echo(f"bullpen: {error}", err=True)
-        if error.hint:
-            click.echo(f"  {error.hint}", err=True)
+        show_failure(str(error), error.hint, error.code)
         sys.exit(error.exit_status)
     except OSError as error:  # a disk that is full, a file that may not be read
-        click.echo(f"bullpen: {error}", err=True)
+        show_failure(str(error), "", "os_error")
         sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -62,11 +63,43 @@ def show_json(found: object) -> None:
     click.echo(json.dumps(_plain(found)))
 
 
+def tell(as_json: bool, document: object, *lines: str) -> None:
+    """Say what was done: the document as JSON, or the lines for a person."""
+    if as_json:
+        show_json(document)
+    else:
+        for line in lines:
+            click.echo(line)
+
+
 def show_table(rows: Sequence[Sequence[str]], empty: str) -> None:
-    """Print columns, the first row as the heading, or what to do if there is nothing."""
+    """Print columns, the first row as the heading, or what to do if there is nothing.
+
+    A terminal gets a table that fits into it; a pipe gets whole cells, a line a row.
+    """
     if len(rows) < 2:
         click.echo(empty)
-        return
+    elif sys.stdout.isatty():
+        _show_on_terminal(rows)
+    else:
+        _show_plain(rows)
+
+
+def _show_on_terminal(rows: Sequence[Sequence[str]]) -> None:
+    from rich import box  # only here: the command line begins without
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for name in rows[0]:
+        table.add_column(name, overflow="fold")
+    for row in rows[1:]:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def _show_plain(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         click.echo(

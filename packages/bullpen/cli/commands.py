@@ -1,0 +1,48 @@
+"""Groups whose commands are loaded when they are asked for: the command line begins at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+class Commands(click.Group):
+    """A group that knows where each command is, as `module:name`."""
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - as click.Group itself
+        places: Mapping[str, str],
+        **more: Any,  # noqa: ANN401 - as click.Group itself
+    ) -> None:
+        super().__init__(*args, **more)
+        self._places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in order."""
+        return sorted({*self._places, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, loaded now; None if there is none."""
+        place = self._places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, name = place.split(":")
+        found = getattr(import_module(module), name)
+        assert isinstance(found, click.Command)
+        return found
+
+
+def walk(command: click.Command, *path: str) -> list[tuple[tuple[str, ...], click.Command]]:
+    """The command and all below it, each with its place."""
+    found = [(path, command)]
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            each = command.get_command(context, name)
+            assert each is not None
+            found += walk(each, *path, name)
+    return found

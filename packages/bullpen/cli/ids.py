@@ -1,0 +1,110 @@
+"""What a shell completes: the ids that are there now, by `shell_complete=` of an argument."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeAlias
+
+import click
+from click.shell_completion import CompletionItem
+
+from bullpen.cli.output import reading
+from bullpen.core.errors import BullpenError
+from bullpen.core.settings import DEFAULTS, Settings
+from bullpen.core.states import MessageState
+from bullpen.core.store.transaction import Transaction
+
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Found: TypeAlias = Iterable[tuple[str, str]]
+"""Each id, and a word on it for shells that show one."""
+
+MOST = 200
+HELP_LENGTH = 60
+
+
+def among(find: Callable[[Transaction], Found]) -> Complete:
+    """Complete what `find` finds in the store; nothing where the store cannot be read."""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        with suppress(BullpenError, OSError), reading(Settings.load(os.environ)) as tx:
+            return _items(find(tx), incomplete)
+        return []
+
+    return complete
+
+
+def _items(found: Found, incomplete: str) -> list[CompletionItem]:
+    return [
+        CompletionItem(id_, help=" ".join(word.split())[:HELP_LENGTH] or None)
+        for id_, word in found
+        if id_.startswith(incomplete)
+    ]
+
+
+# What each needs is imported when it is asked: the command line begins without.
+
+
+def _agents(tx: Transaction) -> Found:
+    from bullpen.core.roster.agents import list_agents
+
+    return ((each.id, each.name) for each in list_agents(tx))
+
+
+def _teams(tx: Transaction) -> Found:
+    from bullpen.core.roster.teams import list_teams
+
+    return ((each.id, each.name) for each in list_teams(tx))
+
+
+def _providers(tx: Transaction) -> Found:
+    from bullpen.core.roster.custom_providers import list_custom_providers
+    from bullpen.core.roster.provider_names import BUILT_IN
+
+    yield from ((name, "") for name in sorted(BUILT_IN))
+    yield from ((f"custom:{each.id}", each.name) for each in list_custom_providers(tx))
+
+
+def _messages(state: MessageState | None) -> Callable[[Transaction], Found]:
+    def find(tx: Transaction) -> Found:
+        from bullpen.core.queue.browse import Wanted, browse
+
+        found = browse(tx, Wanted(status=state), None, MOST)
+        return ((each.message_id, f"@{each.agent}: {each.message}") for each in found)
+
+    return find
+
+
+def _conversations(tx: Transaction) -> Found:
+    from bullpen.core.conversations.newest import conversations
+
+    return ((each.first.message_id, each.first.message) for each in conversations(tx, {}, None, 50))
+
+
+def _schedules(tx: Transaction) -> Found:
+    from bullpen.core.schedules.find import list_schedules
+
+    return ((each.label or each.id, each.message) for each in list_schedules(tx))
+
+
+def _keys(tx: Transaction) -> Found:
+    from bullpen.core.access.keys import list_keys
+
+    return ((each.id, each.name) for each in list_keys(tx))
+
+
+agents = among(_agents)
+teams = among(_teams)
+providers = among(_providers)
+messages = among(_messages(None))
+dead_messages = among(_messages(MessageState.DEAD))
+held_messages = among(_messages(MessageState.HELD))
+begun = among(_conversations)
+schedules = among(_schedules)
+keys = among(_keys)
+
+
+def settings(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of a setting."""
+    return _items(((name, "") for name in DEFAULTS), incomplete)
