@@ -1,0 +1,86 @@
+"""Asks a provider for one word, in a process of its own: `cli` does not know the processor."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from bullpen.core.message import ErrorKind
+from bullpen.core.settings import PREFIX, Settings
+
+SECONDS = 60
+START_SECONDS = 20.0
+"""How much longer the process may take than the run in it: to begin, and to end what it started."""
+REASON_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What came of it."""
+
+    provider: str
+    model: str = ""
+    ok: bool = False
+    answer: str = ""
+    seconds: float = 0.0
+    error: str = ""
+    kind: str = ""
+    """The kind of failure, as `auth`; empty if there was none."""
+
+
+def probe(settings: Settings, provider: str, model: str = "", seconds: int = SECONDS) -> Probe:
+    """Let the provider answer one word, with these settings; it takes seconds, and costs a little.
+
+    Nothing is stored, and it works in no directory of a person's.
+    """
+    program = (sys.executable, "-m", "bullpen.processor.probe")
+    command = [*program, "--provider", provider, "--model", model, "--seconds", str(seconds)]
+    with subprocess.Popen(
+        command,
+        env=_environment(settings),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
+        try:
+            out, errors = child.communicate(timeout=seconds + START_SECONDS)
+        except subprocess.TimeoutExpired:
+            _end(child)
+            text = f"it did not end within {seconds} s"
+            return Probe(provider, model, error=text, kind=ErrorKind.RETRYABLE.value)
+        except BaseException:  # Ctrl-C: what it started ends before it does
+            _end(child)
+            raise
+    return _read(provider, model, out, errors)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.communicate(timeout=START_SECONDS)
+    child.kill()
+
+
+def _read(provider: str, model: str, out: bytes, errors: bytes) -> Probe:
+    with contextlib.suppress(ValueError, TypeError):
+        return Probe(**json.loads(out))
+    said = errors.decode(errors="replace").strip().rpartition("\n")[2][:REASON_LENGTH]
+    text = f"the probe ended without a word: {said or 'no reason given'}"
+    return Probe(provider, model, error=text, kind=ErrorKind.SETUP.value)
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """The settings as they are here, which need not be those that stand in the file by now."""
+    environ = {name: text for name, text in os.environ.items() if name != "BULLPEN_AGENT"}
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        text = value.value if isinstance(value, StrEnum) else str(value)
+        if text:
+            environ[PREFIX + each.name.upper()] = text
+    return environ

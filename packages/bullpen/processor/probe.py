@@ -1,0 +1,158 @@
+"""Whether a provider answers: one real run of one word, with nothing of a person's in reach.
+
+`python -m bullpen.processor.probe --provider claude` prints one JSON document: `provider`, `model`,
+`ok`, `answer`, `seconds`, and `error` with its `kind` where it failed. It writes to no database,
+and works in a directory of its own that is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from bullpen.core.errors import BullpenError, UnknownProvider
+from bullpen.core.logs import Line
+from bullpen.core.message import ErrorKind
+from bullpen.core.outcome import Failure
+from bullpen.core.roster.agent import HTTP, Agent, Permission
+from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, get_custom_provider
+from bullpen.core.roster.provider_names import ALIASES
+from bullpen.core.settings import Settings
+from bullpen.core.store.file import database_file
+from bullpen.core.store.open import open_store
+from bullpen.processor.children.launcher import Launcher
+from bullpen.processor.children.stop import Stop
+from bullpen.processor.providers.provider import Reply, Turn
+from bullpen.processor.providers.registry import Providers
+
+ASKED = "Answer with the word pong, and nothing else."
+SYSTEM = "You are asked whether you are there. Use no tools."
+SECONDS = 60
+LONGEST = 500
+"""So many characters of an answer or an error are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What came of it."""
+
+    provider: str
+    model: str
+    ok: bool
+    answer: str
+    seconds: float
+    error: str
+    kind: str
+    """The kind of failure, as runs have it; empty if there was none."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it and print what came of it; 0 if there was an answer."""
+    parser = argparse.ArgumentParser(prog="bullpen.processor.probe", description=__doc__)
+    parser.add_argument("--provider", required=True)
+    parser.add_argument("--model", default="")
+    parser.add_argument("--seconds", type=int, default=SECONDS)
+    given = parser.parse_args(arguments)
+    provider = ALIASES.get(given.provider, given.provider)
+    began = time.monotonic()
+    stop = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        settings = Settings.load(os.environ)
+        custom = _custom(settings, provider)
+        secrets = (*settings.secrets(), *((custom.api_key,) if custom else ()))
+        result = _ask(settings, provider, given.model, custom, max(1, given.seconds), stop)
+    except (BullpenError, OSError) as error:
+        secrets = ()
+        result = Failure(kind=ErrorKind.SETUP, error=str(error))
+    probed = _probed(provider, given.model, result, time.monotonic() - began, Line(secrets))
+    print(json.dumps(asdict(probed)))  # nobody imports this program: it is its output
+    return 0 if probed.ok else 1
+
+
+def _custom(settings: Settings, provider: str) -> CustomProvider | None:
+    if not provider.startswith(PREFIX):
+        return None
+    file = database_file(settings)
+    if file is not None and not file.exists():  # to open it would make it
+        raise UnknownProvider(f"there is no provider {provider}: there is no database yet")
+    with closing(open_store(settings)) as store, store.read() as tx:
+        return get_custom_provider(tx, provider.removeprefix(PREFIX))
+
+
+def _ask(
+    settings: Settings,
+    provider: str,
+    model: str,
+    custom: CustomProvider | None,
+    seconds: int,
+    stop: Stop,
+) -> Reply | Failure:
+    if provider == HTTP:
+        return Failure(
+            kind=ErrorKind.SETUP, error="workers outside answer for it: there is nothing to run"
+        )
+    with tempfile.TemporaryDirectory(prefix="bullpen-probe-") as name:
+        home, place = Path(name, "home"), Path(name, "workspace", "probe")
+        for each in (home, place):
+            each.mkdir(mode=0o700, parents=True)
+        # What the run starts, and asks Bullpen's own commands, finds an empty home.
+        os.environ["BULLPEN_WORKSPACE"] = str(place.parent)
+        own = replace(
+            settings,
+            home=home,
+            workspace=place.parent,
+            database_url="",
+            idle_seconds=seconds,
+            run_seconds=seconds,
+        )
+        launcher = Launcher()
+        try:
+            turn = _turn(provider, model, custom, place)
+            found = Providers(own, launcher).get(provider, custom)
+            result = found.run(turn, stop, lambda _: None)
+        finally:
+            launcher.stop()
+    return result or Failure(kind=ErrorKind.RETRYABLE, error="it was stopped before it answered")
+
+
+def _turn(provider: str, model: str, custom: CustomProvider | None, place: Path) -> Turn:
+    return Turn(
+        agent=Agent(id="probe", provider=provider, model=model, permission=Permission.READ),
+        texts=(ASKED,),
+        prompt=ASKED,
+        system=SYSTEM,
+        home=place,
+        directory=place,
+        custom=custom,
+    )
+
+
+def _probed(
+    provider: str, model: str, result: Reply | Failure, seconds: float, line: Line
+) -> Probed:
+    failed = isinstance(result, Failure)
+    text = line.hide(result.error if isinstance(result, Failure) else result.text)[:LONGEST]
+    return Probed(
+        provider=provider,
+        model=result.usage.model or model,
+        ok=not failed,
+        answer="" if failed else text,
+        seconds=round(seconds, 2),
+        error=text if failed else "",
+        kind=result.kind.value if isinstance(result, Failure) else "",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
