@@ -13,7 +13,8 @@ import requests
 
 from bullpen.core.access.key import Scope
 from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent, get_agent
+from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

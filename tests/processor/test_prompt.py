@@ -16,8 +16,9 @@ from bullpen.core.outbox.proactive import write_to
 from bullpen.core.outcome import Answer
 from bullpen.core.queue.release import release
 from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import change_agent, get_agent
+from bullpen.core.roster.agents import change_agent
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.sessions import Session, keep_session
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team

@@ -24,14 +24,8 @@ from bullpen.core.queue.lane import Ordering, Overflow
 from bullpen.core.queue.lanes import LanePolicy, pause_lane
 from bullpen.core.queue.release import release
 from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission
-from bullpen.core.roster.agents import (
-    add_agent,
-    change_agent,
-    find_agent,
-    get_agent,
-    list_agents,
-    remove_agent,
-)
+from bullpen.core.roster.agents import add_agent, change_agent, remove_agent
+from bullpen.core.roster.find import find_agent, get_agent, list_agents
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team, change_team, find_team
 from bullpen.core.store.base import Store

@@ -8,7 +8,8 @@ import pytest
 
 from bullpen.core.models import SESSIONS
 from bullpen.core.roster.agent import Agent, Context
-from bullpen.core.roster.agents import change_agent, get_agent, remove_agent, reset_agent
+from bullpen.core.roster.agents import change_agent, remove_agent, reset_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.sessions import Session, context_key, find_session, keep_session
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside

@@ -19,7 +19,8 @@ from bullpen.core.errors import (
 from bullpen.core.maintenance.due_times import due_times
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.roster.agents import add_agent, get_agent, remove_agent
+from bullpen.core.roster.agents import add_agent, remove_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.teams import remove_team
 from bullpen.core.schedules.find import list_schedules
 from bullpen.core.schedules.fire import run_now

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from bullpen.api.context import api
 from bullpen.api.roster import AgentMap, ProviderMap, TeamMap, agent_map, provider_map, team_map
 from bullpen.api.services import known_services
-from bullpen.core.roster.agents import find_agent
+from bullpen.core.roster.find import find_agent
 from bullpen.core.roster.provider_names import ALIASES
 from bullpen.core.settings_file import SettingsFile, Source
 from bullpen.core.store.transaction import Transaction

@@ -17,14 +17,8 @@ from bullpen.core.queue.lanes import (
     resume_lane,
 )
 from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission, Scheduling
-from bullpen.core.roster.agents import (
-    add_agent,
-    change_agent,
-    get_agent,
-    list_agents,
-    remove_agent,
-    reset_agent,
-)
+from bullpen.core.roster.agents import add_agent, change_agent, remove_agent, reset_agent
+from bullpen.core.roster.find import get_agent, list_agents
 from bullpen.core.settings import Settings
 
 PERMISSIONS = click.Choice([each.value for each in Permission])

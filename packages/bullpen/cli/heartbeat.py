@@ -18,7 +18,7 @@ from bullpen.core.heartbeats.heartbeats import (
     see_heartbeat,
 )
 from bullpen.core.outbox.place import OWNER, parse_place
-from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.schedules.when import duration, lasting, written
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction

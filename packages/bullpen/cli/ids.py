@@ -47,7 +47,7 @@ def _items(found: Found, incomplete: str) -> list[CompletionItem]:
 
 
 def _agents(tx: Transaction) -> Found:
-    from bullpen.core.roster.agents import list_agents
+    from bullpen.core.roster.find import list_agents
 
     return ((each.id, each.name) for each in list_agents(tx))
 

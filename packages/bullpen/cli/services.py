@@ -22,7 +22,8 @@ from bullpen.core.errors import BullpenError, UnknownService
 from bullpen.core.listening import address
 from bullpen.core.log_tail import log_tail
 from bullpen.core.roster.agent import ECHO, Agent
-from bullpen.core.roster.agents import add_agent, find_agent
+from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.find import find_agent
 from bullpen.core.settings import Settings
 from bullpen.core.sockets import socket_directory
 from bullpen.core.supervisor import ASLEEP, RUNNING, Supervisor

@@ -13,9 +13,9 @@ from bullpen.core.message import HEARTBEAT, Claim
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import find_agent
 from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, find_custom_provider
 from bullpen.core.roster.everyone import agent_names
+from bullpen.core.roster.find import find_agent
 from bullpen.core.roster.sessions import Session, context_key, find_session
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import teams_of

@@ -14,7 +14,8 @@ from bullpen.core.queue.lane import lock_lane
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.queue.status import LaneStatus, lane_statuses
 from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission, Scheduling
-from bullpen.core.roster.agents import add_agent, change_agent, find_agent, get_agent, list_agents
+from bullpen.core.roster.agents import add_agent, change_agent
+from bullpen.core.roster.find import find_agent, get_agent, list_agents
 from bullpen.core.roster.provider_names import provider_name
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState

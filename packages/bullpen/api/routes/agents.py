@@ -10,7 +10,8 @@ from bullpen.api.roster import AgentAnswer, AgentBody, AgentMap, agent_answer, a
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import Conflict, LaneBusy, LaneError, NameTaken, NotFound
-from bullpen.core.roster.agents import get_agent, remove_agent, reset_agent
+from bullpen.core.roster.agents import remove_agent, reset_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.workspace.provision import provision
 
 ROUTES = blueprint("agents", "Who answers: agents, and how each of them works.")

@@ -26,8 +26,8 @@ from bullpen.core.queue.extend import extend
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.outside import has_work, provider_of, take
 from bullpen.core.queue.release import release
-from bullpen.core.roster.agents import get_agent
 from bullpen.core.roster.directories import roots
+from bullpen.core.roster.find import get_agent
 from bullpen.core.store.transaction import Transaction
 
 ROUTES = blueprint("claims", "Outside workers: claim, extend, complete, fail, release.")

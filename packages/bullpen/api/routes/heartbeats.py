@@ -27,7 +27,7 @@ from bullpen.core.heartbeats.heartbeats import (
 )
 from bullpen.core.models import BEATS
 from bullpen.core.outbox.place import OWNER, parse_place
-from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.workspace.heartbeat_text import (
     heartbeat_path,

@@ -22,7 +22,7 @@ from bullpen.core.queue.lanes import (
     pause_lane,
     resume_lane,
 )
-from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.states import LaneState
 
 ROUTES = blueprint("lanes", "Agents' queues: how each behaves, and whether it runs.")

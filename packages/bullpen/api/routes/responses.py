@@ -33,8 +33,8 @@ from bullpen.core.outbox.browse import (
 from bullpen.core.outbox.person import give_up, mark_read, send_again
 from bullpen.core.outbox.proactive import write_to
 from bullpen.core.outcome import Answer
-from bullpen.core.roster.agents import find_agent, get_agent
 from bullpen.core.roster.directories import roots
+from bullpen.core.roster.find import find_agent, get_agent
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 

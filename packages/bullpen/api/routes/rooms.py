@@ -16,7 +16,7 @@ from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
 from bullpen.core.history.rooms import last_posts, last_times, posts_since
 from bullpen.core.models import CHAT_MESSAGES
 from bullpen.core.queue.room import post_in_room
-from bullpen.core.roster.agents import find_agent
+from bullpen.core.roster.find import find_agent
 from bullpen.core.roster.teams import get_team, list_teams
 from bullpen.core.store.settled import settled
 from bullpen.core.store.transaction import Transaction

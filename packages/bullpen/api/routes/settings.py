@@ -12,7 +12,7 @@ from bullpen.api.settings_shown import SettingsAnswer, settings_file, show_setti
 from bullpen.api.settings_wished import Wished, merge_roster, wanted
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
-from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.settings_file import readers
 from bullpen.core.supervisor import OWN
 from bullpen.core.workspace.provision import provision

@@ -13,7 +13,7 @@ from bullpen.api.routes.agents import AgentPath
 from bullpen.core.access.key import Scope
 from bullpen.core.answers.said import clean
 from bullpen.core.errors import InTheWay, NotFound
-from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.workspace.belongings import MEMORY, list_memory, list_skills, read_memory
 from bullpen.core.workspace.own_text import read_own_text, write_own_text
 from bullpen.core.workspace.provision import provision

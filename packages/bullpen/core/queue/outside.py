@@ -11,7 +11,7 @@ from bullpen.core.queue.claim import claim
 from bullpen.core.queue.due import DUE
 from bullpen.core.queue.reap import reap
 from bullpen.core.roster.agent import HTTP
-from bullpen.core.roster.agents import find_agent
+from bullpen.core.roster.find import find_agent
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text

@@ -1,16 +1,15 @@
-"""Agents as a person handles them: add, change, remove, reset, find, list."""
+"""Agents as a person handles them: add, change, remove, reset."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Unpack
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from bullpen.core.errors import BadName, LaneBusy, NameTaken, UnknownAgent
+from bullpen.core.errors import BadName, LaneBusy, NameTaken
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.heartbeats.heartbeats import remove_heartbeat
 from bullpen.core.ids import check_name
@@ -30,11 +29,10 @@ from bullpen.core.roster.agent import (
     HTTP,
     Agent,
     AgentChange,
-    Context,
-    Permission,
-    Scheduling,
 )
 from bullpen.core.roster.display_name import check_display_name
+from bullpen.core.roster.find import COLUMNS, find_agent, get_agent
+from bullpen.core.roster.model_name import check_model
 from bullpen.core.roster.teams import leave_teams
 from bullpen.core.schedules.stop import stop_orphans
 from bullpen.core.states import LaneState
@@ -44,12 +42,7 @@ from bullpen.core.text import check_text
 
 A = AGENTS.c
 EVERY = 1 << 31
-_COLUMNS = tuple(A[field.name] for field in fields(Agent))
-_CHANGES = tuple(column for column in _COLUMNS if column.name not in ("id", "resets"))
-AgentTuple = tuple[str, str, str, str, str, str, str, str, str, int]
-
-FIND: Statement[AgentTuple] = Statement(select(*_COLUMNS).where(A.id == bindparam("agent")))
-LIST: Statement[AgentTuple] = Statement(select(*_COLUMNS).order_by(A.id))
+_CHANGES = tuple(column for column in COLUMNS if column.name not in ("id", "resets"))
 
 INSERT: Statement[None] = Statement(
     insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
@@ -152,40 +145,10 @@ def reset_agent(tx: Transaction, agent_id: str) -> None:
     append_event(tx, EventType.SESSION_RESET, agent=agent_id)
 
 
-def find_agent(tx: Transaction, agent_id: str) -> Agent | None:
-    """The agent of this id, if there is one."""
-    row = tx.one(FIND, {"agent": agent_id})
-    return None if row is None else _agent(row)
-
-
-def get_agent(tx: Transaction, agent_id: str) -> Agent:
-    """The agent of this id, which must exist."""
-    check_text(agent_id, tx.settings.message_bytes, "the agent's id")
-    agent = find_agent(tx, agent_id)
-    if agent is None:
-        raise UnknownAgent(f"there is no agent {agent_id[:40]!r}")
-    return agent
-
-
-def list_agents(tx: Transaction) -> list[Agent]:
-    """All agents, by id."""
-    return [_agent(row) for row in tx.all(LIST, {})]
-
-
-def _agent(row: AgentTuple) -> Agent:
-    agent = Agent(**dict(zip((field.name for field in fields(Agent)), row, strict=True)))  # type: ignore[arg-type]
-    return replace(
-        agent,
-        permission=Permission(agent.permission),
-        context=Context(agent.context),
-        scheduling=Scheduling(agent.scheduling),
-    )
-
-
 def _check(tx: Transaction, agent: Agent) -> None:
-    texts: Iterable[str] = (agent.provider, agent.model, agent.system_prompt)
     check_display_name(agent.name, tx.settings.message_bytes)
-    for text in (*texts, agent.directory):
+    check_model(agent.model, tx.settings.message_bytes)
+    for text in (agent.provider, agent.system_prompt, agent.directory):
         check_text(text, tx.settings.message_bytes, "what describes the agent")
     if not agent.provider:
         raise BadName("an agent needs a provider", hint="Give echo, claude, codex or another one.")

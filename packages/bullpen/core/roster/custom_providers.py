@@ -13,6 +13,7 @@ from bullpen.core.errors import BadProvider, NameTaken, UnknownProvider
 from bullpen.core.ids import check_name
 from bullpen.core.masking import mask_url
 from bullpen.core.models import CUSTOM_PROVIDERS
+from bullpen.core.roster.model_name import check_model
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -133,7 +134,8 @@ def _provider(row: ProviderTuple) -> CustomProvider:
 
 def _check(tx: Transaction, provider: CustomProvider) -> None:
     check_name(provider.id)
-    for text in (provider.name, provider.base_url, provider.api_key, provider.model):
+    check_model(provider.model, tx.settings.message_bytes)
+    for text in (provider.name, provider.base_url, provider.api_key):
         check_text(text, tx.settings.message_bytes, "what describes the provider")
     try:
         address = urlsplit(provider.base_url)

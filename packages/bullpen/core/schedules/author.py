@@ -5,7 +5,7 @@ from __future__ import annotations
 from bullpen.core.clock import HOUR
 from bullpen.core.errors import OutOfReach, TooMany
 from bullpen.core.roster.agent import Scheduling
-from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.teams import teams_of
 from bullpen.core.schedules.find import Wanted, list_schedules
 from bullpen.core.schedules.schedule import BY_AGENT, Schedule, ScheduleState

@@ -11,8 +11,8 @@ from bullpen.core.clock import DAY
 from bullpen.core.errors import BadSchedule, BadText, IllegalMove, NameTaken
 from bullpen.core.events.append import EventType
 from bullpen.core.outbox.place import Place
-from bullpen.core.roster.agents import get_agent
 from bullpen.core.roster.display_name import check_display_name
+from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.teams import get_team
 from bullpen.core.schedules.author import check_number, check_target
 from bullpen.core.schedules.columns import S
