@@ -12,7 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection
 
 from bullpen.core.errors import StoreError
-from bullpen.core.models import Base
+from bullpen.core.models.metadata import METADATA
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
@@ -49,12 +49,12 @@ def differences(store: Store) -> list[str]:
         context = MigrationContext.configure(
             connection, opts={"compare_type": True, "include_object": _ours}
         )
-        return [str(each) for each in compare_metadata(context, Base.metadata)]
+        return [str(each) for each in compare_metadata(context, METADATA)]
 
 
 def _ours(item: object, name: str | None, kind: str, reflected: bool, other: object) -> bool:
     # A caller may keep tables of his own beside ours.
-    return kind != "table" or not reflected or name in Base.metadata.tables
+    return kind != "table" or not reflected or name in METADATA.tables
 
 
 def _config(connection: Connection) -> Config:

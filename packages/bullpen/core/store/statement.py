@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.elements import ClauseElement
 
-# Both styles are named, so that the same dictionary of values fits either driver.
-DIALECTS: dict[str, Dialect] = {
-    "sqlite": sqlite.dialect(paramstyle="named"),
-    "postgresql": postgresql.psycopg.dialect(),  # type: ignore[no-untyped-call]
-}
+DIALECTS = ("sqlite", "postgresql")
 
 Row = TypeVar("Row", covariant=True)
 
@@ -56,7 +51,7 @@ class Texts(dict[str, str]):
         self._element = element
 
     def __missing__(self, name: str) -> str:
-        dialect = DIALECTS[name]
+        dialect = _dialect(name)
         compiled: Any = self._element.compile(dialect=dialect)
         text = str(compiled)
         for bind, bound in compiled.bind_names.items():
@@ -67,3 +62,20 @@ class Texts(dict[str, str]):
             text = text.replace(mark, compiled.render_literal_value(bind.value, bind.type))
         self[name] = text
         return text
+
+
+@cache
+def _dialect(name: str) -> Dialect:
+    """How this database writes SQL. Each takes long to import, and most processes need one."""
+    # Both styles are named, so that the same dictionary of values fits either driver.
+    match name:
+        case "sqlite":
+            from sqlalchemy.dialects import sqlite
+
+            return sqlite.dialect(paramstyle="named")
+        case "postgresql":
+            from sqlalchemy.dialects import postgresql
+
+            return postgresql.psycopg.dialect()  # type: ignore[no-untyped-call]
+        case _:
+            raise KeyError(name)
