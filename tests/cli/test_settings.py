@@ -1,4 +1,7 @@
-"""Settings that cannot be read stop every command with a sentence, never with a traceback."""
+"""What is bad in the environment stops a command; what is bad in the file costs only itself.
+
+Neither is ever a traceback.
+"""
 
 from __future__ import annotations
 
@@ -52,22 +55,37 @@ def test_a_database_url_that_cannot_be_used_is_said_so_without_its_password(
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        (b"lease_seconds = ", "settings.toml"),
-        (b"\xff\xfe", "settings.toml"),
-        (b"leese_seconds = 5\n", "leese_seconds"),
-        (b"lease_seconds = 'long'\n", "lease_seconds"),
-        (b"lease_seconds = 1.5\n", "lease_seconds"),
-        (b"lease_seconds = true\n", "lease_seconds"),
-        (b"[lease_seconds]\nx = 1\n", "lease_seconds"),
+        (b"lease_seconds = ", "line 1: lease_seconds"),
+        (b"max_hops = 3\n\xff\xfe", "line 2"),
+        (b"lease_seconds = 'long'\n", "line 1: setting lease_seconds"),
+        (b"\nlease_seconds = 1.5\n", "line 2: setting lease_seconds"),
+        (b"lease_seconds = true\n", "line 1: setting lease_seconds"),
+        (b"[lease_seconds]\nx = 1\n", "line 1: setting lease_seconds"),
     ],
 )
-def test_a_settings_file_that_cannot_be_read_is_named(
+def test_what_is_bad_in_the_file_is_named_once_and_stops_nothing(
     bullpen: Bullpen, text: bytes, named: str
 ) -> None:
     (bullpen.home / "settings.toml").write_bytes(text)
-    result = bullpen("queue", "status")
+    result = bullpen.ok("queue", "status", "--json")
+    assert result.json is not None
+    assert result.err.count("settings.toml") == 1
+    assert f"bullpen: settings.toml {named}" in result.err
+    assert (bullpen.home / "settings.toml").read_bytes() == text
+
+
+def test_a_name_that_no_setting_has_is_no_matter_of_every_command(bullpen: Bullpen) -> None:
+    (bullpen.home / "settings.toml").write_text("leese_seconds = 5\n")
+    assert bullpen.ok("queue", "status").err == ""
+
+
+def test_a_database_that_is_named_wrongly_in_the_file_is_not_replaced(empty: Bullpen) -> None:
+    (empty.home / "settings.toml").write_text("database_url = postgresql://u:hunter2@h/d\n")
+    result = empty("db", "upgrade")
     assert result.status == 2
-    assert named in result.err
+    assert "database_url" in result.err
+    assert "hunter2" not in result.err
+    assert not (empty.home / "bullpen.db").exists()
 
 
 def test_a_home_that_is_a_file_is_said_so(empty: Bullpen) -> None:

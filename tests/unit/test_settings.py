@@ -115,16 +115,40 @@ def test_a_value_that_cannot_work_is_refused(tmp_path: Path, name: str, value: s
 
 
 @pytest.mark.parametrize(
-    "toml",
-    ["lease_second = 30", "lease_seconds = ", "lease_seconds = true", "[lease]\nseconds = 3", "\0"],
+    ("toml", "line"),
+    [
+        ("lease_seconds = ", 1),
+        ("max_hops = 3\nlease_seconds = true", 2),
+        ("[lease]\nlease_seconds = 3", 2),
+        ("# mine\r\n\r\nlease_seconds = 3\r\nlease_seconds = 4\r\n", 4),
+        ("owner_id = 'U1'\n[lease_seconds]\n", 2),
+        ("max_hops = 3\n\0", 2),
+        ("max_cost = nan", 1),
+        ("default_agent = ['coder']", 1),
+        ("max_hops = " + "[" * 10_000, 1),
+        ("max_hops = " + "9" * 5_000, 1),
+    ],
 )
-def test_a_file_that_cannot_be_understood_is_refused(tmp_path: Path, toml: str) -> None:
+def test_a_file_that_is_bad_is_refused_with_its_line(tmp_path: Path, toml: str, line: int) -> None:
     with pytest.raises(BadSetting) as caught:
         _load(tmp_path, toml)
+    assert str(caught.value).startswith(f"settings.toml line {line}: ")
     assert caught.value.hint
+
+
+def test_a_name_that_no_setting_has_stops_nothing(tmp_path: Path) -> None:
+    toml = "lease_second = 30\nmax_hops = 3\n[not_ours]\nkept = true\n"
+    assert _load(tmp_path, toml) == Settings(
+        home=tmp_path, workspace=Path.home() / "bullpen-workspace", max_hops=3
+    )
+
+
+def test_what_the_environment_says_makes_the_file_right(tmp_path: Path) -> None:
+    settings = _load(tmp_path, "lease_seconds = 'long'", BULLPEN_LEASE_SECONDS="9")
+    assert settings.lease_seconds == 9
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_bytes(b"lease_seconds = \xff")
-    with pytest.raises(BadSetting):
+    with pytest.raises(BadSetting, match=r"line 1.*UTF-8"):
         _load(tmp_path)

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from bullpen.cli.output import reading
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
+from bullpen.core.settings_problems import load_what_can_be
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
@@ -28,11 +29,15 @@ def among(find: Callable[[Transaction], Found]) -> Complete:
     """Complete what `find` finds in the store; nothing where the store cannot be read."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        with suppress(BullpenError, OSError), reading(Settings.load(os.environ)) as tx:
+        with suppress(BullpenError, OSError), reading(_settings()) as tx:
             return _items(find(tx), incomplete)
         return []
 
     return complete
+
+
+def _settings() -> Settings:
+    return load_what_can_be(os.environ)[0]
 
 
 def _items(found: Found, incomplete: str) -> list[CompletionItem]:
@@ -66,6 +71,18 @@ def _providers(tx: Transaction) -> Found:
     yield from ((f"custom:{each.id}", each.name) for each in list_custom_providers(tx))
 
 
+def _custom_providers(tx: Transaction) -> Found:
+    from bullpen.core.roster.custom_providers import list_custom_providers
+
+    return ((each.id, each.name) for each in list_custom_providers(tx))
+
+
+def _models(tx: Transaction) -> Found:
+    from bullpen.core.roster.find import list_agents
+
+    return ((each, "") for each in sorted({agent.model for agent in list_agents(tx)} - {""}))
+
+
 def _messages(state: MessageState | None) -> Callable[[Transaction], Found]:
     def find(tx: Transaction) -> Found:
         from bullpen.core.queue.browse import Wanted, browse
@@ -97,6 +114,8 @@ def _keys(tx: Transaction) -> Found:
 agents = among(_agents)
 teams = among(_teams)
 providers = among(_providers)
+custom_providers = among(_custom_providers)
+models = among(_models)
 messages = among(_messages(None))
 dead_messages = among(_messages(MessageState.DEAD))
 held_messages = among(_messages(MessageState.HELD))

@@ -10,29 +10,36 @@ import click
 from bullpen import __version__
 from bullpen.cli.commands import Commands
 from bullpen.cli.failure import show_failure
+from bullpen.cli.problems import say_problems
 from bullpen.core.errors import BullpenError
-from bullpen.core.settings import Settings
+from bullpen.core.settings_problems import load_what_can_be
 
 HERE = "bullpen.cli"
 PLACES = {
     "agent": f"{HERE}.agent:agent",
+    "attach": f"{HERE}.services.attach:attach",
     "db": f"{HERE}.db:db",
-    "down": f"{HERE}.services:down",
+    "down": f"{HERE}.services.down:down",
     "heartbeat": f"{HERE}.heartbeat:heartbeat",
     "history": f"{HERE}.history:history",
     "key": f"{HERE}.key:key",
+    "logs": f"{HERE}.services.logs:logs",
     "open": f"{HERE}.open:open_",
     "provider": f"{HERE}.provider:provider",
     "queue": f"{HERE}.queue:queue",
     "response": f"{HERE}.response:response",
+    "restart": f"{HERE}.services.restart:restart",
     "room": f"{HERE}.room:room",
     "run": f"{HERE}.run:run",
     "schedule": f"{HERE}.schedule:schedule",
     "send": f"{HERE}.send:send",
-    "status": f"{HERE}.services:status",
+    "status": f"{HERE}.services.status:status",
     "team": f"{HERE}.team:team",
-    "up": f"{HERE}.services:up",
+    "up": f"{HERE}.services.up:up",
 }
+
+SAY_THEMSELVES = frozenset({"config", "doctor"})
+"""What says by itself what is bad in settings.toml."""
 
 
 @click.group(cls=Commands, places=PLACES)
@@ -46,7 +53,9 @@ def cli(context: click.Context) -> None:
       bullpen up
       bullpen send "hello"
     """
-    context.obj = Settings.load(os.environ)
+    context.obj, problems = load_what_can_be(os.environ)
+    if context.invoked_subcommand not in SAY_THEMSELVES:
+        say_problems(problems)
 
 
 def main() -> None:

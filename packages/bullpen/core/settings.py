@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -19,7 +18,6 @@ from bullpen.core.errors import BadSchedule, BadSetting
 from bullpen.core.masking import url_secrets
 
 PREFIX = "BULLPEN_"
-FILE = "settings.toml"
 SOCKET_DIRECTORY_LIMIT = 75
 
 
@@ -136,6 +134,11 @@ class Settings:
         return self.home / "files"
 
     @property
+    def logs(self) -> Path:
+        """Where the services log."""
+        return self.home / "logs"
+
+    @property
     def run(self) -> Path:
         """Where process ids live, and sockets."""
         return self.home / "run"
@@ -167,15 +170,17 @@ class Settings:
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
-        """The settings of this environment and of settings.toml in its home."""
-        home = Path(environ.get(f"{PREFIX}HOME") or DEFAULTS["home"]).expanduser()
-        values = {"workspace": DEFAULTS["workspace"], **_file(home / FILE)}
-        values["home"] = home
-        for each in fields(cls):
-            raw = environ.get(PREFIX + each.name.upper())
-            if raw:
-                values[each.name] = raw
-        return cls(**{name: parse(name, value) for name, value in values.items()})
+        """The settings of this environment and of settings.toml in its home, all of them good.
+
+        The first one that is bad is an error; names that no setting has are none.
+        """
+        from bullpen.core.settings_problems import load_what_can_be
+
+        settings, problems = load_what_can_be(environ)
+        for each in problems:
+            if not each.warning and not environ.get(PREFIX + each.name.upper()):
+                raise BadSetting(str(each), hint=each.hint)
+        return settings
 
 
 LEAST = {
@@ -197,45 +202,69 @@ MOST = {"api_port": 65535, "api_processes": 64, "api_threads": 4096, "api_stream
 """Above these it would not start. All other numbers may be as large as the next one."""
 
 LARGEST = 1 << 40
+LONGEST_SHOWN = 80
 
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
-
-
-def read_settings(path: Path) -> dict[str, object]:
-    """What stands in the file, whatever it is called; nothing if there is no file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetting(f"{path} cannot be read: {error}", hint="Correct the file.") from error
-
-
-def _file(path: Path) -> dict[str, object]:
-    found = read_settings(path)
-    unknown = sorted(found.keys() - DEFAULTS.keys())
-    if unknown:
-        raise BadSetting(f"{path} has unknown settings: {', '.join(unknown)}", hint="Remove them.")
-    return found
 
 
 def parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
     """The value of this setting, as its type says; what cannot be is an error."""
     default = DEFAULTS[name]
-    kind = type(default)
     try:
-        if isinstance(default, Path):
-            return Path(str(value)).expanduser()
-        if isinstance(default, (int, float)):
-            return _within(name, kind(str(value)))
-        if name == "time_zone" and value:
-            from bullpen.core.time_zone import zone  # only here: the command line starts without
-
-            return zone(str(value)).key
-        return kind(str(value))
+        return _converted(name, default, value)
     except (ValueError, RuntimeError, BadSchedule) as error:
         hint = error.hint if isinstance(error, BadSchedule) else f"Its default is {default}."
-        raise BadSetting(f"setting {name} cannot be {value!r}: {error}", hint=hint) from error
+        what = "as it is" if _hidden(name) else repr(value)[:LONGEST_SHOWN]
+        raise BadSetting(f"setting {name} cannot be {what}: {error}", hint=hint) from error
+
+
+def _converted(name: str, default: object, value: object) -> object:
+    """The value in the default's type."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, Path)):
+        raise ValueError(f"it must be {_kind(default)}")
+    if isinstance(default, Path):
+        return Path(str(value)).expanduser()
+    if isinstance(default, (int, float)):
+        return _within(name, _number(default, value))
+    if isinstance(default, StrEnum):
+        return _choice(type(default), str(value))
+    if name == "time_zone" and value:
+        from bullpen.core.time_zone import zone  # only here: the command line starts without
+
+        return zone(str(value)).key
+    return str(value)
+
+
+def _number(default: float, value: object) -> float:
+    try:
+        return type(default)(str(value))
+    except ValueError:
+        raise ValueError(f"it must be {_kind(default)}") from None
+
+
+def _choice(kind: type[StrEnum], value: str) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"it must be {' or '.join(kind)}") from None
+
+
+def _kind(default: object) -> str:
+    """In words, what a setting with this default is."""
+    if isinstance(default, StrEnum):
+        return " or ".join(type(default))
+    if isinstance(default, int):
+        return "a whole number"
+    if isinstance(default, float):
+        return "a number"
+    return "a path" if isinstance(default, Path) else "text"
+
+
+def _hidden(name: str) -> bool:
+    """Whether what somebody wrote for it may have a secret in it."""
+    return name == "database_url" or any(
+        each.name == name and "secret" in each.metadata for each in fields(Settings)
+    )
 
 
 def _within(name: str, number: float) -> float:

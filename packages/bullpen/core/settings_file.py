@@ -22,7 +22,9 @@ from tomlkit.exceptions import TOMLKitError
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.masking import mask, mask_url
 from bullpen.core.replace_file import replace_file
-from bullpen.core.settings import DEFAULTS, FILE, PREFIX, Settings, parse, read_settings
+from bullpen.core.settings import DEFAULTS, PREFIX, Settings, parse
+from bullpen.core.settings_problems import check_values, load_what_can_be
+from bullpen.core.settings_text import BOM, FILE, read_settings
 from bullpen.core.text import check_text
 
 Value: TypeAlias = "str | int | float"
@@ -81,15 +83,17 @@ class Shown:
 class SettingsFile:
     """The file of one home, and the environment that wins over it."""
 
-    def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, home: Path, environ: Mapping[str, str], *, here: bool = False) -> None:
+        """`here` is who sits at the machine itself, and may change what is fixed for others."""
         self._home = home
+        self._here = here
         # A link to a file that is kept elsewhere stays one.
         self._path = Path(os.path.realpath(home / FILE))
         self._environ = environ
 
     def shown(self) -> list[Shown]:
-        """Every setting, as it will be after the next start."""
-        found = read_settings(self._path)
+        """Every setting, as it will be after the next start; the default where the file is bad."""
+        found, _ = check_values(read_settings(self._path))
         return [
             Shown(
                 name=each.name,
@@ -105,7 +109,8 @@ class SettingsFile:
 
     def secrets(self) -> tuple[str, ...]:
         """What must never be shown of what stands here now."""
-        return Settings.load({**self._environ, f"{PREFIX}HOME": str(self._home)}).secrets()
+        environ = {**self._environ, f"{PREFIX}HOME": str(self._home)}
+        return load_what_can_be(environ)[0].secrets()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -126,16 +131,19 @@ class SettingsFile:
 
         A mask that is sent back, and what is so already, changes nothing.
         """
-        found = read_settings(self._path)
+        text = read_settings(self._path)
+        if not text.whole:
+            raise BadSetting(str(text.problems[0]), hint="Correct the file first, with an editor.")
+        found, _ = check_values(text)
         wanted: dict[str, Value | None] = {}
         for name, value in changes.items():
             if name not in DEFAULTS:
                 raise BadSetting(f"there is no setting {name[:60]!r}", hint="Look at the list.")
-            now = self._value(name, found)
+            bad = name in text.values and name not in found
             if value is None:
-                if name not in found:
+                if name not in text.values:
                     continue
-            elif value == _visible(name, now) or _parsed(name, value) == now:
+            elif not bad and self._is_so(name, value, found):
                 continue
             if (reason := self._fixed(name)) is not None:
                 raise SettingFixed(f"{name} cannot be changed here: {reason}")
@@ -148,12 +156,18 @@ class SettingsFile:
             return
         try:
             old = self._path.read_bytes() if self._path.exists() else None
-            new = _changed((old or b"").decode(), wanted).encode()
+            new = _changed((old or b"").removeprefix(BOM).decode(), wanted).encode()
             if old is not None:
                 replace_file(self._home / BACKUP, old, 0o600)
             replace_file(self._path, new, 0o600)
         except OSError as error:
             raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
+
+    def _is_so(self, name: str, value: Value, found: Mapping[str, object]) -> bool:
+        if self._here:  # whatever the environment says: it may not be that of the services
+            return _parsed(name, value) == found.get(name, parse(name, DEFAULTS[name]))
+        now = self._value(name, found)
+        return value == _visible(name, now) or _parsed(name, value) == now
 
     def _value(self, name: str, found: Mapping[str, object]) -> object:
         if name == "home":
@@ -167,6 +181,8 @@ class SettingsFile:
         return Source.FILE if name in found and name != "home" else Source.DEFAULT
 
     def _fixed(self, name: str) -> str | None:
+        if self._here:
+            return FIXED[name] if name == "home" else None
         if self._environ.get(PREFIX + name.upper()):
             return f"the environment says it ({PREFIX}{name.upper()}), which wins"
         return FIXED.get(name)
@@ -230,9 +246,6 @@ def _changed(text: str, wanted: Mapping[str, Value | None]) -> str:
         found = tomllib.loads(new)
     except (TOMLKitError, ValueError) as error:
         raise BadSetting(f"{FILE} cannot be read: {error}", hint="Correct the file.") from error
-    for name, each in found.items():
-        if name in DEFAULTS:
-            parse(name, each)
     if any(found.get(name) != value for name, value in wanted.items()):
         raise BadSetting(f"{FILE} cannot be changed as it is", hint="Change it by hand.")
     return new
