@@ -66,7 +66,7 @@ changes = st.fixed_dictionaries(
     optional={
         "name": texts,
         "provider": st.sampled_from(["echo", "claude", "codex", "http", "custom:own"]),
-        "model": texts,
+        "model": st.sampled_from(["", "sonnet", "zai/glm-4.6", "opus[1m]"]),
         "directory": st.sampled_from(["", "/srv/code", "/tmp"]),
         "system_prompt": texts,
         "permission": st.sampled_from(Permission),
@@ -130,6 +130,7 @@ def test_what_cannot_work_is_refused(store: Store) -> None:
     hire(store)
     unfit: list[AgentChange]
     unfit = [{"provider": ""}, {"directory": "relative/path"}, {"directory": "~/code"}]
+    unfit += [{"model": each} for each in ("--help", "-c", "two words", "a\nb", "m" * 201)]
     for change in unfit:
         with pytest.raises(BadName), store.write() as tx:
             change_agent(tx, AGENT, **change)

@@ -6,22 +6,28 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import click
 
+SHORT = {"ls": "list", "rm": "remove", "delete": "remove", "create": "add"}
+"""What others call them, wherever there is such a command."""
+
 
 class Commands(click.Group):
-    """A group that knows where each command is, as `module:name`."""
+    """A group that knows where each command is, as `module:name`, and by what else it is called."""
 
     def __init__(
         self,
         *args: Any,  # noqa: ANN401 - as click.Group itself
         places: Mapping[str, str],
+        aliases: Mapping[str, str] = MappingProxyType({}),
         **more: Any,  # noqa: ANN401 - as click.Group itself
     ) -> None:
         super().__init__(*args, **more)
         self._places = places
+        self._aliases = {**SHORT, **aliases}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in order."""
@@ -31,7 +37,9 @@ class Commands(click.Group):
         """The command of this name, loaded now; None if there is none."""
         place = self._places.get(cmd_name)
         if place is None:
-            return super().get_command(ctx, cmd_name)
+            other = self._aliases.get(cmd_name)
+            found = super().get_command(ctx, cmd_name)
+            return found if found or other is None else self.get_command(ctx, other)
         module, name = place.split(":")
         with _kept():
             found = getattr(import_module(module), name)

@@ -1,0 +1,33 @@
+"""bullpen agent: who answers, with what, and how its lane behaves."""
+
+from __future__ import annotations
+
+import click
+
+from bullpen.cli.commands import Commands
+
+HERE = "bullpen.cli.agent"
+
+
+@click.group(
+    cls=Commands,
+    places={
+        "add": f"{HERE}.add:add",
+        "lane": f"{HERE}.lane:lane",
+        "list": f"{HERE}.list:list_",
+        "pause": f"{HERE}.pause:pause",
+        "provider": f"{HERE}.provider:provider",
+        "remove": f"{HERE}.remove:remove",
+        "reset": f"{HERE}.reset:reset",
+        "resume": f"{HERE}.pause:resume",
+        "set": f"{HERE}.add:set_",
+        "show": f"{HERE}.show:show",
+    },
+)
+def agent() -> None:
+    """Add, change, look at and remove agents.
+
+    \b
+    Example:
+      bullpen agent add coder --provider claude --model sonnet
+    """

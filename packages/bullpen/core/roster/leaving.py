@@ -1,0 +1,63 @@
+"""What goes with an agent or a team that is let go: asked before it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bullpen.core.heartbeats.heartbeat import HeartbeatState
+from bullpen.core.heartbeats.heartbeats import see_heartbeat
+from bullpen.core.queue.lane_list import look_at_lane
+from bullpen.core.roster.find import get_agent
+from bullpen.core.roster.teams import get_team, teams_of
+from bullpen.core.schedules.find import Wanted, list_schedules
+from bullpen.core.schedules.schedule import ScheduleState
+from bullpen.core.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """What becomes of the work and the ties of one agent."""
+
+    agent: str
+    waiting: int
+    running: int
+    """These two are cancelled, and only by force."""
+    teams: tuple[str, ...]
+    """It is in them no more."""
+    disbanded: tuple[str, ...]
+    """It was their last member."""
+    schedules: tuple[str, ...]
+    """They are paused: nobody is there to ask."""
+    heartbeat: bool
+    """Whether one was on."""
+
+
+def leaving(tx: Transaction, agent_id: str) -> Leaving:
+    """What goes when this agent goes."""
+    get_agent(tx, agent_id)
+    lane = look_at_lane(tx, agent_id)
+    teams = teams_of(tx, agent_id)
+    disbanded = [each.id for each in teams if len(each.members) == 1]
+    return Leaving(
+        agent=agent_id,
+        waiting=lane.pending,
+        running=lane.processing,
+        teams=tuple(each.id for each in teams),
+        disbanded=tuple(disbanded),
+        schedules=_orphans(tx, agent_id, disbanded),
+        heartbeat=see_heartbeat(tx, agent_id).state is HeartbeatState.ON,
+    )
+
+
+def orphaned_by_team(tx: Transaction, team_id: str) -> tuple[str, ...]:
+    """The schedules that are paused when this team is disbanded."""
+    return _orphans(tx, None, [get_team(tx, team_id).id])
+
+
+def _orphans(tx: Transaction, agent: str | None, teams: Iterable[str]) -> tuple[str, ...]:
+    wanted = [Wanted(team_id=each, state=ScheduleState.ACTIVE) for each in teams]
+    if agent is not None:
+        wanted.append(Wanted(agent=agent, state=ScheduleState.ACTIVE))
+    found = list_schedules(tx) if wanted else []
+    return tuple(each.id for each in found if any(one.has(each) for one in wanted))
