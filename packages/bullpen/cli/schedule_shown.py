@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 
 import click
 
-from bullpen.core.schedules.find import Wanted, list_schedules
 from bullpen.core.schedules.history import ScheduleRun, next_times
 from bullpen.core.schedules.meaning import meaning
 from bullpen.core.schedules.schedule import Schedule, ScheduleState
 from bullpen.core.schedules.timing import Kind
 from bullpen.core.schedules.when import lasting, written
 from bullpen.core.states import ResponseState
-from bullpen.core.store.transaction import Transaction
 
 
 def target(schedule: Schedule) -> str:
@@ -103,23 +99,6 @@ def arrived(run: ScheduleRun) -> str:
         error = f" ({each.error})" if each.error and not taken else ""
         said.append(f"{each.channel}: {text}{receipts}{error}")
     return "; ".join(said)
-
-
-@contextmanager
-def telling_what_is_paused(tx: Transaction) -> Iterator[list[str]]:
-    """Gives a list that afterwards has what to say of schedules that were paused meanwhile."""
-    said: list[str] = []
-    before = _active(tx)
-    yield said
-    paused = sorted(before - _active(tx))
-    if paused:
-        count = f"{len(paused)} schedules are" if len(paused) > 1 else "1 schedule is"
-        said.append(f"{count} paused, since nobody is there to ask: {', '.join(paused)}")
-        said.append("Next: bullpen schedule set NAME --agent ANOTHER, and bullpen schedule resume")
-
-
-def _active(tx: Transaction) -> set[str]:
-    return {each.id for each in list_schedules(tx, Wanted(state=ScheduleState.ACTIVE))}
 
 
 def _brief(schedule: Schedule) -> str:

@@ -72,8 +72,7 @@ def add_team(tx: Transaction, team: Team) -> None:
 
 def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> Team:
     """Change what is named and keep the rest; gives the team as it is now."""
-    tx.one(LOCK, {"team": team_id})
-    changed = replace(get_team(tx, team_id), **change)
+    changed = replace(lock_team(tx, team_id), **change)
     _check(tx, changed)
     _update(tx, changed)
     append_event(tx, EventType.TEAM_CHANGED, team=team_id, changed=sorted(change))
@@ -92,8 +91,7 @@ def remove_team(tx: Transaction, team_id: str) -> None:
 def leave_teams(tx: Transaction, agent: str) -> None:
     """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
     for team_id in [team.id for team in teams_of(tx, agent)]:
-        tx.one(LOCK, {"team": team_id})
-        team = get_team(tx, team_id)
+        team = lock_team(tx, team_id)
         rest = tuple(member for member in team.members if member != agent)
         if not rest:
             remove_team(tx, team.id)
@@ -115,6 +113,12 @@ def get_team(tx: Transaction, team_id: str) -> Team:
     if team is None:
         raise UnknownTeam(f"there is no team {team_id[:40]!r}")
     return team
+
+
+def lock_team(tx: Transaction, team_id: str) -> Team:
+    """The same, to be changed by nobody else until the transaction ends."""
+    tx.one(LOCK, {"team": team_id})
+    return get_team(tx, team_id)
 
 
 def list_teams(tx: Transaction) -> list[Team]:

@@ -1,0 +1,62 @@
+"""bullpen team add."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from bullpen.cli import ids
+from bullpen.cli.acting import only_people
+from bullpen.cli.output import as_json, tell, writing
+from bullpen.core.roster.team import Delivery, Team
+from bullpen.core.roster.teams import add_team
+from bullpen.core.settings import Settings
+
+DELIVERIES = click.Choice([each.value for each in Delivery])
+
+
+@click.command()
+@click.argument("team_id")
+@click.argument("members", nargs=-1, required=True, shell_complete=ids.agents)
+@click.option(
+    "--leader",
+    shell_complete=ids.agents,
+    help="Who gets what is said to the team; the first, if not said.",
+)
+@click.option("--name", default="", help="What people call it.")
+@click.option(
+    "--delivery",
+    type=DELIVERIES,
+    default=Delivery.STREAM.value,
+    show_default=True,
+    help="How answers come: each, or all as one.",
+)
+@as_json
+@click.pass_obj
+def add(
+    settings: Settings,
+    team_id: str,
+    members: tuple[str, ...],
+    leader: str | None,
+    name: str,
+    delivery: str,
+    as_json: bool,
+) -> None:
+    """Make a team of agents.
+
+    \b
+    Example:
+      bullpen team add dev coder reviewer --leader coder
+    """
+    only_people("make teams")
+    made = Team(
+        id=team_id,
+        name=name,
+        leader=leader or members[0],
+        members=members,
+        delivery=Delivery(delivery),
+    )
+    with writing(settings) as tx:
+        add_team(tx, made)
+    tell(as_json, asdict(made), f"@{team_id} is there. Next: bullpen send '@{team_id} hello'")
