@@ -7,7 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bullpen.core.store.base import Store
+from bullpen.core.workers import alive_workers
 from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.direct import direct
+from tests.processor.working import eventually
 
 
 @contextmanager
@@ -21,9 +25,16 @@ def processor(bullpen: Bullpen) -> Iterator[None]:
             stderr=out,
         )
     try:
+        with direct(bullpen) as store:
+            eventually(lambda: _signed_in(store), "the processor is ready")
         yield
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait(60)
+
+
+def _signed_in(store: Store) -> bool:
+    with store.read() as tx:
+        return alive_workers(tx).get("processor", 0) > 0

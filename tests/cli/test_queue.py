@@ -112,7 +112,7 @@ def test_send_waits_for_the_answer(ready: Bullpen) -> None:
             "@assistant: from standard input"
         )
         found = ready.ok("send", "!say in JSON", "--json").json
-        assert found["answers"] == [{"agent": "assistant", "message": "in JSON"}]
+        assert found["answers"] == [{"agent": "assistant", "message": "in JSON", "files": []}]
         assert found["message_id"].startswith("cli_")
     assert ready.ok("queue", "status", "--json").json["outgoing"] == 0
 

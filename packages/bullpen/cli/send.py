@@ -1,154 +1,201 @@
-"""bullpen send: a message to an agent, and its answer."""
+"""bullpen send: a message to an agent or a team, and what is answered."""
 
 from __future__ import annotations
 
-import json
+import math
 import sys
 import time
-from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import click
-from sqlalchemy import bindparam, select, union_all
 
+from bullpen.cli import ids
+from bullpen.cli.acting import only_people
+from bullpen.cli.following import Wait, Waited
+from bullpen.cli.interrupts import somebody_there
+from bullpen.cli.output import show_json
 from bullpen.cli.response import CLI
-from bullpen.core.errors import BadText, IllegalMove
-from bullpen.core.message import NewMessage
-from bullpen.core.models import LANES, MESSAGES, RESPONSES
-from bullpen.core.models.base import const
-from bullpen.core.outbox.person import mark_read
+from bullpen.cli.screen import Screen
+from bullpen.cli.waited import document, status, tell
+from bullpen.core.answers.files import MOST as MOST_FILES
+from bullpen.core.conversations.following import Following, before
+from bullpen.core.conversations.newest import cost_of
+from bullpen.core.errors import BadSchedule, BadText, StoreError, TextTooLong
+from bullpen.core.events.tail import EventTail
+from bullpen.core.files.copied import copy_in
+from bullpen.core.message import NewMessage, Priority
 from bullpen.core.queue.receive import receive
+from bullpen.core.roster.teams import get_team
+from bullpen.core.schedules.when import duration, moment
 from bullpen.core.settings import Settings
-from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.store.statement import Statement
+from bullpen.core.time_zone import owner_zone
 
-L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
-
-_OF_IT = union_all(
-    select(M.message_id).where(M.message_id == bindparam("conversation")),
-    select(M.message_id).where(
-        M.conversation_id == bindparam("conversation"), M.conversation_id != M.message_id
-    ),
-)
-
-ANSWERS: Statement[tuple[int, str, str]] = Statement(
-    select(R.id, R.agent, R.message)
-    .where(R.message_id.in_(_OF_IT), R.channel == const(CLI))
-    .order_by(R.id)
-)
-
-UNDER_WAY: Statement[tuple[str, str, str, str | None]] = Statement(
-    select(M.status, L.agent, L.state, L.reason)
-    .join(LANES, L.agent == M.agent)
-    .where(
-        M.message_id.in_(_OF_IT),
-        M.status.in_([const(MessageState.PENDING.value), const(MessageState.PROCESSING.value)]),
-    )
-)
+SENDER = "owner"
+EAGER_SECONDS = 0.02
+"""So often a file is looked at, whose writers do not know of this process."""
+PATIENCE_SECONDS = 300.0
+PRIORITIES = {each.name.lower(): each for each in Priority}
 
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--agent", default="", help="Who is to answer; else the setting default_agent.")
+@click.option(
+    "--agent",
+    default="",
+    shell_complete=ids.agents,
+    help="Who gets what addresses nobody; else the setting default_agent.",
+)
+@click.option(
+    "--team", default="", shell_complete=ids.teams, help="Which team gets it: its leader."
+)
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file that goes along; as often as you like.",
+)
+@click.option(
+    "--priority",
+    type=click.Choice(list(PRIORITIES)),
+    default="normal",
+    show_default=True,
+    help="How soon, for agents whose order is priority.",
+)
+@click.option("--delay", help="Not before so long, as 20m.")
+@click.option("--deadline", help="Of no use after so long, as 2h, or after 2026-12-24T18:00.")
 @click.option("--no-wait", is_flag=True, help="Print the message's id and do not wait.")
-@click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds to wait.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    help="Seconds to wait; if not said, 300, and at a terminal as long as it takes.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Print answers alone, and no progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, at the end.")
 @click.pass_obj
 def send(
     settings: Settings,
+    /,
     text: str | None,
     agent: str,
+    team: str,
+    files: tuple[Path, ...],
+    priority: str,
+    delay: str | None,
+    deadline: str | None,
     no_wait: bool,
-    timeout: float,
+    timeout: float | None,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Send TEXT, or what comes on standard input, and wait for the answers.
 
-    It goes to the default agent, or to whom it addresses: @coder, @team, [@coder: ...], [#dev: ...]
+    It goes to the default agent, or to whom it addresses: @coder, @team, [@coder: ...],
+    [#dev: ...]. What agents hand on to each other is waited for as well. Answers go to standard
+    output, what is done meanwhile to standard error. Ctrl-C asks whether the work is to be stopped.
+
+    The exit status is 0 when it was answered, 1 when something of it failed, 75 when it is still
+    under way or waits for somebody.
 
     \b
     Examples:
       bullpen send "hello"
-      bullpen send "@coder fix the login"
+      bullpen send "@coder fix the login" --file screenshot.png
       echo "hello" | bullpen send --agent assistant
+      bullpen send "@dev plan the release" --priority high --no-wait
     """
-    message = text if text is not None else _stdin()
-    store = open_store(settings)
+    only_people("send messages in a person's name")
+    if agent and team:
+        raise click.UsageError("Give --agent or --team, not both.")
+    if len(files) > MOST_FILES:
+        raise click.UsageError(f"{len(files)} files are more than {MOST_FILES}.")
+    new = NewMessage(
+        agent=agent or team,
+        message=_text(settings, text, bool(files)),
+        channel=CLI,
+        sender=SENDER,
+        priority=PRIORITIES[priority],
+        delay=0 if delay is None else duration(delay),
+    )
+    store = open_store(_eager(settings))
     try:
-        with store.write() as tx:
-            sent = receive(
-                tx, NewMessage(agent=agent, message=message, channel=CLI, sender="owner")
-            )
-        conversation = sent[0].message_id
+        position, conversation = _put(store, new, team, files, deadline)
         if no_wait:
-            click.echo(json.dumps({"message_id": conversation}) if as_json else conversation)
+            click.echo(conversation) if not as_json else show_json({"message_id": conversation})
             return
-        _wait(store, conversation, timeout, as_json)
+        following = Following(store, conversation, CLI, EventTail(store, position))
+        waited = _wait(following, Screen(quiet, as_json), timeout)
+        if as_json:
+            with store.read() as tx:
+                show_json(document(conversation, waited, cost_of(tx, conversation)))
     finally:
         store.close()
+    tell(conversation, waited, Screen(quiet, as_json))
+    sys.exit(status(waited))
 
 
-def _stdin() -> str:
+def _eager(settings: Settings) -> Settings:
+    """The settings of somebody who waits: a file is looked at often, which costs nothing."""
+    if not settings.url.startswith("sqlite"):
+        return settings  # a server tells everybody
+    return replace(settings, poll_seconds=min(EAGER_SECONDS, settings.poll_seconds))
+
+
+def _text(settings: Settings, text: str | None, files: bool) -> str:
+    """What was given, or what comes on standard input."""
+    if text is not None and text != "-":
+        return text
+    if sys.stdin.isatty():
+        if text is None and files:
+            return ""
+        click.echo("Write your message; Ctrl-D on a line of its own sends it.", err=True)
+    data = sys.stdin.buffer.read(settings.message_bytes + 1)
+    if len(data) > settings.message_bytes:
+        raise TextTooLong(f"standard input has more than {settings.message_bytes} bytes")
     try:
-        return sys.stdin.buffer.read().decode()
+        return data.decode()
     except UnicodeDecodeError as error:
         raise BadText(f"standard input is not UTF-8 at byte {error.start}") from None
 
 
-def _wait(store: Store, conversation: str, timeout: float, as_json: bool) -> None:
-    """Print the answers as they come, until nothing of the conversation is under way."""
-    listener = store.listen()
-    deadline = time.monotonic() + timeout
-    said: list[tuple[str, str]] = []
-    seen: set[int] = set()  # on PostgreSQL a lower id may be committed after a higher one
-    moving = True
-    paused = ""
+def _put(
+    store: Store, new: NewMessage, team: str, files: tuple[Path, ...], deadline: str | None
+) -> tuple[int, str]:
+    """Put it into the queue; gives the place in the events before, and the conversation's id."""
+    settings = store.settings
+    with store.read() as tx:  # a name that is wrong is told before files are copied
+        position = before(tx)
+        if team:
+            get_team(tx, team)
+    kept = [copy_in(file, settings.files, store.ids, settings.upload_bytes) for file in files]
     try:
-        while moving and not paused and time.monotonic() < deadline:
-            with store.read() as tx:
-                open_ = tx.all(UNDER_WAY, {"conversation": conversation})
-                answers = tx.all(ANSWERS, {"conversation": conversation})
-            found = [row for row in answers if row[0] not in seen]
-            moving, paused = bool(open_), _paused(open_)
-            for id_, agent, text in found:
-                seen.add(id_)
-                said.append((agent, text))
-                if not as_json:
-                    click.echo(f"@{agent}: {text}")
-            if found:
-                with store.write() as tx:
-                    for id_, _, _ in found:
-                        with suppress(IllegalMove):  # `response read` was quicker
-                            mark_read(tx, id_)
-            if moving and not paused:
-                # Not in the register of workers, so it is the slow look that finds the answer.
-                listener.wait(min(max(0.0, deadline - time.monotonic()), 0.05))
-    finally:
-        listener.close()
-    if as_json:
-        texts = [{"agent": agent, "message": text} for agent, text in said]
-        click.echo(json.dumps({"message_id": conversation, "answers": texts}))
-    if moving:
-        _say_that_it_waits(conversation, bool(said), paused)
-        sys.exit(75)
-    if not said and not as_json:
-        click.echo(f"{conversation} is through, and nobody had an answer for you.", err=True)
+        with store.write() as tx:
+            until = None if deadline is None else _moment(deadline, tx.now, settings)
+            named = tuple(str(each.path) for each in kept)
+            sent = receive(tx, replace(new, files=named, deadline=until))
+    except BaseException:
+        for each in kept:
+            each.path.unlink(missing_ok=True)
+        raise
+    return position, sent[0].message_id
 
 
-def _paused(open_: list[tuple[str, str, str, str | None]]) -> str:
-    """Who is paused and why, if nothing of the conversation goes on before somebody helps."""
-    waits = [
-        (agent, reason)
-        for status, agent, state, reason in open_
-        if status == MessageState.PENDING and state == LaneState.PAUSED
-    ]
-    if len(waits) < len(open_):
-        return ""
-    return "; ".join(f"@{agent} is paused ({reason})" for agent, reason in dict.fromkeys(waits))
+def _moment(text: str, now: int, settings: Settings) -> int:
+    try:
+        return now + duration(text)
+    except BadSchedule:
+        return moment(text, owner_zone(settings))
 
 
-def _say_that_it_waits(conversation: str, said: bool, paused: str) -> None:
-    what = "There may be more to come" if said else "No answer yet"
-    why = f"  {paused}." if paused else "  Look with `bullpen status` whether the processor runs."
-    click.echo(f"{what} to {conversation}; it stays in the queue.\n{why}", err=True)
+def _wait(following: Following, screen: Screen, timeout: float | None) -> Waited:
+    if timeout is None:
+        timeout = math.inf if somebody_there() else PATIENCE_SECONDS
+    try:
+        return Wait(following, screen, time.monotonic() + timeout).wait()
+    except (StoreError, OSError):
+        # What went wrong is told by who catches it.
+        screen.note(f"{following.conversation_id} is in the queue all the same.")
+        raise

@@ -56,5 +56,10 @@ def conversations(
 
 def _begun(tx: Transaction, first: Seen) -> Begun:
     counts = count(tx, first.conversation_id)
-    cost = tx.one(COST, {"conversation": first.conversation_id})
-    return Begun(first, counts.stand, counts.messages, 0.0 if cost is None else float(cost[0]))
+    return Begun(first, counts.stand, counts.messages, cost_of(tx, first.conversation_id))
+
+
+def cost_of(tx: Transaction, conversation_id: str) -> float:
+    """What its runs have cost so far, in dollars."""
+    row = tx.one(COST, {"conversation": conversation_id})
+    return 0.0 if row is None else float(row[0])

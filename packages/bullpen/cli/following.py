@@ -1,0 +1,197 @@
+"""Waits for a conversation: shows what comes of it until it is at rest, or nothing can go on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bullpen.cli.interrupts import Interrupts, somebody_there
+from bullpen.cli.screen import Screen
+from bullpen.core.clock import SECOND
+from bullpen.core.conversations.following import Answered, Following
+from bullpen.core.conversations.standing import (
+    NO_PROCESSOR,
+    PROCESSOR,
+    Obstacle,
+    Standing,
+    standing,
+)
+from bullpen.core.conversations.trace import trace
+from bullpen.core.errors import BullpenError, IllegalMove
+from bullpen.core.outbox.browse import responses_to
+from bullpen.core.outbox.person import mark_read
+from bullpen.core.queue.cancel import cancel_conversation
+from bullpen.core.settings import Settings
+from bullpen.core.wake.listener import Listener
+
+LOOK_SECONDS = 1.0
+"""So often it is looked at, whether something seems to have happened or not."""
+SETTLE_SECONDS = 0.01
+"""So soon again, while somebody is still writing what may be about this conversation."""
+
+
+class End(StrEnum):
+    """Why the wait is over."""
+
+    AT_REST = "at_rest"
+    OBSTACLE = "obstacle"
+    TIME = "time"
+    LEFT = "left"
+    STOPPED = "stopped"
+
+
+@dataclass(slots=True)
+class Waited:
+    """What came of a wait."""
+
+    end: End
+    standing: Standing
+    answers: list[Answered]
+    obstacles: tuple[Obstacle, ...] = ()
+    beside: str | None = None
+    """The message by whose run it was answered as well."""
+
+
+@dataclass(slots=True)
+class Wait:
+    """A person's wait for a conversation."""
+
+    following: Following
+    screen: Screen
+    deadline: float
+    """By the monotonic clock; infinity is as long as it takes."""
+    answers: list[Answered] = field(default_factory=list)
+    _standing: Standing | None = None
+    _looked_at: float = -LOOK_SECONDS
+    _patient: bool = False
+
+    def wait(self) -> Waited:
+        """Show what comes, until there is nothing to wait for."""
+        listener = self.following.store.listen()
+        with closing(listener), Interrupts(listener.interrupt).active() as interrupts:
+            try:
+                return self._wait(listener, interrupts)
+            except KeyboardInterrupt:  # the second one
+                return self._over(End.LEFT)
+            finally:
+                self.screen.clear()
+
+    def _wait(self, listener: Listener, interrupts: Interrupts) -> Waited:
+        hint: frozenset[str] = frozenset()
+        while True:
+            found = self._look(hint)
+            if found.at_rest:
+                return self._at_rest()
+            obstacles = self._obstacles(found)
+            if obstacles:
+                return self._over(End.OBSTACLE, obstacles)
+            if interrupts.heard is not None and (end := self._interrupted(interrupts)) is not None:
+                return self._over(end)
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                return self._over(End.TIME)
+            self.screen.live(tuple(each.agent for each in found.moving))
+            pause = SETTLE_SECONDS if self.following.tail.waits else LOOK_SECONDS
+            hint = listener.wait(min(left, pause))
+
+    def _look(self, hint: frozenset[str] = frozenset()) -> Standing:
+        """Show what is new; how it stands is looked up only if something of it moved."""
+        news = self.following.happened()
+        for each in news:
+            self.screen.happened(each)
+        now = time.monotonic()
+        told = f"responses:{self.following.channel}" in hint
+        if self._standing is None or news or told or now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
+            with self.following.store.read() as tx:
+                self._standing = standing(tx, self.following.conversation_id)
+                answers = self.following.answers(tx)
+            self._show(answers)
+        return self._standing
+
+    def _show(self, answers: list[Answered]) -> None:
+        for each in answers:
+            self.answers.append(each)
+            self.screen.answer(each)
+        if answers:
+            with self.following.store.write() as tx:
+                for each in answers:
+                    with suppress(IllegalMove):  # `response read` was quicker
+                        mark_read(tx, each.id)
+
+    def _obstacles(self, found: Standing) -> tuple[Obstacle, ...]:
+        """What is in the way of all of it, as far as nobody is about to see to that."""
+        left = self.deadline - time.monotonic()
+        obstacles = found.obstacles(found.now + left * SECOND)
+        if NO_PROCESSOR not in obstacles:
+            return obstacles
+        if _one_is_coming(self.following.store.settings):
+            return ()
+        if not somebody_there():
+            return obstacles
+        if not self._patient:
+            self._patient = True
+            self.screen.note(
+                f"No processor runs. In another terminal: {NO_PROCESSOR.helps}",
+                "It is waited for; Ctrl-C leaves the message in the queue.",
+            )
+        return ()
+
+    def _interrupted(self, interrupts: Interrupts) -> End | None:
+        """What the person wants; None is to wait on."""
+        if interrupts.heard is not signal.SIGINT or not somebody_there():
+            return End.LEFT
+        self.screen.note("")
+        wanted = interrupts.choose(
+            "Stop it, leave it working, or wait on? [stop/leave/wait]",
+            ("stop", "leave", "wait"),
+            "leave",
+        )
+        if wanted == "wait":
+            return None
+        if wanted == "leave":
+            return End.LEFT
+        with self.following.store.write() as tx:
+            cancel_conversation(tx, self.following.conversation_id, "stopped by its sender")
+        return End.STOPPED
+
+    def _at_rest(self) -> Waited:
+        over = self._over(End.AT_REST)
+        if self.answers or over.standing.unfinished:
+            return over
+        conversation = self.following.conversation_id
+        with self.following.store.read() as tx:
+            beside = [step.answered_with for step in trace(tx, conversation).steps]
+            named = [each for each in beside if each is not None]
+            rows = responses_to(tx, named)
+        for row in rows:
+            files = tuple(json.loads(row.files or "[]"))
+            self.answers.append(Answered(row.id, row.agent, row.message, files))
+            self.screen.answer(self.answers[-1])
+        over.beside = named[0] if named else None
+        return over
+
+    def _over(self, end: End, obstacles: tuple[Obstacle, ...] = ()) -> Waited:
+        found = self._standing
+        if end is not End.AT_REST or found is None:
+            self._looked_at = -LOOK_SECONDS
+            found = self._look()
+        return Waited(end, found, self.answers, obstacles)
+
+
+def _one_is_coming(settings: Settings) -> bool:
+    """Whether the supervisor sees to it that there is a processor, which has not signed in yet."""
+    from bullpen.core.supervisor import ASLEEP, Supervisor  # only here: it is rarely asked
+
+    supervisor = Supervisor(settings)
+    try:
+        return supervisor.alive() and any(
+            each["name"].startswith(PROCESSOR) and each["state"] not in ASLEEP
+            for each in supervisor.services()
+        )
+    except BullpenError:  # it is just stopping
+        return False

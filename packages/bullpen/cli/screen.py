@@ -1,0 +1,168 @@
+"""What `bullpen send` shows while it waits: answers on standard output, all else beside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import click
+
+from bullpen.cli.visible import one_line, visible
+from bullpen.core.clock import SECOND
+from bullpen.core.conversations.following import Answered, Happened
+from bullpen.core.events.append import EventType
+from bullpen.core.message import ROOM
+from bullpen.core.schedules.when import lasting
+
+ERASE = "\r\x1b[2K"
+PLAIN_WIDTH = 200
+"""So wide is a line of progress where there is no terminal."""
+
+FALLBACK_WIDTH = 79
+
+BEGINS = (EventType.MESSAGE_RECEIVED, EventType.CHAIN_STEP_START)
+ENDS = frozenset(
+    {
+        *(EventType.CHAIN_STEP_DONE, EventType.MESSAGE_FAILED, EventType.MESSAGE_RELEASED),
+        *(EventType.MESSAGE_DEAD, EventType.MESSAGE_HELD, EventType.MESSAGE_CANCELLED),
+    }
+)
+
+
+@dataclass(slots=True)
+class Screen:
+    """Standard output and standard error, and a line at the end of the latter that changes."""
+
+    quiet: bool
+    """Answers alone."""
+    silent: bool
+    """Nor are answers shown as they come: they will be in one document."""
+    began: float = field(default_factory=time.monotonic)
+    _working: dict[str, str] = field(default_factory=dict)
+    _posted: set[str] = field(default_factory=set)
+    _lived: bool = False
+    _many_lines: bool | None = None
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is a terminal on which a line can be written over."""
+        return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not self.quiet
+
+    def answer(self, answered: Answered) -> None:
+        """Show an answer: told apart from the one before it, and its files with it."""
+        if self.silent:
+            return
+        self.clear()
+        files = [f"[file: {file}]" for file in answered.files]
+        text = "\n".join([*([answered.message] if answered.message else []), *files])
+        many = "\n" in text
+        if self._many_lines is not None and (many or self._many_lines):
+            click.echo()
+        self._many_lines = many
+        if sys.stdout.isatty():
+            name = click.style(f"@{answered.agent}", bold=True)
+            click.echo(f"{name}: {visible(text)}", color=_colour())
+        else:
+            # Bytes: of what an agent says nothing is changed, whatever the locale is.
+            click.echo(f"@{answered.agent}: {text}".encode())
+
+    def happened(self, what: Happened) -> None:
+        """Show what happened, if it is worth a line."""
+        event, agent = what.event, what.event.agent or ""
+        if event.type in BEGINS:
+            self._working.setdefault(agent, "")
+        elif event.type in ENDS:
+            self._working.pop(agent, None)
+        elif event.type == EventType.AGENT_PROGRESS:
+            self._working[agent] = str(event.data.get("text", ""))
+            if not self.moves:
+                self.line(f"@{agent} works: {self._working[agent]}")
+        line = self._line_of(what)
+        if line:
+            self.line(line)
+
+    def line(self, text: str) -> None:
+        """Show a line beside the answers."""
+        if not self.quiet:
+            self.clear()
+            width = _width() if self.moves else PLAIN_WIDTH
+            click.secho(one_line(text, width), err=True, dim=True, color=_colour())
+
+    def note(self, *lines: str) -> None:
+        """Show what must be known, quiet or not."""
+        self.clear()
+        for each in lines:
+            click.echo(visible(each), err=True)
+
+    def live(self, waits_for: tuple[str, ...]) -> None:
+        """Write the last line anew: who works at what, or who is waited for."""
+        if not self.moves:
+            return
+        took = lasting(int((time.monotonic() - self.began) * SECOND))
+        line = one_line(self._doing(took) or _waiting(waits_for, took), _width())
+        sys.stderr.write(ERASE + (line if _colour() is False else click.style(line, dim=True)))
+        sys.stderr.flush()
+        self._lived = True
+
+    def clear(self) -> None:
+        """Take the last line away."""
+        if self._lived:
+            sys.stderr.write(ERASE)
+            sys.stderr.flush()
+            self._lived = False
+
+    def _doing(self, took: str) -> str:
+        names = ", ".join(f"@{agent}" for agent in self._working)
+        said = next((text for text in reversed(self._working.values()) if text), "")
+        verb = "works" if len(self._working) == 1 else "work"
+        at_what = f": {said}" if said else ""
+        return f"{names} {verb}, {took}{at_what}" if names else ""
+
+    def _line_of(self, what: Happened) -> str:
+        event, agent = what.event, what.event.agent
+        match event.type:
+            case EventType.MESSAGE_ENQUEUED:
+                return self._handed_on(what)
+            case EventType.MESSAGE_FAILED:
+                wait = event.data.get("wait")
+                when = lasting(wait) if isinstance(wait, int) and wait >= SECOND else "a moment"
+                return f"@{agent} failed: {event.data.get('error')}; it tries again in {when}"
+            case EventType.MESSAGE_RELEASED:
+                return f"@{agent} was interrupted, and begins again"
+            case EventType.MESSAGE_LET_GO:
+                return f"{event.message_id} goes on to @{agent}"
+            case _:
+                return ""
+
+    def _handed_on(self, what: Happened) -> str:
+        """What an agent wrote to another, or once for all to a room."""
+        origin = what.facts.origin
+        if origin is None or origin.from_agent is None:
+            return ""
+        to = f"@{what.event.agent}"
+        if origin.channel == ROOM:
+            to = f"#{origin.team_id}"
+            said = f"{origin.from_agent} {to} {origin.preview}"
+            if said in self._posted:
+                return ""
+            self._posted.add(said)
+        return f"@{origin.from_agent} → {to}: {origin.preview}"
+
+
+def _waiting(waits_for: tuple[str, ...], took: str) -> str:
+    names = ", ".join(f"@{agent}" for agent in dict.fromkeys(waits_for))
+    return f"waits for {names}, {took}" if names else f"waits, {took}"
+
+
+def _width() -> int:
+    """A line that is one column shorter is never broken."""
+    with suppress(OSError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns - 1
+    return FALLBACK_WIDTH
+
+
+def _colour() -> bool | None:
+    return False if os.environ.get("NO_COLOR") else None

@@ -1,0 +1,152 @@
+"""How a conversation stands for whoever waits for it: what is open, and what is in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from bullpen.core.answers.gather import LAST
+from bullpen.core.conversations.members import MOVING, Counts, count, members
+from bullpen.core.models import LANES, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.states import FINAL, LaneState, MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.workers import alive_workers
+
+L, M = LANES.c, MESSAGES.c
+
+PROCESSOR, SCHEDULER = "processor", "scheduler"
+"""As these processes call themselves in the register."""
+
+BAD_ENDS = FINAL - {MessageState.COMPLETED}
+
+_OPEN = (
+    members(MESSAGES, ("id", "message_id", "agent", "status", "last_error", "available_at"))
+    .where(M.status != const(MessageState.COMPLETED.value))
+    .subquery()
+    .c
+)
+
+UNFINISHED: Statement[tuple[str, str, str, str | None, int, str, str | None, bool]] = Statement(
+    select(
+        *(_OPEN.message_id, _OPEN.agent, _OPEN.status, _OPEN.last_error, _OPEN.available_at),
+        *(L.state, L.reason, L.outside),
+    )
+    .join(LANES, L.agent == _OPEN.agent)
+    .order_by(_OPEN.id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A message that was not answered, or not yet, and the lane that it is in."""
+
+    message_id: str
+    agent: str
+    state: MessageState
+    why: str
+    available_at: int
+    paused: str | None
+    """Why its lane is paused; None while it is not."""
+    outside: bool
+
+    @property
+    def moves(self) -> bool:
+        """Whether its turn is still to come, or has come."""
+        return self.state in MOVING
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What keeps a conversation from going on, and the command that helps."""
+
+    text: str
+    helps: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A conversation at one moment."""
+
+    counts: Counts
+    unfinished: tuple[Unfinished, ...]
+    gathering: bool
+    """Whether parts of a team's one answer wait to be sent."""
+    workers: Mapping[str, int]
+    now: int
+
+    @property
+    def moving(self) -> tuple[Unfinished, ...]:
+        """What waits for its turn, or runs."""
+        return tuple(each for each in self.unfinished if each.moves)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing more comes of it by itself."""
+        return not self.moving and not self.gathering
+
+    def of(self, *states: MessageState) -> tuple[Unfinished, ...]:
+        """The messages in one of these states."""
+        return tuple(each for each in self.unfinished if each.state in states)
+
+    def obstacles(self, until: float) -> tuple[Obstacle, ...]:
+        """What keeps all of it from going on before this moment; empty if something may go on."""
+        found = [self._obstacle(each, until) for each in self.moving]
+        if self.gathering and not found:
+            found.append(None if self.workers.get(SCHEDULER) else _NO_SCHEDULER)
+        obstacles = tuple(dict.fromkeys(each for each in found if each is not None))
+        return () if None in found else obstacles
+
+    def _obstacle(self, each: Unfinished, until: float) -> Obstacle | None:
+        if each.state is MessageState.PENDING and each.paused is not None:
+            return Obstacle(
+                f"@{each.agent} is paused ({each.paused})", f"bullpen agent resume {each.agent}"
+            )
+        if not each.outside and not self.workers.get(PROCESSOR):
+            return NO_PROCESSOR
+        if each.state is MessageState.PENDING and each.available_at > until:
+            return Obstacle(
+                f"the turn of {each.message_id} comes later than you wait for",
+                f"bullpen trace {each.message_id}",
+            )
+        return None
+
+
+NO_PROCESSOR = Obstacle("no processor runs", "bullpen up")
+_NO_SCHEDULER = Obstacle("no scheduler runs, which sends a team's one answer", "bullpen up")
+
+
+def standing(tx: Transaction, conversation_id: str) -> Standing:
+    """How this conversation stands now."""
+    asked: dict[str, object] = {"conversation": conversation_id}
+    return Standing(
+        counts=count(tx, conversation_id),
+        unfinished=tuple(_unfinished(*row) for row in tx.all(UNFINISHED, asked)),
+        gathering=tx.one(LAST, asked) is not None,
+        workers=alive_workers(tx),
+        now=tx.now,
+    )
+
+
+def _unfinished(
+    message_id: str,
+    agent: str,
+    state: str,
+    why: str | None,
+    available_at: int,
+    lane: str,
+    reason: str | None,
+    outside: bool,
+) -> Unfinished:
+    return Unfinished(
+        message_id=message_id,
+        agent=agent,
+        state=MessageState(state),
+        why=why or "",
+        available_at=available_at,
+        paused=(reason or "by hand") if lane == LaneState.PAUSED else None,
+        outside=bool(outside),  # SQLite has no booleans
+    )

@@ -1,0 +1,36 @@
+"""Copies of files that lie elsewhere on this machine: what a person names goes along with words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bullpen.core.errors import BodyTooLarge, UnknownFile
+from bullpen.core.files.incoming import Incoming, Kept
+from bullpen.core.ids import Ids
+
+CHUNK = 1 << 20
+
+
+def copy_in(source: Path, directory: Path, ids: Ids, most: int) -> Kept:
+    """Copy this file into the directory of files, under a name of its own."""
+    try:
+        file = source.open("rb")
+    except OSError as error:
+        raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
+    with file:
+        incoming = Incoming(directory)
+        try:
+            left = most
+            while data := file.read(min(CHUNK, left + 1)):
+                left -= len(data)
+                if left < 0:
+                    raise BodyTooLarge(
+                        f"{source} has more than {most} bytes",
+                        hint="Send less; the limit is the setting `upload_bytes`.",
+                    )
+                incoming.write(data)
+            return incoming.keep(ids, source.name)
+        except OSError as error:
+            raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
+        finally:
+            incoming.drop()
