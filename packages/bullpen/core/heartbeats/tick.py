@@ -16,6 +16,7 @@ from bullpen.core.heartbeats.heartbeats import remove_heartbeat
 from bullpen.core.message import HEARTBEAT, NewMessage
 from bullpen.core.models import HEARTBEATS
 from bullpen.core.models.base import const
+from bullpen.core.outbox.hold import find_hold
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lane import Lane, lock_lane
 from bullpen.core.states import LaneState
@@ -40,11 +41,24 @@ ADVANCE: Statement[None] = Statement(
     .where(H.agent == bindparam("name"), _ON, H.due_at == bindparam("seen"))
     .values(due_at=bindparam("next"), last_at=bindparam("last"))
 )
+# Read in full: there are as many as agents.
+PASS_OVER: Statement[None] = Statement(
+    update(HEARTBEATS)
+    .where(_ON, H.due_at <= bindparam("now"))
+    .values(due_at=bindparam("now", type_=H.every.type) + H.every)
+)
+
+
+def pass_over(tx: Transaction) -> int:
+    """Begin the interval of every heart anew that should have beaten; gives how many they are."""
+    return tx.change(PASS_OVER, {"now": tx.now})
 
 
 def tick(store: Store) -> float:
     """Let every heart beat that is due; gives how many seconds there is nothing to do."""
     with store.read() as tx:
+        if find_hold(tx) is not None:
+            return seconds_until(None, tx.now)
         now = tx.now
         due = [heartbeat_of(row) for row in tx.all(DUE, {"now": now})]
         following = None if due else tx.one(NEXT, {})

@@ -10,6 +10,7 @@ from bullpen.core.maintenance.batches import in_batches
 from bullpen.core.message import UNSENT
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
+from bullpen.core.outbox.hold import find_hold
 from bullpen.core.outbox.settle import expire_response, lose_response, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
@@ -55,7 +56,10 @@ ABANDONED: Statement[tuple[int]] = Statement(
 
 
 def deliveries(store: Store) -> str:
-    """Look at every channel that has something waiting."""
+    """Look at every channel that has something waiting; nothing runs out while it is held."""
+    with store.read() as tx:
+        if find_hold(tx) is not None:
+            return "held: nothing ends before it is let go"
     total = 0
     channel = _next_channel(store, "")
     while channel is not None:

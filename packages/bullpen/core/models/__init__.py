@@ -19,6 +19,7 @@ FILES = {
     "gathered": ("GATHERED",),
     "heartbeat": ("BEATS", "HEARTBEATS"),
     "history": ("AGENT_MESSAGES", "CHAT_MESSAGES"),
+    "hold": ("HOLDS",),
     "lane": ("LANES",),
     "message": ("ARCHIVE", "MESSAGES"),
     "receipt": ("RECEIPTS",),

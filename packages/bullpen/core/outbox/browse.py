@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from sqlalchemy import Select, Table, bindparam, select, union_all
 
 from bullpen.core.errors import UnknownResponse
+from bullpen.core.message import UNSENT
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import ID_DIGITS
+from bullpen.core.outbox.hold import find_hold
 from bullpen.core.states import ResponseState
 from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
@@ -120,8 +122,13 @@ def browse_responses(
 
 
 def to_send(tx: Transaction, channel: str, since: int, limit: int) -> list[SeenResponse]:
-    """What may be delivered on a channel now, the oldest first."""
+    """What may be delivered on a channel now, the oldest first.
+
+    What is held is not among it; where no client sends it, people read what waits all the same.
+    """
     check_text(channel, tx.settings.message_bytes, "the channel")
+    if channel not in UNSENT and find_hold(tx) is not None:
+        return []
     values = {"channel": channel, "since": since, "limit": limit, "now": tx.now}
     return [_seen(row) for row in tx.all(TO_SEND, values)]
 

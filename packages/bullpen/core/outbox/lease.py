@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, false, select, update
 from bullpen.core.clock import SECOND
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.delivery import COLUMNS, PENDING, Delivery, DeliveryTuple
+from bullpen.core.outbox.hold import HELD
 from bullpen.core.outbox.settle import expire_response, lose_response, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
@@ -18,7 +19,7 @@ R = RESPONSES.c
 # A leased response has moved `available_at` to the end of its lease: the abandoned come again.
 NEXT: Statement[tuple[int, int, bool, int]] = Statement(
     select(R.id, R.expires_at, R.sending, R.delivery_attempts)
-    .where(R.channel == bindparam("channel"), PENDING, R.available_at <= bindparam("now"))
+    .where(R.channel == bindparam("channel"), PENDING, R.available_at <= bindparam("now"), ~HELD)
     .order_by(R.available_at, R.id)
     .limit(bindparam("limit"))
     .with_for_update(skip_locked=True)
@@ -42,7 +43,7 @@ TAKE: Statement[DeliveryTuple] = Statement(
 def lease_responses(
     tx: Transaction, channel: str, worker: str, limit: int = 10, lease: int | None = None
 ) -> list[Delivery]:
-    """Take the responses of this channel that are due, the oldest first.
+    """Take the responses of this channel that are due, the oldest first; none while they are held.
 
     One that was abandoned while a part was on its way becomes `unknown` and is not sent again by
     itself; one that is no longer worth delivering is dead.

@@ -9,10 +9,11 @@ from sqlalchemy import bindparam, select
 from bullpen.core.clock import seconds_until
 from bullpen.core.errors import StoreError
 from bullpen.core.models.base import const
+from bullpen.core.outbox.hold import find_hold
 from bullpen.core.schedules.columns import COLUMNS, S, ScheduleTuple, schedule_of
 from bullpen.core.schedules.find import get_schedule, next_due
 from bullpen.core.schedules.fire import fire
-from bullpen.core.schedules.plan import plan
+from bullpen.core.schedules.plan import Missed, plan
 from bullpen.core.schedules.schedule import Schedule, ScheduleState
 from bullpen.core.schedules.stop import stop_and_tell
 from bullpen.core.store.base import Store
@@ -32,20 +33,38 @@ DUE: Statement[ScheduleTuple] = Statement(
 def tick(store: Store) -> float:
     """Let everything fire that is due; gives how many seconds there is nothing to do."""
     with store.read() as tx:
+        if find_hold(tx) is not None:
+            return seconds_until(None, tx.now)
         due = [schedule_of(row) for row in tx.all(DUE, {"now": tx.now})]
         now, following = tx.now, None if due else next_due(tx)
     if not due:
         return seconds_until(following, now)
     for schedule in due:
-        _fire(store, schedule, now)
+        _fire(store, schedule, now, schedule.missed)
     return 0.0
 
 
-def _fire(store: Store, schedule: Schedule, now: int) -> None:
+def pass_over(store: Store) -> int:
+    """Account for every due time that has passed as missed, and make up for none of them.
+
+    Gives how many schedules it was. What is due within this minute fires, as it always does.
+    """
+    total = 0
+    while True:
+        with store.read() as tx:
+            now, due = tx.now, [schedule_of(row) for row in tx.all(DUE, {"now": tx.now})]
+        if not due:
+            return total
+        for schedule in due:
+            _fire(store, schedule, now, Missed.SKIP)
+        total += len(due)
+
+
+def _fire(store: Store, schedule: Schedule, now: int, missed: Missed) -> None:
     """One that cannot be decided is paused, so that no other waits behind it."""
     assert schedule.due_at is not None
     try:
-        decided = plan(schedule.timing, schedule.due_at, now, schedule.missed)
+        decided = plan(schedule.timing, schedule.due_at, now, missed)
         with store.write() as tx:
             fire(tx, schedule, decided)
     except StoreError:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bullpen.core.errors import SchemaTooNew, SchemaTooOld
 from bullpen.core.store.base import Store
 
-HEAD = "0005"
+HEAD = "0006"
 """The revision that this version of Bullpen works with."""
 
-KNOWN: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005")
+KNOWN: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every revision that this version knows, the oldest first."""
 
 

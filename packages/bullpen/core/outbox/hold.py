@@ -1,0 +1,54 @@
+"""The hold: nothing goes out to people, and nothing comes due, until the owner lets it go.
+
+A store that was restored from a backup has one: what waits in it may have gone out since, and what
+it is due to do may have been done. Clients' leases look at it, and so do schedules and heartbeats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, delete, exists, insert, select
+
+from bullpen.core.models import HOLDS
+from bullpen.core.models.base import const
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+NAME = "outgoing"
+
+_HERE = HOLDS.c.name == const(NAME)
+
+HELD = exists(select(HOLDS.c.name).where(_HERE))
+"""Whether there is a hold, as a condition of another statement: asked once for all its rows."""
+
+FIND: Statement[tuple[str, int]] = Statement(select(HOLDS.c.reason, HOLDS.c.held_at).where(_HERE))
+BEGIN: Statement[None] = Statement(
+    insert(HOLDS).values(name=const(NAME), reason=bindparam("why"), held_at=bindparam("now"))
+)
+END: Statement[None] = Statement(delete(HOLDS).where(_HERE))
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why nothing goes out, and since when."""
+
+    reason: str
+    held_at: int
+
+
+def find_hold(tx: Transaction) -> Hold | None:
+    """The hold of this store, if there is one."""
+    row = tx.one(FIND, {})
+    return None if row is None else Hold(*row)
+
+
+def begin_hold(tx: Transaction, reason: str) -> None:
+    """Let nothing go out from now on; of one that is held already the reason is another."""
+    tx.write(END, {})
+    tx.write(BEGIN, {"why": reason, "now": tx.now})
+
+
+def end_hold(tx: Transaction) -> bool:
+    """Hold nothing any more; whether something was held."""
+    return tx.change(END, {}) > 0

@@ -1,0 +1,88 @@
+"""What waits for channel clients, as a whole: counted, set aside by age, made fresh again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, case, func, select, update
+
+from bullpen.core.clock import HOUR
+from bullpen.core.message import UNSENT
+from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.person import give_up
+from bullpen.core.states import ResponseState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+R = RESPONSES.c
+
+BATCH = 500
+
+_PENDING = R.status == const(ResponseState.PENDING.value)
+_OLD = R.created_at < bindparam("before")
+
+WAITING: Statement[tuple[str, int, int, int]] = Statement(
+    select(
+        R.channel,
+        func.count(),
+        func.sum(case((_OLD, const(1)), else_=const(0))),
+        func.min(R.created_at),
+    )
+    .where(_PENDING)
+    .group_by(R.channel)
+    .order_by(R.channel)
+)
+OLD: Statement[tuple[int]] = Statement(
+    select(R.id).where(R.channel == bindparam("channel"), _PENDING, _OLD).limit(const(BATCH))
+)
+STALE: Statement[tuple[int]] = Statement(
+    select(R.id)
+    .where(R.channel == bindparam("channel"), _PENDING, R.expires_at < bindparam("until"))
+    .limit(const(BATCH))
+)
+FRESHEN: Statement[None] = Statement(
+    update(RESPONSES)
+    .where(R.id == bindparam("response"), _PENDING)
+    .values(expires_at=bindparam("until"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What waits on one channel."""
+
+    channel: str
+    count: int
+    old: int
+    """So many of them were made before the moment that was asked for."""
+    oldest_at: int
+
+    @property
+    def sent(self) -> bool:
+        """Whether clients send it; else it lies where people read it."""
+        return self.channel not in UNSENT
+
+
+def outgoing(tx: Transaction, before: int = 0) -> list[Outgoing]:
+    """What waits, by channel."""
+    return [Outgoing(*row) for row in tx.all(WAITING, {"before": before})]
+
+
+def set_aside_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
+    """Do not deliver what was made before this moment; some of it, and how many they are."""
+    old = tx.all(OLD, {"channel": channel, "before": before})
+    for (response,) in old:
+        give_up(tx, response, reason)
+    return len(old)
+
+
+def freshen(tx: Transaction, channel: str, now: int) -> int:
+    """Make what waits worth delivering for as long as if it came now; some of it, and how many.
+
+    `now` stays the same from one to the next, or there would be no end.
+    """
+    until = now + tx.settings.response_hours * HOUR
+    stale = tx.all(STALE, {"channel": channel, "until": until})
+    tx.write_each(FRESHEN, [{"response": response, "until": until} for (response,) in stale])
+    return len(stale)
