@@ -137,7 +137,8 @@ def test_one_that_is_paused_is_not_due_until_it_is_resumed(office: Bullpen) -> N
     made = add(office, *MINE, *CRON, "--paused")
     assert (made["state"], made["due_at"]) == ("paused", None)
     assert len(made["next"]) == 5
-    assert office.ok("schedule", "resume", made["id"], "--json").json["state"] == "active"
+    (resumed,) = office.ok("schedule", "resume", made["id"], "--json").json
+    assert resumed["state"] == "active"
     told = office.ok("schedule", "pause", made["id"], "--reason", "on holiday").out
     assert f"bullpen schedule resume {made['id']}" in told
     assert "on holiday" in office.ok("schedule", "list", "--state", "paused").out

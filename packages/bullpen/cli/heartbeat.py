@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from bullpen.cli import ids
 from bullpen.cli.acting import only_people
+from bullpen.cli.commands import Commands
 from bullpen.cli.output import Function, as_json, how_many, reading, show_json, show_table, writing
 from bullpen.core.heartbeats.beats import Beat, list_beats, sent_since
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
@@ -49,7 +51,7 @@ def _rhythm(function: Function) -> Function:
     return function
 
 
-@click.group()
+@click.group(cls=Commands, places={})
 def heartbeat() -> None:
     """Wake agents from time to time, so that they look after their work.
 
@@ -81,7 +83,7 @@ def list_(settings: Settings, as_json: bool) -> None:
 
 
 @heartbeat.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=ids.agents)
 @as_json
 @click.pass_obj
 def show(settings: Settings, agent: str, as_json: bool) -> None:
@@ -106,7 +108,7 @@ def show(settings: Settings, agent: str, as_json: bool) -> None:
 
 
 @heartbeat.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=ids.agents)
 @_rhythm
 @as_json
 @click.pass_obj
@@ -121,7 +123,7 @@ def on(settings: Settings, /, agent: str, as_json: bool, **given: Any) -> None: 
 
 
 @heartbeat.command(name="set")
-@click.argument("agent")
+@click.argument("agent", shell_complete=ids.agents)
 @_rhythm
 @as_json
 @click.pass_obj
@@ -136,7 +138,7 @@ def set_(settings: Settings, /, agent: str, as_json: bool, **given: Any) -> None
 
 
 @heartbeat.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=ids.agents)
 @as_json
 @click.pass_obj
 def off(settings: Settings, agent: str, as_json: bool) -> None:
@@ -150,7 +152,7 @@ def off(settings: Settings, agent: str, as_json: bool) -> None:
 
 
 @heartbeat.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=ids.agents)
 @how_many()
 @as_json
 @click.pass_obj
@@ -197,7 +199,8 @@ def _change(
     if max_silent is not None:
         change["max_silent"] = max_silent
     if to is not None:
-        change["place"] = None if to == OWNER else parse_place(to, settings)
+        found = parse_place(to, settings)
+        change["place"] = None if to == OWNER else found
     with writing(settings) as tx:
         get_agent(tx, agent)
         changed = change_heartbeat(tx, agent, **change)

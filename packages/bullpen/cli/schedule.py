@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.acting import (
-    acting_agent,
-    author,
-    only_people,
-    own_schedule,
-    shown_schedule,
-    shown_schedules,
-)
-from bullpen.cli.output import as_json, how_many, reading, show_json, show_table, writing
+from bullpen.cli import ids
+from bullpen.cli.acting import acting_agent, only_people
+from bullpen.cli.commands import Commands
+from bullpen.cli.confirm import confirm, yes
+from bullpen.cli.output import as_json, how_many, reading, show_json, show_table, tell, writing
 from bullpen.cli.schedule_given import (
     Given,
     changes,
@@ -21,6 +17,7 @@ from bullpen.cli.schedule_given import (
     new_target,
     new_timing,
 )
+from bullpen.cli.schedule_own import author, own_schedule, shown_schedule, shown_schedules
 from bullpen.cli.schedule_shown import (
     as_fields,
     as_row,
@@ -52,7 +49,7 @@ EMPTY = (
 )
 
 
-@click.group()
+@click.group(cls=Commands, places={})
 def schedule() -> None:
     """Let agents be asked at certain times. NAME is a schedule's id or its label.
 
@@ -101,8 +98,8 @@ def add(settings: Settings, /, text: str, paused: bool, as_json: bool, **given: 
 
 
 @schedule.command(name="list")
-@click.option("--agent", help="Only those for this agent.")
-@click.option("--team", help="Only those for this team.")
+@click.option("--agent", shell_complete=ids.agents, help="Only those for this agent.")
+@click.option("--team", shell_complete=ids.teams, help="Only those for this team.")
 @click.option("--state", type=STATES, help="Only those in this state.")
 @as_json
 @click.pass_obj
@@ -131,7 +128,7 @@ def list_(
 
 
 @schedule.command()
-@click.argument("name")
+@click.argument("name", shell_complete=ids.schedules)
 @as_json
 @click.pass_obj
 def show(settings: Settings, name: str, as_json: bool) -> None:
@@ -150,7 +147,7 @@ def show(settings: Settings, name: str, as_json: bool) -> None:
 
 
 @schedule.command(name="set")
-@click.argument("name")
+@click.argument("name", shell_complete=ids.schedules)
 @click.option("--text", help="What is said.")
 @given_options
 @as_json
@@ -174,11 +171,12 @@ def set_(
 
 
 @schedule.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, shell_complete=ids.schedules, metavar="NAME...")
 @click.option("--reason", help="Why, for people.")
+@as_json
 @click.pass_obj
-def pause(settings: Settings, name: str, reason: str | None) -> None:
-    """Let a schedule fire no more until it is resumed.
+def pause(settings: Settings, names: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+    """Let schedules fire no more until they are resumed.
 
     \b
     Example:
@@ -187,49 +185,58 @@ def pause(settings: Settings, name: str, reason: str | None) -> None:
     agent = acting_agent()
     why = reason or ("paused by hand" if agent is None else f"paused by @{agent}")
     with writing(settings) as tx:
-        paused = pause_schedule(tx, own_schedule(tx, name).id, why)
-    if paused.state is ScheduleState.DONE:
-        click.echo(f"{paused.id} has nothing to come any more")
-    else:
-        click.echo(f"{paused.id} is paused. Next: bullpen schedule resume {paused.id}")
+        paused = [pause_schedule(tx, own_schedule(tx, each).id, why) for each in sorted(set(names))]
+        document = [as_fields(each, tx.now) for each in paused]
+    tell(as_json, document, *(_paused(each) for each in paused))
 
 
 @schedule.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, shell_complete=ids.schedules, metavar="NAME...")
 @as_json
 @click.pass_obj
-def resume(settings: Settings, name: str, as_json: bool) -> None:
-    """Let a schedule fire again, from now on: what came due meanwhile was not missed.
+def resume(settings: Settings, names: tuple[str, ...], as_json: bool) -> None:
+    """Let schedules fire again, from now on: what came due meanwhile was not missed.
 
     \b
     Example:
       bullpen schedule resume stand-up
     """
     with writing(settings) as tx:
-        found = own_schedule(tx, name, makes_work=True)
-        resumed, now = resume_schedule(tx, found.id), tx.now
-    _tell(resumed, now, "goes on", as_json)
+        found = [own_schedule(tx, each, makes_work=True).id for each in sorted(set(names))]
+        resumed, now = [resume_schedule(tx, each) for each in dict.fromkeys(found)], tx.now
+    if as_json:
+        show_json([as_fields(each, now) for each in resumed])
+        return
+    for each in resumed:
+        _show_made(each, now, "goes on")
 
 
 @schedule.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, shell_complete=ids.schedules, metavar="NAME...")
+@yes
+@as_json
 @click.pass_obj
-def remove(settings: Settings, name: str) -> None:
-    """Remove a schedule; what it has put into a queue stays there.
+def remove(settings: Settings, names: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Remove schedules; what they have put into a queue stays there.
 
     \b
     Example:
       bullpen schedule remove stand-up
     """
+    with reading(settings) as tx:
+        found = {each.id: each for each in (shown_schedule(tx, each) for each in names)}
+    confirm("\n".join(f"Remove {_what(each)}" for each in found.values()), yes)
     with writing(settings) as tx:
-        removed = remove_schedule(tx, own_schedule(tx, name).id)
-    click.echo(f"{removed.id} is removed")
+        for each in sorted(found):
+            remove_schedule(tx, own_schedule(tx, each).id)
+    tell(as_json, {"removed": list(found)}, *(f"{each} is removed" for each in found))
 
 
 @schedule.command(name="now")
-@click.argument("name")
+@click.argument("name", shell_complete=ids.schedules)
+@as_json
 @click.pass_obj
-def now_(settings: Settings, name: str) -> None:
+def now_(settings: Settings, name: str, as_json: bool) -> None:
     """Let a schedule run at once, whatever its state; its own times stay as they are.
 
     \b
@@ -240,11 +247,15 @@ def now_(settings: Settings, name: str) -> None:
     with writing(settings) as tx:
         found = see_schedule(tx, name)
         message = run_now(tx, found.id)
-    click.echo(f"{target(found)} is asked: {message}. Next: bullpen schedule history {found.id}")
+    tell(
+        as_json,
+        {"schedule": found.id, "message_id": message},
+        f"{target(found)} is asked: {message}. Next: bullpen schedule history {found.id}",
+    )
 
 
 @schedule.command(name="next")
-@click.argument("name")
+@click.argument("name", shell_complete=ids.schedules)
 @click.option(
     "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many."
 )
@@ -270,7 +281,7 @@ def next_(settings: Settings, name: str, count: int, as_json: bool) -> None:
 
 
 @schedule.command()
-@click.argument("name")
+@click.argument("name", shell_complete=ids.schedules)
 @how_many()
 @as_json
 @click.pass_obj
@@ -295,7 +306,22 @@ def history(settings: Settings, name: str, limit: int, as_json: bool) -> None:
 def _tell(made: Schedule, now: int, done: str, as_json: bool) -> None:
     if as_json:
         show_json(as_fields(made, now))
-        return
+    else:
+        _show_made(made, now, done)
+
+
+def _show_made(made: Schedule, now: int, done: str) -> None:
     click.echo(f"{made.id} {done}: {target(made)} is asked. {meaning(made.timing)}")
     click.echo(f"The answers go to {made.place}; times are those of {made.timing.zone}.")
     show_next(made, now)
+
+
+def _paused(paused: Schedule) -> str:
+    if paused.state is ScheduleState.DONE:
+        return f"{paused.id} has nothing to come any more"
+    return f"{paused.id} is paused. Next: bullpen schedule resume {paused.id}"
+
+
+def _what(schedule: Schedule) -> str:
+    label = f" ({schedule.label})" if schedule.label else ""
+    return f"the schedule {schedule.id}{label} for {target(schedule)}"

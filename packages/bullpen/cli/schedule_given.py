@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import click
 
+from bullpen.cli import ids
 from bullpen.cli.acting import acting_agent
 from bullpen.cli.output import Function
 from bullpen.core.errors import BadPlace, BadSchedule
@@ -29,8 +30,8 @@ from bullpen.core.time_zone import owner_zone, zone
 FORMS = "--cron '0 9 * * 1-5', --every 30m, --at 2026-12-24T18:00 or --in 20m"
 
 _OPTIONS = (
-    click.option("--agent", help="Who is asked."),
-    click.option("--team", help="Which team is asked: its leader."),
+    click.option("--agent", shell_complete=ids.agents, help="Who is asked."),
+    click.option("--team", shell_complete=ids.teams, help="Which team is asked: its leader."),
     click.option("--cron", help="At the times of a cron expression, as '0 9 * * 1-5'."),
     click.option("--every", help="Again and again after so long, as 30m; a minute or more."),
     click.option("--at", help="Once, at this time, as 2026-12-24T18:00."),

@@ -80,6 +80,7 @@ def parse_place(text: str, settings: Settings) -> Place:
     if text == NOBODY:
         return NOWHERE
     if text == OWNER:
+        _check_owner(settings)
         return owner_place(settings)
     channel, _, address = text.partition(":")
     return place(channel, address)
@@ -104,6 +105,15 @@ def place(channel: str, address: str) -> Place:
 def owner_place(settings: Settings) -> Place:
     """Where the owner is told things."""
     return Place(settings.owner_channel, settings.owner_id or None)
+
+
+def _check_owner(settings: Settings) -> None:
+    """Refuse an owner whom the settings describe as no channel can read it."""
+    try:
+        place(settings.owner_channel, settings.owner_id)
+    except BadPlace as error:
+        hint = "Correct the settings owner_channel and owner_id, as `telegram` and `123456789`."
+        raise BadPlace(f"nobody can tell the owner anything: {error}", hint=hint) from None
 
 
 def _foreign(channel: str, address: str) -> Place:
