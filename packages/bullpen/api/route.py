@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from flask import Response, g
 from flask_openapi3.blueprint import APIBlueprint
+from flask_openapi3.models import OPENAPI3_REF_PREFIX
 from flask_openapi3.models.tag import Tag
 from pydantic import BaseModel
 
@@ -21,6 +22,8 @@ View = TypeVar("View", bound=Callable[..., BaseModel | Response])
 
 ALWAYS = (400, 401, 403, 413, 415, 429, 503)
 """What any request may be answered with."""
+
+ERROR = f"{OPENAPI3_REF_PREFIX}/{ErrorAnswer.__name__}"
 
 
 def blueprint(name: str, doc: str) -> APIBlueprint:
@@ -44,7 +47,8 @@ def route(
     `audited`: what it does, and to whom it is refused, is in the audit log.
     """
     statuses = sorted({*ALWAYS, *(status_of(error) for error in errors)})
-    responses: dict[str | int, Any] = dict.fromkeys(statuses, ErrorAnswer)
+    responses: dict[str | int, Any] = {status: _error() for status in statuses}
+    responses[statuses[0]] = ErrorAnswer
     if answer is None:
         responses[302] = {"description": "Look there."}
     else:
@@ -83,6 +87,11 @@ def route(
 def as_json(found: BaseModel, status: int = 200) -> Response:
     """A model as an answer."""
     return Response(found.model_dump_json(by_alias=True), status, mimetype="application/json")
+
+
+def _error() -> dict[str, object]:
+    """The same as `ErrorAnswer`, by its name: to describe the model each time takes long."""
+    return {"content": {"application/json": {"schema": {"$ref": ERROR}}}}
 
 
 def _plain(text: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 import click
+
+from bullpen.cli.loading import for_good
 
 SHORT = {"ls": "list", "rm": "remove", "delete": "remove", "create": "add"}
 """What others call them, wherever there is such a command."""
@@ -41,27 +41,10 @@ class Commands(click.Group):
             found = super().get_command(ctx, cmd_name)
             return found if found or other is None else self.get_command(ctx, other)
         module, name = place.split(":")
-        with _kept():
+        with for_good():
             found = getattr(import_module(module), name)
         assert isinstance(found, click.Command)
         return found
-
-
-@contextmanager
-def _kept() -> Iterator[None]:
-    """What is loaded here stays to the end, and nobody looks through it for garbage.
-
-    Python would, again and again while it loads and once more at the end: a fifth of the time that
-    a short command takes.
-    """
-    watched = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if watched:
-            gc.enable()
 
 
 def walk(command: click.Command, *path: str) -> list[tuple[tuple[str, ...], click.Command]]:
