@@ -41,10 +41,10 @@ def const(value: str | int) -> ColumnElement[Any]:
 
 
 def partial_index(name: str, *columns: str, where: str, postgresql: str | None = None) -> Index:
-    """An index over the rows that `where` names; PostgreSQL's wording may differ."""
-    return Index(
-        name,
-        *columns,
-        sqlite_where=text(where),
-        postgresql_where=text(postgresql or where),
-    )
+    """An index over the rows that `where` names; PostgreSQL's wording may differ.
+
+    Told to SQLAlchemy here, the conditions would load both dialects, and each takes long. Only
+    who makes or compares tables needs them: `metadata.py` tells them.
+    """
+    conditions = {"sqlite_where": text(where), "postgresql_where": text(postgresql or where)}
+    return Index(name, *columns, info=conditions)

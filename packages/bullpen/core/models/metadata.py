@@ -11,3 +11,7 @@ for _file in FILES:
     import_module(f"bullpen.core.models.{_file}")
 
 METADATA = Base.metadata
+
+for _table in METADATA.tables.values():
+    for _index in _table.indexes:
+        _index.dialect_kwargs.update(_index.info)
