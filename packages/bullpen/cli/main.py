@@ -18,6 +18,7 @@ HERE = "bullpen.cli"
 PLACES = {
     "agent": f"{HERE}.agent:agent",
     "attach": f"{HERE}.services.attach:attach",
+    "config": f"{HERE}.config:config",
     "db": f"{HERE}.db:db",
     "down": f"{HERE}.services.down:down",
     "heartbeat": f"{HERE}.heartbeat:heartbeat",

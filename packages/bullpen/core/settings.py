@@ -262,9 +262,12 @@ def _kind(default: object) -> str:
 
 def _hidden(name: str) -> bool:
     """Whether what somebody wrote for it may have a secret in it."""
-    return name == "database_url" or any(
-        each.name == name and "secret" in each.metadata for each in fields(Settings)
-    )
+    return name == "database_url" or is_secret(name)
+
+
+def is_secret(name: str) -> bool:
+    """Whether nobody is to see the value of this setting."""
+    return any(each.name == name and "secret" in each.metadata for each in fields(Settings))
 
 
 def _within(name: str, number: float) -> float:

@@ -23,8 +23,8 @@ from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.masking import mask, mask_url
 from bullpen.core.replace_file import replace_file
 from bullpen.core.settings import DEFAULTS, PREFIX, Settings, parse
-from bullpen.core.settings_problems import check_values, load_what_can_be
-from bullpen.core.settings_text import BOM, FILE, read_settings
+from bullpen.core.settings_problems import Problem, check_values, hint_for, load_what_can_be
+from bullpen.core.settings_text import BOM, FILE, SettingsText, read_settings, shown
 from bullpen.core.text import check_text
 
 Value: TypeAlias = "str | int | float"
@@ -33,6 +33,7 @@ LOCK = "settings.lock"
 BACKUP = "settings.toml.bak"
 WAIT_SECONDS = 10.0
 LONGEST = 4096
+STAYS = "It is as it was. Look at its disk, and at who may write there."
 
 FIXED: Mapping[str, str] = {
     "home": "it says where this file is",
@@ -93,7 +94,7 @@ class SettingsFile:
 
     def shown(self) -> list[Shown]:
         """Every setting, as it will be after the next start; the default where the file is bad."""
-        found, _ = check_values(read_settings(self._path))
+        found, _ = check_values(self._read())
         return [
             Shown(
                 name=each.name,
@@ -112,10 +113,24 @@ class SettingsFile:
         environ = {**self._environ, f"{PREFIX}HOME": str(self._home)}
         return load_what_can_be(environ)[0].secrets()
 
+    @property
+    def path(self) -> Path:
+        """Where it is, whether it is there or not."""
+        return self._home / FILE
+
+    @property
+    def backup(self) -> Path:
+        """The file as it was before the last change."""
+        return self._home / BACKUP
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is bad in it."""
+        return check_values(self._read())[1]
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Let nobody else change it meanwhile."""
-        number = os.open(self._home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        number = self._open_lock()
         try:
             deadline = time.monotonic() + WAIT_SECONDS
             while not _lock(number):
@@ -131,22 +146,26 @@ class SettingsFile:
 
         A mask that is sent back, and what is so already, changes nothing.
         """
-        text = read_settings(self._path)
+        text = self._read()
         if not text.whole:
             raise BadSetting(str(text.problems[0]), hint="Correct the file first, with an editor.")
         found, _ = check_values(text)
         wanted: dict[str, Value | None] = {}
         for name, value in changes.items():
-            if name not in DEFAULTS:
-                raise BadSetting(f"there is no setting {name[:60]!r}", hint="Look at the list.")
-            bad = name in text.values and name not in found
+            there = name in text.values
+            if name not in DEFAULTS and not (self._here and there and value is None):
+                raise BadSetting(f"there is no setting {shown(name)}", hint=hint_for(name))
+            # What is bad is shown as its default: who sends that back has changed nothing, but
+            # who sits at the machine means it.
+            meant = self._here and there and name not in found
             if value is None:
-                if name not in text.values:
+                if not there:
                     continue
-            elif not bad and self._is_so(name, value, found):
+            elif not meant and self._is_so(name, value, found):
                 continue
             if (reason := self._fixed(name)) is not None:
-                raise SettingFixed(f"{name} cannot be changed here: {reason}")
+                hint = f"Set {PREFIX}HOME in the environment." if self._here else None
+                raise SettingFixed(f"{name} cannot be changed here: {reason}", hint=hint)
             wanted[name] = value if value is None else _plain(_parsed(name, value))
         return wanted
 
@@ -154,18 +173,39 @@ class SettingsFile:
         """Write what `check` gave, while it is locked; the old file is beside it."""
         if not wanted:
             return
-        try:
+        with self._writing():
             old = self._path.read_bytes() if self._path.exists() else None
             new = _changed((old or b"").removeprefix(BOM).decode(), wanted).encode()
             if old is not None:
-                replace_file(self._home / BACKUP, old, 0o600)
+                replace_file(self.backup, old, 0o600)
             replace_file(self._path, new, 0o600)
+
+    def restore(self) -> None:
+        """Put back the file that is beside it, and this one there, while it is locked."""
+        with self._writing():
+            old = self._path.read_bytes() if self._path.exists() else b""
+            new = self.backup.read_bytes()
+            replace_file(self._path, new, 0o600)
+            replace_file(self.backup, old, 0o600)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
-            raise StoreError(f"{self._path} cannot be written: {error.strerror}") from error
+            raise StoreError(
+                f"{self._path} cannot be written: {error.strerror}", hint=STAYS
+            ) from error
+
+    def _open_lock(self) -> int:
+        with self._writing():
+            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self._home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _read(self) -> SettingsText:
+        return read_settings(self.path)
 
     def _is_so(self, name: str, value: Value, found: Mapping[str, object]) -> bool:
-        if self._here:  # whatever the environment says: it may not be that of the services
-            return _parsed(name, value) == found.get(name, parse(name, DEFAULTS[name]))
         now = self._value(name, found)
         return value == _visible(name, now) or _parsed(name, value) == now
 

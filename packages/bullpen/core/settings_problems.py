@@ -15,7 +15,7 @@ from bullpen.core.errors import BadSetting
 from bullpen.core.settings import DEFAULTS, PREFIX, Settings, parse
 from bullpen.core.settings_text import DATABASE, FILE, Problem, SettingsText, read_settings, shown
 
-__all__ = ["NoDatabase", "Problem", "check_values", "load_what_can_be"]
+__all__ = ["NoDatabase", "Problem", "check_values", "hint_for", "load_what_can_be"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +86,16 @@ def _unknown(name: str, value: object, lines: Mapping[str, int]) -> Iterator[Pro
             lines.get(each), each, text, "Put it at the top of the file, above all [...]."
         )
     if not below:
-        from difflib import get_close_matches  # only here: the command line starts without
+        text = f"there is no setting {shown(name)}"
+        yield Problem(lines.get(name), name, text, hint_for(name), warning=True)
 
-        near = get_close_matches(name, DEFAULTS, 1)
-        hint = f"Did you mean {near[0]}?" if near else "`bullpen config list` shows all settings."
-        yield Problem(
-            lines.get(name), name, f"there is no setting {shown(name)}", hint, warning=True
-        )
+
+def hint_for(name: str) -> str:
+    """What somebody may have meant who wrote a name that no setting has."""
+    from difflib import get_close_matches  # only here: the command line starts without
+
+    near = get_close_matches(name, DEFAULTS, 1)
+    return f"Did you mean {near[0]}?" if near else "`bullpen config list` shows all settings."
 
 
 def _no_home(line: int | None) -> Problem:
