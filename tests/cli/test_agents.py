@@ -202,7 +202,9 @@ def test_an_agent_writes_to_a_person_of_its_own_accord(company: Bullpen) -> None
 def test_a_held_message_is_listed_with_the_reason_and_let_go(company: Bullpen) -> None:
     company.ok("team", "set", "dev", "--max-hops", "0")
     with processor(company):
-        conversation = company.ok("send", "@dev !say [@tester: !say hi]", "--json").json
+        sent = company("send", "@dev !say [@tester: !say hi]", "--json")
+    assert sent.status == 75
+    conversation = sent.json
     assert "goes no further" in conversation["answers"][-1]["message"]
     (held,) = company.ok("queue", "held", "--json").json
     assert held["conversation_id"] == conversation["message_id"]

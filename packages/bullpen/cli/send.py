@@ -24,6 +24,7 @@ from bullpen.core.conversations.newest import cost_of
 from bullpen.core.errors import BadSchedule, BadText, StoreError, TextTooLong
 from bullpen.core.events.tail import EventTail
 from bullpen.core.files.copied import copy_in
+from bullpen.core.files.incoming import Kept
 from bullpen.core.message import NewMessage, Priority
 from bullpen.core.queue.receive import receive
 from bullpen.core.roster.teams import get_team
@@ -170,8 +171,10 @@ def _put(
         position = before(tx)
         if team:
             get_team(tx, team)
-    kept = [copy_in(file, settings.files, store.ids, settings.upload_bytes) for file in files]
+    kept: list[Kept] = []
     try:
+        for file in files:
+            kept.append(copy_in(file, settings.files, store.ids, settings.upload_bytes))
         with store.write() as tx:
             until = None if deadline is None else _moment(deadline, tx.now, settings)
             named = tuple(str(each.path) for each in kept)
