@@ -25,6 +25,7 @@ PLACES = {
     "history": f"{HERE}.history:history",
     "key": f"{HERE}.key:key",
     "logs": f"{HERE}.services.logs:logs",
+    "model": f"{HERE}.model:model",
     "open": f"{HERE}.open:open_",
     "provider": f"{HERE}.provider:provider",
     "queue": f"{HERE}.queue:queue",

@@ -2,56 +2,66 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
 import click
 
+from bullpen.cli.acting import only_people
+from bullpen.cli.loading import for_good
 from bullpen.core.listening import check_address
 from bullpen.core.logs import set_up
+from bullpen.core.services.lock import service_lock
+from bullpen.core.services.parent import end_with_parent, is_supervised
 from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 
 
 @click.group()
 @click.pass_obj
 def run(settings: Settings) -> None:
-    """Run one service in the foreground, as the supervisor does.
+    """Run one service in the foreground, as the supervisor does. A home has one of each.
 
     \b
     Example:
       bullpen run processor
     """
+    only_people("run services")
+    if is_supervised(os.environ):
+        end_with_parent()
     set_up(settings)
 
 
 @run.command()
-@click.pass_obj
-def processor(settings: Settings) -> None:
+def processor() -> None:
     """Claim messages and answer them, until SIGTERM or Ctrl-C.
 
     \b
     Example:
       bullpen run processor
     """
-    from bullpen.processor import process
+    with _alone("processor") as store:
+        with for_good():
+            from bullpen.processor import process
 
-    store = open_store(settings)
-    process.run(store)
-    store.close()
+        process.run(store)
 
 
 @run.command()
-@click.pass_obj
-def scheduler(settings: Settings) -> None:
+def scheduler() -> None:
     """Do what is due, and keep the store in order, until SIGTERM or Ctrl-C.
 
     \b
     Example:
       bullpen run scheduler
     """
-    from bullpen.scheduler import process
+    with _alone("scheduler") as store:
+        with for_good():
+            from bullpen.scheduler import process
 
-    store = open_store(settings)
-    process.run(store)
-    store.close()
+        process.run(store)
 
 
 @run.command()
@@ -63,8 +73,39 @@ def api(settings: Settings) -> None:
     Example:
       bullpen run api
     """
-    # Before the rest is loaded: a start that fails must fail sooner than it counts as one.
-    check_address(settings)
-    from bullpen.api import server
+    with service_lock(settings, "api"):
+        # Before the rest is loaded: a start that fails must fail sooner than it counts as one.
+        check_address(settings)
+        with for_good():
+            from bullpen.api import server
 
-    server.run(settings)
+        server.run(settings)
+
+
+@run.command()
+@click.pass_obj
+def minder(settings: Settings) -> None:
+    """Stop what crashes again and again, and tell the owner. The supervisor speaks to it.
+
+    \b
+    Example:
+      bullpen run minder
+    """
+    if not is_supervised(os.environ):
+        raise click.UsageError("Only the supervisor can run this; see services/minder.conf.")
+    with service_lock(settings, "minder"):
+        with for_good():
+            from bullpen.core.services import minder as process
+
+        process.run(settings)
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[Store]:
+    """The store, for the one process of this service that the home has.
+
+    What works must not do it with other limits than were meant: here a bad setting is an error.
+    """
+    settings = Settings.load(os.environ)
+    with service_lock(settings, name), closing(open_store(settings)) as store:
+        yield store

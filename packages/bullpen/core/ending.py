@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 
 
@@ -18,6 +19,7 @@ class Ending:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
 
-    def wait(self) -> None:
-        """Until one of them comes."""
-        os.read(self._told, 1)
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until one of them comes, or this time is over; true if one came."""
+        ready, _, _ = select.select([self._told], [], [], seconds)
+        return bool(ready)

@@ -19,7 +19,7 @@ SUFFIX = ".log"
 
 def logged_services(settings: Settings) -> list[str]:
     """The services that have a log."""
-    return sorted(path.stem for path in _directory(settings).glob(f"*{SUFFIX}") if path.is_file())
+    return sorted(path.stem for path in settings.logs.glob(f"*{SUFFIX}") if path.is_file())
 
 
 def log_tail(
@@ -29,7 +29,7 @@ def log_tail(
     if service not in logged_services(settings):
         raise UnknownService(f"there is no log of a service {service[:40]!r}")
     hide = Line(secrets).hide
-    path = _directory(settings) / f"{service}{SUFFIX}"
+    path = settings.logs / f"{service}{SUFFIX}"
     try:
         return [hide(line) for line in last_lines(path, count)]
     except FileNotFoundError:  # it is being rotated
@@ -50,6 +50,3 @@ def last_lines(path: Path, count: int) -> list[str]:
         lines.pop()
     return (lines[1:] if at > 0 else lines)[-count:]
 
-
-def _directory(settings: Settings) -> Path:
-    return settings.home / "logs"

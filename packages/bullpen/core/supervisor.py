@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import socket
 import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TypedDict
 
 import psutil
 
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
+from bullpen.core.services.control import NAME, known_secret
 from bullpen.core.settings import Settings
 
-HERE = Path(__file__).resolve()
-
-OWN = frozenset({"processor", "scheduler", "api"})
+OWN = frozenset({"processor", "scheduler", "api", "minder"})
 """The services that are no channel's; each channel has one of its own name."""
 
 RUNNING = "RUNNING"
@@ -37,6 +36,8 @@ class Service(TypedDict):
     name: str
     state: str
     pid: int
+    seconds: int
+    """For how long it runs."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -51,8 +52,9 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _Transport(xmlrpc.client.Transport):
-    def __init__(self, path: str) -> None:
-        super().__init__()
+    def __init__(self, path: str, secret: str) -> None:
+        known = base64.b64encode(f"{NAME}:{secret}".encode()).decode()
+        super().__init__(headers=[("Authorization", f"Basic {known}")])
         self._path = path
 
     def make_connection(self, host: object) -> http.client.HTTPConnection:
@@ -63,13 +65,8 @@ class Supervisor:
     """The supervisor of one home, which may run or not."""
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._socket = str(settings.sockets / "supervisor.sock")
-
-    @property
-    def config(self) -> Path:
-        """supervisord.conf: in the package where it is installed, else in the checkout."""
-        beside = HERE.parents[1] / "deploy"
-        return (beside if beside.is_dir() else HERE.parents[3] / "deploy") / "supervisord.conf"
 
     def alive(self) -> bool:
         """Whether a supervisor answers."""
@@ -92,7 +89,12 @@ class Supervisor:
             found = self._proxy().supervisor.getAllProcessInfo()
         assert isinstance(found, list)
         return [
-            Service(name=str(each["name"]), state=str(each["statename"]), pid=int(each["pid"]))
+            Service(
+                name=str(each["name"]),
+                state=str(each["statename"]),
+                pid=int(each["pid"]),
+                seconds=max(0, int(each["now"]) - int(each["start"])) if each["pid"] else 0,
+            )
             for each in found
         ]
 
@@ -106,12 +108,16 @@ class Supervisor:
     def start(self, name: str, seconds: float) -> Service:
         """Start a service that does not run, and wait until it does."""
         if self.service(name)["state"] in ASLEEP:
-            with self._asking(ALREADY_STARTED):
-                self._proxy().supervisor.startProcess(name, False)
+            self.begin(name)
         found = self._wait(name, lambda state: state != "STARTING", seconds)
         if found["state"] in ASLEEP:
             raise ServiceFailed(f"{name} does not start: {found['state'].lower()}")
         return found
+
+    def begin(self, name: str) -> None:
+        """Let a service start, and do not wait for it."""
+        with self._asking(ALREADY_STARTED):
+            self._proxy().supervisor.startProcess(name, False)
 
     def stop(self, name: str, seconds: float) -> Service:
         """Stop a service, and wait for its end, which may take it longer than this time."""
@@ -178,4 +184,5 @@ class Supervisor:
             raise NoSupervisor(f"no supervisor answers: {error}") from None
 
     def _proxy(self) -> xmlrpc.client.ServerProxy:
-        return xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(self._socket))
+        transport = _Transport(self._socket, known_secret(self._settings))
+        return xmlrpc.client.ServerProxy("http://localhost", transport=transport)

@@ -50,6 +50,7 @@
     ├── UnsafeSecret               blank, short, or readable by others
     ├── Overloaded                 too many at once; try again
     ├── NoSupervisor               what was asked needs the supervisor
+    ├── RunsAlready                there may be one of it in a home
     ├── UnsafeDirectory            others could put their own sockets there
     ├── AddressTaken               nobody else can listen there
     ├── LaneError
@@ -130,6 +131,7 @@ from bullpen.core.errors.process import (
     AddressTaken,
     NoSupervisor,
     Overloaded,
+    RunsAlready,
     UnsafeDirectory,
     UnsafeSecret,
 )
@@ -184,6 +186,7 @@ __all__ = [
     "NotJson",
     "OutOfReach",
     "Overloaded",
+    "RunsAlready",
     "SchemaTooNew",
     "SchemaTooOld",
     "ScopeTooSmall",

@@ -39,3 +39,10 @@ class AddressTaken(BullpenError):
 
     code = "address_taken"
     hint = "Stop the other program, or choose another port with the setting `api_port`."
+
+
+class RunsAlready(BullpenError):
+    """A second process of a service that may have one only."""
+
+    code = "runs_already"
+    hint = "`bullpen status` shows what runs; `bullpen down` stops it."

@@ -10,22 +10,24 @@ import click
 
 from bullpen.cli.output import MOST, show_table
 from bullpen.cli.response import CLI
-from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
+from bullpen.cli.span import span
+from bullpen.core.clock import SECOND
 from bullpen.core.maintenance.account import Account, system_agents
 from bullpen.core.outbox.browse import to_send
+from bullpen.core.queue.status import QueueStatus, queue_status
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
 HEADING = ("SYSTEM AGENT", "EVERY", "LAST RUN", "TOOK", "RESULT")
-SPANS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))
 RESULT_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """What each system agent did, the moment of the question, and how much is unread."""
+    """What each system agent did, the queue, the moment of the question, and what is unread."""
 
     agents: Sequence[Account]
+    queue: QueueStatus
     now: int
     unread: int
 
@@ -33,11 +35,17 @@ class StoreStatus:
 def store_status(settings: Settings) -> StoreStatus:
     """Look at the store."""
     with closing(open_store(settings)) as store, store.read() as tx:
-        return StoreStatus(system_agents(tx), tx.now, len(to_send(tx, CLI, 0, MOST)))
+        unread = len(to_send(tx, CLI, 0, MOST))
+        return StoreStatus(system_agents(tx), queue_status(tx), tx.now, unread)
 
 
 def show_store_status(found: StoreStatus) -> None:
-    """Print a line for each system agent, and whether there is something to read."""
+    """Print the queue in a line, one for each system agent, and whether there is mail to read."""
+    queue = found.queue
+    click.echo(
+        f"Queue: {queue.pending} waiting, {queue.processing} running, {queue.held} held, "
+        f"{queue.dead} dead; {queue.outgoing} going out\n"
+    )
     show_table([HEADING, *(_row(agent, found.now) for agent in found.agents)], "There are none.")
     if found.unread:
         count = f"{found.unread} messages wait" if found.unread > 1 else "1 message waits"
@@ -48,8 +56,8 @@ def _row(agent: Account, now: int) -> tuple[str, ...]:
     ran, took = agent.last_run_at, agent.last_duration
     return (
         agent.name,
-        _span(agent.every_seconds * SECOND),
-        "never" if ran is None else f"{_span(now - ran)} ago",
+        span(agent.every_seconds * SECOND),
+        "never" if ran is None else f"{span(now - ran)} ago",
         "" if took is None else f"{took} ms",
         " ".join(_result(agent, now).split())[:RESULT_LENGTH],
     )
@@ -57,14 +65,7 @@ def _row(agent: Account, now: int) -> tuple[str, ...]:
 
 def _result(agent: Account, now: int) -> str:
     if agent.running_since is not None:
-        return f"runs for {_span(now - agent.running_since)}"
+        return f"runs for {span(now - agent.running_since)}"
     if agent.last_error is not None:
         return f"failed {agent.failures} times in a row: {agent.last_error}"
     return agent.last_result or ""
-
-
-def _span(milliseconds: int) -> str:
-    for least, unit, name in SPANS:
-        if milliseconds >= least:
-            return f"{milliseconds // unit} {name}"
-    return f"{max(0, milliseconds) // SECOND} s"

@@ -1,0 +1,1 @@
+"""The services, started, seen and stopped."""

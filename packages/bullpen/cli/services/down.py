@@ -1,0 +1,57 @@
+"""bullpen down: the end of all services, in order."""
+
+from __future__ import annotations
+
+import click
+
+from bullpen.cli.acting import only_people
+from bullpen.cli.output import as_json, tell
+from bullpen.cli.services.prepared import clear_away
+from bullpen.core.errors import ServiceFailed
+from bullpen.core.services.launch import MARGIN_SECONDS
+from bullpen.core.services.lock import turn_to_start
+from bullpen.core.settings import Settings
+from bullpen.core.supervisor import Supervisor
+
+OTHERS_SECONDS = 60
+"""What the services besides the processor may take, one after the other."""
+
+
+@click.command()
+@as_json
+@click.pass_obj
+def down(settings: Settings, as_json: bool) -> None:
+    """Stop the services; runs that do not end in time go back to the queue.
+
+    What takes work in stops first, the processor last: its runs get the setting grace_seconds to
+    end. What waits stays, and nothing of it counts as a failure.
+
+    \b
+    Example:
+      bullpen down
+    """
+    only_people("stop Bullpen")
+    if bring_down(settings):
+        tell(as_json, {"stopped": True}, "Bullpen has stopped. Next: bullpen up")
+    else:
+        tell(as_json, {"stopped": False}, "Bullpen does not run.")
+
+
+def bring_down(settings: Settings) -> bool:
+    """Stop all of it; false if nothing ran."""
+    if not settings.run.is_dir():
+        return False
+    with turn_to_start(settings):
+        supervisor = Supervisor(settings)
+        ran = supervisor.alive()
+        if ran and not supervisor.shutdown(_seconds(settings)):
+            raise ServiceFailed("the services did not stop in time", hint="Look: bullpen status")
+        clear_away(settings, lambda text: click.echo(text, err=True))
+    from bullpen.cli.services.watching import end_tmux
+
+    end_tmux(settings)
+    return ran
+
+
+def _seconds(settings: Settings) -> float:
+    return settings.grace_seconds + MARGIN_SECONDS + OTHERS_SECONDS

@@ -1,0 +1,93 @@
+"""Waiting until the services run, and saying why one does not."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import click
+
+from bullpen.core.errors import BullpenError, UnknownService
+from bullpen.core.listening import address
+from bullpen.core.log_tail import log_tail
+from bullpen.core.settings import Settings
+from bullpen.core.supervisor import ASLEEP, RUNNING, Supervisor
+
+API = "api"
+START_SECONDS = 30.0
+LOOK_SECONDS = 0.05
+ASK_SECONDS = 2.0
+REASON_LINES = 2
+
+
+def until(condition: Callable[[], bool], seconds: float = START_SECONDS) -> bool:
+    """Wait until it holds; false if it does not within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def not_running(settings: Settings, supervisor: Supervisor) -> list[str]:
+    """Wait until each service runs, or has ended once; gives those that do not run."""
+    first: dict[str, int] = {}
+    ended: set[str] = set()
+    running: set[str] = set()
+
+    def settled() -> bool:
+        services = supervisor.services()
+        for each in services:
+            again = each["pid"] and first.setdefault(each["name"], each["pid"]) != each["pid"]
+            if again or each["state"] in ASLEEP:
+                ended.add(each["name"])
+        running.update(each["name"] for each in services if each["state"] == RUNNING)
+        names = {each["name"] for each in services} - ended
+        return names <= running and (API not in names or _answers(settings))
+
+    if not until(settled):
+        ended.update({each["name"] for each in supervisor.services()} - running)
+    return sorted(ended)
+
+
+def start_what_sleeps(supervisor: Supervisor) -> list[str]:
+    """Start the services that were stopped or gave up; gives those that were asked to start."""
+    asleep = [each["name"] for each in supervisor.services() if each["state"] in ASLEEP]
+    for name in asleep:
+        try:
+            supervisor.begin(name)
+        except BullpenError as error:  # why it does not start is in its log
+            click.echo(f"bullpen: {name}: {error}", err=True)
+    return asleep
+
+
+def say_why(settings: Settings, name: str) -> None:
+    """The end of its log, where it says what hinders it."""
+    click.echo(f"bullpen: {name} does not start; the end of its log:", err=True)
+    for line in last_words(settings, name, REASON_LINES):
+        click.echo(f"  {line}", err=True)
+    click.echo(f"  Then: bullpen restart {name}", err=True)
+
+
+def last_words(settings: Settings, name: str, count: int) -> list[str]:
+    """The last lines of a service's log; none where it has none."""
+    try:
+        return log_tail(settings, name, count, settings.secrets())
+    except UnknownService:
+        return []
+
+
+def _answers(settings: Settings) -> bool:
+    """Whether the API serves."""
+    where = urlsplit(address(settings))
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=ASK_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

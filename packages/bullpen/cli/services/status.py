@@ -1,0 +1,96 @@
+"""bullpen status: what runs, and what has to be looked after."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+
+import click
+
+from bullpen.cli.output import as_json
+from bullpen.cli.services.store_status import StoreStatus, show_store_status, store_status
+from bullpen.cli.services.table import show_services
+from bullpen.core.errors import BullpenError
+from bullpen.core.listening import address
+from bullpen.core.settings import Settings
+from bullpen.core.supervisor import RUNNING, Service, Supervisor
+
+HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+
+
+@click.command()
+@click.option("--watch", "-w", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option(
+    "--every",
+    type=click.FloatRange(0.2, 3600),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@as_json
+@click.pass_obj
+def status(settings: Settings, watch: bool, every: float, as_json: bool) -> None:
+    """Show each service and what keeps the store in order. The exit status is 3 if one is down.
+
+    \b
+    Examples:
+      bullpen status
+      bullpen status --json
+      bullpen status --watch
+    """
+    if watch and not as_json:
+        _watch(settings, every)
+    services = services_of(settings)
+    found, why = _store_status(settings)
+    if as_json:
+        click.echo(json.dumps(_document(services, found)))
+    else:
+        _show(settings, services, found, why)
+    if not services or any(each["state"] != RUNNING for each in services):
+        sys.exit(3)
+
+
+def services_of(settings: Settings) -> list[Service]:
+    """The services; none where no supervisor answers."""
+    supervisor = Supervisor(settings)
+    return supervisor.services() if supervisor.alive() else []
+
+
+def _watch(settings: Settings, every: float) -> None:
+    while True:
+        services = services_of(settings)
+        found, why = _store_status(settings)
+        click.echo(HOME_AND_CLEAR if sys.stdout.isatty() else "", nl=False)
+        _show(settings, services, found, why)
+        time.sleep(every)
+
+
+def _document(services: list[Service], found: StoreStatus | None) -> dict[str, object]:
+    return {
+        "services": services,
+        "queue": None if found is None else asdict(found.queue),
+        "system_agents": None if found is None else [asdict(each) for each in found.agents],
+        "unread": None if found is None else found.unread,
+    }
+
+
+def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
+    """What it has to say; nothing, and why, without a database."""
+    try:
+        return store_status(settings), ""
+    except BullpenError as error:
+        return None, f"{error} ({error.hint})"
+
+
+def _show(settings: Settings, services: list[Service], found: StoreStatus | None, why: str) -> None:
+    if services:
+        show_services(settings, services)
+        click.echo(f"The API is at {address(settings)}\n")
+    else:
+        click.echo("Bullpen does not run. Next: bullpen up\n")
+    if found is None:
+        click.echo(f"The store is not known: {why}")
+    else:
+        show_store_status(found)

@@ -1,0 +1,40 @@
+"""The services as a person sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from bullpen.cli.output import show_table
+from bullpen.cli.services.ready import last_words
+from bullpen.cli.span import span
+from bullpen.core.clock import SECOND
+from bullpen.core.settings import Settings
+from bullpen.core.supervisor import ASLEEP, Service
+
+HEADING = ("SERVICE", "STATE", "PID", "FOR")
+
+
+def show_services(settings: Settings, services: Sequence[Service]) -> None:
+    """A line each; below, the last words of those that do not run."""
+    rows = [
+        (
+            each["name"],
+            each["state"],
+            str(each["pid"]) if each["pid"] else "",
+            span(each["seconds"] * SECOND) if each["pid"] else "",
+        )
+        for each in services
+    ]
+    show_table([HEADING, *rows], "There are no services.")
+    for each in services:
+        if each["state"] in ASLEEP:
+            _say_why(settings, each)
+
+
+def _say_why(settings: Settings, service: Service) -> None:
+    name = service["name"]
+    words = last_words(settings, name, 1)
+    said = f" Its last words: {words[0]}" if words else ""
+    click.echo(f"{name} does not run.{said}\n  Next: bullpen logs {name}; bullpen restart {name}")

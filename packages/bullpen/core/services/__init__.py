@@ -1,0 +1,1 @@
+"""The processes of one home under their supervisor."""
