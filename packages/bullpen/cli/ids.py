@@ -14,7 +14,7 @@ from bullpen.cli.output import reading
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.settings_problems import load_what_can_be
-from bullpen.core.states import MessageState
+from bullpen.core.states import MessageState, ResponseState
 from bullpen.core.store.transaction import Transaction
 
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -83,12 +83,25 @@ def _models(tx: Transaction) -> Found:
     return ((each, "") for each in sorted({agent.model for agent in list_agents(tx)} - {""}))
 
 
-def _messages(state: MessageState | None) -> Callable[[Transaction], Found]:
+def _messages(*states: MessageState) -> Callable[[Transaction], Found]:
     def find(tx: Transaction) -> Found:
-        from bullpen.core.queue.browse import Wanted, browse
+        from bullpen.core.queue.newest import newest
+        from bullpen.core.queue.selection import Selection
 
-        found = browse(tx, Wanted(status=state), None, MOST)
-        return ((each.message_id, f"@{each.agent}: {each.message}") for each in found)
+        for state in states or (None,):
+            for each in newest(tx, Selection(), state, MOST):
+                yield each.message_id, f"@{each.agent}: {each.message}"
+
+    return find
+
+
+def _responses(*states: ResponseState) -> Callable[[Transaction], Found]:
+    def find(tx: Transaction) -> Found:
+        from bullpen.core.outbox.browse import WantedResponses, browse_responses
+
+        for state in states or (None,):
+            for each in browse_responses(tx, WantedResponses(status=state), None, MOST):
+                yield str(each.id), f"{each.channel}: {each.message}"
 
     return find
 
@@ -116,9 +129,13 @@ teams = among(_teams)
 providers = among(_providers)
 custom_providers = among(_custom_providers)
 models = among(_models)
-messages = among(_messages(None))
+messages = among(_messages())
+open_messages = among(_messages(MessageState.PROCESSING, MessageState.HELD, MessageState.PENDING))
 dead_messages = among(_messages(MessageState.DEAD))
 held_messages = among(_messages(MessageState.HELD))
+responses = among(_responses())
+lost_responses = among(_responses(ResponseState.DEAD, ResponseState.UNKNOWN))
+undelivered_responses = among(_responses(ResponseState.PENDING, ResponseState.UNKNOWN))
 begun = among(_conversations)
 schedules = among(_schedules)
 keys = among(_keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import bindparam, insert, select, update
 
 from bullpen.core.models import DEATH_CAUSES
 from bullpen.core.store.statement import Statement
@@ -35,6 +35,11 @@ INSERT: Statement[None] = Statement(
 
 TOLD: Statement[None] = Statement(
     update(DEATH_CAUSES).where(C.fingerprint == bindparam("cause")).values(told_at=bindparam("now"))
+)
+
+# There are as many rows as ways to die: an index would be larger than the table.
+NEWEST: Statement[DeathCauseTuple] = Statement(
+    select(*_COLUMNS).order_by(C.last_at.desc(), C.fingerprint).limit(bindparam("limit"))
 )
 
 
@@ -79,3 +84,8 @@ def add_deaths(tx: Transaction, cause: str, deaths: Sequence[Death]) -> DeathCau
 def owner_was_told(tx: Transaction, cause: str) -> None:
     """Remember that the owner knows of it."""
     tx.write(TOLD, {"cause": cause, "now": tx.now})
+
+
+def newest_causes(tx: Transaction, limit: int) -> list[DeathCause]:
+    """What messages died of, the cause of the latest death first."""
+    return [DeathCause(*row) for row in tx.all(NEWEST, {"limit": limit})]

@@ -1,0 +1,116 @@
+"""bullpen queue retry and drop: what becomes of messages that are dead, cancelled or expired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from bullpen.cli import ids
+from bullpen.cli.acting import only_people
+from bullpen.cli.bulk import Words, run_named
+from bullpen.cli.confirm import confirm, dry_run, yes
+from bullpen.cli.output import as_json
+from bullpen.cli.queue.chosen import FILTERS, Chosen, by_filters, show_named
+from bullpen.cli.queue.filters import filters
+from bullpen.core.queue.drop import drop as drop_message
+from bullpen.core.queue.retry import retry as retry_message
+from bullpen.core.settings import Settings
+from bullpen.core.states import MessageState
+from bullpen.core.store.transaction import Transaction
+
+OVER = (MessageState.DEAD, MessageState.CANCELLED, MessageState.EXPIRED)
+STATES = click.Choice([each.value for each in OVER])
+
+RETRY = Words(
+    noun="message",
+    verb="Retry",
+    done="wait again",
+    done_one="waits again",
+    none="There is no message like that. Next: bullpen queue dead",
+)
+DROP = Words(
+    noun="message",
+    verb="Delete for good",
+    done="are deleted",
+    done_one="is deleted",
+    none="There is no message like that. Next: bullpen queue dead",
+)
+
+state = click.option(
+    "--state", type=STATES, help="Filters are about those in this state; dead, if not said."
+)
+all_ = click.option("--all", "everything", is_flag=True, help="All that are in that state.")
+limit = click.option(
+    "--limit", type=click.IntRange(1), metavar="N", help="So many of them at the most, the oldest."
+)
+
+
+@click.command()
+@click.argument("message_id", nargs=-1, shell_complete=ids.dead_messages)
+@filters(*FILTERS)
+@state
+@all_
+@limit
+@dry_run
+@yes
+@as_json
+@click.pass_obj
+def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
+    """Try messages again that are dead, cancelled or expired.
+
+    Each takes its old place, its failures forgotten and its deadline lifted. Name them, or choose
+    them by filters: then the dead are meant, and the times are those of their deaths.
+
+    \b
+    Examples:
+      bullpen queue retry cli_a1b2c3d4
+      bullpen queue retry --agent coder --error timeout --since 2h --dry-run
+      bullpen queue retry --all --yes
+    """
+    only_people("try messages again")
+    _do(settings, RETRY, retry_message, given)
+
+
+@click.command()
+@click.argument("message_id", nargs=-1, shell_complete=ids.dead_messages)
+@filters(*FILTERS)
+@state
+@all_
+@limit
+@dry_run
+@yes
+@as_json
+@click.pass_obj
+def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
+    """Delete messages for good that are dead, cancelled or expired.
+
+    Name them, or choose them by filters: then the dead are meant, and the times are those of their
+    deaths. What the record has of them stays: runs, events, history.
+
+    \b
+    Examples:
+      bullpen queue drop cli_a1b2c3d4
+      bullpen queue drop --agent coder --before 7d --dry-run
+    """
+    only_people("delete messages")
+    _do(settings, DROP, drop_message, given)
+
+
+def _do(
+    settings: Settings,
+    words: Words,
+    verb: Callable[[Transaction, str], None],
+    given: dict[str, Any],
+) -> None:
+    chosen = Chosen.parse(given)
+    if not chosen.message_ids:
+        states = (MessageState(chosen.state or MessageState.DEAD),)
+        by_filters(settings, words, states, verb, chosen)
+    elif chosen.dry_run:
+        show_named(settings, words, OVER, chosen)
+    else:
+        if words is DROP:
+            confirm(f"{words.verb} {words.of(len(set(chosen.message_ids)))}", chosen.sure)
+        run_named(settings, words, chosen.message_ids, verb, as_json=chosen.as_json)
