@@ -19,6 +19,7 @@ HERE = "bullpen.cli.team"
         "remove-member": f"{HERE}.members:remove_member",
         "set": f"{HERE}.set:set_",
         "show": f"{HERE}.show:show",
+        "watch": f"{HERE}.watch:watch",
     },
     aliases={
         **dict.fromkeys(("add-agent", "agent-add", "member-add"), "add-member"),
@@ -26,7 +27,7 @@ HERE = "bullpen.cli.team"
     },
 )
 def team() -> None:
-    """Add, change, look at and remove teams.
+    """Add, change, look at, watch and remove teams.
 
     \b
     Example:

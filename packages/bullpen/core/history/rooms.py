@@ -32,6 +32,10 @@ AFTER: Statement[PostTuple] = Statement(
     .limit(bindparam("limit"))
 )
 
+OLDER: Statement[PostTuple] = Statement(
+    _POSTS.where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
+)
+
 # From the newest on: so it costs what came since, and not the whole room.
 BEFORE: Statement[tuple[int]] = Statement(
     select(C.id)
@@ -65,6 +69,11 @@ class Post:
 def last_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
     """The newest posts of a room, the newest first."""
     return [Post(*row) for row in tx.all(NEWEST, {"team": team, "limit": limit})]
+
+
+def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
+    """The posts that came before this number, the newest first."""
+    return [Post(*row) for row in tx.all(OLDER, {"team": team, "before": before, "limit": limit})]
 
 
 def posts_since(

@@ -1,0 +1,230 @@
+"""The agents as a table: what each is at. It shows as many columns as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.text import Text
+from textual.binding import Binding, BindingType
+from textual.widgets import DataTable
+
+from bullpen.cli.span import span
+from bullpen.cli.views.shown import line, money, number
+from bullpen.core.company.spent import Spent
+from bullpen.core.company.work import AgentAtWork, Company, Doing
+
+NARROW, WIDE = 60, 120
+LEADER = "★"
+CELL_PADDING = 1
+
+LOOKS: dict[Doing, tuple[str, str]] = {
+    Doing.IDLE: ("○", "dim"),
+    Doing.RUNS: ("●", "green"),
+    Doing.LOST: ("!", "bold red"),
+    Doing.WAITS: ("◌", "yellow"),
+    Doing.RESTS: ("◔", "yellow"),
+    Doing.PAUSED: ("■", "red"),
+    Doing.DRAINS: ("▽", "yellow"),
+}
+"""The sign and the colour of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, and how wide it may become."""
+
+    name: str
+    most: int
+    right: bool = False
+
+
+AGENT = Column("AGENT", 20)
+STATE = Column("STATE", 14)
+WAITING = Column("WAIT", 5, right=True)
+PROVIDER = Column("PROVIDER", 14)
+MODEL = Column("MODEL", 24)
+TODAY = Column("TODAY", 8, right=True)
+TOKENS = Column("TOKENS", 7, right=True)
+RUNS = Column("RUNS", 5, right=True)
+TALK = Column("THIS TALK", 9, right=True)
+NOW = Column("NOW", 1000)
+"""The last one takes what is left."""
+
+
+def columns_for(width: int) -> tuple[Column, ...]:
+    """What there is room for."""
+    if width < NARROW:
+        return (AGENT, STATE, NOW)
+    if width < WIDE:
+        return (AGENT, STATE, WAITING, PROVIDER, TODAY, NOW)
+    return (AGENT, STATE, WAITING, PROVIDER, MODEL, RUNS, TOKENS, TODAY, TALK, NOW)
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """All that is known of an agent at a moment."""
+
+    work: AgentAtWork
+    leads: bool
+    spent: Spent
+    said: str
+    """What it said while it works, or last."""
+    now: int
+
+    def cell(self, column: Column) -> Text:
+        """What stands in this column."""
+        match column.name:
+            case AGENT.name:
+                return Text(self.work.agent.id + (f" {LEADER}" if self.leads else ""), style="bold")
+            case STATE.name:
+                return state_of(self.work, self.now)
+            case WAITING.name:
+                return _count(self.work.waiting, "yellow")
+            case PROVIDER.name:
+                return Text(line(self.work.agent.provider))
+            case MODEL.name:
+                return Text(line(self.work.agent.model) or "its own", style="dim")
+            case RUNS.name:
+                return _count(self.spent.runs, "")
+            case TOKENS.name:
+                return Text(number(self.spent.tokens) if self.spent.tokens else "", style="")
+            case TODAY.name:
+                return Text(money(self.spent.cost) if self.spent.cost else "")
+            case TALK.name:
+                cost = 0.0 if self.work.run is None else self.work.run.conversation.cost
+                return Text(money(cost) if cost else "")
+            case _:
+                return self._at()
+
+    def _at(self) -> Text:
+        if self.work.run is not None:
+            return Text(self.said)
+        if self.work.why is not None and self.work.doing in (Doing.PAUSED, Doing.DRAINS):
+            return Text(line(self.work.why), style="red")
+        return Text(self.said, style="dim")
+
+
+def state_of(work: AgentAtWork, now: int) -> Text:
+    """What it is at, in a sign and a word or two."""
+    sign, style = LOOKS[work.doing]
+    words = work.doing.value
+    if work.run is not None:
+        words = f"{words} {span(now - work.run.since)}"
+        if work.why is not None:  # nothing comes after it
+            words = f"{words} {LOOKS[Doing.PAUSED][0]}"
+    elif work.until is not None:
+        words = f"{words} {span(work.until - now)}"
+    return Text(f"{sign} {words}", style=style)
+
+
+def seats(
+    company: Company, spent: Mapping[str, Spent], said: Mapping[str, str], now: int
+) -> list[Seat]:
+    """Every agent's."""
+    leader = None if company.team is None else company.team.leader
+    return [
+        Seat(
+            work=each,
+            leads=each.agent.id == leader,
+            spent=spent.get(each.agent.id, Spent()),
+            said=said.get(each.agent.id, ""),
+            now=now,
+        )
+        for each in company.agents
+    ]
+
+
+class AgentsTable(DataTable[Text]):
+    """Keeps the chosen agent chosen, whatever changes around it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", "Look", key_display="⏎"),
+        Binding("up", "cursor_up", "Choose", key_display="↑↓"),
+        Binding("down", "cursor_down", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(cursor_type="row", zebra_stripes=False, cell_padding=CELL_PADDING)
+        self._shown: tuple[object, ...] = ()
+        self._cells: dict[tuple[str, str], Text] = {}
+
+    @property
+    def chosen(self) -> str | None:
+        """The id of the agent under the cursor."""
+        if not self.row_count:
+            return None
+        return self.ordered_rows[self.cursor_row].key.value
+
+    def fill(self, found: Sequence[Seat], width: int) -> None:
+        """Show these; what did not change is not drawn again."""
+        columns = columns_for(width)
+        cells = {
+            (each.work.agent.id, column.name): each.cell(column)
+            for each in found
+            for column in columns
+        }
+        widths = _widths(columns, found, cells, width)
+        layout = (tuple(each.work.agent.id for each in found), tuple(widths.items()))
+        if layout != self._shown:
+            self._rebuild(columns, found, cells, widths)
+            self._shown = layout
+        else:
+            for (agent, name), text in cells.items():
+                if text != self._cells.get((agent, name)):
+                    self.update_cell(agent, name, _fitted(text, widths[name]))
+        self._cells = cells
+
+    def _rebuild(
+        self,
+        columns: Sequence[Column],
+        found: Sequence[Seat],
+        cells: Mapping[tuple[str, str], Text],
+        widths: Mapping[str, int],
+    ) -> None:
+        chosen = self.chosen
+        self.clear(columns=True)
+        for column in columns:
+            heading = Text(column.name, style="dim", justify="right" if column.right else "left")
+            self.add_column(heading, key=column.name, width=widths[column.name])
+        for each in found:
+            agent = each.work.agent.id
+            row = (_fitted(cells[agent, column.name], widths[column.name]) for column in columns)
+            self.add_row(*row, key=agent)
+        ids = [each.work.agent.id for each in found]
+        if chosen in ids:
+            self.move_cursor(row=ids.index(chosen), animate=False)
+
+
+def _widths(
+    columns: Sequence[Column],
+    found: Sequence[Seat],
+    cells: Mapping[tuple[str, str], Text],
+    width: int,
+) -> dict[str, int]:
+    """How wide each is: as its longest cell, up to its limit; the last takes the rest.
+
+    The state's is fixed: it changes every second.
+    """
+    widths: dict[str, int] = {}
+    left = width - 2 * CELL_PADDING * len(columns)
+    for column in columns[:-1]:
+        longest = max(
+            (cells[each.work.agent.id, column.name].cell_len for each in found), default=0
+        )
+        fitting = STATE.most if column is STATE else max(len(column.name), longest)
+        widths[column.name] = min(fitting, column.most, max(left - len(NOW.name), 1))
+        left -= widths[column.name]
+    widths[columns[-1].name] = max(left, len(NOW.name))
+    return widths
+
+
+def _fitted(text: Text, width: int) -> Text:
+    fitted = text.copy()
+    fitted.truncate(width, overflow="ellipsis")
+    return fitted
+
+
+def _count(count: int, style: str) -> Text:
+    return Text(number(count) if count else "", style=style, justify="right")

@@ -1,0 +1,149 @@
+"""What the view of the agents looks at: how they stand, what they took today, what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
+
+from bullpen.cli.views.activity import Line, concerns, line_of
+from bullpen.cli.views.shown import last_line
+from bullpen.core.clock import SECOND
+from bullpen.core.company.spent import Spent, last_run_before, spent_since
+from bullpen.core.company.work import Company, look_at_company
+from bullpen.core.events.append import EventType
+from bullpen.core.events.browse import WantedEvents, browse_events
+from bullpen.core.events.facts import facts_of
+from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.time_zone import midnight
+
+BEFORE = 300
+"""So many of the last events are looked at when a view opens."""
+PAGE = 500
+PAGES = 4
+TELLING = 100
+"""Of so many events at once it is told what they are about: of more, the last ones."""
+LOOK_SECONDS = 5
+"""What no event tells of, as a process that is gone, is seen after so long."""
+COUNT_SECONDS = 2
+"""What was spent is counted no more often, however many runs end."""
+
+ENDS = frozenset(
+    {
+        *(EventType.CHAIN_STEP_DONE, EventType.MESSAGE_FAILED, EventType.MESSAGE_DEAD),
+        *(EventType.MESSAGE_HELD, EventType.MESSAGE_CANCELLED, EventType.MESSAGE_RELEASED),
+    }
+)
+"""With these a run may have ended, and cost something."""
+
+NOTHING = WantedEvents()
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyNews:
+    """The company as it is now, and what happened since the last news."""
+
+    company: Company
+    spent: dict[str, Spent]
+    """What each agent took today."""
+    lines: tuple[Line, ...]
+    progress: dict[str, tuple[int, str]]
+    """What each agent said last while it worked, and when."""
+    fresh: bool
+    """The store was just opened: these lines are all that there are."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was spent today, counted anew when there is a reason to."""
+
+    zone: ZoneInfo
+    spent: dict[str, Spent] = field(default_factory=dict)
+    _day: int = 0
+    _after: int = 0
+    _at: int = 0
+    _stale: bool = True
+
+    def run_ended(self) -> None:
+        """There is something to count."""
+        self._stale = True
+
+    def count(self, tx: Transaction) -> None:
+        """Count it, unless that was just now."""
+        day = midnight(tx.now, self.zone)
+        if day != self._day:
+            self._day, self._after, self._stale = day, last_run_before(tx, day), True
+        elif tx.now - self._at < COUNT_SECONDS * SECOND:
+            return
+        if self._stale:
+            self.spent = spent_since(tx, self._day, self._after)
+            self._at, self._stale = tx.now, False
+
+
+@dataclass(slots=True)
+class CompanyLooks:
+    """Looks at all agents, or at those of a team."""
+
+    team: str | None
+    zone: ZoneInfo
+
+    def __call__(self, store: Store) -> Iterator[CompanyNews | None]:
+        """First everything, then what is new, or None."""
+        tail = EventTail.from_now(store)
+        ledger = Ledger(self.zone)
+        progress: dict[str, tuple[int, str]] = {}
+        with store.read() as tx:
+            events = browse_events(tx, NOTHING, None, tail.position, BEFORE)[::-1]
+        news = self._news(store, ledger, events, progress, fresh=True)
+        yield news
+        while True:
+            events = _read(tail)
+            now = store.clock.now()
+            old = now - news.company.at >= LOOK_SECONDS * SECOND
+            if events or old:
+                news = self._news(store, ledger, events, progress, fresh=False)
+                yield news
+            else:
+                yield None
+
+    def _news(
+        self,
+        store: Store,
+        ledger: Ledger,
+        events: Sequence[Event],
+        progress: dict[str, tuple[int, str]],
+        *,
+        fresh: bool,
+    ) -> CompanyNews:
+        if any(event.type in ENDS for event in events):
+            ledger.run_ended()
+        with store.read() as tx:
+            company = look_at_company(tx, self.team)
+            members = frozenset(each.agent.id for each in company.agents)
+            ours = [event for event in events if concerns(event, self.team, members)]
+            lines = _lines(tx, ours)
+            ledger.count(tx)
+        for event in ours:
+            if event.type == EventType.AGENT_PROGRESS and event.agent is not None:
+                text = last_line(str(event.data.get("text", "")))
+                if text:
+                    progress[event.agent] = (event.created_at, text)
+        return CompanyNews(company, ledger.spent, lines, dict(progress), fresh)
+
+
+def _read(tail: EventTail) -> list[Event]:
+    found: list[Event] = []
+    for _ in range(PAGES):
+        page = tail.read(PAGE)
+        found += page
+        if len(page) < PAGE:
+            break
+    return found
+
+
+def _lines(tx: Transaction, events: Sequence[Event]) -> tuple[Line, ...]:
+    worth = [event for event in events if event.type != EventType.AGENT_PROGRESS][-TELLING:]
+    lines = (line_of(*each) for each in zip(worth, facts_of(tx, worth), strict=True))
+    return tuple(each for each in lines if each is not None)

@@ -1,0 +1,69 @@
+"""The lines at the top: what is watched, which processes run, how the queue stands."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from bullpen.cli.views.company_looks import CompanyNews
+from bullpen.cli.views.shown import line, money, number
+from bullpen.core.company.spent import in_all
+
+WIDE = 100
+KINDS = ("processor", "scheduler", "api")
+GAP = "   "
+
+
+def heading(news: CompanyNews, width: int) -> Text:
+    """Two lines, or more where there is no room for them."""
+    first = _title(news)
+    processes = _processes(news)
+    room = width - 2 - first.cell_len - processes.cell_len
+    first.append(" " * max(room, len(GAP)))
+    first.append_text(processes)
+    if not news.company.processes.get("processor"):
+        warning = "No processor runs: nothing is answered. Next: bullpen up"
+        return Text("\n").join([first, Text(warning, style="yellow"), _numbers(news, width)])
+    return Text("\n").join([first, _numbers(news, width)])
+
+
+def _title(news: CompanyNews) -> Text:
+    company = news.company
+    count = len(company.agents)
+    agents = "1 agent" if count == 1 else f"{count} agents"
+    if company.team is None:
+        return Text(agents, style="bold")
+    name = f" {line(company.team.name)}" if company.team.name else ""
+    return Text.assemble((f"#{company.team.id}{name}", "bold"), (f"  {agents}", "dim"))
+
+
+def _processes(news: CompanyNews) -> Text:
+    found = Text()
+    for kind in KINDS:
+        count = news.company.processes.get(kind, 0)
+        if found:
+            found.append("  ")
+        found.append(f"{kind} ", "dim")
+        found.append(str(count) if count else "off", "green" if count else "red")
+    return found
+
+
+def _numbers(news: CompanyNews, width: int) -> Text:
+    queue = news.company.queue
+    found = Text("queue ", style="")
+    for name, count, style in (
+        ("pending", queue.pending, "yellow"),
+        ("processing", queue.processing, "green"),
+        ("held", queue.held, "bold yellow"),
+        ("dead", queue.dead, "bold red"),
+    ):
+        found.append(" ")
+        found.append(number(count), style if count else "dim")
+        found.append(f" {name}", "dim")
+    ours = {each.agent.id for each in news.company.agents}
+    spent = in_all(each for agent, each in news.spent.items() if agent in ours)
+    found.append(f"{GAP if width >= WIDE else '  '}today ", "")
+    if width >= WIDE:
+        runs = "1 run" if spent.runs == 1 else f"{number(spent.runs)} runs"
+        found.append(f"{runs}, ", "")
+    found.append(f"{number(spent.tokens)} tokens, {money(spent.cost)}", "")
+    return found

@@ -1,0 +1,133 @@
+"""What all views have in common: their colours, how they end, and what is shown without a store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.theme import Theme
+from textual.widgets import Static
+
+from bullpen.core.settings import Settings
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+SIGNALLED = 128
+NOTE_SECONDS = 4.0
+WIDTHS = [(0, "-narrow"), (60, "-usual"), (120, "-wide")]
+HEIGHTS = [(0, "-low"), (16, "-high")]
+
+# Nothing but the terminal's own colours: so it is readable on a dark one and on a light one.
+OWN_COLOURS = Theme(
+    name="bullpen",
+    ansi=True,
+    primary="ansi_blue",
+    secondary="ansi_cyan",
+    warning="ansi_yellow",
+    error="ansi_red",
+    success="ansi_green",
+    accent="ansi_cyan",
+    foreground="ansi_default",
+    background="ansi_default",
+    surface="ansi_default",
+    panel="ansi_default",
+    boost="ansi_default",
+    variables={
+        "ansi-background": "ansi_default",
+        "ansi-foreground": "ansi_default",
+        "block-cursor-foreground": "ansi_default",
+        "block-cursor-background": "ansi_default",
+        "block-cursor-text-style": "reverse",
+        "block-cursor-blurred-foreground": "ansi_default",
+        "block-cursor-blurred-background": "ansi_default",
+        "block-cursor-blurred-text-style": "reverse",
+        "input-cursor-foreground": "ansi_default",
+        "input-cursor-background": "ansi_default",
+        "input-cursor-text-style": "reverse",
+        "footer-key-foreground": "ansi_cyan",
+        "footer-description-foreground": "ansi_default",
+        "footer-background": "ansi_default",
+        "footer-item-background": "ansi_default",
+        "footer-description-background": "ansi_default",
+        "footer-key-background": "ansi_default",
+        "scrollbar": "ansi_bright_black",
+        "scrollbar-hover": "ansi_bright_black",
+        "scrollbar-active": "ansi_bright_black",
+        "scrollbar-background": "ansi_default",
+        "scrollbar-background-hover": "ansi_default",
+        "scrollbar-background-active": "ansi_default",
+        "border": "ansi_bright_black",
+        "border-blurred": "ansi_bright_black",
+    },
+)
+
+
+class Lost(Message):
+    """The store cannot be read; it is tried again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__()
+        self.why = why
+
+
+class Gone(Static):
+    """Says that what is shown is old, and why; hidden while it is not."""
+
+    DEFAULT_CSS = """
+    Gone { display: none; height: auto; max-height: 4; color: ansi_red; text-style: bold; }
+    Gone.-shown { display: block; }
+    """
+
+    def say(self, why: str) -> None:
+        """Show it, or hide it if there is nothing to say."""
+        self.set_class(bool(why), "-shown")
+        self.update(Text(f"! {why} Bullpen looks again every second." if why else ""))
+
+
+class LiveView(App[None]):
+    """A view that lives until somebody leaves it, or the process is told to end."""
+
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
+    ]
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.register_theme(OWN_COLOURS)
+        self.theme = OWN_COLOURS.name
+
+    def on_mount(self) -> None:
+        """End well when the system asks for it, or the terminal is closed."""
+        loop = asyncio.get_running_loop()
+        for each in SIGNALS:
+            with contextlib.suppress(ValueError, RuntimeError):  # not in a thread of its own
+                loop.add_signal_handler(each, self._end, SIGNALLED + each)
+
+    def refuse(self, text: str) -> None:
+        """Say what could not be done."""
+        self.notify(text, severity="error", markup=False, timeout=NOTE_SECONDS)
+
+    def _end(self, status: int) -> None:
+        self.exit(return_code=status)
+
+    def _fatal_error(self) -> None:
+        """As textual's own, but without the values of variables: secrets are among them."""
+        from rich.traceback import Traceback
+
+        self.panic(Traceback(show_locals=False, width=None))
+
+
+def show(view: LiveView) -> int:
+    """Give the terminal to a view until it is left; gives the exit status."""
+    # Without the mouse: so that the terminal's own selection works as everywhere.
+    view.run(mouse=False)
+    return view.return_code or 0

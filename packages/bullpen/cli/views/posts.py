@@ -1,0 +1,155 @@
+"""The posts of a room on the screen: in order, each once, the newest at the bottom."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from zoneinfo import ZoneInfo
+
+from rich.table import Table
+from rich.text import Text
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from bullpen.cli.views.shown import clean, line, when
+from bullpen.core.history.rooms import Post
+
+OWNER = "owner"
+"""As whom a person posts from the command line."""
+KEPT = 1000
+"""So many posts are kept on the screen; older ones can be read again."""
+AUTHOR_WIDTH = 16
+ROOMY = 60
+COLOURS = ("cyan", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
+MENTION = re.compile(r"[@#][a-z0-9][a-z0-9_-]*")
+
+QUIET = "Nobody has said anything here yet."
+BEGINNING = "Here the room begins."
+OLDER = "PageUp shows older posts."
+
+
+class PostLine(Static):
+    """One post: when, who, what."""
+
+    DEFAULT_CSS = "PostLine { height: auto; padding: 0 1; }"
+
+    def __init__(self, post: Post, members: Sequence[str], now: int, zone: ZoneInfo) -> None:
+        super().__init__()
+        self.post = post
+        self._author = _author(post, members)
+        self._body = _body(post.message, members)
+        self._when = when(post.created_at, now, zone)
+
+    def render(self) -> Table | Text:
+        """In three columns, or without them where there is no room."""
+        moment = Text(self._when, style="dim")
+        if self.app.size.width < ROOMY:
+            return Text.assemble(moment, " ", self._author, "\n", self._body)
+        author = self._author.copy()
+        author.truncate(AUTHOR_WIDTH, overflow="ellipsis")
+        table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, min_width=8)
+        table.add_column(ratio=1, overflow="fold")
+        table.add_row(moment, author, self._body)
+        return table
+
+
+class Posts(VerticalScroll, can_focus=False):
+    """All that are shown. It stays at the newest, unless somebody has scrolled up."""
+
+    DEFAULT_CSS = """
+    Posts { height: 1fr; scrollbar-size-vertical: 1; }
+    Posts > #edge { padding: 0 1; height: auto; }
+    """
+
+    def __init__(self, zone: ZoneInfo) -> None:
+        super().__init__(Static(id="edge"))
+        self._zone = zone
+        self._ids: list[int] = []
+        self.complete = False
+        """Whether there is nothing older than what is shown."""
+
+    @property
+    def oldest(self) -> int | None:
+        """The number of the first post that is shown."""
+        return self._ids[0] if self._ids else None
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the newest post is on the screen."""
+        return not self._ids or self.scroll_y >= self.max_scroll_y - 1
+
+    async def add(self, posts: Iterable[Post], members: Sequence[str], now: int) -> int:
+        """Show these where they belong; gives how many of them were new."""
+        below = self.at_end
+        count = 0
+        for post in sorted(posts, key=lambda each: each.id):
+            at = bisect_left(self._ids, post.id)
+            if at < len(self._ids) and self._ids[at] == post.id:
+                continue
+            shown = PostLine(post, members, now, self._zone)
+            if at == len(self._ids):
+                await self.mount(shown)
+            else:
+                await self.mount(shown, before=self.query(PostLine)[at])
+            self._ids.insert(at, post.id)
+            count += 1
+        if below:
+            await self._forget()
+            self.call_after_refresh(self.to_end)
+        self.mark()
+        return count
+
+    async def add_older(self, posts: Sequence[Post], members: Sequence[str], now: int) -> None:
+        """Show these above all others; what is on the screen stays where it is."""
+        fresh = sorted(
+            (post for post in posts if not self._ids or post.id < self._ids[0]),
+            key=lambda each: each.id,
+        )
+        lines = [PostLine(post, members, now, self._zone) for post in fresh]
+        if not lines:
+            return
+        height = self.virtual_size.height
+        await self.mount(*lines, after=self.query_one("#edge"))
+        self._ids[:0] = [post.id for post in fresh]
+
+        def keep() -> None:
+            self.scroll_to(y=self.virtual_size.height - height - 1, animate=False)
+
+        self.call_after_refresh(keep)
+
+    def mark(self) -> None:
+        """Say what is above the first post."""
+        told = BEGINNING if self.complete else OLDER
+        self.query_one("#edge", Static).update(Text(told if self._ids else QUIET, style="dim"))
+
+    def to_end(self) -> None:
+        """Show the newest."""
+        self.scroll_end(animate=False)
+
+    async def _forget(self) -> None:
+        too_many = len(self._ids) - KEPT
+        if too_many > 0:
+            for each in list(self.query(PostLine))[:too_many]:
+                await each.remove()
+            del self._ids[:too_many]
+            self.complete = False
+
+
+def _author(post: Post, members: Sequence[str]) -> Text:
+    if post.from_agent == OWNER:
+        return Text("you", style="bold green")
+    name = line(post.from_agent)
+    if post.from_agent in members:
+        return Text(f"@{name}", style=f"bold {COLOURS[members.index(name) % len(COLOURS)]}")
+    return Text(name, style="bold")
+
+
+def _body(text: str, members: Sequence[str]) -> Text:
+    body = Text(clean(text).strip("\n"))
+    for found in MENTION.finditer(body.plain):
+        if found.group()[1:] in members:
+            body.stylize("bold", found.start(), found.end())
+    return body

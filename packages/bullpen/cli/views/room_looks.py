@@ -1,0 +1,108 @@
+"""What the view of a room looks at: its posts, each once, and which members are at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bullpen.core.clock import SECOND
+from bullpen.core.events.append import EventType
+from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.history.rooms import Post, last_posts, posts_since
+from bullpen.core.queue.status import lane_statuses
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import get_team
+from bullpen.core.store.base import Store
+from bullpen.core.store.listing import EVERY
+from bullpen.core.store.transaction import Transaction
+
+LAST = 50
+"""So many posts are shown when a room is entered, and more of the older ones each time."""
+PAGE = 500
+LOOK_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RoomNews:
+    """The room as it is now, and what was posted since the last news, by number."""
+
+    at: int
+    team: Team
+    working: tuple[str, ...]
+    """Which members answer something just now."""
+    posts: tuple[Post, ...]
+    whole: bool
+    """Whether these are all the posts that there are."""
+
+
+@dataclass(slots=True)
+class RoomLooks:
+    """Looks at the room of a team; it remembers across a loss of the store what was seen."""
+
+    team: str
+    _entered: bool = False
+    _last: int = 0
+    """The highest number of the posts that were shown."""
+    _shown: set[int] = field(default_factory=set)
+
+    def __call__(self, store: Store) -> Iterator[RoomNews | None]:
+        """First the last posts, or those since the store was lost; then each new one."""
+        tail = EventTail.from_now(store)
+        with store.read() as tx:
+            posts = self._missed(tx) if self._entered else last_posts(tx, self.team, LAST)[::-1]
+            whole = not self._entered and len(posts) < LAST
+            news = self._news(tx, posts, whole=whole)
+        self._entered = True
+        yield news
+        while True:
+            events = tail.read(PAGE)
+            numbers = [_post(event) for event in events if self._ours(event)]
+            old = store.clock.now() - news.at >= LOOK_SECONDS * SECOND
+            if not (events or old):
+                yield None
+                continue
+            with store.read() as tx:
+                news = self._news(tx, self._posted(tx, numbers), whole=False)
+            yield news
+
+    def _news(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomNews:
+        team = get_team(tx, self.team)
+        fresh = tuple(post for post in posts if post.id not in self._shown)
+        self._shown.update(post.id for post in fresh)
+        self._last = max([self._last, *(post.id for post in fresh)])
+        busy = {each.agent for each in lane_statuses(tx) if each.processing}
+        working = tuple(each for each in team.members if each in busy)
+        return RoomNews(tx.now, team, working, fresh, whole)
+
+    def _missed(self, tx: Transaction) -> list[Post]:
+        found: list[Post] = []
+        last = self._last
+        while True:
+            page = posts_since(tx, self.team, since_id=last, since=0, upto=EVERY, limit=PAGE)
+            found += page
+            if len(page) < PAGE:
+                return found
+            last = page[-1].id
+
+    def _posted(self, tx: Transaction, numbers: Sequence[int]) -> list[Post]:
+        """The posts of these numbers: an event tells of each when it can be seen."""
+        if not numbers:
+            return []
+        wanted, since, found = set(numbers), min(numbers) - 1, list[Post]()
+        while since < max(numbers):
+            page = posts_since(
+                tx, self.team, since_id=since, since=0, upto=max(numbers), limit=PAGE
+            )
+            found += (post for post in page if post.id in wanted)
+            if len(page) < PAGE:
+                break
+            since = page[-1].id
+        return found
+
+    def _ours(self, event: Event) -> bool:
+        return event.type == EventType.ROOM_POSTED and event.data.get("team") == self.team
+
+
+def _post(event: Event) -> int:
+    number = event.data.get("post")
+    return number if isinstance(number, int) else 0

@@ -1,0 +1,263 @@
+"""The agents at work, live."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import ClassVar
+from zoneinfo import ZoneInfo
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Footer, Static
+
+from bullpen.cli.output import writing
+from bullpen.cli.views.activity import Kind, Line
+from bullpen.cli.views.agent_screen import AgentScreen
+from bullpen.cli.views.agents_table import AgentsTable, seats
+from bullpen.cli.views.company_looks import CompanyLooks, CompanyNews
+from bullpen.cli.views.database import place, reason
+from bullpen.cli.views.feed import Feed
+from bullpen.cli.views.heading import heading
+from bullpen.cli.views.help_screen import HelpScreen
+from bullpen.cli.views.live import NOTE_SECONDS, Gone, LiveView, Lost
+from bullpen.cli.views.shown import clock, line
+from bullpen.core.clock import SystemClock
+from bullpen.core.company.work import Doing
+from bullpen.core.queue.lanes import pause_lane, resume_lane
+from bullpen.core.settings import Settings
+
+KEPT = 500
+WHO_WIDTH = 28
+TICK_SECONDS = 1.0
+PAUSED_BY = "paused in team watch"
+
+NOBODY = """There are no agents yet.
+
+Next, in another terminal:
+  bullpen agent add coder --provider claude
+  bullpen up"""
+
+STYLES = {
+    Kind.ASKED: "bold",
+    Kind.HANDOFF: "cyan",
+    Kind.SAID: "green",
+    Kind.POSTED: "magenta",
+    Kind.TROUBLE: "red",
+    Kind.NOTE: "dim",
+}
+
+
+class Told(Message):
+    """There is news."""
+
+    def __init__(self, news: CompanyNews) -> None:
+        super().__init__()
+        self.news = news
+
+
+class Activity(Static):
+    """What happened, the last at the bottom: as many lines as there is room for."""
+
+    DEFAULT_CSS = "Activity { height: 1fr; min-height: 2; }"
+
+    def __init__(self, zone: ZoneInfo) -> None:
+        super().__init__()
+        self._zone = zone
+        self._lines: deque[Line] = deque(maxlen=KEPT)
+
+    def tell(self, news: CompanyNews) -> None:
+        """Add what is new; when the store was opened anew, begin anew."""
+        if news.fresh:
+            self._lines.clear()
+        if news.lines or news.fresh:
+            self._lines.extend(news.lines)
+            self.refresh()
+
+    def render(self) -> Text:
+        """The last ones that fit."""
+        room = max(self.size.height - 1, 1)
+        rule = Text(" ACTIVITY", style="dim")
+        shown = list(self._lines)[-room:]
+        width = max((cell_len(each.who) for each in shown), default=0)
+        rows = [self._row(each, min(width, WHO_WIDTH, self.size.width // 3)) for each in shown]
+        if not rows:
+            rows = [Text(" Nothing has happened yet.", style="dim")]
+        return Text("\n").join([rule, *rows])
+
+    def _row(self, each: Line, width: int) -> Text:
+        who = Text(each.who, style=STYLES[each.kind])
+        who.truncate(width, overflow="ellipsis", pad=True)
+        row = Text.assemble(
+            (f" {clock(each.at, self._zone)}  ", "dim"),
+            who,
+            "  ",
+            (each.text, "dim" if each.kind is Kind.NOTE else ""),
+        )
+        row.truncate(max(self.size.width - 1, 1), overflow="ellipsis")
+        return row
+
+
+class WatchView(LiveView):
+    """What each agent does, and what happens between them."""
+
+    CSS = """
+    #heading { height: auto; max-height: 4; padding: 0 1; }
+    AgentsTable { height: auto; max-height: 60%; background: ansi_default; margin: 1 0; }
+    AgentsTable > .datatable--header { background: ansi_default; text-style: none; }
+    AgentsTable > .datatable--cursor { text-style: reverse; }
+    #nobody { display: none; height: 1fr; padding: 1; }
+    .-nobody #nobody { display: block; }
+    .-nobody AgentsTable { display: none; }
+    .-low AgentsTable { max-height: 100%; height: 1fr; margin: 0; }
+    .-low Activity { display: none; }
+    .-low #heading { max-height: 2; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit"),
+        Binding("question_mark", "help", "Help", key_display="?"),
+        Binding("p", "pause", "Pause"),
+        Binding("r", "resume", "Resume"),
+    ]
+
+    def __init__(self, settings: Settings, team: str | None, zone: ZoneInfo) -> None:
+        super().__init__(settings)
+        self.team = team
+        self.zone = zone
+        self.news: CompanyNews | None = None
+        self._said: dict[str, Line] = {}
+        self._clock = SystemClock()
+        self._feed = Feed(
+            settings,
+            CompanyLooks(team, zone),
+            lambda news: self.post_message(Told(news)),
+            lambda why: self.post_message(Lost(why)),
+        )
+
+    def compose(self) -> ComposeResult:
+        """The heading, the agents, what happens, the keys."""
+        yield Static(id="heading")
+        yield Gone()
+        yield AgentsTable()
+        yield Static(NOBODY, id="nobody", markup=False)
+        yield Activity(self.zone)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to follow."""
+        super().on_mount()
+        self.query_one(AgentsTable).focus()
+        self.set_interval(TICK_SECONDS, self._tick)
+        self._feed.start()
+
+    def on_unmount(self) -> None:
+        """Let go of the store."""
+        self._feed.stop()
+
+    def on_told(self, told: Told) -> None:
+        """Show the news."""
+        news = self.news = told.news
+        if news.fresh:
+            self._said.clear()
+        self._said.update({each.agent: each for each in news.lines if each.agent is not None})
+        main = self.screen_stack[0]
+        main.query_one(Gone).say("")
+        main.set_class(not news.company.agents, "-nobody")
+        main.query_one(Activity).tell(news)
+        self._fill()
+        if isinstance(self.screen, AgentScreen):
+            self.screen.look_again()
+
+    def on_lost(self, lost: Lost) -> None:
+        """Say that what is shown is old."""
+        self.screen_stack[0].query_one(Gone).say(lost.why)
+
+    def on_resize(self) -> None:
+        """Use the room that there is now."""
+        self._fill()
+
+    def on_data_table_row_selected(self) -> None:
+        """Enter was pressed on an agent."""
+        self.action_look()
+
+    def action_help(self) -> None:
+        """Explain what is shown."""
+        self.push_screen(HelpScreen())
+
+    def action_look(self) -> None:
+        """Look at the chosen agent."""
+        agent = self._chosen()
+        if agent is not None:
+            self.push_screen(AgentScreen(self.settings, agent, self.zone))
+
+    def action_pause(self) -> None:
+        """Start no more runs of the chosen agent."""
+        agent = self._chosen()
+        if agent is not None:
+            self.run_worker(lambda: self._switch(agent, off=True), thread=True)
+
+    def action_resume(self) -> None:
+        """Let the chosen agent work again."""
+        agent = self._chosen()
+        if agent is not None:
+            self.run_worker(lambda: self._switch(agent, off=False), thread=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where there is no agent nothing can be done with one."""
+        if action not in ("pause", "resume", "help"):
+            return True
+        nobody = self.news is not None and not self.news.company.agents
+        return not isinstance(self.screen, HelpScreen) and (action == "help" or not nobody)
+
+    def _chosen(self) -> str | None:
+        if isinstance(self.screen, AgentScreen):
+            return self.screen.agent
+        return self.screen_stack[0].query_one(AgentsTable).chosen
+
+    def _switch(self, agent: str, *, off: bool) -> None:
+        """In a thread: the store may be busy for a while."""
+        try:
+            place(self.settings)
+            with writing(self.settings) as tx:
+                if off:
+                    pause_lane(tx, agent, PAUSED_BY)
+                else:
+                    resume_lane(tx, agent)
+        except Exception as error:  # shown where it happened
+            self.call_from_thread(self.refuse, reason(error))
+            return
+        said = f"@{agent} is paused; a run that has begun goes on." if off else f"@{agent} works."
+        self.call_from_thread(self.notify, said, markup=False, timeout=NOTE_SECONDS)
+        self._feed.wake()
+
+    def _tick(self) -> None:
+        """Let the seconds pass of what runs or rests."""
+        found = () if self.news is None else self.news.company.agents
+        if any(each.run is not None or each.doing is Doing.RESTS for each in found):
+            self._fill()
+
+    def _fill(self) -> None:
+        if self.news is None:
+            return
+        main = self.screen_stack[0]
+        now = max(self._clock.now(), self.news.company.at)
+        width = self.size.width
+        found = seats(self.news.company, self.news.spent, self._doings(), now)
+        main.query_one(AgentsTable).fill(found, width)
+        main.query_one("#heading", Static).update(heading(self.news, width))
+        self.refresh_bindings()
+
+    def _doings(self) -> dict[str, str]:
+        """What each does now, or did last."""
+        assert self.news is not None
+        found = {agent: each.text for agent, each in self._said.items()}
+        for work in self.news.company.agents:
+            if work.run is None:
+                continue
+            at, said = self.news.progress.get(work.agent.id, (0, ""))
+            asked = f"← {work.run.message.from_agent or work.run.message.sender}: "
+            asked += line(work.run.message.message)
+            found[work.agent.id] = said if at >= work.run.since else asked
+        return found
