@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -45,7 +46,8 @@ CHANGES: list[CustomProviderChange] = [
     {},
     {"name": ""},
     {"harness": Harness.CODEX},
-    {"base_url": "http://localhost:1"},
+    {"base_url": "https://LLM.example:8443/v2"},
+    {"base_url": "http://localhost:1", "api_key": "its own"},
     {"api_key": "other"},
     {"model": "small", "name": "x"},
 ]
@@ -58,6 +60,7 @@ UNFIT: list[tuple[dict[str, Any], type[BullpenError]]] = [
     ({"base_url": "file:///etc/passwd"}, BadProvider),
     ({"base_url": "http://"}, BadProvider),
     ({"base_url": "http://[::1"}, BadProvider),
+    ({"model": "-c"}, BadName),
     ({"api_key": ""}, BadProvider),
     ({"api_key": " \n"}, BadProvider),
     ({"api_key": "a\0b"}, BadText),
@@ -101,6 +104,15 @@ def test_providers_have_names_of_their_own(store: Store) -> None:
 def test_what_cannot_be_reached_or_paid_is_refused(store: Store) -> None:
     for change, kind in UNFIT:
         refused(store, kind, add_custom_provider, replace(OWN, **change))
+
+
+def test_another_host_does_not_get_the_old_key(store: Store) -> None:
+    do(store, add_custom_provider, OWN)
+    for url in ("https://llm.example/v1", "https://other.example:8443/v1"):
+        change = partial(change_custom_provider, base_url=url)
+        refused(store, BadProvider, change, "own")
+    with store.read() as tx:
+        assert get_custom_provider(tx, "own") == OWN
 
 
 def test_a_change_keeps_what_it_does_not_name(store: Store) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import click
 
-from bullpen.cli.output import as_json, reading, show_json, show_table, writing
+from bullpen.cli import ids
+from bullpen.cli.acting import only_people
+from bullpen.cli.commands import Commands
+from bullpen.cli.confirm import confirm, yes
+from bullpen.cli.output import as_json, reading, show_json, show_table, tell, writing
 from bullpen.core.access.key import Key, Scope
 from bullpen.core.access.keys import add_key, list_keys, revoke_key
 from bullpen.core.clock import DAY, SECOND
+from bullpen.core.errors import UnknownKey
 from bullpen.core.settings import Settings
 
 SCOPES = click.Choice([each.value for each in Scope])
 
 
-@click.group()
+@click.group(cls=Commands, places={})
 def key() -> None:
     """Make keys for the API, and take them back.
 
@@ -28,7 +34,13 @@ def key() -> None:
 @key.command()
 @click.argument("name")
 @click.option("--scope", "scopes", type=SCOPES, multiple=True, required=True, help="What for.")
-@click.option("--agent", "agents", multiple=True, help="An agent that it reaches, instead of all.")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    shell_complete=ids.agents,
+    help="An agent that it reaches, instead of all.",
+)
 @click.option("--days", type=click.IntRange(1, 36_500), help="It opens nothing after so many days.")
 @as_json
 @click.pass_obj
@@ -46,6 +58,7 @@ def add(
     Example:
       bullpen key add worker --scope claim --agent coder --days 90 > worker.key
     """
+    only_people("make keys")
     with writing(settings) as tx:
         made, secret = add_key(
             tx,
@@ -71,6 +84,7 @@ def list_(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen key list
     """
+    only_people("see keys")
     with reading(settings) as tx:
         found, now = list_keys(tx), tx.now
     if as_json:
@@ -88,18 +102,32 @@ def list_(settings: Settings, as_json: bool) -> None:
 
 
 @key.command()
-@click.argument("key_id")
+@click.argument("key_id", nargs=-1, required=True, shell_complete=ids.keys)
+@yes
+@as_json
 @click.pass_obj
-def revoke(settings: Settings, key_id: str) -> None:
-    """Close a key or a browser, in force with the next request.
+def revoke(settings: Settings, key_id: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Close keys or browsers, in force with the next request.
 
     \b
     Example:
       bullpen key revoke key_a1b2c3d4
     """
+    only_people("take keys back")
+    with reading(settings) as tx:
+        known = {each.id: each for each in list_keys(tx)}
+    confirm("\n".join(_what(each, known) for each in key_id), yes)
     with writing(settings) as tx:
-        revoke_key(tx, key_id)
-    click.echo(f"{key_id} opens nothing any more")
+        for each in sorted(set(key_id)):
+            revoke_key(tx, each)
+    tell(as_json, {"revoked": list(key_id)}, *(f"{each} opens nothing any more" for each in key_id))
+
+
+def _what(key_id: str, known: Mapping[str, Key]) -> str:
+    found = known.get(key_id)
+    if found is None:
+        raise UnknownKey(f"there is no key {key_id[:40]!r}")
+    return f"Close {found.id} ({found.name}), last used {_day(found.used_at, 'never')}"
 
 
 def _document(found: Key, valid: bool) -> dict[str, object]:

@@ -6,6 +6,7 @@ import webbrowser
 
 import click
 
+from bullpen.cli.acting import only_people
 from bullpen.cli.output import as_json, show_json, writing
 from bullpen.core.access.keys import LINK_MINUTES, make_link
 from bullpen.core.listening import address
@@ -23,6 +24,7 @@ def open_(settings: Settings, only_print: bool, as_json: bool) -> None:
     Example:
       bullpen open --print
     """
+    only_people("let a browser in")
     with writing(settings) as tx:
         code = make_link(tx)
     url = f"{address(settings)}/login?code={code}"

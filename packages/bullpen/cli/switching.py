@@ -9,6 +9,7 @@ import click
 
 from bullpen.cli.confirm import confirm
 from bullpen.cli.output import reading, tell, writing
+from bullpen.core.roster.available import get_available
 from bullpen.core.roster.provider_names import provider_name
 from bullpen.core.roster.switch import Switch, chosen, planned, switch
 from bullpen.core.settings import Settings
@@ -51,7 +52,8 @@ def change_over(
 
 def _planned(tx: Transaction, wish: Wish) -> list[Switch]:
     provider = None if wish.provider is None else provider_name(tx, wish.provider)
-    return planned(chosen(tx, wish.named, wish.of_provider), provider, wish.model)
+    old = None if wish.of_provider is None else get_available(tx, wish.of_provider).provider
+    return planned(chosen(tx, wish.named, old), provider, wish.model)
 
 
 def _document(found: Sequence[Switch], *, done: bool) -> dict[str, object]:
@@ -65,7 +67,7 @@ def _line(each: Switch) -> str:
 
 def with_model(provider: str, model: str) -> str:
     """What answers, in words."""
-    return f"{provider} with {model}" if model else f"{provider} with its own choice of model"
+    return f"{provider} with {model}" if model else provider
 
 
 def _agents(count: int) -> str:

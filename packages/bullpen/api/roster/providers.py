@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import reach
@@ -79,12 +77,6 @@ def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> Custo
         change["model"] = body.model
     known = find_custom_provider(tx, check_name(provider_id))
     if known is not None:
-        moved = _host(change.get("base_url", known.base_url)) != _host(known.base_url)
-        if moved and "api_key" not in change:
-            raise BadProvider(
-                f"{provider_id} is to be asked at another host, which must not get the old key",
-                hint="Send `api_key` along with the new `base_url`.",
-            )
         return change_custom_provider(tx, provider_id, **change)
     if not {"harness", "base_url", "api_key"} <= change.keys():
         raise BadProvider(
@@ -94,10 +86,3 @@ def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> Custo
     made = CustomProvider(id=provider_id, **change)
     add_custom_provider(tx, made)
     return made
-
-
-def _host(address: str) -> str:
-    try:
-        return urlsplit(address).netloc.lower()
-    except ValueError:
-        return address

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from enum import StrEnum
 
 from pydantic import BaseModel, Field, RootModel
 
@@ -19,26 +18,17 @@ from bullpen.api.roster import (
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import NameTaken, NotFound
+from bullpen.core.roster.available import Origin, signs_in
 from bullpen.core.roster.custom_providers import (
     PREFIX,
     get_custom_provider,
     list_custom_providers,
     remove_custom_provider,
 )
+from bullpen.core.roster.programs import PROGRAMS
 from bullpen.core.roster.provider_names import BUILT_IN, plugin_names
-from bullpen.core.settings import Settings
 
 ROUTES = blueprint("providers", "What can answer for an agent.")
-
-PROGRAMS = ("claude", "codex", "opencode")
-
-
-class Origin(StrEnum):
-    """Where a provider comes from."""
-
-    BUILT_IN = "built_in"
-    PLUGIN = "plugin"
-    CUSTOM = "custom"
 
 
 class Available(BaseModel):
@@ -148,20 +138,8 @@ def _available(
 ) -> Available:
     program = program or (name if name in PROGRAMS else None)
     if configured is None:
-        configured = _has_key(name, api().settings)
+        configured = signs_in(name, api().settings)
     installed = program is None or shutil.which(program) is not None
     return Available(
         name=name, origin=origin, program=program, installed=installed, configured=configured
     )
-
-
-def _has_key(name: str, settings: Settings) -> bool:
-    match name:
-        case "claude":
-            return bool(settings.anthropic_api_key or settings.anthropic_oauth_token)
-        case "codex":
-            return bool(settings.openai_api_key)
-        case "opencode":
-            return False
-        case _:
-            return True

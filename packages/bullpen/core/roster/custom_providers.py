@@ -86,8 +86,14 @@ def change_custom_provider(
     tx: Transaction, provider_id: str, **change: Unpack[CustomProviderChange]
 ) -> CustomProvider:
     """Change what is named and keep the rest."""
-    changed = replace(get_custom_provider(tx, provider_id), **change)
+    before = get_custom_provider(tx, provider_id)
+    changed = replace(before, **change)
     _check(tx, changed)
+    if "api_key" not in change and _host(before.base_url) != _host(changed.base_url):
+        raise BadProvider(
+            f"{provider_id} is to be asked at another host, which must not get the old key",
+            hint="Give the key along with the new address.",
+        )
     values = {**asdict(changed), "harness": changed.harness.value}
     del values["id"]
     tx.write(UPDATE, {**values, "provider": provider_id, "now": tx.now})
@@ -130,6 +136,10 @@ def _provider(row: ProviderTuple) -> CustomProvider:
         api_key=api_key,
         model=model,
     )
+
+
+def _host(address: str) -> str:
+    return urlsplit(address).netloc.lower()
 
 
 def _check(tx: Transaction, provider: CustomProvider) -> None:

@@ -1,0 +1,58 @@
+"""bullpen provider add."""
+
+from __future__ import annotations
+
+import click
+
+from bullpen.cli.acting import only_people
+from bullpen.cli.output import as_json, tell, writing
+from bullpen.cli.provider.given import HARNESSES, asked_key
+from bullpen.cli.provider.shown import as_fields
+from bullpen.core.roster.available import get_available
+from bullpen.core.roster.custom_providers import (
+    PREFIX,
+    CustomProvider,
+    Harness,
+    add_custom_provider,
+)
+from bullpen.core.roster.programs import find_programs
+from bullpen.core.settings import Settings
+
+
+@click.command()
+@click.argument("provider_id")
+@click.option("--harness", type=HARNESSES, required=True, help="Which command line speaks to it.")
+@click.option("--base-url", required=True, help="Its address.")
+@click.option("--model", default="", help="Which model, unless an agent has its own.")
+@click.option("--name", default="", help="What people call it.")
+@as_json
+@click.pass_obj
+def add(
+    settings: Settings,
+    provider_id: str,
+    harness: str,
+    base_url: str,
+    model: str,
+    name: str,
+    as_json: bool,
+) -> None:
+    """Make a service known as custom:ID. Its key is asked for, or read from standard input.
+
+    \b
+    Example:
+      bullpen provider add local --harness claude --base-url http://127.0.0.1:8000 < key
+    """
+    only_people("add providers")
+    made = CustomProvider(
+        id=provider_id,
+        name=name,
+        harness=Harness(harness),
+        base_url=base_url,
+        api_key=asked_key(),
+        model=model,
+    )
+    with writing(settings) as tx:
+        add_custom_provider(tx, made)
+        found = get_available(tx, PREFIX + provider_id)
+    document = as_fields(found, find_programs((harness,))[harness])
+    tell(as_json, document, f"Next: bullpen provider use {found.provider} --agent NAME")

@@ -1,0 +1,68 @@
+"""bullpen provider list and show."""
+
+from __future__ import annotations
+
+import click
+
+from bullpen.cli import ids
+from bullpen.cli.output import as_json, reading, show_json, show_table
+from bullpen.cli.provider.shown import agents, as_fields, state
+from bullpen.core.roster.available import get_available, list_available
+from bullpen.core.roster.programs import ask_versions
+from bullpen.core.settings import Settings
+
+
+@click.command(name="list")
+@as_json
+@click.pass_obj
+def list_(settings: Settings, as_json: bool) -> None:
+    """List the providers, their versions, and which agents use each; keys are never shown.
+
+    \b
+    Example:
+      bullpen provider list
+    """
+    with reading(settings) as tx:
+        found = list_available(tx)
+    programs = ask_versions({each.program for each in found if each.program is not None})
+    if as_json:
+        show_json([as_fields(each, programs.get(each.program or "")) for each in found])
+        return
+    rows = [("PROVIDER", "STATE", "ADDRESS", "MODEL", "AGENTS")]
+    for each in found:
+        where = state(each, programs.get(each.program or ""))
+        rows.append((each.provider, where, each.base_url, each.model, agents(each)))
+    show_table(rows, "")
+
+
+@click.command()
+@click.argument("provider", shell_complete=ids.providers)
+@as_json
+@click.pass_obj
+def show(settings: Settings, provider: str, as_json: bool) -> None:
+    """Show everything about one provider; its key is never shown.
+
+    \b
+    Example:
+      bullpen provider show claude
+    """
+    with reading(settings) as tx:
+        found = get_available(tx, provider)
+    program = None if found.program is None else ask_versions((found.program,))[found.program]
+    if as_json:
+        show_json(as_fields(found, program))
+        return
+    for name, value in (
+        ("provider", found.provider),
+        ("name", found.name),
+        ("origin", found.origin.value.replace("_", " ")),
+        ("program", found.program or ""),
+        ("state", state(found, program)),
+        ("path", (program.path if program else None) or ""),
+        ("address", found.base_url),
+        ("model", found.model),
+        ("key", "in the settings" if found.configured and found.program else ""),
+        ("agents", agents(found) or "(none)"),
+    ):
+        if value:
+            click.echo(f"{name:<9} {value}")

@@ -1,0 +1,36 @@
+"""How a provider is shown; its key never is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from bullpen.core.roster.available import Available, Origin
+from bullpen.core.roster.programs import Program
+
+_NEEDS_NONE = {"echo": "built in", "http": "outside workers"}
+
+
+def as_fields(found: Available, program: Program | None) -> dict[str, object]:
+    """All of it for a JSON document."""
+    return {
+        **asdict(found),
+        "installed": found.program is None or (program is not None and program.path is not None),
+        "path": None if program is None else program.path,
+        "version": "" if program is None else program.version,
+    }
+
+
+def state(found: Available, program: Program | None) -> str:
+    """Whether it is there, in words."""
+    if found.origin is Origin.MISSING:
+        return "is not there"
+    if program is None:
+        return _NEEDS_NONE.get(found.provider, found.origin.value)
+    if program.path is None:
+        return f"{program.name} is not installed"
+    return program.version or "installed"
+
+
+def agents(found: Available) -> str:
+    """Which agents it answers for."""
+    return " ".join(found.agents)

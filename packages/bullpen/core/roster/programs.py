@@ -1,0 +1,72 @@
+"""The command lines that answer for agents: whether they are installed, and which versions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+PROGRAMS = ("claude", "codex", "opencode")
+
+SECONDS = 5.0
+"""Who has not told its version by then does not tell it."""
+
+LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command line on this machine."""
+
+    name: str
+    path: str | None
+    """None if it is not installed."""
+    version: str = ""
+    """As it says itself; empty if it did not, or was not asked."""
+
+
+def find_programs(names: Iterable[str]) -> dict[str, Program]:
+    """Where they are; none of them is started."""
+    return {name: Program(name, shutil.which(name)) for name in names}
+
+
+def ask_versions(names: Iterable[str], seconds: float = SECONDS) -> dict[str, Program]:
+    """Where they are and what they say of themselves, all asked at the same time."""
+    found = find_programs(names)
+    asked = {each.name: _start(each.path) for each in found.values() if each.path is not None}
+    deadline = time.monotonic() + seconds
+    versions = {name: _version(child, deadline) for name, child in asked.items()}
+    return {name: Program(name, each.path, versions.get(name, "")) for name, each in found.items()}
+
+
+def _start(path: str) -> subprocess.Popen[bytes] | None:
+    try:
+        return subprocess.Popen(
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:  # a file that no longer is there, or is no program
+        return None
+
+
+def _version(child: subprocess.Popen[bytes] | None, deadline: float) -> str:
+    if child is None:
+        return ""
+    with child:
+        try:
+            out, _ = child.communicate(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            return ""
+    lines = out.decode(errors="replace").strip().splitlines()
+    first = "".join(each for each in lines[0] if each.isprintable()) if lines else ""
+    return first[:LONGEST] if child.returncode == 0 else ""
