@@ -18,8 +18,10 @@ HERE = "bullpen.cli"
 PLACES = {
     "agent": f"{HERE}.agent:agent",
     "attach": f"{HERE}.services.attach:attach",
+    "completion": f"{HERE}.completion:completion",
     "config": f"{HERE}.config:config",
     "db": f"{HERE}.db:db",
+    "doctor": f"{HERE}.doctor.command:doctor",
     "down": f"{HERE}.services.down:down",
     "heartbeat": f"{HERE}.heartbeat:heartbeat",
     "history": f"{HERE}.history:history",
@@ -37,6 +39,7 @@ PLACES = {
     "send": f"{HERE}.send:send",
     "status": f"{HERE}.services.status:status",
     "team": f"{HERE}.team:team",
+    "trace": f"{HERE}.trace.command:trace",
     "up": f"{HERE}.services.up:up",
 }
 
