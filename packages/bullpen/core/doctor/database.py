@@ -1,0 +1,239 @@
+"""Checks of the database: does it answer, is it whole, and does anything keep it from work."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+from sqlalchemy import text
+
+from bullpen.core.clock import SECOND
+from bullpen.core.doctor.check import (
+    FINE,
+    Fix,
+    Needs,
+    Said,
+    Severity,
+    State,
+    Trouble,
+    check,
+    skipped,
+)
+from bullpen.core.doctor.patient import Patient
+from bullpen.core.doctor.readers import LOCKS, patient_readers
+from bullpen.core.errors import BullpenError, StoreBusy, StoreCorrupt
+from bullpen.core.store import schema
+from bullpen.core.store.sqlite import SqliteStore, translate
+from bullpen.core.store.statement import Statement
+
+QUICK_SECONDS = 1.2
+DEEP_SECONDS = 600.0
+STEPS = 10_000
+"""After so many of SQLite's steps it is asked whether the time is over."""
+SHOWN = 3
+LONG_LOG = 10
+"""So many times `wal_bytes` is more than the checkpoint loop leaves."""
+LONG_READ = 60 * SECOND
+FIX_SECONDS = 5
+
+READERS: Statement[tuple[int, str, str, int]] = Statement(
+    text(
+        "SELECT pid, coalesce(application_name, ''), coalesce(state, ''),"
+        " CAST(extract(epoch FROM clock_timestamp() - xact_start) * 1000 AS bigint)"
+        " FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 20"
+    )
+)
+CHECKSUMS = (
+    "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()"
+)
+
+
+@check("db.missing", Severity.INFO)
+def missing(patient: Patient) -> Trouble | Said:
+    """There is no database yet, though there may have been one."""
+    if not patient.database.missing:
+        return FINE
+    if not patient.home.is_dir():
+        return skipped("there is no home yet")
+    had = patient.settings.token.exists() or patient.settings.logs.is_dir()
+    return Trouble(
+        text=f"there is no database at {patient.database.file}"
+        + (", though Bullpen ran here before" if had else " yet"),
+        remedy="bullpen backup restore, if it is lost; bullpen up makes a new one"
+        if had
+        else "bullpen up",
+        severity=Severity.WARNING if had else Severity.INFO,
+    )
+
+
+@check("db.unreachable", Severity.CRITICAL)
+def unreachable(patient: Patient) -> Trouble | Said:
+    """The database does not answer, or what is there is none."""
+    error = patient.database.error
+    if error is None:
+        return FINE
+    return Trouble(text=str(error), remedy=error.hint or "Look at the database and its disk.")
+
+
+@check("db.schema", Severity.CRITICAL, Needs.DATABASE)
+def revision(patient: Patient) -> Trouble | Said:
+    """The database is of another version of Bullpen."""
+    found = patient.database.revision
+    if patient.database.current:
+        return Said(text=f"revision {schema.HEAD}")
+    try:
+        schema.check(patient.store)
+    except BullpenError as error:
+        known = found is None or found in schema.KNOWN
+        return Trouble(text=str(error), remedy=error.hint, fix=_upgrade(patient) if known else None)
+    return FINE
+
+
+def _upgrade(patient: Patient) -> Fix:
+    def do() -> None:
+        from bullpen.core.store import migrate  # only here: Alembic takes long to load
+
+        migrate.upgrade(patient.store)
+
+    return Fix(steps=("bullpen db upgrade",), do=do, backup=patient.database.revision is not None)
+
+
+@check("db.integrity", Severity.CRITICAL, Needs.DATABASE)
+def integrity(patient: Patient) -> Trouble | Said:
+    """The database is damaged: a quick look, as far as it comes in a second."""
+    store = patient.store
+    if isinstance(store, SqliteStore):
+        return _sqlite(store, "quick_check", QUICK_SECONDS)
+    with store.read() as tx:
+        failures = tx.fetch(CHECKSUMS)
+    if failures is not None and int(str(failures[0])) > 0:
+        return Trouble(
+            text=f"PostgreSQL read {failures[0]} damaged pages of this database",
+            remedy="Look at the server's log and disk; restore a backup.",
+        )
+    return FINE
+
+
+@check("db.integrity_full", Severity.CRITICAL, Needs.DATABASE, deep=True, seconds=DEEP_SECONDS)
+def integrity_full(patient: Patient) -> Trouble | Said:
+    """The database is damaged: every page, every index, every row."""
+    store = patient.store
+    if not isinstance(store, SqliteStore):
+        return skipped("PostgreSQL has tools of its own: pg_amcheck")
+    return _sqlite(store, "integrity_check", DEEP_SECONDS - 1)
+
+
+@check("db.drift", Severity.WARNING, Needs.SCHEMA, deep=True, seconds=60)
+def drift(patient: Patient) -> Trouble | Said:
+    """The tables are not those that this version made."""
+    from bullpen.core.store import migrate  # only here: Alembic takes long to load
+
+    found = migrate.differences(patient.store)
+    if not found:
+        return FINE
+    return Trouble(text=f"{len(found)} differences, as {found[0][:200]}", remedy="bullpen db check")
+
+
+def _sqlite(store: SqliteStore, what: str, seconds: float) -> Trouble | Said:
+    deadline = time.monotonic() + seconds
+    with closing(store.connect(query_only=True)) as connection:
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+        try:
+            said = [str(row[0]) for row in connection.execute(f"PRAGMA {what}({SHOWN})")]
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                return Said(State.SKIPPED, "it is large: bullpen doctor --deep looks at all of it")
+            told = translate(error, store.path)
+            if not isinstance(told, StoreCorrupt):
+                raise told or error from error
+            said = [str(told)]
+    if said == ["ok"]:
+        return FINE
+    return Trouble(
+        text=f"the database is damaged: {'; '.join(said)[:300]}",
+        remedy="bullpen down; keep the file aside; restore a backup (bullpen backup)",
+    )
+
+
+@check("db.wal_size", Severity.WARNING, Needs.DATABASE)
+def wal_size(patient: Patient) -> Trouble | Said:
+    """SQLite's write-ahead log has grown far over its limit."""
+    store = patient.store
+    if not isinstance(store, SqliteStore):
+        return skipped("the database is no file")
+    log = Path(f"{store.path}-wal")
+    size = log.stat().st_size if log.exists() else 0
+    if size <= LONG_LOG * patient.settings.wal_bytes:
+        return FINE
+    return Trouble(
+        text=f"the write-ahead log has {size >> 20} MiB: nobody moves it into the database,"
+        " or a reader keeps it from being moved (db.oldest_reader)",
+        remedy="bullpen up, whose scheduler does; or bullpen doctor --fix",
+        fix=Fix(
+            steps=(f"sqlite3 {store.path} 'PRAGMA wal_checkpoint(TRUNCATE)'",),
+            do=lambda: _checkpoint(store),
+        ),
+    )
+
+
+def _checkpoint(store: SqliteStore) -> None:
+    with closing(store.connect()) as connection:
+        connection.execute(f"PRAGMA busy_timeout = {FIX_SECONDS * SECOND}")
+        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise StoreBusy("a reader keeps the log from being moved", hint="See db.oldest_reader.")
+
+
+@check("db.oldest_reader", Severity.WARNING, Needs.DATABASE)
+def oldest_reader(patient: Patient) -> Trouble | Said:
+    """Somebody holds a transaction open, so that the database cannot shrink its log."""
+    store = patient.store
+    if not isinstance(store, SqliteStore):
+        return _postgres(patient)
+    if not LOCKS.exists():
+        return skipped("this system does not show who holds a lock")
+    found = patient_readers(store.path)
+    if not found:
+        return FINE
+    return Trouble(
+        text=f"{', '.join(map(_name, found))} keeps a transaction open: "
+        "meanwhile the write-ahead log only grows",
+        remedy="Let it end its transaction, or end it.",
+    )
+
+
+def _name(pid: int) -> str:
+    try:
+        return f"{psutil.Process(pid).name()} (process {pid})"
+    except (psutil.Error, ValueError):
+        return "a process that cannot be seen"
+
+
+def _postgres(patient: Patient) -> Trouble | Said:
+    with patient.store.read() as tx:
+        rows = tx.all(READERS, {})
+    old = [row for row in rows if row[3] > LONG_READ]
+    if not old:
+        return FINE
+    pid, name, state, age = old[0]
+    return Trouble(
+        text=f"{len(old)} transactions are open for over a minute, the oldest for"
+        f" {age // SECOND} s: {name or 'somebody'} (server process {pid}, {state})",
+        remedy=f"Let it end, or say in psql: SELECT pg_terminate_backend({pid})",
+    )
+
+
+CHECKS = (
+    missing,
+    unreachable,
+    revision,
+    integrity,
+    integrity_full,
+    drift,
+    wal_size,
+    oldest_reader,
+)

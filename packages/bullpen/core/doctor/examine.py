@@ -1,0 +1,113 @@
+"""Makes the checks, several at once: one that hangs or fails keeps no other from being made."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bullpen.core.doctor.check import Check, Finding, Needs, Said, State, Trouble
+from bullpen.core.doctor.patient import Patient
+from bullpen.core.errors import BullpenError
+from bullpen.core.logs import Line
+
+THREADS = 8
+LOOK_SECONDS = 0.02
+
+
+@dataclass(slots=True)
+class _Job:
+    """One check under way."""
+
+    check: Check
+    began: float | None = None
+    finding: Finding | None = None
+
+    @property
+    def late(self) -> bool:
+        return self.began is not None and time.monotonic() - self.began > self.check.seconds
+
+
+def examine(patient: Patient, checks: Sequence[Check]) -> Iterator[Finding]:
+    """What comes of each check, in the order in which they end."""
+    hide = Line(patient.secrets).hide
+    jobs = [_Job(each) for each in checks]
+    waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+    for job in jobs:
+        waiting.put(job)
+    for _ in range(min(THREADS, len(jobs))):
+        _begin(patient, waiting)
+    while jobs:
+        for job in [each for each in jobs if each.finding is not None or each.late]:
+            jobs.remove(job)
+            if job.finding is None:  # its thread is left to itself, and another takes its place
+                _begin(patient, waiting)
+            finding = job.finding or _late(job.check)
+            yield replace(finding, text=hide(finding.text), remedy=hide(finding.remedy))
+        time.sleep(LOOK_SECONDS)
+
+
+def _begin(patient: Patient, waiting: queue.SimpleQueue[_Job]) -> None:
+    def work() -> None:
+        while True:
+            try:
+                job = waiting.get_nowait()
+            except queue.Empty:
+                return
+            job.began = time.monotonic()
+            job.finding = look(patient, job.check)
+
+    # A daemon, for nobody can end a thread that hangs.
+    threading.Thread(target=work, name="check", daemon=True).start()
+
+
+def look(patient: Patient, check: Check) -> Finding:
+    """Make one check; one that cannot be made says so."""
+    said = _without(patient, check) or _said(patient, check)
+    if isinstance(said, Trouble):
+        severity = said.severity or check.severity
+        return Finding(
+            id=check.id,
+            severity=severity,
+            state=State.FOUND,
+            text=said.text,
+            remedy=said.remedy,
+            fix=said.fix,
+        )
+    return Finding(id=check.id, severity=check.severity, state=said.state, text=said.text)
+
+
+def _said(patient: Patient, check: Check) -> Trouble | Said:
+    try:
+        return check.look(patient)
+    except BullpenError as error:
+        return Said(State.UNKNOWN, f"it cannot be told: {error}")
+    except Exception as error:  # whatever is broken here, the other checks are made
+        return Said(State.UNKNOWN, f"it cannot be told: {type(error).__name__}: {error}")
+
+
+def _without(patient: Patient, check: Check) -> Said | None:
+    """Why it is not even begun; None if it is."""
+    database = patient.database
+    if check.deep and not patient.deep:
+        return Said(State.SKIPPED, "only with --deep")
+    if check.needs is Needs.NOTHING:
+        return None
+    if database.missing:
+        return Said(State.SKIPPED, "there is no database yet")
+    if database.store is None:
+        return Said(State.UNKNOWN, "the database does not answer")
+    if check.needs is Needs.SCHEMA and not database.current:
+        return Said(State.UNKNOWN, "the database is of another version")
+    return None
+
+
+def _late(check: Check) -> Finding:
+    return Finding(
+        id=check.id,
+        severity=check.severity,
+        state=State.UNKNOWN,
+        text=f"it did not end within {check.seconds:g} s",
+    )

@@ -1,0 +1,301 @@
+"""Checks of the home: who may read it, whose it is, and where it lies."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import psutil
+
+from bullpen.core.doctor.check import (
+    FINE,
+    Fix,
+    Said,
+    Severity,
+    Trouble,
+    check,
+    skipped,
+    unknown,
+)
+from bullpen.core.doctor.patient import Patient
+from bullpen.core.doctor.rights import (
+    OTHERS,
+    WRITE,
+    make_private,
+    mode_of,
+    open_to_others,
+    shown,
+)
+from bullpen.core.settings_text import FILE
+
+MOST = 2000
+"""So many files are looked at."""
+
+SYNCED = {
+    "dropbox": "Dropbox",
+    "onedrive": "OneDrive",
+    "google drive": "Google Drive",
+    "googledrive": "Google Drive",
+    "my drive": "Google Drive",
+    "icloud drive": "iCloud",
+    "mobile documents": "iCloud",
+    "nextcloud": "Nextcloud",
+    "owncloud": "ownCloud",
+    "seafile": "Seafile",
+    "pcloud": "pCloud",
+    "pclouddrive": "pCloud",
+    "megasync": "MEGA",
+    "syncthing": "Syncthing",
+}
+"""Directories that a program copies to other machines, by their names."""
+
+MARKS = {".stfolder": "Syncthing", ".dropbox": "Dropbox", ".sync": "a synchronising program"}
+"""Files by which such a directory is known."""
+
+REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.rclone"}
+)
+"""File systems of other machines, whose locks SQLite cannot trust."""
+
+
+def _absent(patient: Patient) -> Said | None:
+    return None if patient.home.is_dir() else skipped("there is no home yet")
+
+
+@check("fs.home_missing", Severity.INFO)
+def home_missing(patient: Patient) -> Trouble | Said:
+    """There is no home yet, or something else is where it is to be."""
+    home = patient.home
+    if home.is_dir():
+        return FINE
+    if os.path.lexists(home):
+        return Trouble(
+            text=f"{home} is no directory",
+            remedy="Move it away, or name another place with BULLPEN_HOME.",
+            severity=Severity.CRITICAL,
+        )
+    return Trouble(text=f"there is no home at {home} yet", remedy="bullpen up")
+
+
+@check("fs.home_perms", Severity.CRITICAL)
+def home_perms(patient: Patient) -> Trouble | Said:
+    """Others may look into the home, or write to what is in it."""
+    if absent := _absent(patient):
+        return absent
+    home, settings = patient.home, patient.settings
+    mode = mode_of(home) or 0
+    wrong = [home] if mode & OTHERS else []
+    below = (settings.run, settings.sockets, settings.logs, settings.files, home / "plugins")
+    wrong += [each for each in dict.fromkeys(below) if (mode_of(each) or 0) & WRITE]
+    if not wrong:
+        return FINE
+    rights = f"{home} has the rights {mode:o}" if mode & OTHERS else "others may write"
+    return Trouble(
+        text=f"others have rights on {shown(wrong, home.parent)}: {rights}",
+        remedy=f"chmod 700 {' '.join(map(str, wrong))}",
+        fix=make_private(wrong),
+    )
+
+
+@check("fs.db_perms", Severity.CRITICAL)
+def db_perms(patient: Patient) -> Trouble | Said:
+    """Others may read or write the database's files."""
+    file = patient.database.file
+    if file is None:
+        return skipped("the database is no file")
+    files = [file, *(file.with_name(file.name + each) for each in ("-wal", "-shm", "-turn"))]
+    wrong = [each for each in files if open_to_others(each)]
+    if not wrong:
+        return FINE
+    return Trouble(
+        text=f"others have rights on {shown(wrong, patient.home)}",
+        remedy=f"chmod 600 {' '.join(map(str, wrong))}",
+        fix=make_private(wrong),
+    )
+
+
+@check("fs.token_perms", Severity.CRITICAL)
+def token_perms(patient: Patient) -> Trouble | Said:
+    """Others may read the owner's token; the API does not start like this."""
+    token = patient.settings.token
+    mode = mode_of(token)
+    if mode is None:
+        return skipped("there is no token yet")
+    if not mode & OTHERS:
+        return FINE
+    return Trouble(
+        text=f"{token} has the rights {mode:o}: others may read it, and the API refuses to start",
+        remedy=f"chmod 600 {token}; if others can come to it, delete it: a new one is made",
+        fix=make_private([token]),
+    )
+
+
+@check("fs.owner", Severity.CRITICAL)
+def owner(patient: Patient) -> Trouble | Said:
+    """Files in the home belong to somebody else than the home, as after a `sudo bullpen`."""
+    if absent := _absent(patient):
+        return absent
+    found = patient.home.stat()
+    if os.geteuid() not in (0, found.st_uid):
+        return Trouble(
+            text=f"{patient.home} belongs to user {found.st_uid}, and you are {os.geteuid()}",
+            remedy="Work as that user, or name a home of your own with BULLPEN_HOME.",
+        )
+    strange = [each for each in _files(patient) if _owner_of(each) not in (None, found.st_uid)]
+    if not strange:
+        return FINE
+    return Trouble(
+        text=f"{shown(strange, patient.home)} belong to another user than the home",
+        remedy=f"sudo chown -R {found.st_uid}:{found.st_gid} {patient.home}",
+        fix=_give(strange, found) if os.geteuid() == 0 else None,
+    )
+
+
+def _files(patient: Patient) -> Iterator[Path]:
+    """What lies in the home, and one level below; no link is followed."""
+    for each in islice(patient.home.iterdir(), MOST):
+        yield each
+        if each.is_dir() and not each.is_symlink() and os.access(each, os.R_OK | os.X_OK):
+            yield from islice(each.iterdir(), MOST)
+
+
+def _owner_of(path: Path) -> int | None:
+    try:
+        return path.lstat().st_uid
+    except OSError:  # gone meanwhile
+        return None
+
+
+def _give(paths: list[Path], to: os.stat_result) -> Fix:
+    def do() -> None:
+        for path in paths:
+            os.chown(path, to.st_uid, to.st_gid, follow_symlinks=False)
+
+    step = f"chown -h {to.st_uid}:{to.st_gid}"
+    return Fix(steps=tuple(f"{step} {each}" for each in paths), do=do)
+
+
+@check("fs.read_only", Severity.CRITICAL)
+def read_only(patient: Patient) -> Trouble | Said:
+    """The home, or the database's file, cannot be written."""
+    if absent := _absent(patient):
+        return absent
+    file = patient.database.file
+    places = [patient.home, *([file] if file is not None and file.exists() else [])]
+    shut = [each for each in places if not os.access(each, os.W_OK)]
+    if not shut:
+        return FINE
+    whole = os.statvfs(patient.home).f_flag & os.ST_RDONLY
+    return Trouble(
+        text=f"{shown(shut, patient.home.parent)} cannot be written"
+        + (": the disk is read-only" if whole else ""),
+        remedy="mount -o remount,rw the disk, after a look at what it complains of (dmesg)"
+        if whole
+        else f"chmod u+rwX {' '.join(map(str, shut))}",
+    )
+
+
+@check("fs.missing", Severity.WARNING)
+def missing(patient: Patient) -> Trouble | Said:
+    """Directories are gone in which the services that run write."""
+    if patient.services is None:
+        return skipped("no service runs")
+    gone = [each for each in (patient.settings.logs, patient.settings.run) if not each.is_dir()]
+    if not gone:
+        return FINE
+
+    def do() -> None:
+        for each in gone:
+            each.mkdir(mode=0o700)
+
+    return Trouble(
+        text=f"the services run, and {shown(gone, patient.home)} is gone",
+        remedy=f"mkdir -m 700 {' '.join(map(str, gone))}; bullpen restart",
+        fix=Fix(steps=tuple(f"mkdir -m 700 {each}" for each in gone), do=do),
+    )
+
+
+@check("fs.config_symlink", Severity.WARNING)
+def config_symlink(patient: Patient) -> Trouble | Said:
+    """The settings or the token are a link; what they are is decided elsewhere."""
+    links = [each for each in (patient.home / FILE, patient.settings.token) if each.is_symlink()]
+    if not links:
+        return FINE
+    targets = [Path(os.path.realpath(each)) for each in links]
+    strange = [each for each in targets if _foreign(each, patient.home)]
+    told = ", ".join(f"{each.name} leads to {to}" for each, to in zip(links, targets, strict=True))
+    if strange:
+        return Trouble(
+            text=f"{told}, which others can change",
+            remedy="Put a file of your own in its place, or take the rights of others away.",
+            severity=Severity.CRITICAL,
+        )
+    return Trouble(
+        text=told,
+        remedy="Fine if it is yours, as in a directory of dot files; whoever changes it decides.",
+        severity=Severity.INFO,
+    )
+
+
+def _foreign(path: Path, home: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    mine = (home.stat().st_uid, 0)
+    return found.st_uid not in mine or any(
+        open_to_others(each, WRITE) and not each.stat().st_mode & stat.S_ISVTX
+        for each in (path, path.parent)
+    )
+
+
+@check("fs.synced_dir", Severity.WARNING)
+def synced_dir(patient: Patient) -> Trouble | Said:
+    """The home lies where a program copies it to other machines, or on another machine's disk."""
+    if absent := _absent(patient):
+        return absent
+    home = Path(os.path.realpath(patient.home))
+    for each in (home, *home.parents):
+        program = SYNCED.get(each.name.lower().partition(" - ")[0])
+        program = program or next((MARKS[m] for m in MARKS if (each / m).exists()), None)
+        if program is not None and each.parent != each:
+            return Trouble(
+                text=f"{patient.home} is below {each}, which {program} copies: secrets leave this"
+                " machine, and a database that is copied while it is written breaks",
+                remedy=f"bullpen down; mv {patient.home} elsewhere; set BULLPEN_HOME to it",
+            )
+    return _remote(patient, home)
+
+
+def _remote(patient: Patient, home: Path) -> Trouble | Said:
+    if patient.database.file is None:
+        return FINE
+    try:
+        disks = psutil.disk_partitions(all=True)
+    except OSError:
+        return unknown("what is mounted cannot be read")
+    at = [each for each in disks if home.is_relative_to(each.mountpoint)]
+    disk = max(at, key=lambda each: len(each.mountpoint), default=None)
+    if disk is None or disk.fstype not in REMOTE:
+        return FINE
+    return Trouble(
+        text=f"the database lies on {disk.fstype} ({disk.mountpoint}), where no lock holds",
+        remedy="Move the home to a disk of this machine, or use PostgreSQL (`database_url`).",
+        severity=Severity.CRITICAL,
+    )
+
+
+CHECKS = (
+    home_missing,
+    home_perms,
+    db_perms,
+    token_perms,
+    owner,
+    read_only,
+    missing,
+    config_symlink,
+    synced_dir,
+)

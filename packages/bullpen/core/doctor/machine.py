@@ -1,0 +1,94 @@
+"""Checks of the machine: room on its disks, and its clock."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from sqlalchemy import func, select, text
+
+from bullpen.core.clock import SECOND
+from bullpen.core.doctor.check import FINE, Needs, Said, Severity, Trouble, check, skipped
+from bullpen.core.doctor.patient import Patient
+from bullpen.core.models import EVENTS, SYSTEM_AGENTS, WORKERS
+from bullpen.core.store.sqlite import SqliteStore
+from bullpen.core.store.statement import Statement
+
+LITTLE, NONE = 1 << 30, 100 << 20
+FEW = 1000
+"""So few files more is as bad as little room."""
+TOLERANCE = 5 * SECOND
+
+NEWEST: Statement[tuple[int | None]] = Statement(
+    select(EVENTS.c.created_at).order_by(EVENTS.c.id.desc()).limit(1)
+)
+HEARD: Statement[tuple[int | None]] = Statement(select(func.max(WORKERS.c.heartbeat_at)))
+RAN: Statement[tuple[int | None]] = Statement(select(func.max(SYSTEM_AGENTS.c.last_run_at)))
+SERVER: Statement[tuple[int]] = Statement(
+    text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
+)
+
+
+@check("disk.space", Severity.WARNING)
+def space(patient: Patient) -> Trouble | Said:
+    """There is little room for the home, the workspace, or temporary files."""
+    settings = patient.settings
+    places = (settings.home, settings.workspace, Path(tempfile.gettempdir()))
+    least = min((_room(each), str(each)) for each in map(_there, places))
+    (room, files), place = least
+    if room >= LITTLE and files >= FEW:
+        return Said(text=f"{room >> 30} GiB free")
+    left = f"{room >> 20} MiB are" if room < LITTLE else f"room for {files} files is"
+    return Trouble(
+        text=f"only {left} free at {place}",
+        remedy="Make room, or move the home: without any, nothing is accepted any more.",
+        severity=Severity.CRITICAL if room < NONE else None,
+    )
+
+
+def _there(path: Path) -> Path:
+    """The path, or what of it there is."""
+    return next((each for each in (path, *path.parents) if each.exists()), Path("/"))
+
+
+def _room(path: Path) -> tuple[int, int]:
+    found = os.statvfs(path)
+    # Some file systems count no files.
+    return found.f_bavail * found.f_frsize, found.f_favail if found.f_files else FEW
+
+
+@check("clock.back", Severity.WARNING, Needs.SCHEMA)
+def back(patient: Patient) -> Trouble | Said:
+    """The clock was set back: what was written lies in the future."""
+    with patient.store.read() as tx:
+        rows = [tx.one(each, {}) for each in (NEWEST, HEARD, RAN)]
+    latest = max((row[0] or 0 for row in rows if row is not None), default=0)
+    ahead = latest - patient.now
+    if ahead <= TOLERANCE:
+        return FINE
+    return Trouble(
+        text=f"what was written last is {ahead // SECOND} s in the future: the clock was set back,"
+        " or another machine's is wrong. Until then leases, delays and schedules come late",
+        remedy="Set the clock (timedatectl set-ntp true); then bullpen restart",
+    )
+
+
+@check("clock.skew", Severity.WARNING, Needs.DATABASE)
+def skew(patient: Patient) -> Trouble | Said:
+    """The database's server has another time than this machine."""
+    if isinstance(patient.store, SqliteStore):
+        return skipped("the database is on this machine")
+    with patient.store.read() as tx:
+        row = tx.one(SERVER, {})
+        here = tx.now
+    apart = 0 if row is None else row[0] - here
+    if abs(apart) <= TOLERANCE:
+        return FINE
+    return Trouble(
+        text=f"the clocks of this machine and of the database's are {abs(apart) // SECOND} s apart",
+        remedy="Let both follow a time server (timedatectl set-ntp true).",
+    )
+
+
+CHECKS = (space, back, skew)

@@ -1,0 +1,124 @@
+"""What is examined: the settings, the database as far as it answers, and the processes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from bullpen.core.doctor.processes import Process, processes
+from bullpen.core.errors import BullpenError
+from bullpen.core.logs import LEAST
+from bullpen.core.roster.custom_providers import list_custom_providers
+from bullpen.core.settings import Settings
+from bullpen.core.settings_problems import Problem
+from bullpen.core.store import schema
+from bullpen.core.store.base import Store
+from bullpen.core.store.file import database_file
+from bullpen.core.store.open import open_store
+from bullpen.core.supervisor import Service, Supervisor
+
+Ask = Callable[[str, str], str]
+"""Lets a provider, with a model, answer one word; gives why it did not, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """The database as it was found."""
+
+    file: Path | None
+    """Of SQLite."""
+    missing: bool = False
+    """There is no file yet."""
+    store: Store | None = None
+    """None if it does not answer."""
+    revision: str | None = None
+    error: BullpenError | None = None
+
+    @property
+    def current(self) -> bool:
+        """Whether it is of this version."""
+        return self.store is not None and self.revision == schema.HEAD
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self.store is not None:
+            self.store.close()
+
+
+def open_database(settings: Settings) -> Database:
+    """Open it if it is there; whatever is wrong with it is written down."""
+    try:
+        file = database_file(settings)
+        if file is not None and not file.exists():
+            return Database(file, missing=True)
+        store = open_store(settings, check=False)
+    except BullpenError as error:
+        return Database(None, error=error)
+    try:
+        return Database(file, store=store, revision=store.revision())
+    except BullpenError as error:
+        store.close()
+        return Database(file, error=error)
+    except sqlite3.Error as error:
+        store.close()
+        return Database(file, error=BullpenError(str(error)))
+
+
+@dataclass(frozen=True)
+class Patient:
+    """One installation, at one moment."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    now: int
+    database: Database
+    problems: tuple[Problem, ...] = ()
+    deep: bool = False
+    ask: Ask | None = field(default=None, repr=False)
+
+    @property
+    def home(self) -> Path:
+        """The home, as its processes know it."""
+        return self.settings.home
+
+    @property
+    def store(self) -> Store:
+        """The database, for checks that need it."""
+        assert self.database.store is not None
+        return self.database.store
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        """The processes of this machine that may be looked at."""
+        return processes(self.home)
+
+    @cached_property
+    def services(self) -> tuple[Service, ...] | None:
+        """The services as the supervisor sees them; None if none answers."""
+        supervisor = Supervisor(self.settings)
+        try:
+            return tuple(supervisor.services()) if supervisor.alive() else None
+        except BullpenError:
+            return None
+
+    @cached_property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be shown nowhere, as far as it is known."""
+        found = [*self.settings.secrets(), *_lines(self.settings.token)]
+        if self.database.current:
+            try:
+                with self.store.read() as tx:
+                    found += [each.api_key for each in list_custom_providers(tx)]
+            except BullpenError:
+                pass  # whoever asks the database is told so
+        return tuple({each for each in found if len(each) >= LEAST})
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,0 +1,236 @@
+"""Checks of what answers for the agents: is it installed, does it start, is somebody logged in."""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import subprocess
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bullpen.core.doctor.check import (
+    FINE,
+    Needs,
+    Said,
+    Severity,
+    State,
+    Trouble,
+    check,
+    skipped,
+)
+from bullpen.core.doctor.patient import Ask, Patient
+from bullpen.core.roster.agent import HTTP, Agent
+from bullpen.core.roster.custom_providers import PREFIX, list_custom_providers
+from bullpen.core.roster.find import list_agents
+from bullpen.core.roster.provider_names import BUILT_IN, plugin_names
+
+VERSION_SECONDS = 1.7
+PROBE_SECONDS = 180.0
+AT_ONCE = 3
+PROGRAMS = ("claude", "codex", "opencode")
+LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How one can see, without a run, that somebody is logged in."""
+
+    settings: tuple[str, ...]
+    variables: tuple[str, ...]
+    directory: str
+    """The variable that names where the program keeps its own files."""
+    place: str
+    files: tuple[str, ...]
+
+
+LOGINS: Mapping[str, Login] = {
+    "claude": Login(
+        settings=("anthropic_api_key", "anthropic_oauth_token"),
+        variables=(
+            *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+            *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+        ),
+        directory="CLAUDE_CONFIG_DIR",
+        place="~/.claude",
+        files=(".credentials.json",),
+    ),
+    "codex": Login(
+        settings=("openai_api_key",),
+        variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        directory="CODEX_HOME",
+        place="~/.codex",
+        files=("auth.json",),
+    ),
+}
+
+
+def _agents(patient: Patient) -> list[Agent]:
+    with patient.store.read() as tx:
+        return list_agents(tx)
+
+
+def _programs(patient: Patient) -> dict[str, list[str]]:
+    """The command lines that agents need, and which agents those are."""
+    with patient.store.read() as tx:
+        agents = list_agents(tx)
+        harness = {f"{PREFIX}{each.id}": each.harness.value for each in list_custom_providers(tx)}
+    found: dict[str, list[str]] = {}
+    for each in agents:
+        program = harness.get(each.provider, each.provider)
+        if program in PROGRAMS:
+            found.setdefault(program, []).append(each.id)
+    return found
+
+
+def _names(agents: list[str]) -> str:
+    return ", ".join(f"@{each}" for each in agents[:4]) + (" and more" if len(agents) > 4 else "")
+
+
+@check("provider.unknown", Severity.CRITICAL, Needs.SCHEMA)
+def unknown_provider(patient: Patient) -> Trouble | Said:
+    """Agents have a provider that does not exist: what is sent to them cannot be answered."""
+    with patient.store.read() as tx:
+        agents = list_agents(tx)
+        custom = {f"{PREFIX}{each.id}" for each in list_custom_providers(tx)}
+    known = {*BUILT_IN, *plugin_names(), *custom}
+    lost = [each for each in agents if each.provider not in known]
+    if not lost:
+        return FINE
+    told = ", ".join(f"@{each.id} ({each.provider[:60]})" for each in lost[:4])
+    return Trouble(
+        text=f"there is no such provider: {told}",
+        remedy=f"bullpen agent set {lost[0].id} --provider echo; bullpen provider list",
+    )
+
+
+@check("provider.not_installed", Severity.CRITICAL, Needs.SCHEMA)
+def not_installed(patient: Patient) -> Trouble | Said:
+    """A program that agents need is not there."""
+    path = patient.environ.get("PATH")
+    gone = {
+        name: agents
+        for name, agents in _programs(patient).items()
+        if shutil.which(name, path=path) is None
+    }
+    if not gone:
+        return FINE
+    told = "; ".join(f"{name} (for {_names(agents)})" for name, agents in sorted(gone.items()))
+    name, agents = sorted(gone.items())[0]
+    return Trouble(
+        text=f"not installed, or not on the PATH: {told}",
+        remedy=f"Install {name} and log in, or: bullpen agent set {agents[0]} --provider echo",
+    )
+
+
+@check("provider.broken", Severity.CRITICAL, Needs.SCHEMA)
+def broken(patient: Patient) -> Trouble | Said:
+    """A program that agents need is there and does not start."""
+    versions, bad = [], []
+    for name in sorted(_programs(patient)):
+        program = shutil.which(name, path=patient.environ.get("PATH"))
+        if program is None:
+            continue  # provider.not_installed says so
+        version, error = _version(program, patient.environ)
+        if error:
+            bad.append(f"{name}: {error}")
+        elif version:
+            versions.append(f"{name} {version}")
+    if not bad:
+        return Said(State.OK, ", ".join(versions))
+    return Trouble(text=f"it does not start: {'; '.join(bad)}", remedy="Install it again.")
+
+
+def _version(program: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """What it says of its version, or why it says nothing; slow ones are left alone."""
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            env={name: environ[name] for name in ("PATH", "HOME", "LANG") if name in environ},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=VERSION_SECONDS,
+            cwd="/",
+        )
+    except subprocess.TimeoutExpired:
+        return "", ""
+    except OSError as error:
+        return "", error.strerror or str(error)
+    said = (done.stdout + b"\n" + done.stderr).decode(errors="replace").strip()
+    first = said.partition("\n")[0][:LONGEST]
+    return (first, "") if done.returncode == 0 else ("", f"status {done.returncode}: {first}")
+
+
+@check("provider.login", Severity.WARNING, Needs.SCHEMA)
+def login(patient: Patient) -> Trouble | Said:
+    """There is no sign that somebody is logged in to a program that agents need."""
+    out = []
+    with patient.store.read() as tx:
+        used = {each.provider for each in list_agents(tx)}
+    for name, how in LOGINS.items():
+        if name in used and shutil.which(name, path=patient.environ.get("PATH")):
+            out += [] if _logged_in(patient, how) else [name]
+    if not out:
+        return FINE
+    return Trouble(
+        text=f"there is no sign of a login or a key for {', '.join(out)}",
+        remedy=f"Run {out[0]} once and log in, or: bullpen config set {LOGINS[out[0]].settings[0]}",
+    )
+
+
+def _logged_in(patient: Patient, how: Login) -> bool:
+    if any(getattr(patient.settings, each) for each in how.settings):
+        return True
+    if any(patient.environ.get(each) for each in how.variables):
+        return True
+    directory = Path(patient.environ.get(how.directory) or how.place)
+    with suppress(RuntimeError):  # nobody's home is known
+        return any((directory.expanduser() / each).exists() for each in how.files)
+    return False
+
+
+@check("provider.silent", Severity.CRITICAL, Needs.SCHEMA, deep=True, seconds=PROBE_SECONDS)
+def silent(patient: Patient) -> Trouble | Said:
+    """A provider that agents use does not answer: each is asked for one word."""
+    ask = patient.ask
+    if ask is None:
+        return skipped("nobody is there to ask them")
+    wanted = sorted({(each.provider, each.model) for each in _agents(patient)})
+    wanted = [each for each in wanted if each[0] != HTTP]
+    errors = _ask_all(ask, wanted)
+    bad = [
+        f"{provider}{f' ({model})' if model else ''}: {errors[provider, model][:LONGEST]}"
+        for provider, model in wanted
+        if errors[provider, model]
+    ]
+    if not bad:
+        return Said(text=f"answered: {', '.join(sorted({name for name, _ in wanted}))}")
+    return Trouble(text="; ".join(bad), remedy="bullpen provider list; log in, or set a key")
+
+
+def _ask_all(ask: Ask, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Why each did not answer; empty where it did."""
+    errors: dict[tuple[str, str], str] = {}
+    waiting = queue.SimpleQueue[tuple[str, str]]()
+    for each in wanted:
+        waiting.put(each)
+
+    def work() -> None:
+        with suppress(queue.Empty):
+            while True:
+                each = waiting.get_nowait()
+                errors[each] = "it could not be asked"
+                errors[each] = ask(*each)
+
+    # Daemons: who ends the command does not wait for them, and what they started ends with it.
+    threads = [threading.Thread(target=work, name="ask", daemon=True) for _ in range(AT_ONCE)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+CHECKS = (unknown_provider, not_installed, broken, login, silent)
