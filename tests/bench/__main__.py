@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from tests.bench import report
 from tests.bench.archiving import archiving
+from tests.bench.command import command
 from tests.bench.cycle import cycle, postgres
 from tests.bench.depth import depth
 from tests.bench.machine import facts
@@ -37,6 +38,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "runs": runs,
     "streams": streams,
     "post": post,
+    "command": command,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
 

@@ -72,6 +72,9 @@ BARS: Final[Mapping[str, Bar]] = {
     "50 runs at once: memory": most(150),
     "POST /api/message, 8 processes: p99": most(25),
     "POST /api/message : core's enqueue, 8 and 8": least(0.5),
+    "bullpen agent list: p50": most(150),
+    "bullpen agent list : import": most(1.6),
+    "a new home, `up` to the first answer": most(5),
     **_either("sqlite"),
     **_either("postgresql"),
 }

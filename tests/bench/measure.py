@@ -14,6 +14,7 @@ class Unit(StrEnum):
     RATE = "/s"
     MICROS = "us"
     MILLIS = "ms"
+    SECONDS = "s"
     RATIO = "x"
     PERCENT = "%"
     KIB = "KiB"

@@ -92,7 +92,7 @@ def _number(value: float, unit: Unit) -> str:
     match unit:
         case Unit.RATE | Unit.MICROS | Unit.KIB | Unit.MIB | Unit.COUNT:
             return f"{value:,.0f}".replace(",", " ")
-        case Unit.MILLIS | Unit.RATIO | Unit.PERCENT:
+        case Unit.MILLIS | Unit.SECONDS | Unit.RATIO | Unit.PERCENT:
             return f"{value:.2f}"
 
 

@@ -32,6 +32,10 @@ class Scale:
     streams: tuple[int, int]
     """So many follow the events over SSE, and so many over WebSocket."""
     stream_seconds: float
+    commands: int
+    """Turns of a short command."""
+    starts: int
+    """New homes that are brought up."""
 
 
 FULL = Scale(
@@ -52,6 +56,8 @@ FULL = Scale(
     runs=200,
     streams=(500, 100),
     stream_seconds=20.0,
+    commands=40,
+    starts=5,
 )
 
 QUICK = Scale(
@@ -72,6 +78,8 @@ QUICK = Scale(
     runs=50,
     streams=(500, 100),
     stream_seconds=5.0,
+    commands=10,
+    starts=2,
 )
 
 TINY = Scale(
@@ -92,4 +100,6 @@ TINY = Scale(
     runs=3,
     streams=(20, 5),
     stream_seconds=1.0,
+    commands=2,
+    starts=1,
 )
