@@ -17,6 +17,7 @@ from bullpen.core.services.parent import end_with_parent, is_supervised
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
+from bullpen.core.store.url import names_a_database
 
 
 @click.group()
@@ -76,6 +77,11 @@ def api(settings: Settings) -> None:
     with service_lock(settings, "api"):
         # Before the rest is loaded: a start that fails must fail sooner than it counts as one.
         check_address(settings)
+        if not names_a_database(settings):
+            from bullpen.api import closed
+
+            closed.run(settings)
+            return
         with for_good():
             from bullpen.api import server
 

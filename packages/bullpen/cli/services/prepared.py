@@ -15,6 +15,7 @@ from bullpen.core.services.leftovers import end_leftovers, leftovers
 from bullpen.core.settings import Settings
 from bullpen.core.store import schema
 from bullpen.core.store.open import open_store
+from bullpen.core.store.url import names_a_database
 
 Tell = Callable[[str], None]
 
@@ -24,6 +25,8 @@ REAL = ("claude", "codex")
 def prepare(settings: Settings, tell: Tell) -> None:
     """Make what is missing; nobody is asked anything, and what is there stays."""
     make_directories(settings)
+    if not names_a_database(settings):
+        return  # the API says so, and the rest does not start
     _bring_up_to_date(settings, tell)
     _hire(settings, tell)
 

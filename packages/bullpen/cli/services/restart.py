@@ -44,7 +44,7 @@ def restart(settings: Settings, services: tuple[str, ...], as_json: bool) -> Non
     if as_json:
         show_json({"failed": failed, "services": found})
     else:
-        show_services(settings, found)
+        show_services(found)
         for name in failed:
             say_why(settings, name)
     if failed:

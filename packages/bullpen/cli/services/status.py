@@ -11,7 +11,7 @@ import click
 
 from bullpen.cli.output import as_json
 from bullpen.cli.services.store_status import StoreStatus, show_store_status, store_status
-from bullpen.cli.services.table import show_services
+from bullpen.cli.services.table import show_last_words, show_services
 from bullpen.core.errors import BullpenError
 from bullpen.core.listening import address
 from bullpen.core.settings import Settings
@@ -86,7 +86,8 @@ def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
 
 def _show(settings: Settings, services: list[Service], found: StoreStatus | None, why: str) -> None:
     if services:
-        show_services(settings, services)
+        show_services(services)
+        show_last_words(settings, services)
         click.echo(f"The API is at {address(settings)}\n")
     else:
         click.echo("Bullpen does not run. Next: bullpen up\n")

@@ -16,8 +16,8 @@ from bullpen.core.supervisor import ASLEEP, Service
 HEADING = ("SERVICE", "STATE", "PID", "FOR")
 
 
-def show_services(settings: Settings, services: Sequence[Service]) -> None:
-    """A line each; below, the last words of those that do not run."""
+def show_services(services: Sequence[Service]) -> None:
+    """A line each."""
     rows = [
         (
             each["name"],
@@ -28,6 +28,10 @@ def show_services(settings: Settings, services: Sequence[Service]) -> None:
         for each in services
     ]
     show_table([HEADING, *rows], "There are no services.")
+
+
+def show_last_words(settings: Settings, services: Sequence[Service]) -> None:
+    """What those said last that do not run."""
     for each in services:
         if each["state"] in ASLEEP:
             _say_why(settings, each)

@@ -78,6 +78,7 @@ def bring_up(settings: Settings) -> tuple[bool, list[str]]:
     with turn_to_start(settings):
         again = supervisor.alive()
         if again:
+            prepare(settings, _tell)
             start_what_sleeps(supervisor)
         else:
             begin(settings)
@@ -102,12 +103,12 @@ def begin(settings: Settings, *, stays: bool = True) -> subprocess.Popen[bytes]:
 def _show(settings: Settings, supervisor: Supervisor, again: bool, failed: list[str]) -> None:
     if again:
         click.echo("Bullpen runs already.")
-    show_services(settings, supervisor.services())
+    show_services(supervisor.services())
     for name in failed:
         say_why(settings, name)
     if "api" not in failed:
         click.echo(f"The API is at {address(settings)}")
-    click.echo('Next: bullpen send "hello"')
+    click.echo("Next: bullpen doctor" if failed else 'Next: bullpen send "hello"')
 
 
 def _say_problems() -> None:

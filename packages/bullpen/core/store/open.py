@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from bullpen.core.clock import Clock
@@ -29,6 +30,7 @@ def open_store(
         path = Path(url.database or "")
         if path.parent == settings.home:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(path)
         store = SqliteStore(path, settings, clock, ids)
     if check:
         try:
@@ -37,3 +39,9 @@ def open_store(
             store.close()
             raise
     return store
+
+
+def _make_private(path: Path) -> None:
+    """SQLite would let others read what is said; its files beside take their rights from this."""
+    with suppress(OSError):  # what hinders it SQLite will say, in words that are known
+        path.touch(mode=0o600, exist_ok=True)

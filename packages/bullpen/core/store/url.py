@@ -6,6 +6,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from bullpen.core.errors import BadSetting
+from bullpen.core.settings import Settings
 
 
 def store_url(address: str) -> URL:
@@ -24,3 +25,12 @@ def store_url(address: str) -> URL:
                 f"database_url names {other!r}",
                 hint="Use sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
             )
+
+
+def names_a_database(settings: Settings) -> bool:
+    """Whether the settings name a database that could be opened; if not, no other is meant."""
+    try:
+        store_url(settings.url)
+    except BadSetting:
+        return False
+    return True

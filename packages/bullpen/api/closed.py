@@ -1,0 +1,73 @@
+"""The API while settings.toml does not say which database is meant: it says so, and waits.
+
+Another database would be worse than none. When the file is corrected the process ends, and its
+supervisor starts it anew, open.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+from bullpen.api.errors import document
+from bullpen.core.ending import Ending
+from bullpen.core.errors import BadSetting
+from bullpen.core.settings import Settings
+from bullpen.core.settings_problems import load_what_can_be
+from bullpen.core.store.url import names_a_database
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+ALIVE = "/healthz"
+
+# What the file says is not shown to whoever asks: nobody has proven here who he is.
+CLOSED = BadSetting(
+    "settings.toml does not say which database is meant, so nothing is served",
+    hint="`bullpen config check` names the line; the API goes on by itself when it is corrected.",
+)
+
+
+class Closed(BaseHTTPRequestHandler):
+    """Answers every request alike."""
+
+    def answer(self) -> None:
+        """Say that it lives, and nothing else, with one sentence why."""
+        alive = self.path == ALIVE
+        body = b'{"ok":true}' if alive else document(CLOSED).encode()
+        self.send_response(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - its names
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: each answer is the same."""
+
+
+def run(settings: Settings) -> None:
+    """Serve that until SIGTERM, SIGINT, or a file that can be read."""
+    ending = Ending()
+    kind = type("Server", (ThreadingHTTPServer,), {"address_family": _family(settings)})
+    server: ThreadingHTTPServer = kind((settings.api_host, settings.api_port), Closed)
+    thread = Thread(target=server.serve_forever, name="serve", daemon=True)
+    thread.start()
+    log.error("%s. %s", CLOSED, CLOSED.hint)
+    while not ending.wait(LOOK_SECONDS):
+        found, _ = load_what_can_be(os.environ)
+        if names_a_database(found):
+            log.info("the database is known now: the API begins anew")
+            break
+    server.shutdown()
+    server.server_close()
+
+
+def _family(settings: Settings) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in settings.api_host else socket.AF_INET
