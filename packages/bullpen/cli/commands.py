@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from bullpen.cli.loading import for_good
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMPLETE = "_BULLPEN_COMPLETE"
+"""The variable by which a shell's script says that it asks, and which shell it is."""
 
 SHORT = {"ls": "list", "rm": "remove", "delete": "remove", "create": "add"}
 """What others call them, wherever there is such a command."""
@@ -45,6 +52,16 @@ class Commands(click.Group):
             found = getattr(import_module(module), name)
         assert isinstance(found, click.Command)
         return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names and options; what each does only where it is shown, for that loads them all."""
+        if not os.environ.get(COMPLETE, "").startswith("bash"):
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem  # commands that run do without
+
+        names = [each for each in self.list_commands(ctx) if each.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(each) for each in names), *options]
 
 
 def walk(command: click.Command, *path: str) -> list[tuple[tuple[str, ...], click.Command]]:

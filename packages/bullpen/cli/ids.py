@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeAlias
 
 import click
@@ -15,11 +16,15 @@ from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.settings_problems import load_what_can_be
 from bullpen.core.states import MessageState, ResponseState
+from bullpen.core.store.file import database_file
 from bullpen.core.store.transaction import Transaction
 
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 Found: TypeAlias = Iterable[tuple[str, str]]
 """Each id, and a word on it for shells that show one."""
+
+PATIENCE_SECONDS = 1
+"""Who presses a key does not wait for a database that is busy."""
 
 MOST = 200
 HELP_LENGTH = 60
@@ -29,15 +34,20 @@ def among(find: Callable[[Transaction], Found]) -> Complete:
     """Complete what `find` finds in the store; nothing where the store cannot be read."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        with suppress(BullpenError, OSError), reading(_settings()) as tx:
-            return _items(find(tx), incomplete)
+        with suppress(BullpenError, OSError):
+            settings = _settings()
+            file = database_file(settings)
+            if file is None or file.exists():  # to open it would make it
+                with reading(settings) as tx:
+                    return _items(find(tx), incomplete)
         return []
 
     return complete
 
 
 def _settings() -> Settings:
-    return load_what_can_be(os.environ)[0]
+    found, _ = load_what_can_be(os.environ)
+    return replace(found, busy_seconds=PATIENCE_SECONDS)
 
 
 def _items(found: Found, incomplete: str) -> list[CompletionItem]:
