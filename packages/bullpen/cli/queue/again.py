@@ -10,9 +10,9 @@ import click
 from bullpen.cli import ids
 from bullpen.cli.acting import only_people
 from bullpen.cli.bulk import Words, run_named
-from bullpen.cli.confirm import confirm, dry_run, yes
-from bullpen.cli.output import as_json
-from bullpen.cli.queue.chosen import FILTERS, Chosen, by_filters, show_named
+from bullpen.cli.chosen import choosing, parse
+from bullpen.cli.confirm import confirm
+from bullpen.cli.queue.chosen import by_filters, show_named
 from bullpen.cli.queue.filters import filters
 from bullpen.core.queue.drop import drop as drop_message
 from bullpen.core.queue.retry import retry as retry_message
@@ -22,6 +22,8 @@ from bullpen.core.store.transaction import Transaction
 
 OVER = (MessageState.DEAD, MessageState.CANCELLED, MessageState.EXPIRED)
 STATES = click.Choice([each.value for each in OVER])
+ABOUT = "Filters choose of those in this state; of the dead, if not said."
+FILTERS = ("agent", "error", "kind", "conversation", "channel", "sender", "since", "before")
 
 RETRY = Words(
     noun="message",
@@ -38,24 +40,15 @@ DROP = Words(
     none="There is no message like that. Next: bullpen queue dead",
 )
 
-state = click.option(
-    "--state", type=STATES, help="Filters are about those in this state; dead, if not said."
-)
-all_ = click.option("--all", "everything", is_flag=True, help="All that are in that state.")
-limit = click.option(
-    "--limit", type=click.IntRange(1), metavar="N", help="So many of them at the most, the oldest."
+named = click.argument(
+    "named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=ids.dead_messages
 )
 
 
 @click.command()
-@click.argument("message_id", nargs=-1, shell_complete=ids.dead_messages)
+@named
 @filters(*FILTERS)
-@state
-@all_
-@limit
-@dry_run
-@yes
-@as_json
+@choosing(STATES, ABOUT)
 @click.pass_obj
 def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
     """Try messages again that are dead, cancelled or expired.
@@ -74,14 +67,9 @@ def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids an
 
 
 @click.command()
-@click.argument("message_id", nargs=-1, shell_complete=ids.dead_messages)
+@named
 @filters(*FILTERS)
-@state
-@all_
-@limit
-@dry_run
-@yes
-@as_json
+@choosing(STATES, ABOUT)
 @click.pass_obj
 def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
     """Delete messages for good that are dead, cancelled or expired.
@@ -104,13 +92,13 @@ def _do(
     verb: Callable[[Transaction, str], None],
     given: dict[str, Any],
 ) -> None:
-    chosen = Chosen.parse(given)
-    if not chosen.message_ids:
-        states = (MessageState(chosen.state or MessageState.DEAD),)
+    chosen = parse(given, words.noun)
+    if not chosen.named:
+        states = [MessageState(each) for each in chosen.states or (MessageState.DEAD,)]
         by_filters(settings, words, states, verb, chosen)
     elif chosen.dry_run:
         show_named(settings, words, OVER, chosen)
     else:
         if words is DROP:
-            confirm(f"{words.verb} {words.of(len(set(chosen.message_ids)))}", chosen.sure)
-        run_named(settings, words, chosen.message_ids, verb, as_json=chosen.as_json)
+            confirm(f"{words.verb} {words.of(len(chosen.named))}", chosen.sure)
+        run_named(settings, words, chosen.named, verb, as_json=chosen.as_json)

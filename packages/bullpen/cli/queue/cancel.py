@@ -10,9 +10,10 @@ import click
 from bullpen.cli import ids
 from bullpen.cli.acting import only_people
 from bullpen.cli.bulk import Words, run_named
-from bullpen.cli.confirm import confirm, dry_run, yes
-from bullpen.cli.output import as_json, reading, tell, writing
-from bullpen.cli.queue.chosen import Chosen, by_filters, show_named
+from bullpen.cli.chosen import Chosen, choosing, parse
+from bullpen.cli.confirm import confirm
+from bullpen.cli.output import reading, tell, writing
+from bullpen.cli.queue.chosen import by_filters, show_named
 from bullpen.cli.queue.filters import filters
 from bullpen.core.conversations.members import count
 from bullpen.core.queue.cancel import cancel as cancel_message
@@ -34,15 +35,10 @@ WORDS = Words(
 
 
 @click.command()
-@click.argument("message_id", nargs=-1, shell_complete=ids.open_messages)
+@click.argument("named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=ids.open_messages)
 @filters("agent", "conversation", "channel", "sender", "since", "before")
-@click.option("--state", type=STATES, help="Only those in this state.")
-@click.option("--all", "everything", is_flag=True, help="All that wait, run or are held.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="So many of them at the most.")
 @click.option("--reason", default="cancelled", show_default=True, help="Why, for people.")
-@dry_run
-@yes
-@as_json
+@choosing(STATES, "Filters choose of those in this state; of all three, if not said.")
 @click.pass_obj
 def cancel(settings: Settings, /, reason: str, **given: Any) -> None:  # noqa: ANN401 - filters
     """End messages that wait, run or are held; a run of one is ended with it.
@@ -57,17 +53,25 @@ def cancel(settings: Settings, /, reason: str, **given: Any) -> None:  # noqa: A
       bullpen queue cancel --agent coder --before 1d --dry-run
     """
     only_people("cancel messages")
-    chosen = Chosen.parse(given)
+    chosen = parse(given, WORDS.noun)
     verb = partial(cancel_message, reason=reason)
-    if chosen.message_ids and chosen.dry_run:
+    if chosen.named and chosen.dry_run:
         show_named(settings, WORDS, OPEN, chosen)
-    elif chosen.message_ids:
-        run_named(settings, WORDS, chosen.message_ids, verb, as_json=chosen.as_json)
-    elif chosen.whole_conversation is not None and not chosen.dry_run:
-        _end(settings, chosen.whole_conversation, reason, chosen)
+    elif chosen.named:
+        run_named(settings, WORDS, chosen.named, verb, as_json=chosen.as_json)
+    elif (whole := _whole_conversation(chosen)) is not None and not chosen.dry_run:
+        _end(settings, whole, reason, chosen)
     else:
-        states = OPEN if chosen.state is None else (MessageState(chosen.state),)
+        states = [each for each in OPEN if not chosen.states or each in chosen.states]
         by_filters(settings, WORDS, states, verb, chosen)
+
+
+def _whole_conversation(chosen: Chosen) -> str | None:
+    """The conversation, if nothing else narrows what is meant."""
+    given = [name for name, value in chosen.filters.items() if value is not None]
+    if given != ["conversation"] or chosen.states or chosen.limit:
+        return None
+    return str(chosen.filters["conversation"])
 
 
 def _end(settings: Settings, conversation: str, reason: str, chosen: Chosen) -> None:

@@ -67,12 +67,17 @@ def _row(lane: LaneNow, now: int) -> tuple[str, ...]:
 def _next(found: Overview, lanes: list[LaneNow]) -> list[str]:
     """What a person can do about it."""
     said = []
+    if found.hold is not None:
+        said.append(f"Nothing goes out to people: {found.hold.reason}")
     if found.dead:
         said.append("Dead messages: bullpen queue dead")
     if found.held:
         said.append("Held messages: bullpen queue held")
     if found.undelivered or found.unknown:
-        said.append("Answers that did not get there, or perhaps: bullpen response list --lost")
+        said.append(
+            "Answers that did not get there, or perhaps: "
+            "bullpen response list --state dead --state unknown"
+        )
     stopped = [lane.agent for lane in lanes if lane.state in (LaneState.PAUSED, LaneState.DRAINING)]
     if stopped:
         said.append(f"Paused or draining: bullpen queue resume {' '.join(stopped)}")

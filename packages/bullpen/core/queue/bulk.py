@@ -1,17 +1,23 @@
-"""bulk: one verb for many messages; who moved meanwhile, or may not, keeps nobody else."""
+"""bulk: one verb for many messages; what has moved meanwhile, or may not, keeps no other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bullpen.core.errors import BullpenError, IllegalMove, LaneClosed, UnknownMessage
+from bullpen.core.errors import (
+    BullpenError,
+    IllegalMove,
+    LaneClosed,
+    UnknownMessage,
+    UnknownResponse,
+)
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.queue.walk import Found
 from bullpen.core.store.transaction import Transaction
 
-MOVED = (IllegalMove, UnknownMessage)
-"""What a message answers that somebody else was quicker with."""
+MOVED = (IllegalMove, UnknownMessage, UnknownResponse)
+"""What is said of something that somebody else was quicker with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,14 @@ def _too_old(table: Table) -> Statement[tuple[int]]:
     return Statement(older.order_by(c.id.desc()).limit(const(1)))
 
 
+def above(tx: Transaction, table: Table, selection: Selection) -> dict[str, object]:
+    """The number above which everything is that is new enough, if it has to be."""
+    if selection.since is None:
+        return {}
+    row = tx.one(_too_old(table), {"since": selection.since})
+    return {"above": 0 if row is None else row[0] - MARGIN}
+
+
 def newest(
     tx: Transaction,
     selection: Selection,
@@ -88,7 +96,6 @@ def _by_number(
     else:
         road = (TOGETHER_IN_STATE if together else BY_NUMBER_IN_STATE)[table]
         way = Way(road, {"state": state.value})
-    if selection.since is not None and not together:
-        row = tx.one(_too_old(table), {"since": selection.since})
-        way.values["above"] = 0 if row is None else row[0] - MARGIN
+    if not together:
+        way.values.update(above(tx, table, selection))
     return Walk([way], selection, newest=True).next(tx, limit)

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
+from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.queue.lane_list import SeenLane, list_lanes
 from bullpen.core.queue.running import running
 from bullpen.core.queue.status import queue_status
@@ -68,6 +69,8 @@ class Overview:
     unknown: int
     """Answers of which nobody knows whether they got there."""
     oldest_waiting_since: int | None
+    hold: Hold | None
+    """Why nothing goes out to people, if nothing does."""
     lanes: tuple[LaneNow, ...]
 
 
@@ -86,6 +89,7 @@ def overview(tx: Transaction) -> Overview:
         undelivered=lost.get(ResponseState.DEAD.value, 0),
         unknown=lost.get(ResponseState.UNKNOWN.value, 0),
         oldest_waiting_since=min(waiting, default=None),
+        hold=find_hold(tx),
         lanes=lanes,
     )
 

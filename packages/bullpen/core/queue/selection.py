@@ -1,7 +1,8 @@
-"""Which messages are meant: by what they have in common, and by when it was."""
+"""Which messages or responses are meant: by what they have in common, and by when it was."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from sqlalchemy import Column, ColumnElement, Table, bindparam, func, or_
@@ -14,7 +15,7 @@ ESCAPE = "!"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What the messages have in common; None is anything."""
+    """What they have in common; None is anything. Of a response the sender is who gets it."""
 
     agent: str | None = None
     channel: str | None = None
@@ -45,18 +46,26 @@ class Selection:
 
 def conditions(table: Table, names: frozenset[str], when: Column[int]) -> list[ColumnElement[bool]]:
     """What a selection with these names asks of a message; the conversation is not among it."""
-    c = table.c
-    each = {
-        "agent": c.agent == bindparam("agent"),
-        "channel": c.channel == bindparam("channel"),
-        "sender": or_(c.sender == bindparam("sender"), c.sender_id == bindparam("sender")),
-        "kind": c.error_kind == bindparam("kind"),
-        "error": or_(c.error_kind == bindparam("error"), *_in(c.last_error)),
-        "since": when >= bindparam("since"),
-        "before": when <= bindparam("before"),
-        "above": c.id > bindparam("above"),
-    }
-    return [each[name] for name in sorted(names & each.keys())]
+    return [_MADE[name](table, when) for name in sorted(names & _MADE.keys())]
+
+
+_MADE: dict[str, Callable[[Table, Column[int]], ColumnElement[bool]]] = {
+    "agent": lambda table, _: table.c.agent == bindparam("agent"),
+    "channel": lambda table, _: table.c.channel == bindparam("channel"),
+    "sender": lambda table, _: or_(
+        table.c.sender == bindparam("sender"), table.c.sender_id == bindparam("sender")
+    ),
+    "kind": lambda table, _: table.c.error_kind == bindparam("kind"),
+    "error": lambda table, _: _failed(table),
+    "since": lambda _, when: when >= bindparam("since"),
+    "before": lambda _, when: when <= bindparam("before"),
+    "above": lambda table, _: table.c.id > bindparam("above"),
+}
+
+
+def _failed(table: Table) -> ColumnElement[bool]:
+    kind = [table.c.error_kind == bindparam("error")] if "error_kind" in table.c else []
+    return or_(*kind, *_in(table.c.last_error))
 
 
 def _in(error: Column[str]) -> tuple[ColumnElement[bool], ...]:

@@ -1,0 +1,45 @@
+"""The indexes by which responses are found, each with its order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam
+
+from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
+from bullpen.core.models.base import const
+from bullpen.core.queue.roads import Road, in_state
+from bullpen.core.queue.selection import Selection
+from bullpen.core.queue.walk import Way
+from bullpen.core.states import ResponseState
+
+R = RESPONSES.c
+
+# Named twice, so that the partial index is recognised.
+_LOST = R.status.in_([const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)])
+_PENDING = R.status == const(ResponseState.PENDING.value)
+
+LOST = Road(RESPONSES, (_LOST, R.status == bindparam("state")), (R.id,), R.created_at)
+PENDING_OF_ALL = Road(RESPONSES, (_PENDING,), (R.channel, R.available_at, R.id), R.created_at)
+PENDING_OF_ONE = Road(RESPONSES, (_PENDING,), (R.available_at, R.id), R.created_at)
+
+BY_NUMBER = {
+    table: Road(table, (), (table.c.id,), table.c.created_at)
+    for table in (RESPONSES, RESPONSES_ARCHIVE)
+}
+BY_NUMBER_IN_STATE = {table: in_state(road) for table, road in BY_NUMBER.items()}
+
+
+def ways_to_responses(states: Sequence[ResponseState], selection: Selection) -> list[Way]:
+    """Where the live responses of these states are found, a state after the other."""
+    return [_way(state, selection) for state in states]
+
+
+def _way(state: ResponseState, selection: Selection) -> Way:
+    match state:
+        case ResponseState.DEAD | ResponseState.UNKNOWN:
+            return Way(LOST, {"state": state.value})
+        case ResponseState.PENDING:
+            return Way(PENDING_OF_ALL if selection.channel is None else PENDING_OF_ONE)
+        case ResponseState.ACKED:
+            return Way(BY_NUMBER_IN_STATE[RESPONSES], {"state": state.value})
