@@ -8,7 +8,7 @@ import sys
 import click
 
 from bullpen import __version__
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import COMPLETE, Commands
 from bullpen.cli.failure import show_failure
 from bullpen.cli.problems import say_problems
 from bullpen.core.errors import BullpenError
@@ -65,6 +65,10 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """Run the command; an error of ours is three lines and an exit status, never a traceback."""
+    if COMPLETE in os.environ:
+        from bullpen.cli import completion_bash
+
+        completion_bash.use()
     try:
         cli()
     except BullpenError as error:

@@ -61,7 +61,7 @@ def show(settings: Settings, provider: str, as_json: bool) -> None:
         ("path", (program.path if program else None) or ""),
         ("address", found.base_url),
         ("model", found.model),
-        ("key", "in the settings" if found.configured and found.program else ""),
+        ("key", "Bullpen has it" if found.configured and found.program else ""),
         ("agents", agents(found) or "(none)"),
     ):
         if value:
