@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import sys
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from bullpen.cli import ids
 from bullpen.cli.acting import only_people
-from bullpen.cli.following import Wait, Waited
-from bullpen.cli.interrupts import somebody_there
+from bullpen.cli.asking import SENDER, asking, put, wait_for
+from bullpen.cli.duration import DURATION
 from bullpen.cli.output import show_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.waited import document, status, tell
 from bullpen.core.answers.files import MOST as MOST_FILES
-from bullpen.core.conversations.following import Following, before
+from bullpen.core.conversations.following import Following
 from bullpen.core.conversations.newest import cost_of
-from bullpen.core.errors import BadSchedule, BadText, StoreError, TextTooLong
+from bullpen.core.errors import BadText, TextTooLong
 from bullpen.core.events.tail import EventTail
-from bullpen.core.files.copied import copy_in
-from bullpen.core.files.incoming import Kept
 from bullpen.core.message import NewMessage, Priority
-from bullpen.core.queue.receive import receive
-from bullpen.core.roster.teams import get_team
-from bullpen.core.schedules.when import duration, moment
 from bullpen.core.settings import Settings
-from bullpen.core.store.base import Store
-from bullpen.core.store.open import open_store
-from bullpen.core.time_zone import owner_zone
 
-SENDER = "owner"
-EAGER_SECONDS = 0.02
-"""So often a file is looked at, whose writers do not know of this process."""
-PATIENCE_SECONDS = 300.0
 PRIORITIES = {each.name.lower(): each for each in Priority}
 
 
@@ -66,7 +51,7 @@ PRIORITIES = {each.name.lower(): each for each in Priority}
     show_default=True,
     help="How soon, for agents whose order is priority.",
 )
-@click.option("--delay", help="Not before so long, as 20m.")
+@click.option("--delay", type=DURATION, help="Not before so long, as 20m.")
 @click.option("--deadline", help="Of no use after so long, as 2h, or after 2026-12-24T18:00.")
 @click.option("--no-wait", is_flag=True, help="Print the message's id and do not wait.")
 @click.option(
@@ -85,7 +70,7 @@ def send(
     team: str,
     files: tuple[Path, ...],
     priority: str,
-    delay: str | None,
+    delay: int | None,
     deadline: str | None,
     no_wait: bool,
     timeout: float | None,
@@ -119,30 +104,20 @@ def send(
         channel=CLI,
         sender=SENDER,
         priority=PRIORITIES[priority],
-        delay=0 if delay is None else duration(delay),
+        delay=delay or 0,
     )
-    store = open_store(_eager(settings))
-    try:
-        position, conversation = _put(store, new, team, files, deadline)
+    with asking(settings) as store:
+        position, conversation = put(store, new, team, files, deadline)
         if no_wait:
             click.echo(conversation) if not as_json else show_json({"message_id": conversation})
             return
         following = Following(store, conversation, CLI, EventTail(store, position))
-        waited = _wait(following, Screen(quiet, as_json), timeout)
+        waited = wait_for(following, Screen(quiet, as_json), timeout)
         if as_json:
             with store.read() as tx:
                 show_json(document(conversation, waited, cost_of(tx, conversation)))
-    finally:
-        store.close()
     tell(conversation, waited, Screen(quiet, as_json))
     sys.exit(status(waited))
-
-
-def _eager(settings: Settings) -> Settings:
-    """The settings of somebody who waits: a file is looked at often, which costs nothing."""
-    if not settings.url.startswith("sqlite"):
-        return settings  # a server tells everybody
-    return replace(settings, poll_seconds=min(EAGER_SECONDS, settings.poll_seconds))
 
 
 def _text(settings: Settings, text: str | None, files: bool) -> str:
@@ -160,45 +135,3 @@ def _text(settings: Settings, text: str | None, files: bool) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise BadText(f"standard input is not UTF-8 at byte {error.start}") from None
-
-
-def _put(
-    store: Store, new: NewMessage, team: str, files: tuple[Path, ...], deadline: str | None
-) -> tuple[int, str]:
-    """Put it into the queue; gives the place in the events before, and the conversation's id."""
-    settings = store.settings
-    with store.read() as tx:  # a name that is wrong is told before files are copied
-        position = before(tx)
-        if team:
-            get_team(tx, team)
-    kept: list[Kept] = []
-    try:
-        for file in files:
-            kept.append(copy_in(file, settings.files, store.ids, settings.upload_bytes))
-        with store.write() as tx:
-            until = None if deadline is None else _moment(deadline, tx.now, settings)
-            named = tuple(str(each.path) for each in kept)
-            sent = receive(tx, replace(new, files=named, deadline=until))
-    except BaseException:
-        for each in kept:
-            each.path.unlink(missing_ok=True)
-        raise
-    return position, sent[0].message_id
-
-
-def _moment(text: str, now: int, settings: Settings) -> int:
-    try:
-        return now + duration(text)
-    except BadSchedule:
-        return moment(text, owner_zone(settings))
-
-
-def _wait(following: Following, screen: Screen, timeout: float | None) -> Waited:
-    if timeout is None:
-        timeout = math.inf if somebody_there() else PATIENCE_SECONDS
-    try:
-        return Wait(following, screen, time.monotonic() + timeout).wait()
-    except (StoreError, OSError):
-        # What went wrong is told by who catches it.
-        screen.note(f"{following.conversation_id} is in the queue all the same.")
-        raise
