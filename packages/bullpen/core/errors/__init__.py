@@ -64,6 +64,8 @@
         ├── StoreFull              no room on the disk
         ├── StoreReadOnly
         ├── StoreCorrupt
+        ├── BackupFailed           nothing is left that looks like one
+        ├── BadBackup              damaged, or none
         ├── SchemaTooNew           made by a later Bullpen
         └── SchemaTooOld           needs `bullpen db upgrade`
 
@@ -136,6 +138,8 @@ from bullpen.core.errors.process import (
     UnsafeSecret,
 )
 from bullpen.core.errors.store import (
+    BackupFailed,
+    BadBackup,
     CommitUnknown,
     SchemaTooNew,
     SchemaTooOld,
@@ -150,6 +154,8 @@ from bullpen.core.errors.store import (
 __all__ = [
     "AccessError",
     "AddressTaken",
+    "BackupFailed",
+    "BadBackup",
     "BadClaim",
     "BadDeadline",
     "BadDelay",

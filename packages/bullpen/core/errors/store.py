@@ -68,3 +68,17 @@ class SchemaTooOld(StoreError):
 
     code = "schema_too_old"
     hint = "Run `bullpen db upgrade`."
+
+
+class BackupFailed(StoreError):
+    """A backup could not be made, or not be taken apart; nothing is left that looks like one."""
+
+    code = "backup_failed"
+    hint = "Look at the disk, or give another place."
+
+
+class BadBackup(StoreError):
+    """What was given is no backup, or is damaged."""
+
+    code = "bad_backup"
+    hint = "`bullpen db verify` names each damage. Take another backup if you have one."

@@ -28,13 +28,18 @@ def upgrade(store: Store, revision: str = "head") -> None:
     if found is not None and found not in schema.KNOWN:
         schema.check(store)
     with store.engine.begin() as connection:
-        command.upgrade(_config(connection), revision)
+        upgrade_in(connection, revision)
     if isinstance(store, SqliteStore):
         try:
             store.allow_shrinking()
         except StoreError as error:
             # It is upgraded, and works; the next upgrade tries again.
             log.warning("the file does not give back what is free yet: %s (%s)", error, error.hint)
+
+
+def upgrade_in(connection: Connection, revision: str = "head") -> None:
+    """Migrate to this revision in the caller's own transaction."""
+    command.upgrade(_config(connection), revision)
 
 
 def downgrade(store: Store, revision: str) -> None:

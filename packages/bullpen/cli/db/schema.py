@@ -1,0 +1,93 @@
+"""bullpen db upgrade and check: the database's schema."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+
+import click
+
+from bullpen.cli.acting import only_people
+from bullpen.cli.db.shown import progress
+from bullpen.cli.output import as_json, show_json, tell
+from bullpen.core.errors import BullpenError
+from bullpen.core.settings import Settings
+from bullpen.core.store import schema
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+
+
+@click.command()
+@click.option("--no-backup", is_flag=True, help="Take no backup before; you have one.")
+@as_json
+@click.pass_obj
+def upgrade(settings: Settings, no_backup: bool, as_json: bool) -> None:
+    """Create the database, or bring it to this version; data are kept.
+
+    Data of an earlier version are backed up before, to the home's `backups`.
+
+    \b
+    Example:
+      bullpen db upgrade
+    """
+    from bullpen.core.store import migrate
+
+    only_people("upgrade the database")
+    with closing(open_store(settings, check=False)) as store:
+        before = store.revision()
+        backup = None if no_backup else _backed_up(store, before)
+        if backup is not None and not as_json:
+            click.echo(f"The backup of what was is at {backup}")
+        migrate.upgrade(store)
+    found = {"revision": schema.HEAD, "before": before, "backup": backup}
+    if before == schema.HEAD:
+        line = f"The database is at revision {schema.HEAD} already."
+    else:
+        line = f"The database is at revision {schema.HEAD} now (before: {before or 'none'})."
+    tell(as_json, found, line)
+
+
+@click.command()
+@as_json
+@click.pass_obj
+def check(settings: Settings, as_json: bool) -> None:
+    """Fail if the database differs from what this version expects.
+
+    \b
+    Example:
+      bullpen db check
+    """
+    from bullpen.core.store import migrate
+
+    with closing(open_store(settings)) as store:
+        found = migrate.differences(store)
+    if as_json:
+        show_json({"revision": schema.HEAD, "good": not found, "differences": found})
+    else:
+        for each in found:
+            click.echo(each, err=True)
+        if found:
+            click.echo("The database differs from the models.", err=True)
+        else:
+            click.echo(f"The database is as it should be, at revision {schema.HEAD}.")
+    if found:
+        sys.exit(1)
+
+
+def _backed_up(store: Store, before: str | None) -> str | None:
+    """Where the backup of an earlier version's data is; None if there is nothing to lose."""
+    if before is None or before == schema.HEAD or before not in schema.KNOWN:
+        return None
+    from bullpen.core.backup.make import back_up
+    from bullpen.core.backup.place import backup_place
+    from bullpen.core.backup.rows import has_data
+
+    if not has_data(store):
+        return None
+    try:
+        with progress() as told:
+            made = back_up(store, backup_place(store.settings, None), tell=told)
+    except BullpenError as error:
+        error.hint = f"{error.hint} Or upgrade without a backup: bullpen db upgrade --no-backup"
+        raise
+    return str(made.backup.path)

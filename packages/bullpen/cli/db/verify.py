@@ -1,0 +1,73 @@
+"""bullpen db verify: whether a backup is all that it was."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from bullpen.cli.db.shown import number, progress, size
+from bullpen.cli.output import as_json, show_json
+from bullpen.core.backup.archive import opened
+from bullpen.core.backup.verify import Verified, verify
+from bullpen.core.schedules.when import written
+from bullpen.core.settings import Settings
+from bullpen.core.time_zone import owner_zone
+
+
+@click.command(name="verify")
+@click.argument("backup", type=click.Path(path_type=Path))
+@as_json
+@click.pass_obj
+def verify_(settings: Settings, backup: Path, as_json: bool) -> None:
+    """Look at every byte of a backup; the exit status is 1 if anything is wrong with it.
+
+    \b
+    Example:
+      bullpen db verify ~/.bullpen/backups/bullpen-20260102T030405Z
+    """
+    with progress() as told, opened(backup.expanduser()) as directory:
+        found = verify(directory, told)
+    if as_json:
+        show_json(_document(backup, found))
+    else:
+        _show(settings, backup, found)
+    if not found.good:
+        sys.exit(1)
+
+
+def _document(backup: Path, found: Verified) -> dict[str, object]:
+    manifest = found.manifest
+    document: dict[str, object] = {
+        "path": str(backup),
+        "good": found.good,
+        "damages": list(found.damages),
+    }
+    if manifest is not None:
+        document.update(
+            made_at=manifest.made_at,
+            revision=manifest.revision,
+            version=manifest.version,
+            kind=manifest.kind,
+            with_workspace=manifest.with_workspace,
+            size=manifest.size,
+            files=len(manifest.files),
+            rows=dict(manifest.rows),
+        )
+    return document
+
+
+def _show(settings: Settings, backup: Path, found: Verified) -> None:
+    for damage in found.damages:
+        click.echo(damage, err=True)
+    if not found.good:
+        click.echo(f"{backup} is not good: {number(len(found.damages), 'damage')}.", err=True)
+    if found.manifest is not None and found.good:
+        manifest = found.manifest
+        rows = number(sum(manifest.rows.values()), "row")
+        made = written(manifest.made_at, owner_zone(settings))
+        click.echo(
+            f"{backup} is good: made {made}, revision {manifest.revision}, {rows},"
+            f" {number(len(manifest.files), 'file')}, {size(manifest.size)}."
+        )

@@ -1,0 +1,13 @@
+"""What long work tells of itself while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+Tell: TypeAlias = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, and how much there is; 0 is not known."""
+
+
+def tell_nobody(what: str, done: int, total: int) -> None:
+    """For whoever does not want to know."""

@@ -1,0 +1,41 @@
+"""take back: every lease on responses ends, for those who held them are no more."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, null, select, update
+
+from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.delivery import PENDING
+from bullpen.core.outbox.settle import lose_response
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+R = RESPONSES.c
+
+# Reads all that waits: it is asked once in the life of a store.
+LEASED: Statement[tuple[int, bool]] = Statement(
+    select(R.id, R.sending).where(PENDING, R.claim_token.is_not(None)).order_by(R.id)
+)
+TAKE_BACK: Statement[None] = Statement(
+    update(RESPONSES)
+    .where(R.id == bindparam("response"), PENDING)
+    .values(
+        claim_token=null(),
+        claimed_by=null(),
+        lease_expires_at=null(),
+        available_at=bindparam("now"),
+        delivery_attempts=R.delivery_attempts - const(1),
+    )
+)
+
+
+def take_back_responses(tx: Transaction, reason: str) -> int:
+    """Let each wait again, and count no try; one half sent is `unknown`. Gives how many it was."""
+    leased = tx.all(LEASED, {})
+    for response, sending in leased:
+        if sending:
+            lose_response(tx, response, reason)
+        else:
+            tx.write(TAKE_BACK, {"response": response, "now": tx.now})
+    return len(leased)
