@@ -1,0 +1,215 @@
+"""A conversation in words: who asked whom, when, what became of it, and what it took."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bullpen.cli.trace.times import Times, count, lasted
+from bullpen.cli.trace.twig import ARROW, Line, Twig
+from bullpen.cli.visible import one_line, visible
+from bullpen.core.conversations.members import Stand
+from bullpen.core.conversations.trace import MOST, Step, Trace
+from bullpen.core.conversations.tree import Node, grow
+from bullpen.core.message import ROOM, UNSENT
+from bullpen.core.outbox.browse import SeenResponse
+from bullpen.core.queue.attempts import Attempt
+from bullpen.core.queue.browse import Seen
+from bullpen.core.queue.run import RunOutcome
+from bullpen.core.states import MessageState, ResponseState
+
+PREVIEW = 160
+
+STYLES = {
+    MessageState.COMPLETED: "green",
+    MessageState.PROCESSING: "cyan",
+    MessageState.HELD: "yellow",
+    MessageState.DEAD: "red",
+}
+STANDS = {
+    Stand.UNDER_WAY: "under way",
+    Stand.HELD: "waits for a person",
+    Stand.AT_REST: "at rest",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """How much is said of a conversation."""
+
+    times: Times
+    full: bool
+    """Whole texts, instead of their beginnings."""
+
+    def twig(self, found: Trace) -> Twig:
+        """All of it."""
+        tree = grow(found)
+        children = [self._node(each) for each in tree.nodes]
+        children += [Twig((self._run(number, each),)) for number, each in _tries(tree.attempts)]
+        children += [Twig(tuple(self._answer(each))) for each in tree.responses]
+        return Twig((self._heading(found),), tuple(children))
+
+    def totals(self, found: Trace) -> str:
+        """What it took, and what is not shown of it."""
+        totals = found.totals
+        ends = [each.finished_at for each in found.attempts]
+        parts = [
+            count(totals.messages, "message"),
+            count(totals.attempts, "run"),
+            f"{lasted(sum(each.finished_at - each.started_at for each in found.attempts))} of work",
+            *_usage(totals.cost, totals.input_tokens, totals.output_tokens),
+        ]
+        if ends and found.stand is Stand.AT_REST:
+            parts.append(f"over after {lasted(max(ends) - self.times.began)}")
+        said = ", ".join(parts)
+        if totals.messages > len(found.steps):
+            said += f"; only the first {count(MOST, 'message')} are shown"
+        return said
+
+    def _heading(self, found: Trace) -> Line:
+        stand = STANDS[found.stand]
+        return Line(f"{found.conversation_id}: {stand}, began {self.times.day()}", "bold")
+
+    def _node(self, node: Node) -> Twig:
+        # By hand, and not by recursion: a chain may be as long as a person lets it be.
+        done: dict[int, Twig] = {}
+        waiting = [node]
+        while waiting:
+            each = waiting[-1]
+            missing = [child for child in each.children if id(child) not in done]
+            if missing:
+                waiting += missing
+                continue
+            below = tuple(done[id(child)] for child in each.children)
+            done[id(each)] = Twig(tuple(self._lines(each)), below)
+            waiting.pop()
+        return done[id(node)]
+
+    def _lines(self, node: Node) -> Iterator[Line]:
+        message = node.step.message
+        state = MessageState(message.status)
+        yield Line(f"{_road(message)}: {state}", STYLES.get(state, ""))
+        yield Line(self._text(message.message))
+        yield Line(f"{message.message_id}  {self._when(node.step)}", "dim")
+        for number, each in _tries(node.attempts):
+            yield self._run(number, each)
+        if node.step.answered_with is not None:
+            yield Line(f"answered together with {node.step.answered_with}")
+        if (line := self._next(node.step)) is not None:
+            yield line
+        for response in node.responses:
+            yield from self._answer(response)
+
+    def _when(self, step: Step) -> str:
+        message = step.message
+        said = f"sent {self.times.at(message.created_at)}"
+        if step.claimed_at is not None:
+            said += f", waited {lasted(step.claimed_at - message.created_at)}"
+        if step.started_at is not None and step.finished_at is not None:
+            said += f", ran {lasted(step.finished_at - step.started_at)}"
+        return f"{said}, archived" if step.archived else said
+
+    def _run(self, number: int, run: Attempt) -> Line:
+        took = lasted(run.finished_at - run.started_at)
+        said = f"run {number} at {self.times.at(run.started_at)} by {_model(run)}: {run.outcome}"
+        said += f" after {took}"
+        if run.messages > 1:
+            said += f", for {count(run.messages, 'message')}"
+        if usage := _usage(run.cost, run.input_tokens, run.output_tokens):
+            said += f", {', '.join(usage)}"
+        if run.error:
+            said += f": {self._text(run.error, quoted=False)}"
+        if run.error_kind:
+            said += f" ({run.error_kind})"
+        good = run.outcome == RunOutcome.COMPLETED
+        return Line(said, "dim" if good else "red" if run.error else "")
+
+    def _next(self, step: Step) -> Line | None:
+        """What it waits for, and the command that helps."""
+        message = step.message
+        why = self._text(message.last_error or "", quoted=False)
+        match MessageState(message.status):
+            case MessageState.PROCESSING:
+                since = step.claimed_at or message.updated_at
+                who = f" at {message.claimed_by}" if message.claimed_by else ""
+                return Line(f"runs since {lasted(self.times.now - since)}{who}", "cyan")
+            case MessageState.PENDING:
+                left = message.available_at - self.times.now
+                if left > 0:
+                    return Line(f"its turn comes in {lasted(left)}{_because(why)}", "cyan")
+                waits = lasted(self.times.now - message.available_at)
+                return Line(f"waits for its turn since {waits}", "cyan")
+            case MessageState.HELD:
+                helps = f"bullpen queue let-go {message.message_id}"
+                return Line(f"waits for a person{_because(why)}. Next: {helps}", "yellow")
+            case MessageState.DEAD:
+                helps = f"bullpen queue retry {message.message_id}"
+                return Line(f"is dead{_because(why)}. Next: {helps}", "red")
+            case MessageState.CANCELLED | MessageState.EXPIRED:
+                return Line(why) if why else None
+            case MessageState.COMPLETED:
+                return None
+
+    def _answer(self, seen: SeenResponse) -> Iterator[Line]:
+        author = f"@{seen.agent}" if seen.agent else "Bullpen"
+        to = f"{visible(seen.sender)} on {seen.channel}"
+        state = self._delivery(seen)
+        yield Line(f"{author} {ARROW} {to}: {state}", "green" if seen.acked_at else "")
+        if seen.message:
+            yield Line(self._text(seen.message))
+        for file in json.loads(seen.files or "[]"):
+            yield Line(f"[file: {visible(str(file))}]")
+
+    def _delivery(self, seen: SeenResponse) -> str:
+        tries = count(seen.delivery_attempts, "try", "tries")
+        why = _because(self._text(seen.last_error or "", quoted=False))
+        match ResponseState(seen.status):
+            case ResponseState.ACKED:
+                what = "read" if seen.channel in UNSENT else "delivered"
+                return what if seen.acked_at is None else f"{what} {self.times.at(seen.acked_at)}"
+            case ResponseState.PENDING if seen.channel in UNSENT:
+                return "not read yet"
+            case ResponseState.PENDING:
+                return (
+                    f"on its way, {tries} so far{why}" if seen.delivery_attempts else "on its way"
+                )
+            case ResponseState.UNKNOWN:
+                return f"nobody knows whether it arrived{why}"
+            case ResponseState.DEAD:
+                return f"not delivered, {tries}{why}. Next: bullpen response retry {seen.id}"
+
+    def _text(self, text: str, *, quoted: bool = True) -> str:
+        if self.full:
+            return visible(text)
+        line = one_line(text, PREVIEW)
+        return f'"{line}"' if quoted else line
+
+
+def _road(message: Seen) -> str:
+    author = f"@{message.from_agent}" if message.from_agent else visible(message.sender)
+    if message.channel == ROOM:
+        return f"{author} {ARROW} #{message.team_id} {ARROW} @{message.agent}"
+    place = "" if message.from_agent else f" ({message.channel})"
+    team = f" of {message.team_id}" if message.team_id else ""
+    return f"{author}{place} {ARROW} @{message.agent}{team}"
+
+
+def _tries(runs: tuple[Attempt, ...]) -> Iterator[tuple[int, Attempt]]:
+    return enumerate(runs, 1)
+
+
+def _model(run: Attempt) -> str:
+    provider = run.provider or "nobody"
+    return f"{provider} with {run.model}" if run.model not in (None, "", provider) else provider
+
+
+def _usage(cost: float, tokens_in: int, tokens_out: int) -> list[str]:
+    said = [f"${cost:.4f}"] if cost else []
+    if tokens_in or tokens_out:
+        said.append(f"{tokens_in} tokens in, {tokens_out} out")
+    return said
+
+
+def _because(why: str) -> str:
+    return f": {why}" if why else ""
