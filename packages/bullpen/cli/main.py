@@ -37,6 +37,7 @@ PLACES = {
     "run": f"{HERE}.run:run",
     "schedule": f"{HERE}.schedule:schedule",
     "send": f"{HERE}.send:send",
+    "setup": f"{HERE}.setup.command:setup",
     "status": f"{HERE}.services.status:status",
     "team": f"{HERE}.team:team",
     "trace": f"{HERE}.trace.command:trace",

@@ -27,7 +27,7 @@ def prepare(settings: Settings, tell: Tell) -> None:
     make_directories(settings)
     if not names_a_database(settings):
         return  # the API says so, and the rest does not start
-    _bring_up_to_date(settings, tell)
+    bring_up_to_date(settings, tell)
     _hire(settings, tell)
 
 
@@ -41,7 +41,8 @@ def clear_away(settings: Settings, tell: Tell) -> None:
         end_leftovers(found, seconds, tell)
 
 
-def _bring_up_to_date(settings: Settings, tell: Tell) -> None:
+def bring_up_to_date(settings: Settings, tell: Tell) -> None:
+    """Make the database, or bring it to this version's schema."""
     with closing(open_store(settings, check=False)) as store:
         before = store.revision()
         if before == schema.HEAD:

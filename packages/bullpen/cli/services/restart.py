@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -36,7 +37,7 @@ def restart(settings: Settings, services: tuple[str, ...], as_json: bool) -> Non
     """
     only_people("restart Bullpen")
     if services:
-        failed = _some(settings, services)
+        failed = restart_some(settings, services)
     else:
         bring_down(settings)
         _, failed = bring_up(settings)
@@ -51,7 +52,8 @@ def restart(settings: Settings, services: tuple[str, ...], as_json: bool) -> Non
         sys.exit(3)
 
 
-def _some(settings: Settings, names: tuple[str, ...]) -> list[str]:
+def restart_some(settings: Settings, names: Sequence[str]) -> list[str]:
+    """Stop these and start them again; gives those that do not run afterwards."""
     supervisor = Supervisor(settings)
     if not supervisor.alive():
         raise NoSupervisor("Bullpen does not run")

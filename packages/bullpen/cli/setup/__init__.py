@@ -1,0 +1,1 @@
+"""bullpen setup: a few questions, each answer proved before it is kept."""

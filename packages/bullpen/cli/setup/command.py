@@ -1,0 +1,202 @@
+"""bullpen setup: from nothing to an answer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass
+
+import click
+
+from bullpen.cli import ids
+from bullpen.cli.acting import only_people
+from bullpen.cli.output import as_json, show_json
+from bullpen.cli.setup.agent import check, choose_agent, put_agent
+from bullpen.cli.setup.asker import Asker, Nobody, Person
+from bullpen.cli.setup.home import Home
+from bullpen.cli.setup.provider import Chosen, choose_provider, given_provider
+from bullpen.cli.setup.team import choose_team, put_team
+from bullpen.cli.setup.trial import Trial, see_to_it_that_it_runs, try_it
+from bullpen.core.roster.agent import ECHO, Agent
+from bullpen.core.roster.programs import PROGRAMS, find_programs
+from bullpen.core.roster.team import Team
+from bullpen.core.settings import Settings
+
+INSTEAD = "bullpen setup --no-input --provider claude --agent coder --team dev"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What was said on the command line; empty is not said."""
+
+    provider: str
+    model: str
+    agent: str
+    team: str
+    members: tuple[str, ...]
+    probe: bool
+    start: bool
+
+
+@click.command()
+@click.option("--provider", default="", shell_complete=ids.providers, help="What answers.")
+@click.option("--model", default="", shell_complete=ids.models, help="Which model of it.")
+@click.option("--agent", default="", shell_complete=ids.agents, help="The first agent's name.")
+@click.option("--team", default="", shell_complete=ids.teams, help="A team's name.")
+@click.option("--member", "members", multiple=True, shell_complete=ids.agents, help="One of it.")
+@click.option("--no-probe", is_flag=True, help="Do not ask the provider for a word before.")
+@click.option("--no-start", is_flag=True, help="Do not start Bullpen, and send no message.")
+@click.option("--no-input", "--yes", "-y", "no_input", is_flag=True, help="Ask no questions.")
+@as_json
+@click.pass_obj
+def setup(
+    settings: Settings,
+    /,
+    provider: str,
+    model: str,
+    agent: str,
+    team: str,
+    members: tuple[str, ...],
+    no_probe: bool,
+    no_start: bool,
+    no_input: bool,
+    as_json: bool,
+) -> None:
+    """Ask a few questions, prove each answer, and end with a message that is answered.
+
+    What answers, who the first agent is, a first team, and a message to try it. What is there is
+    shown and kept unless you say otherwise. Ctrl-C stops at any question; what was answered before
+    it is kept. With --no-input nothing is asked: what is not said is as it is, or usual.
+
+    \b
+    Examples:
+      bullpen setup
+      bullpen setup --no-input --provider claude --agent coder --team dev
+      bullpen setup --yes --provider echo --json
+    """
+    only_people("set Bullpen up")
+    given = Given(
+        provider=provider,
+        model=model,
+        agent=agent.removeprefix("@"),
+        team=team.removeprefix("@"),
+        members=members,
+        probe=not no_probe,
+        start=not no_start,
+    )
+    if no_input:
+        _by_itself(Home(settings, _beside), given, as_json)
+        return
+    if as_json:
+        raise click.UsageError("--json needs --no-input: questions are no document.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(f"There is no terminal to ask questions at. Instead: {INSTEAD}")
+    home = Home(settings, click.echo)
+    try:
+        _with_a_person(home, Person(), given)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("\nStopped. Nothing is changed by the last question.")
+        _say_what_is_kept(home)
+        sys.exit(1)
+
+
+def _with_a_person(home: Home, asker: Asker, given: Given) -> None:
+    click.echo("A few questions. Ctrl-C stops; what was answered before is kept.\n")
+    home.look()
+    chosen = _provider(home, asker, given)
+    click.echo("\n2. Who answers?")
+    agent = _agent(home, asker, given, chosen)
+    click.echo("\n3. Agents that hand work to each other are a team.")
+    team = _team(home, asker, given, agent)
+    click.echo("\n4. A message to try it.")
+    trial = _trial(home, asker, given, agent)
+    _say_what_is_kept(home)
+    to = f"@{team.id}" if team is not None else f"@{agent.id}"
+    click.echo(f'Next: bullpen send "{to} hello"')
+    sys.exit(0 if trial is None else trial.status)
+
+
+def _provider(home: Home, asker: Asker, given: Given) -> Chosen:
+    click.echo("1. What answers?")
+    if given.provider:
+        return given_provider(home, asker, given.provider, given.model, proved=given.probe)
+    now = home.agents.get(given.agent or home.settings.default_agent)
+    if now is not None:
+        model = f" ({now.model})" if now.model else ""
+        if asker.yes(f"@{now.id} answers with {now.provider}{model}. Keep that?"):
+            return Chosen(now.provider, now.model)
+    return choose_provider(home, asker)
+
+
+def _agent(home: Home, asker: Asker, given: Given, chosen: Chosen) -> Agent:
+    if given.agent:
+        check(home, given.agent)
+        return put_agent(home, given.agent, chosen.provider, chosen.model)
+    now = home.agents.get(home.settings.default_agent)
+    if now is not None and (now.provider, now.model) == (chosen.provider, chosen.model):
+        click.echo(f"  @{now.id} is there, with {now.provider}.")
+        return now
+    return choose_agent(home, asker, chosen)
+
+
+def _team(home: Home, asker: Asker, given: Given, agent: Agent) -> Team | None:
+    if given.team:
+        return put_team(home, asker, given.team, given.members, agent)
+    return choose_team(home, asker, agent)
+
+
+def _trial(home: Home, asker: Asker, given: Given, agent: Agent) -> Trial | None:
+    if not given.start or not see_to_it_that_it_runs(home, asker):
+        return None
+    if not asker.yes(f"Send a message to @{agent.id}?"):
+        return None
+    return try_it(home, agent.id, as_json=False)
+
+
+def _by_itself(home: Home, given: Given, as_json: bool) -> None:
+    """Ask nobody: what was not said is as it is, or usual."""
+    asker = Nobody()
+    home.look()
+    name = given.agent or home.settings.default_agent
+    check(home, name)
+    now = home.agents.get(name)
+    if given.provider or now is None:
+        wanted = given.provider or _installed()
+        chosen = given_provider(home, asker, wanted, given.model, proved=given.probe)
+    else:
+        chosen = Chosen(now.provider, given.model or now.model)
+    agent = put_agent(home, name, chosen.provider, chosen.model)
+    team = put_team(home, asker, given.team, given.members, agent) if given.team else None
+    trial = None
+    if given.start and see_to_it_that_it_runs(home, asker):
+        trial = try_it(home, agent.id, as_json=as_json)
+    if as_json:
+        show_json(
+            {
+                "provider": agent.provider,
+                "probe": None if chosen.probe is None else asdict(chosen.probe),
+                "agent": agent.id,
+                "model": agent.model,
+                "team": None if team is None else team.id,
+                "changed": home.changed,
+                "settings": home.new_settings,
+                "test": None if trial is None else trial.document,
+            }
+        )
+    else:
+        _say_what_is_kept(home)
+    sys.exit(0 if trial is None else trial.status)
+
+
+def _installed() -> str:
+    found = find_programs(PROGRAMS)
+    return next((each for each in PROGRAMS if found[each].path is not None), ECHO)
+
+
+def _say_what_is_kept(home: Home) -> None:
+    click.echo("Kept:" if home.changed else "Nothing is changed: it was all there.")
+    for each in home.changed:
+        click.echo(f"  {each}")
+
+
+def _beside(text: str) -> None:
+    click.echo(text, err=True)
