@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,17 @@ class Bullpen:
     def __call__(self, *args: str, stdin: str | bytes = "", **more: str) -> Result:
         """Run a command to its end."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        status, out, err = warm.run(args, self.environment(**more), data, LIMIT_SECONDS)
+        return self._run(args, data, more)
+
+    def unread(self, *args: str, stdin: str = "") -> Result:
+        """Run a command to whose output nobody listens any more."""
+        return self._run(args, stdin.encode(), {}, unread=True)
+
+    def _run(
+        self, args: Sequence[str], data: bytes, more: Mapping[str, str], *, unread: bool = False
+    ) -> Result:
+        environ = self.environment(**more)
+        status, out, err = warm.run(args, environ, data, LIMIT_SECONDS, unread=unread)
         result = Result(status, out.decode(), err.decode())
         assert "Traceback" not in result.err, result.err
         return result

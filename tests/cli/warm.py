@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,13 +28,21 @@ _context.set_forkserver_preload(PRELOADED)
 
 
 def run(
-    arguments: Sequence[str], environ: Mapping[str, str], data: bytes, limit: float
+    arguments: Sequence[str],
+    environ: Mapping[str, str],
+    data: bytes,
+    limit: float,
+    *,
+    unread: bool = False,
 ) -> tuple[int, bytes, bytes]:
-    """Run the command; gives its exit status, and what it wrote."""
+    """Run the command; gives its exit status, and what it wrote.
+
+    `unread` makes its standard output a pipe from which nobody reads any more.
+    """
     with TemporaryDirectory(prefix="bp-command-") as name:
         directory = Path(name)
         (directory / "in").write_bytes(data)
-        given = (list(arguments), dict(environ), str(Path.cwd()), directory)
+        given = (list(arguments), dict(environ), str(Path.cwd()), directory, unread)
         process = _context.Process(target=_command, args=given)
         process.start()
         process.join(limit)
@@ -43,17 +52,26 @@ def run(
             raise AssertionError(f"{arguments} did not end within {limit} s")
         status = process.exitcode
         process.close()
-        return status, (directory / "out").read_bytes(), (directory / "err").read_bytes()
+        return (
+            status,
+            b"" if unread else (directory / "out").read_bytes(),
+            (directory / "err").read_bytes(),
+        )
 
 
-def _command(arguments: list[str], environ: dict[str, str], cwd: str, directory: Path) -> None:
+def _command(
+    arguments: list[str], environ: dict[str, str], cwd: str, directory: Path, unread: bool
+) -> None:
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)
     _redirect(directory)
+    if unread:
+        _close_pipe()
     sys.argv = ["bullpen", *arguments]
     status = _status()
-    sys.stdout.flush()
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 
@@ -69,6 +87,13 @@ def _redirect(directory: Path) -> None:
     sys.stderr = io.TextIOWrapper(
         io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace", write_through=True
     )
+
+
+def _close_pipe() -> None:
+    reading, writing = os.pipe()
+    os.dup2(writing, 1)
+    os.close(reading)
+    os.close(writing)
 
 
 def _status() -> int:

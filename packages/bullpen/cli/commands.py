@@ -53,6 +53,17 @@ class Commands(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def invoke(self, ctx: click.Context) -> object:
+        """The command; with --json what it says of wrong usage is a document as well."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            if ctx.parent is None:
+                from bullpen.cli.failure import usage_document
+
+                usage_document(error)
+            raise
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names and options; what each does only where it is shown, for that loads them all."""
         if not os.environ.get(COMPLETE, "").startswith("bash"):

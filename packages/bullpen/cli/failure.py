@@ -11,9 +11,21 @@ import click
 
 def show_failure(text: str, hint: str, code: str) -> None:
     """Say what happened and what can be done; the same fields as in the API's errors."""
-    if "--json" in sys.argv:
-        with suppress(OSError):  # standard output itself may be what failed
-            click.echo(json.dumps({"error": {"code": code, "message": text, "hint": hint}}))
+    show_document(text, hint, code)
     click.echo(f"bullpen: {text}", err=True)
     if hint:
         click.echo(f"  {hint}", err=True)
+
+
+def show_document(text: str, hint: str, code: str) -> None:
+    """With --json the one document; a person reads it elsewhere."""
+    if "--json" in sys.argv:
+        with suppress(OSError):  # standard output itself may be what failed
+            click.echo(json.dumps({"error": {"code": code, "message": text, "hint": hint}}))
+
+
+def usage_document(error: click.ClickException) -> None:
+    """The same for what click finds wrong; it shows it to people itself."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = "" if context is None else f"See `{context.command_path} --help`."
+    show_document(error.format_message(), hint, "usage")

@@ -1,0 +1,141 @@
+"""With which arguments each command succeeds in the prepared home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.cli.schemas import conversations, home, queue, roster, times
+
+DEGRADED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a command prints with --json, and how it is called: `{key}` is the id of a key."""
+
+    schema: Any
+    arguments: str = ""
+    status: int = 0
+    """0, or what it says of a home in which nothing runs."""
+    stdin: str = ""
+    storeless: bool = False
+    """True if it does not need the database."""
+    screen: bool = False
+    """True if without --json it needs a terminal."""
+
+
+ENTRIES: Mapping[str, Entry] = {
+    "agent add": Entry(roster.Agent, "newcomer --name 'A newcomer' --provider echo"),
+    "agent lane": Entry(roster.LanePolicy, "coder --batching one --max-depth 9"),
+    "agent list": Entry(list[roster.Agent]),
+    "agent pause": Entry(roster.AgentPaused, "coder tester --reason holiday"),
+    "agent provider": Entry(roster.AgentProvider, "coder codex --model gpt-5.2"),
+    "agent remove": Entry(list[roster.AgentRemoved], "coder --force --yes"),
+    "agent reset": Entry(roster.AgentReset, "coder tester"),
+    "agent resume": Entry(roster.AgentResumed, "coder"),
+    "agent set": Entry(roster.Agent, "coder --permission read"),
+    "agent show": Entry(roster.AgentShown, "coder"),
+    "config check": Entry(home.SettingsChecked, storeless=True),
+    "config get": Entry(home.Setting, "max_hops", storeless=True),
+    "config list": Entry(list[home.Setting], storeless=True),
+    "config path": Entry(home.SettingsPath, storeless=True),
+    "config restore": Entry(home.SettingsChanged, "--yes", storeless=True),
+    "config set": Entry(home.SettingsChanged, "max_hops 7", storeless=True),
+    "config unset": Entry(home.SettingsChanged, "max_hops", storeless=True),
+    "db backup": Entry(home.BackedUp),
+    "db let-go": Entry(home.LetGo | home.NothingHeld, "--yes"),
+    "db restore": Entry(home.Restored, "{backup} --to {home}/restored", storeless=True),
+    "db verify": Entry(home.Verified, "{backup}", storeless=True),
+    "db check": Entry(home.DatabaseChecked),
+    "db upgrade": Entry(home.DatabaseUpgraded),
+    "doctor": Entry(home.Examination, "--only settings", storeless=True),
+    "heartbeat history": Entry(list[times.Beat], "coder"),
+    "heartbeat list": Entry(list[times.Heartbeat]),
+    "heartbeat off": Entry(times.Heartbeat, "coder"),
+    "heartbeat on": Entry(times.Heartbeat, "tester --every 30m --hours 08:00-18:00"),
+    "heartbeat set": Entry(times.Heartbeat, "coder --to nowhere"),
+    "heartbeat show": Entry(times.HeartbeatShown, "coder"),
+    "history list": Entry(list[conversations.Said]),
+    "history people": Entry(list[conversations.Person]),
+    "history search": Entry(list[conversations.Said], "login"),
+    "key add": Entry(home.NewKey, "worker --scope claim --agent coder --days 9"),
+    "key list": Entry(list[home.Key]),
+    "key revoke": Entry(home.KeysRevoked, "{key} --yes"),
+    "logs": Entry(list[home.LogLine], storeless=True),
+    "model list": Entry(list[roster.Model]),
+    "model set": Entry(roster.Switched, "small --provider custom:local --yes"),
+    "open": Entry(home.Link, "--print"),
+    "provider add": Entry(
+        roster.Provider, "mine --harness codex --base-url http://127.0.0.1:7", stdin="a-key\n"
+    ),
+    "provider list": Entry(list[roster.Provider]),
+    "provider remove": Entry(roster.ProviderRemoved, "local --yes"),
+    "provider set": Entry(roster.Provider, "local --model small --key", stdin="a-key\n"),
+    "provider show": Entry(roster.Provider, "local"),
+    "provider use": Entry(roster.Switched, "claude --from echo --yes"),
+    "queue agents": Entry(list[queue.Lane], "--all"),
+    "queue cancel": Entry(queue.Bulk, "cli_waiting --yes"),
+    "queue causes": Entry(list[queue.DeathCause]),
+    "queue dead": Entry(list[queue.Waiting]),
+    "queue drain": Entry(queue.LanesMoved, "tester"),
+    "queue drop": Entry(queue.Bulk, "--agent tester --state dead --yes"),
+    "queue held": Entry(list[queue.Waiting]),
+    "queue let-go": Entry(queue.Bulk, "cli_held"),
+    "queue list": Entry(list[queue.Waiting | queue.Message]),
+    "queue pause": Entry(queue.LanesMoved, "coder"),
+    "queue resume": Entry(queue.LanesMoved, "--all"),
+    "queue retry": Entry(queue.Bulk, "cli_dead"),
+    "queue show": Entry(queue.MessageShown, "cli_dead"),
+    "queue status": Entry(queue.QueueStatus),
+    "response drop": Entry(queue.Bulk, "{response} --yes"),
+    "response list": Entry(list[queue.Response]),
+    "response read": Entry(list[queue.Response]),
+    "response retry": Entry(queue.Bulk, "{dead_response} --yes"),
+    "response send": Entry(queue.Sent, "--channel telegram --to 4711 'the report is ready'"),
+    "response show": Entry(queue.ResponseShown, "{response}"),
+    "room post": Entry(conversations.Posted, "dev 'stand-up!'"),
+    "room read": Entry(list[conversations.Post], "dev"),
+    "schedule add": Entry(times.Schedule, "'Is it up?' --agent coder --every 30m --to nowhere"),
+    "schedule history": Entry(list[times.ScheduleRun], "stand-up"),
+    "schedule list": Entry(list[times.Schedule]),
+    "schedule next": Entry(list[int], "stand-up --count 3"),
+    "schedule now": Entry(times.ScheduleAsked, "stand-up"),
+    "schedule pause": Entry(list[times.Schedule], "stand-up paused"),
+    "schedule remove": Entry(times.SchedulesRemoved, "stand-up {schedule} --yes"),
+    "schedule resume": Entry(list[times.Schedule], "paused"),
+    "schedule set": Entry(times.Schedule, "stand-up --every 2h --label daily"),
+    "schedule show": Entry(times.Schedule, "stand-up"),
+    "send": Entry(queue.Sent, "'@stranger hello' --no-wait"),
+    "setup": Entry(home.SetUp, "--provider echo --no-probe --no-start --no-input"),
+    "status": Entry(home.Status, status=DEGRADED, storeless=True),
+    "team add": Entry(roster.Team, "ops stranger outsider --leader stranger"),
+    "team add-member": Entry(roster.Team, "dev stranger"),
+    "team list": Entry(list[roster.Team]),
+    "team remove": Entry(roster.TeamRemoved, "dev --yes"),
+    "team remove-member": Entry(roster.Team, "dev coder --leader tester"),
+    "team set": Entry(roster.Team, "dev --delivery aggregate --max-hops 3"),
+    "team show": Entry(roster.TeamShown, "dev"),
+    "team watch": Entry(conversations.Watched, "dev", screen=True),
+    "room open": Entry(list[conversations.Post], "dev", screen=True),
+    "trace": Entry(conversations.Trace, "telegram_done"),
+}
+
+WITHOUT_JSON: Mapping[str, str] = {
+    "attach": "it gives the terminal to tmux",
+    "completion": "it prints a script for a shell",
+    **dict.fromkeys(
+        ("run api", "run minder", "run processor", "run scheduler"), "it is a service, and logs"
+    ),
+}
+"""The commands that print no document, and why."""
+
+WITH_SERVICES: Mapping[str, Entry] = {
+    "up": Entry(home.Up),
+    "status": Entry(home.Status),
+    "logs": Entry(list[home.LogLine]),
+    "restart": Entry(home.Restarted, "scheduler"),
+    "down": Entry(home.Down),
+}
+"""What is said by those that need services, in the order in which they are run."""

@@ -1,0 +1,173 @@
+"""A home in which there is something of everything, made once and copied for each command."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import add_key
+from bullpen.core.clock import DAY, HOUR
+from bullpen.core.heartbeats.heartbeats import change_heartbeat
+from bullpen.core.heartbeats.tick import tick
+from bullpen.core.maintenance.dead_letters import dead_letters
+from bullpen.core.message import ErrorKind, NewMessage, ReplyTo
+from bullpen.core.outbox.browse import WantedResponses, browse_responses
+from bullpen.core.outbox.deliver import undeliverable
+from bullpen.core.outbox.lease import lease_responses
+from bullpen.core.outbox.place import NOWHERE
+from bullpen.core.outbox.proactive import write_to_owner
+from bullpen.core.outcome import Answer, Failure, Outcome, Usage
+from bullpen.core.queue.cancel import cancel
+from bullpen.core.queue.claim import claim
+from bullpen.core.queue.fail import fail
+from bullpen.core.queue.finish import finish
+from bullpen.core.queue.receive import receive
+from bullpen.core.queue.room import post_in_room
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import add_team
+from bullpen.core.schedules.fire import run_now
+from bullpen.core.schedules.schedule import NewSchedule
+from bullpen.core.schedules.schedules import add_schedule
+from bullpen.core.schedules.timing import cron_timing, every_timing
+from bullpen.core.states import ResponseState
+from bullpen.core.store.transaction import Transaction
+from tests.cli.command import Bullpen
+from tests.cli.direct import direct
+
+DONE = Outcome(
+    answers=(Answer(message="the login works again"),),
+    usage=Usage(provider="echo", model="echo", input_tokens=10, output_tokens=5, cost=0.25),
+)
+BROKEN = Failure(kind=ErrorKind.PERMANENT, error="the model does not exist")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Ids that cannot be chosen; a command's arguments name them as `{key}`."""
+
+    key: str
+    schedule: str
+    dead_response: str
+    response: str
+    backup: str
+
+    def fill(self, arguments: str, home: Path) -> list[str]:
+        """The arguments, with the ids of this home, of which `home` is a copy."""
+        return shlex.split(arguments.format(**asdict(self), home=home))
+
+
+def furnish(bullpen: Bullpen) -> Names:
+    """Put something of everything into an empty, migrated database."""
+    (bullpen.home / "settings.toml").write_text("# mine\nmax_hops = 5\n")
+    (bullpen.home / "settings.toml.bak").write_text("# mine\n")
+    (bullpen.home / "logs").mkdir()
+    (bullpen.home / "logs" / "processor.log").write_text("2026-01-01T00:00:00.000Z INFO begun\n")
+    with direct(bullpen) as store:
+        with store.write() as tx:
+            _company(tx)
+            key, _ = add_key(tx, "dashboard", [Scope.READ], ["coder"], tx.now + DAY)
+        for messages in (_said_and_done, _dead, _open):
+            with store.write() as tx:
+                messages(tx)
+        with store.write() as tx:
+            schedule = _schedules(tx)
+            change_heartbeat(tx, "coder", on=True, every=HOUR)
+            write_to_owner(tx, "something to read")
+        home = bullpen.home / "workspace" / "coder"
+        home.mkdir(parents=True)
+        (home / "heartbeat.md").write_text("Look after the build.\n")
+    with direct(bullpen, time.time_ns() // 1_000_000 + 2 * HOUR) as store:
+        tick(store)
+        dead_letters(store)
+    with direct(bullpen) as store, store.write() as tx:
+        (delivery,) = lease_responses(tx, "telegram", "sender", 1)
+        undeliverable(tx, str(delivery.claim_token), "the chat is gone")
+    with direct(bullpen) as store, store.read() as tx:
+        (dead,) = browse_responses(tx, WantedResponses(status=ResponseState.DEAD), None, 10)
+        (waiting, *_) = browse_responses(tx, WantedResponses(channel="cli"), None, 10)
+    return Names(
+        key=key.id,
+        schedule=schedule,
+        dead_response=str(dead.id),
+        response=str(waiting.id),
+        backup=str(bullpen.ok("db", "backup", "--json").json["path"]),
+    )
+
+
+def _company(tx: Transaction) -> None:
+    for name in ("coder", "tester", "stranger"):
+        add_agent(tx, Agent(id=name, name=f"The {name}"))
+    add_team(tx, Team(id="dev", leader="coder", members=("coder", "tester")))
+    service = CustomProvider(
+        id="local", harness=Harness.CLAUDE, base_url="http://127.0.0.1:9", api_key="a-secret"
+    )
+    add_custom_provider(tx, service)
+    add_agent(tx, Agent(id="outsider", provider="custom:local", model="large"))
+
+
+def _said_and_done(tx: Transaction) -> None:
+    """A conversation from a person to an agent and back, and a post in a room."""
+    chat = ReplyTo(chat="4711", thread="")
+    person = {"channel": "telegram", "sender": "Ann", "sender_id": "4711", "reply_to": chat}
+    receive(tx, NewMessage(agent="coder", message="fix it", message_id="telegram_done", **person))  # type: ignore[arg-type]
+    _answer(tx, "coder")
+    receive(tx, _mine("mine too", "coder", "cli_done"))
+    _answer(tx, "coder")
+    post_in_room(tx, "dev", "stand-up in ten minutes", "owner")
+    _answer(tx, "coder")
+    _answer(tx, "tester")
+
+
+def _dead(tx: Transaction) -> None:
+    for name in ("cli_dead", "cli_dead2"):
+        receive(tx, _mine("break it", "tester", name))
+        claimed = claim(tx, "worker-1", agent="tester")
+        assert claimed is not None
+        fail(tx, claimed.token, BROKEN)
+
+
+def _open(tx: Transaction) -> None:
+    """One that runs, one that waits, one that is held, one that was cancelled."""
+    receive(tx, _mine("at work", "coder", "cli_running"))
+    assert claim(tx, "worker-1", agent="coder") is not None
+    receive(tx, _mine("later", "coder", "cli_waiting"))
+    receive(tx, _mine("may I?", "tester", "cli_held", hold="it asks for a person"))
+    receive(tx, _mine("never mind", "stranger", "cli_cancelled"))
+    cancel(tx, "cli_cancelled")
+
+
+def _schedules(tx: Transaction) -> str:
+    times = cron_timing("0 9 * * 1-5", "Europe/Berlin", tx.now)
+    daily = NewSchedule(
+        message="Stand-up!", timing=times, team_id="dev", label="stand-up", place=NOWHERE
+    )
+    made = add_schedule(tx, daily, "owner")
+    run_now(tx, made.id)
+    paused = NewSchedule(
+        message="Is it up?",
+        timing=every_timing(HOUR, "UTC", tx.now),
+        agent="stranger",
+        label="paused",
+        place=NOWHERE,
+        paused=True,
+    )
+    add_schedule(tx, paused, "owner")
+    return made.id
+
+
+def _mine(text: str, agent: str, message_id: str, hold: str | None = None) -> NewMessage:
+    return NewMessage(
+        agent=agent, message=text, message_id=message_id, channel="cli", sender="owner", hold=hold
+    )
+
+
+def _answer(tx: Transaction, agent: str) -> None:
+    claimed = claim(tx, "worker-1", agent=agent)
+    assert claimed is not None
+    finish(tx, claimed, DONE)

@@ -1,0 +1,25 @@
+"""What every document has in common: nothing in it that is not said here, and no other types."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Document(BaseModel):
+    """A JSON object of a command."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Failed(Document):
+    """What went wrong."""
+
+    code: str
+    message: str
+    hint: str
+
+
+class Failure(Document):
+    """The document of a command that failed."""
+
+    error: Failed
