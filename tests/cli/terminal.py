@@ -61,6 +61,10 @@ class Terminal:
             assert time.monotonic() < deadline, f"it does not end:\n{self.shown}"
         return self.process.wait(max(0.0, deadline - time.monotonic()))
 
+    def look(self) -> None:
+        """Take in what is shown by now."""
+        self._read(0.0)
+
     def _read(self, seconds: float) -> bool:
         """Take in what is shown; false when nobody shows anything any more."""
         ready, _, _ = select.select([self._number], [], [], seconds)

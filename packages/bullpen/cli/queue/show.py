@@ -53,7 +53,7 @@ def show(settings: Settings, message_id: str, as_json: bool) -> None:
             click.echo(f"{name:<13} {value}")
     click.echo(f"\n{visible(message.message)}\n")
     click.echo(visible(standing(found, now)))
-    _show_runs(found, zone)
+    _show_runs(found, now)
     _show_answers(found)
     for line in next_steps(found):
         click.echo(f"Next: {line}", err=True)
@@ -85,27 +85,31 @@ def _later(message: Seen) -> bool:
     return message.available_at > message.created_at + SECOND
 
 
-def _show_runs(found: Life, zone: str) -> None:
+def _show_runs(found: Life, now: int) -> None:
     if not found.runs:
         return
     click.echo()
-    show_table([RUNS, *(_run(each, zone) for each in found.runs)], "")
+    show_table([RUNS, *(_run(each, now) for each in found.runs)], "")
     cost = sum(each.cost for each in found.runs)
     if len(found.runs) > 1 and cost:
         click.echo(f"{len(found.runs)} runs, ${cost:.4f} in all")
 
 
-def _run(run: Attempt, zone: str) -> tuple[str, ...]:
+def _run(run: Attempt, now: int) -> tuple[str, ...]:
     kind = f" ({run.error_kind})" if run.error_kind else ""
     with_ = " ".join(each for each in (run.provider, run.model) if each)
     return (
-        written(run.claimed_at, zone),
-        span(run.finished_at - run.claimed_at),
+        f"{span(now - run.claimed_at)} ago",
+        _took(run.finished_at - run.claimed_at),
         f"{run.outcome}{kind}",
         with_,
         f"${run.cost:.4f}" if run.cost else "",
         one_line(run.error or "", ERROR),
     )
+
+
+def _took(milliseconds: int) -> str:
+    return f"{milliseconds} ms" if milliseconds < 2 * SECOND else span(milliseconds)
 
 
 def _show_answers(found: Life) -> None:

@@ -76,7 +76,7 @@ def _waits(found: Life, now: int) -> str:
         return f"It waits: the provider asked {agent} to wait {span(lane.not_before - now)}."
     before = _before(found.before_it)
     if lane is not None and lane.processing:
-        return f"It waits, {before}: {agent} is at something else, {_since(lane, now)}."
+        return f"It waits, {before}: {agent} has been at something else {_since(lane, now)}."
     return f"It waits to be taken up, {before}. If nothing moves: bullpen status"
 
 
@@ -90,7 +90,7 @@ def _runs(found: Life, now: int) -> str:
             f"Its worker {lane.claimed_by} was not heard of for {silent}: "
             "it is taken up again as soon as a processor runs. Is there one? bullpen status"
         )
-    return f"It runs, {_since(lane, now)}, by {lane.claimed_by}."
+    return f"It runs {_since(lane, now)}, by {lane.claimed_by}."
 
 
 def _since(lane: SeenLane, now: int) -> str:

@@ -42,9 +42,9 @@ RETRY = Words(
 )
 DROP = Words(
     noun="response",
-    verb="Deliver no more",
-    done="are not delivered any more",
-    done_one="is not delivered any more",
+    verb="Set aside",
+    done="are set aside: they are not delivered any more",
+    done_one="is set aside: it is not delivered any more",
     none="There is no response like that. Next: bullpen response list --state pending",
 )
 
@@ -93,7 +93,7 @@ def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids an
 )
 @click.pass_obj
 def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
-    """Deliver responses no more: they are kept, and are dead.
+    """Set responses aside: they are not delivered any more, and kept as dead.
 
     Name them, or choose them by filters: then all that are pending or unknown are meant.
 

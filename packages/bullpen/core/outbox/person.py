@@ -49,7 +49,10 @@ def send_again(tx: Transaction, response: int) -> None:
     """Deliver a dead or unknown response once more; the latter is labelled as a repeat."""
     state, channel = _find(tx, response)
     if state is ResponseState.PENDING or ResponseState.PENDING not in RESPONSE_MOVES[state]:
-        raise IllegalMove(f"response {response} is {state}: you cannot send it again")
+        raise IllegalMove(
+            f"response {response} is {state}: you cannot send it again",
+            hint="That can be done to a response that is dead or unknown.",
+        )
     move_response(tx, response, state, ResponseState.PENDING)
     tx.write(
         AGAIN,
@@ -68,7 +71,11 @@ def _end(
 ) -> None:
     state, _ = _find(tx, response)
     if target not in RESPONSE_MOVES[state]:
-        raise IllegalMove(f"response {response} is {state}: you cannot {verb} it")
+        allowed = ", ".join(each for each, to in RESPONSE_MOVES.items() if target in to)
+        raise IllegalMove(
+            f"response {response} is {state}: you cannot {verb} it",
+            hint=f"That can be done to a response that is {allowed}.",
+        )
     move_response(tx, response, state, target, reason)
 
 

@@ -1,0 +1,201 @@
+"""bullpen queue status, agents, list, show, dead, held and causes: what they say, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bullpen.core.clock import HOUR
+from bullpen.core.message import ErrorKind
+from bullpen.core.queue.causes import Death, add_deaths
+from bullpen.core.queue.hold import hold
+from bullpen.core.queue.lanes import pause_lane
+from bullpen.core.roster.agents import remove_agent
+from bullpen.core.store.base import Store
+from tests.cli.command import Bullpen
+from tests.cli.deaths import die, many_dead
+from tests.cli.direct import company, direct
+from tests.cli.terminal import terminal
+from tests.conformance.verbs import do, done, send, take, to_archive
+
+
+@pytest.fixture
+def store(on_both: Bullpen) -> Iterator[Store]:
+    """The store of the command, with three agents."""
+    company(on_both)
+    with direct(on_both) as opened:
+        yield opened
+
+
+def ids(found: list[dict[str, object]]) -> list[object]:
+    """The ids of the messages of a document."""
+    return [each["message_id"] for each in found]
+
+
+def test_status_says_what_runs_for_how_long_and_what_does_not_and_why(
+    on_both: Bullpen, store: Store
+) -> None:
+    runs = send(store, "the task")
+    take(store, "coder")
+    send(store, agent="tester")
+    do(store, pause_lane, "tester", "on holiday")
+    die(store, "stranger")
+    shown = on_both.ok("queue", "status")
+    coder, tester = (line for line in shown.out.splitlines() if line.startswith(("coder", "test")))
+    assert runs in coder
+    assert "paused: on holiday" in tester
+    assert "stranger" not in shown.out
+    assert "bullpen queue dead" in shown.err
+    assert "bullpen queue resume tester" in shown.err
+    found = on_both.ok("queue", "status", "--json").json
+    assert (found["pending"], found["processing"], found["dead"]) == (1, 1, 1)
+    assert found["oldest_waiting_since"] > 0
+    first = found["lanes"][0]
+    assert (first["agent"], first["message_id"], first["message"]) == ("coder", runs, "the task")
+    assert first["claimed_at"] > 0
+
+
+def test_all_lanes_are_shown_those_of_removed_agents_if_one_asks(
+    on_both: Bullpen, store: Store
+) -> None:
+    do(store, remove_agent, "stranger")
+    shown = on_both.ok("queue", "agents").out
+    assert "coder" in shown
+    assert "fifo" in shown
+    assert "stranger" not in shown
+    assert "archived" in on_both.ok("queue", "agents", "--all").out
+    assert len(on_both.ok("queue", "agents", "--json").json) == 2
+
+
+def test_an_empty_queue_says_what_to_do_next(bullpen: Bullpen) -> None:
+    for command, next_ in (
+        (("agents",), "bullpen agent add"),
+        (("list",), "bullpen send"),
+        (("dead",), "No message is dead."),
+        (("dead", "--agent", "coder"), "No message is dead like that."),
+        (("held",), "No message waits for a person."),
+        (("causes",), "Nothing has died"),
+    ):
+        assert next_ in bullpen.ok("queue", *command).out
+        assert bullpen.ok("queue", *command, "--json").json == []
+    assert bullpen.ok("queue", "status", "--json").json["lanes"] == []
+
+
+def test_messages_are_listed_by_what_they_have_in_common(on_both: Bullpen, store: Store) -> None:
+    dead = die(store, sender="Ann", sender_id="u1")
+    waits = send(store, "see\x1b]0;title\x07 this", agent="tester", channel="slack")
+    held = send(store)
+    do(store, hold, held, "why not")
+    old = send(store, agent="stranger")
+    done(store, take(store, "stranger").token)
+    to_archive(store, old)
+
+    def listed(*more: str) -> list[object]:
+        return ids(on_both.ok("queue", "list", *more, "--json").json)
+
+    assert listed() == [held, waits, dead]
+    assert listed("--limit", "1") == [held]
+    assert listed("--archived") == [old, held, waits, dead]
+    assert listed("--state", "pending") == [waits]
+    assert listed("--state", "dead", "--sender", "u1") == [dead]
+    assert listed("--sender", "Ann", "--agent", "tester") == []
+    assert listed("--channel", "slack", "--since", "1h") == [waits]
+    assert listed("--before", "1h") == []
+    assert listed("--conversation", held) == [held]
+    shown = on_both.ok("queue", "list")
+    assert "\x1b" not in shown.out
+    assert "\x07" not in shown.out
+    (found,) = on_both.ok("queue", "held", "--json").json
+    assert (found["message_id"], found["why"]) == (held, "why not")
+
+
+def test_the_dead_are_listed_with_kind_tries_and_why(on_both: Bullpen, store: Store) -> None:
+    dead = many_dead(store, 30)
+    shown = on_both.ok("queue", "dead")
+    assert "permanent" in shown.out
+    assert "it broke" in shown.out
+    assert "20 of 30" in shown.err
+    (found,) = on_both.ok("queue", "dead", "--limit", "1", "--json").json
+    assert found["message_id"] == dead[-1]
+    assert (found["error_kind"], found["retry_count"]) == ("permanent", 1)
+    assert (found["why"], found["since"]) == ("it broke", found["updated_at"])
+
+
+def test_one_message_is_shown_with_all_that_is_known(on_both: Bullpen, store: Store) -> None:
+    dead = die(store, error="Timeout", sender="Ann", sender_id="u1")
+    shown = on_both.ok("queue", "show", dead)
+    for part in ("@coder", "Ann (u1)", "hello", "dead", "permanent", "Timeout", "could not answer"):
+        assert part in shown.out, part
+    assert f"bullpen queue retry {dead}" in shown.err
+    found = on_both.ok("queue", "show", dead, "--json").json
+    assert found["message"]["message_id"] == dead
+    assert [run["error"] for run in found["runs"]] == ["Timeout"]
+    assert len(found["answers"]) == 1
+    assert found["next"][0] == f"bullpen queue retry {dead}"
+    unknown = on_both("queue", "show", "cli_nosuchid")
+    assert unknown.status == 1
+    assert "cli_nosuchid" in unknown.err
+
+
+def test_it_is_said_why_a_message_waits(on_both: Bullpen, store: Store) -> None:
+    first, second = send(store), send(store, sender="Ann")
+
+    def why(message_id: str) -> str:
+        return str(on_both.ok("queue", "show", message_id, "--json").json["why"])
+
+    assert "as the next" in why(first)
+    assert "1 before it" in why(second)
+    claim = take(store, "coder")
+    assert "It runs" in why(first)
+    assert "at something else" in why(second)
+    done(store, claim.token)
+    assert "It was done" in why(first)
+    do(store, pause_lane, "coder", "on holiday")
+    assert "paused: on holiday" in why(second)
+    later = send(store, agent="tester", delay=2 * HOUR)
+    assert "sent with a delay" in why(later)
+
+
+def test_a_worker_that_is_not_heard_of_is_told(on_both: Bullpen) -> None:
+    company(on_both)
+    with direct(on_both, now=1_700_000_000_000) as store:
+        sent = send(store)
+        take(store, "coder")
+    assert "was not heard of" in on_both.ok("queue", "show", sent).out
+    assert "was not heard of" in on_both.ok("queue", "status").out
+
+
+def test_causes_of_death_are_counted(on_both: Bullpen, store: Store) -> None:
+    with store.write() as tx:
+        for cause, error in (("one", "it broke"), ("two", "no route")):
+            add_deaths(tx, cause, [Death("api_1", "coder", "permanent", error, tx.now)] * 3)
+    shown = on_both.ok("queue", "causes").out
+    assert "no route" in shown
+    found = on_both.ok("queue", "causes", "--json", "--limit", "1").json
+    assert [each["deaths"] for each in found] == [3]
+
+
+def test_an_agent_sees_its_own_messages_alone(on_both: Bullpen, store: Store) -> None:
+    mine, theirs = die(store), die(store, "tester")
+    asked = send(store, agent="tester", from_agent="coder", conversation_id=mine)
+    me = {"BULLPEN_AGENT": "coder"}
+    assert ids(on_both.ok("queue", "list", "--json", **me).json) == [mine]
+    assert ids(on_both.ok("queue", "dead", "--json", **me).json) == [mine]
+    for args in (("list", "--agent", "tester"), ("held", "--agent", "tester"), ("show", theirs)):
+        refused = on_both("queue", *args, **me)
+        assert refused.status == 1
+        assert "@coder" in refused.err
+    assert on_both.ok("queue", "show", mine, **me).out
+    assert on_both.ok("queue", "show", asked, **me).out
+
+
+def test_what_is_shown_fits_a_terminal(bullpen: Bullpen) -> None:
+    with direct(company(bullpen)) as store:
+        die(store, error="a very long explanation " * 20, kind=ErrorKind.PERMANENT)
+        send(store, "a very long text " * 20, agent="tester")
+        do(store, pause_lane, "tester", "a very long reason " * 20)
+    for command in ("status", "agents", "list", "dead"):
+        with terminal(bullpen, "queue", command) as person:
+            assert person.end() == 0
+        assert max(map(len, person.shown.splitlines())) <= 80, person.shown
