@@ -25,7 +25,7 @@ class Composer(TextArea):
     Composer .text-area--selection { text-style: reverse; background: ansi_default; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "post", "Post", key_display="⏎", priority=True),
+        Binding("enter", "post", "Post", key_display="⏎"),
         Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", key_display="^J"),
     ]
 
@@ -62,7 +62,14 @@ class Composer(TextArea):
         self.text = f"{text}\n{written}" if written else text
         self.move_cursor(self.document.end)
 
+    async def _on_key(self, event: events.Key) -> None:
+        # Here and not by a binding that comes first: that would overtake the letters before it.
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.action_post()
+
     async def _on_paste(self, event: events.Paste) -> None:
-        # Some terminals send a carriage return for each line's end.
+        # Some terminals send a carriage return for each line's end. Textual calls the handler of
+        # TextArea by itself, after this one.
         event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
-        await super()._on_paste(event)

@@ -86,7 +86,7 @@ class Gone(Static):
     def say(self, why: str) -> None:
         """Show it, or hide it if there is nothing to say."""
         self.set_class(bool(why), "-shown")
-        self.update(Text(f"! {why} Bullpen looks again every second." if why else ""))
+        self.update(Text(f"! Looking again every second: {why}" if why else ""))
 
 
 class LiveView(App[None]):
@@ -100,7 +100,7 @@ class LiveView(App[None]):
     VERTICAL_BREAKPOINTS = HEIGHTS
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__()
+        super().__init__(ansi_color=True)  # from the start: NO_COLOR is looked at there
         self.settings = settings
         self.register_theme(OWN_COLOURS)
         self.theme = OWN_COLOURS.name

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from rich.table import Table
 from rich.text import Text
 from textual.containers import VerticalScroll
+from textual.message import Message
 from textual.widgets import Static
 
 from bullpen.cli.views.shown import clean, line, when
@@ -68,6 +69,8 @@ class Posts(VerticalScroll, can_focus=False):
         super().__init__(Static(id="edge"))
         self._zone = zone
         self._ids: list[int] = []
+        self.follows = True
+        """Whether it stays at the newest post."""
         self.complete = False
         """Whether there is nothing older than what is shown."""
 
@@ -76,14 +79,23 @@ class Posts(VerticalScroll, can_focus=False):
         """The number of the first post that is shown."""
         return self._ids[0] if self._ids else None
 
-    @property
-    def at_end(self) -> bool:
-        """Whether the newest post is on the screen."""
-        return not self._ids or self.scroll_y >= self.max_scroll_y - 1
+    class Followed(Message):
+        """The newest post is on the screen."""
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Notice whether somebody has scrolled up, or down to the end."""
+        super().watch_scroll_y(old_value, new_value)
+        self.follows = new_value >= self.max_scroll_y - 1
+        if self.follows:
+            self.post_message(self.Followed())
+
+    def on_resize(self) -> None:
+        """Stay at the newest post, whatever room there is."""
+        if self.follows:
+            self.call_after_refresh(self.to_end)
 
     async def add(self, posts: Iterable[Post], members: Sequence[str], now: int) -> int:
         """Show these where they belong; gives how many of them were new."""
-        below = self.at_end
         count = 0
         for post in sorted(posts, key=lambda each: each.id):
             at = bisect_left(self._ids, post.id)
@@ -96,7 +108,7 @@ class Posts(VerticalScroll, can_focus=False):
                 await self.mount(shown, before=self.query(PostLine)[at])
             self._ids.insert(at, post.id)
             count += 1
-        if below:
+        if self.follows:
             await self._forget()
             self.call_after_refresh(self.to_end)
         self.mark()
@@ -111,6 +123,7 @@ class Posts(VerticalScroll, can_focus=False):
         lines = [PostLine(post, members, now, self._zone) for post in fresh]
         if not lines:
             return
+        self.follows = False
         height = self.virtual_size.height
         await self.mount(*lines, after=self.query_one("#edge"))
         self._ids[:0] = [post.id for post in fresh]
@@ -127,6 +140,7 @@ class Posts(VerticalScroll, can_focus=False):
 
     def to_end(self) -> None:
         """Show the newest."""
+        self.follows = True
         self.scroll_end(animate=False)
 
     async def _forget(self) -> None:

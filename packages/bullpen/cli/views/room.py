@@ -97,13 +97,16 @@ class RoomView(LiveView):
         self.query_one("#heading", Static).update(_heading(news))
         if news.whole:
             posts.complete = True
-        above = not posts.at_end
         count = await posts.add(news.posts, news.team.members, news.at)
-        self._count(self._unseen + count if above else 0)
+        self._count(0 if posts.follows else self._unseen + count)
 
     def on_lost(self, lost: Lost) -> None:
         """Say that what is shown is old."""
         self.query_one(Gone).say(lost.why)
+
+    def on_posts_followed(self) -> None:
+        """What was new has been seen."""
+        self._count(0)
 
     def on_composer_posted(self, posted: Composer.Posted) -> None:
         """Post it, in a thread: the store may be busy for a while."""
@@ -123,9 +126,7 @@ class RoomView(LiveView):
 
     def action_newer(self) -> None:
         """A page down."""
-        posts = self.query_one(Posts)
-        posts.scroll_page_down(animate=False)
-        self.call_after_refresh(lambda: self._count(0 if posts.at_end else self._unseen))
+        self.query_one(Posts).scroll_page_down(animate=False)
 
     def _post(self, text: str) -> None:
         try:

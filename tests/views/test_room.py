@@ -1,0 +1,199 @@
+"""A room in the terminal: each post once and in order, and what is typed is said."""
+
+from __future__ import annotations
+
+import pytest
+from textual import events
+
+from bullpen.core.history.rooms import last_posts
+from bullpen.core.queue.room import post_in_room
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import add_team
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+from bullpen.processor.providers.provider import Reply
+from tests.conformance.verbs import do, hire
+from tests.processor.working import Scripted, processing
+from tests.views.away import away
+from tests.views.looking import Look, looking, run, sitting_in
+
+
+@pytest.fixture(autouse=True)
+def team(store: Store) -> None:
+    """Two agents with a room."""
+    for each in ("coder", "reviewer"):
+        hire(store, each)
+    do(store, add_team, Team(id="dev", leader="coder", members=("coder", "reviewer")))
+
+
+def say(store: Store, *texts: str, sender: str = "ada") -> None:
+    """Post these, each by itself."""
+    for each in texts:
+        do(store, post_in_room, "dev", each, sender)
+
+
+def said(store: Store) -> list[str]:
+    """All posts, the oldest first."""
+    with store.read() as tx:
+        return [each.message for each in last_posts(tx, "dev", 1000)[::-1]]
+
+
+def shown(look: Look) -> list[str]:
+    """The posts on the view, the first at the top, also those that are scrolled away."""
+    return [each.post.message for each in look.app.query("PostLine")]  # type: ignore[attr-defined]
+
+
+def test_posts_are_shown_once_and_in_order(store: Store, settings: Settings) -> None:
+    say(store, "first", "second")
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("Here the room begins", "first", "second", "ada")
+            say(store, "third")
+            await look.sees("third")
+            for number in range(30):
+                say(store, f"more {number}")
+            await look.sees("more 29")
+            assert shown(look) == said(store)
+
+    run(story)
+
+
+@pytest.mark.parametrize("text", ["quit? no", "über 漢字 né", "@coder [@reviewer: x] [#dev]", "/q"])
+def test_any_text_can_be_typed_and_is_said_once(
+    store: Store, settings: Settings, text: str
+) -> None:
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("Nobody has said anything here yet")
+            await look.types(text)
+            await look.press("enter")
+            await look.sees(text, "you")
+            assert said(store) == [text]
+            await look.press("enter", "space", "enter")
+            say(store, "and then")
+            await look.sees("and then")
+            assert shown(look) == [text, "and then"]
+
+    run(story)
+
+
+def test_what_is_pasted_keeps_its_lines(store: Store, settings: Settings) -> None:
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("Nobody has said anything here yet")
+            look.app.post_message(events.Paste("one\r\ntwo\rq three"))
+            await look.sees("q three")
+            await look.press("enter")
+            await look.until(lambda: said(store) == ["one\ntwo\nq three"], "it is posted")
+            await look.sees("q three", "you")
+
+    run(story)
+
+
+def test_what_members_say_is_seen_and_that_they_work(store: Store, settings: Settings) -> None:
+    provider = Scripted()
+    provider.result = Reply(text="[#dev: I am on it, @reviewer]")
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("○ @coder  ○ @reviewer")
+            with processing(store, provider):
+                await look.types("who does it?")
+                await look.press("enter")
+                await look.sees("● @coder")
+                provider.let_go.set()
+                await look.sees("I am on it, @reviewer")
+                await look.sees("@coder ")
+
+    run(story)
+
+
+def test_older_posts_come_with_page_up_and_new_ones_do_not_scroll_them_away(
+    store: Store, settings: Settings
+) -> None:
+    say(store, *(f"post {number}." for number in range(120)))
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("post 119.")
+            assert shown(look) == said(store)[-50:]
+            while "post 0." not in look.text:
+                await look.press("pageup")
+            assert shown(look) == said(store)
+            await look.sees("Here the room begins", "post 0.")
+            say(store, "brand new", "and newer")
+            await look.sees("2 new posts", "post 0.")
+            while "and newer" not in look.text:
+                await look.press("pagedown")
+            await look.sees_no_more("new posts")
+
+    run(story)
+
+
+def test_what_could_not_be_posted_is_given_back(store: Store, settings: Settings) -> None:
+    store.close()
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("Nobody has said anything here yet")
+            with away(settings) as elsewhere:
+                await look.sees("Looking again every second")
+                await look.types("is anybody there")
+                await look.press("enter")
+                await look.sees("This was not posted", "is anybody there")
+                other = open_store(elsewhere)
+                say(other, "said meanwhile")
+                other.close()
+            await look.sees("said meanwhile")
+            await look.sees_no_more("Looking again every second")
+            await look.press("enter")
+            await look.until(
+                lambda: said(store) == ["said meanwhile", "is anybody there"], "it is posted"
+            )
+            await look.until(lambda: shown(look) == said(store), "it is shown")
+
+    run(story)
+
+
+def test_what_an_agent_writes_reaches_no_terminal_as_an_order(
+    store: Store, settings: Settings
+) -> None:
+    say(store, "\x1b[2J\x1b]0;title\x07red \x1b[31malert\x9b31m \u202eevil[bold]x[/bold]")
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("red", "alert", "[bold]x[/bold]")
+            assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(look.text)
+
+    run(story)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50), (40, 10), (20, 4), (1, 1)])
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_room_fits_into_any_terminal(
+    store: Store, settings: Settings, size: tuple[int, int]
+) -> None:
+    say(store, *(f"{number} {'a long story ' * 20}" for number in range(20)))
+
+    async def story() -> None:
+        async with looking(sitting_in(settings), size) as look:
+            await look.until(lambda: len(shown(look)) == 20, "all posts are there")
+            await look.types("hello")
+            await look.pilot.resize_terminal(100, 30)
+            await look.sees("19 a long story", "hello")
+
+    run(story)
+
+
+def test_escape_leaves_also_with_something_written(store: Store, settings: Settings) -> None:
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("Nobody has said anything here yet")
+            await look.types("a draft")
+            await look.press("escape")
+            await look.until(lambda: look.app.return_code == 0, "it ended")
+            assert said(store) == []
+
+    run(story)

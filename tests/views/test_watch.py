@@ -1,0 +1,196 @@
+"""The view of the agents shows what is so, as it becomes so, each thing once."""
+
+from __future__ import annotations
+
+import pytest
+
+from bullpen.core.message import ErrorKind
+from bullpen.core.outcome import Usage
+from bullpen.core.queue.hold import hold
+from bullpen.core.queue.lanes import pause_lane
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import add_team
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.processor.providers.provider import Reply
+from tests.conformance.verbs import do, failed, hire, lane_row, send, take
+from tests.processor.working import Scripted, processing
+from tests.views.away import away
+from tests.views.looking import looking, run, watching
+
+
+def team_of(store: Store, *agents: str) -> None:
+    """Agents in a team, the first its leader."""
+    for each in agents:
+        hire(store, each)
+    do(store, add_team, Team(id="dev", name="The Devs", leader=agents[0], members=agents))
+
+
+def test_a_run_is_seen_from_its_beginning_to_its_end(store: Store, settings: Settings) -> None:
+    team_of(store, "coder", "reviewer")
+    provider = Scripted()
+    usage = Usage(provider="echo", model="m", output_tokens=1500, cost=0.25)
+    provider.result = Reply(text="all is mended", usage=usage)
+
+    async def story() -> None:
+        async with looking(watching(settings, "dev")) as look:
+            await look.sees("#dev The Devs", "coder ★", "○ idle", "processor off")
+            send(store, "mend the roof", "coder", sender="ada")
+            await look.sees("◌ waits", "ada → coder", "No processor runs")
+            with processing(store, provider):
+                await look.sees("● runs", "← ada: mend the roof", "processor 1", "1 processing")
+                provider.let_go.set()
+                await look.sees("all is mended", "$0.25", "1.5k tokens", "0 processing")
+            await look.sees("processor off")
+            assert look.count("ada → coder") == 1
+            assert look.count("begins") == 1
+
+    run(story)
+
+
+def test_a_handoff_is_seen_once_with_who_and_whom(store: Store, settings: Settings) -> None:
+    team_of(store, "coder", "reviewer")
+    provider = Scripted()
+    provider.result = Reply(text="[@reviewer: have a look]")
+    provider.let_go.set()
+    send(store, "go on", "coder", team_id="dev")
+
+    async def story() -> None:
+        async with looking(watching(settings), (200, 50)) as look:
+            with processing(store, provider):
+                await look.sees("coder → reviewer")
+                await look.until(lambda: len(provider.turns) >= 2, "the reviewer has run")
+            await look.sees("processor off")
+            assert look.count("coder → reviewer  ") == 1
+
+    run(story)
+
+
+def test_what_agents_of_no_concern_do_is_not_shown(store: Store, settings: Settings) -> None:
+    team_of(store, "coder")
+    hire(store, "stranger")
+
+    async def story() -> None:
+        async with looking(watching(settings, "dev")) as look:
+            await look.sees("#dev The Devs  1 agent")
+            send(store, "for another", "stranger")
+            send(store, "for one of us", "coder")
+            await look.sees("for one of us")
+            assert "for another" not in look.text
+            assert "stranger" not in look.text
+
+    run(story)
+
+
+def test_the_queue_is_counted_and_a_pause_says_why(store: Store, settings: Settings) -> None:
+    hire(store, "coder")
+    for text in ("one", "two", "three"):
+        send(store, text, "coder", sender=text)
+    failed(store, take(store, "coder").token, ErrorKind.PERMANENT, "no such roof")
+    do(store, hold, send(store, "four", "coder"), "until monday")
+    do(store, pause_lane, "coder", "on holiday")
+
+    async def story() -> None:
+        async with looking(watching(settings)) as look:
+            await look.sees("2 pending", "1 held", "1 dead", "■ paused", "on holiday")
+            await look.sees("gave up: no such roof", "waits for a person: until monday")
+
+    run(story)
+
+
+def test_the_chosen_agent_is_paused_and_resumed_by_a_key(store: Store, settings: Settings) -> None:
+    for each in ("coder", "reviewer"):
+        hire(store, each)
+
+    async def story() -> None:
+        async with looking(watching(settings)) as look:
+            await look.sees("reviewer")
+            await look.press("down", "p")
+            await look.sees("■ paused")
+            assert lane_row(store, "reviewer")["state"] == "paused"
+            assert lane_row(store, "coder")["state"] == "active"
+            await look.press("r")
+            await look.sees_no_more("■ paused")
+            assert lane_row(store, "reviewer")["state"] == "active"
+
+    run(story)
+
+
+def test_enter_shows_the_conversation_and_what_was_said(store: Store, settings: Settings) -> None:
+    hire(store, "coder")
+    provider = Scripted()
+    provider.result = Reply(text="it is mended")
+    first = send(store, "mend the roof", "coder", sender="ada")
+
+    async def story() -> None:
+        async with looking(watching(settings)) as look:
+            with processing(store, provider):
+                await look.sees("● runs")
+                await look.press("enter")
+                await look.sees("@coder", f"WORKS ON {first}", "ada → @coder [processing]")
+                await look.press("question_mark")
+                await look.sees("starts no runs, until somebody resumes it")
+                await look.press("escape")
+                provider.let_go.set()
+                await look.sees("@coder it is mended")
+            await look.sees_no_more("WORKS ON")
+            await look.press("escape")
+            await look.sees("ACTIVITY")
+            await look.press("q")
+            assert look.app.return_code == 0
+
+    run(story)
+
+
+def test_without_agents_it_says_what_to_do_and_sees_the_first(
+    store: Store, settings: Settings
+) -> None:
+    async def story() -> None:
+        async with looking(watching(settings)) as look:
+            await look.sees("There are no agents yet", "bullpen agent add coder")
+            await look.press("p", "r", "enter")
+            hire(store, "coder")
+            await look.sees("AGENT", "○ idle")
+            await look.sees_no_more("There are no agents yet")
+
+    run(story)
+
+
+def test_a_store_that_goes_away_is_told_and_seen_again(store: Store, settings: Settings) -> None:
+    hire(store, "coder")
+    store.close()
+
+    async def story() -> None:
+        async with looking(watching(settings)) as look:
+            await look.sees("○ idle")
+            with away(settings):
+                await look.sees("Looking again every second", "○ idle")
+                await look.press("p")
+            await look.sees_no_more("Looking again every second")
+            send(store, "are you there", "coder")
+            await look.sees("are you there", "◌ waits")
+            assert look.count("coder  is new") + look.count("coder              is new") <= 1
+
+    run(story)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50), (40, 10), (20, 4), (1, 1)])
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_twenty_agents_fit_into_any_terminal(
+    store: Store, settings: Settings, size: tuple[int, int]
+) -> None:
+    agents = [f"agent-with-a-long-name-{number}" for number in range(20)]
+    team_of(store, *agents)
+    send(store, "mend the roof of the house at the end of the street", agents[0])
+
+    async def story() -> None:
+        async with looking(watching(settings, "dev"), size) as look:
+            await look.until(lambda: look.app.query_one("AgentsTable").row_count == 20, "20 rows")  # type: ignore[attr-defined]
+            assert all(len(each) <= size[0] for each in look.lines)
+            await look.press(*["down"] * 19)
+            await look.pilot.resize_terminal(100, 30)
+            await look.sees(agents[19])
+            await look.press("question_mark", "escape", "enter", "escape")
+            await look.sees(agents[19])
+
+    run(story)
