@@ -51,6 +51,7 @@ ENTRIES: Mapping[str, Entry] = {
     "db check": Entry(home.DatabaseChecked),
     "db upgrade": Entry(home.DatabaseUpgraded),
     "doctor": Entry(home.Examination, "--only settings", storeless=True),
+    "events": Entry(list[conversations.Event]),
     "heartbeat history": Entry(list[times.Beat], "coder"),
     "heartbeat list": Entry(list[times.Heartbeat]),
     "heartbeat off": Entry(times.Heartbeat, "coder"),
@@ -119,6 +120,10 @@ ENTRIES: Mapping[str, Entry] = {
     "team show": Entry(roster.TeamShown, "dev"),
     "team watch": Entry(conversations.Watched, "dev", screen=True),
     "room open": Entry(list[conversations.Post], "dev", screen=True),
+    "token": Entry(home.Token, storeless=True),
+    "token path": Entry(home.TokenPath, storeless=True),
+    "token rotate": Entry(home.Token, "--yes", storeless=True),
+    "token show": Entry(home.Token, storeless=True),
     "trace": Entry(conversations.Trace, "telegram_done"),
 }
 

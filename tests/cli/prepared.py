@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bullpen.core.access.key import Scope
 from bullpen.core.access.keys import add_key
+from bullpen.core.access.owner import ensure_token
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.heartbeats.heartbeats import change_heartbeat
 from bullpen.core.heartbeats.tick import tick
@@ -69,6 +70,7 @@ def furnish(bullpen: Bullpen) -> Names:
     (bullpen.home / "logs").mkdir()
     (bullpen.home / "logs" / "processor.log").write_text("2026-01-01T00:00:00.000Z INFO begun\n")
     with direct(bullpen) as store:
+        ensure_token(store.settings)
         with store.write() as tx:
             _company(tx)
             key, _ = add_key(tx, "dashboard", [Scope.READ], ["coder"], tx.now + DAY)

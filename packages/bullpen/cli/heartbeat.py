@@ -203,7 +203,8 @@ def _change(
         change["place"] = None if to == OWNER else found
     with writing(settings) as tx:
         get_agent(tx, agent)
-        changed = change_heartbeat(tx, agent, **change)
+        change_heartbeat(tx, agent, **change)
+        changed = see_heartbeat(tx, agent)
         fields = _fields(tx, changed)
     if as_json:
         show_json(fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, JsonValue
 
+from bullpen.core.events.append import EventType
 from bullpen.core.states import MessageState, ResponseState
 from tests.cli.schemas.base import Document
 from tests.cli.schemas.queue import Attempt
@@ -162,3 +163,13 @@ class Watched(Document):
     queue: Counts
     processes: dict[str, int]
     agents: list[Worker]
+
+
+class Event(Document):
+    id: int
+    type: EventType
+    agent: str | None
+    conversation_id: str | None
+    message_id: str | None
+    data: dict[str, JsonValue]
+    created_at: int

@@ -254,3 +254,14 @@ class SetUp(Document):
     changed: list[str]
     settings: list[str]
     test: JsonValue
+
+
+class TokenPath(Document):
+    path: str
+    exists: bool
+
+
+class Token(TokenPath):
+    rights: str | None
+    problem: str | None
+    token: str | None

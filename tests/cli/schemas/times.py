@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import PositiveInt
+
 from bullpen.core.heartbeats.heartbeat import HeartbeatState
 from bullpen.core.schedules.plan import Missed
 from bullpen.core.schedules.schedule import Overlap, ScheduleState
@@ -82,8 +84,8 @@ class Heartbeat(Document):
     errors: int
     due_at: int | None
     last_at: int | None
-    created_at: int
-    updated_at: int
+    created_at: PositiveInt
+    updated_at: PositiveInt
     to: str
     next: int | None
     left_today: int
