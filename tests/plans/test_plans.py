@@ -27,10 +27,13 @@ from bullpen.core.queue import (
     insert,
     lane,
     lanes,
+    life,
     names,
     reap,
     retry,
+    roads,
     run,
+    walk,
 )
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
@@ -62,8 +65,34 @@ HOT |= {
 }
 """Every minute or hour, whatever is there, and beside everybody's work."""
 
+_STATE, _AGENT = frozenset({"state"}), frozenset({"agent"})
+
+HOT |= {
+    f"walk.{name}": walk.piece(road, names, further, newest)
+    for name, road, names, further, newest in (
+        ("dead", roads.FOR_PEOPLE, _STATE | {"error", "since", "before"}, False, False),
+        ("dead, on", roads.FOR_PEOPLE, _STATE | {"error", "since", "before"}, True, False),
+        ("newest dead", roads.FOR_PEOPLE, _STATE, False, True),
+        ("newest dead, on", roads.FOR_PEOPLE, _STATE, True, True),
+        ("finished, on", roads.FINISHED, _STATE | {"sender"}, True, False),
+        ("ready, on", roads.READY_OF_ALL, frozenset({"before"}), True, False),
+        ("ready of one", roads.READY_OF_ONE, _AGENT | {"before"}, False, False),
+        ("ready of one, on", roads.READY_OF_ONE, _AGENT | {"before"}, True, False),
+        ("delayed, on", roads.DELAYED, _AGENT | {"before"}, True, False),
+        ("running", roads.RUNNING, frozenset({"rows"}), False, False),
+    )
+}
+HOT |= {
+    "walk.how many dead": walk.amount(roads.FOR_PEOPLE, _STATE),
+    "walk.how many dead of one": walk.amount(roads.FOR_PEOPLE, _STATE | {"agent", "kind"}),
+    "walk.how many ready": walk.amount(roads.READY_OF_ONE, _AGENT),
+    "life.EARLIER": life.EARLIER,
+}
+"""What people look for, however much there is."""
+
 SORTS: set[str] = {
     "cancel.OPEN",  # sorts the few messages of one conversation
+    "walk.delayed, on",  # sorts what is delayed, of which there is little
 }
 """What may sort, for it sorts only what it found by an index."""
 
@@ -71,6 +100,7 @@ FIRST_OF_AN_INDEX = {
     "SCAN messages USING INDEX ix_messages_delayed",  # LIMIT 1, for the next delay to end
     "SCAN lanes USING INDEX ix_lanes_claimable",  # LIMIT 1, for the lane whose turn it is
     "SCAN lanes USING COVERING INDEX ix_lanes_claimable",  # EXISTS
+    "SCAN anon_1",  # what an index gave, and no more than a thousand of it
     "SCAN json_each VIRTUAL TABLE INDEX 1:",  # the list that was handed over
 }
 """What SQLite calls a scan although it stops after the first entry."""
@@ -95,12 +125,15 @@ VALUES: dict[str, object] = {
     "channel": "api",
     "event_id": "Ev1",
     "rows": "[1, 2, 3]",
+    "state": "dead",
+    "before": START + 200_000,
 }
 NUMBERS = {
     *("at", "before", "cost", "crashed", "deadline", "failed"),
     *("gone", "hop", "input_tokens", "max_attempts", "max_depth"),
     *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
-    *("after", "settled", "until", "upto"),
+    *("after", "key", "last_id", "last_sort_key", "limit", "settled", "since"),
+    *("until", "upto"),
 }
 
 
