@@ -21,7 +21,7 @@ finally:
 HEAVY = {
     *("alembic", "flask", "flask_openapi3", "gunicorn", "prometheus_client", "psutil", "psycopg"),
     *("pydantic", "pyspark", "rich", "slack_sdk", "supervisor", "textual", "tomlkit", "twilio"),
-    *("sqlalchemy.dialects.postgresql", "xmlrpc"),
+    *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "xmlrpc"),
     *("bullpen.api", "bullpen.processor", "bullpen.scheduler", "bullpen.core.supervisor"),
 }
 MODELS = {f"bullpen.core.models.{file}" for file in FILES}

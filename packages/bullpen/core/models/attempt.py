@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
-from sqlalchemy.orm import Mapped
+from sqlalchemy import Double, Index, Integer, Table, Text
 
-from bullpen.core.models.base import Base, Id, Millis, table_of
+from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe
 
-
-class AttemptRow(Base):
-    """One run of a batch by a provider, and how it ended."""
-
-    __tablename__ = "attempts"
-    id: Mapped[Id]
-    message_id: Mapped[str]
-    """The primary message of the batch."""
-    messages: Mapped[int]
-    """How many messages the run was to answer."""
-    agent: Mapped[str]
-    worker: Mapped[str]
-    outcome: Mapped[str]
-    error_kind: Mapped[str | None]
-    error: Mapped[str | None]
-    fingerprint: Mapped[str | None]
-    """The same for errors that differ in numbers and ids only."""
-    retry_count: Mapped[int]
-    provider: Mapped[str | None]
-    model: Mapped[str | None]
-    input_tokens: Mapped[int]
-    output_tokens: Mapped[int]
-    cost: Mapped[float]
-    conversation_id: Mapped[str]
-    hop: Mapped[int]
-    team_id: Mapped[str | None]
-    channel: Mapped[str]
-    enqueued_at: Mapped[Millis]
-    claimed_at: Mapped[Millis]
-    started_at: Mapped[Millis]
-    finished_at: Mapped[Millis]
-    __table_args__ = (
-        Index("ix_attempts_message_id", "message_id"),
-        Index("ix_attempts_conversation", "conversation_id"),
-    )
-
-
-ATTEMPTS = table_of(AttemptRow)
+ATTEMPTS = Table(
+    "attempts",
+    METADATA,
+    column("id", BigId, primary_key=True),
+    # The primary message of the batch.
+    column("message_id", Text),
+    # How many messages the run was to answer.
+    column("messages", Integer),
+    column("agent", Text),
+    column("worker", Text),
+    column("outcome", Text),
+    maybe("error_kind", Text),
+    maybe("error", Text),
+    # The same for errors that differ in numbers and ids only.
+    maybe("fingerprint", Text),
+    column("retry_count", Integer),
+    maybe("provider", Text),
+    maybe("model", Text),
+    column("input_tokens", Integer),
+    column("output_tokens", Integer),
+    column("cost", Double),
+    column("conversation_id", Text),
+    column("hop", Integer),
+    maybe("team_id", Text),
+    column("channel", Text),
+    column("enqueued_at", Millis),
+    column("claimed_at", Millis),
+    column("started_at", Millis),
+    column("finished_at", Millis),
+    Index("ix_attempts_message_id", "message_id"),
+    Index("ix_attempts_conversation", "conversation_id"),
+)
+"""One run of a batch by a provider, and how it ended."""

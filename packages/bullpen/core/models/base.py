@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any, Literal
 
-from sqlalchemy import BigInteger, Index, Integer, MetaData, Table, Text, literal_column, text
-from sqlalchemy.orm import DeclarativeBase, mapped_column
+from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Text, literal_column, text
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.types import TypeEngine
+
+Auto = Literal["auto"]
+Kind = TypeEngine[Any] | type[TypeEngine[Any]]
 
 BigId = BigInteger().with_variant(Integer, "sqlite")
-
-Id = Annotated[int, mapped_column(BigId, primary_key=True)]
 """A number that grows with every row."""
 
-Millis = Annotated[int, mapped_column(BigInteger)]
+Millis = BigInteger
 """A moment: milliseconds since 1970, UTC."""
 
-MaybeMillis = Annotated[int | None, mapped_column(BigInteger)]
+METADATA = MetaData(naming_convention={"pk": "pk_%(table_name)s"})
+"""The one schema, as far as it is loaded; migrations make it and are checked against it."""
 
 
-class Base(DeclarativeBase):
-    """The one schema; Alembic's migrations make it and are checked against it."""
+def column(
+    name: str, kind: Kind, *, primary_key: bool = False, autoincrement: bool | Auto = "auto"
+) -> Column[Any]:
+    """A column that always has a value."""
+    return Column(name, kind, primary_key=primary_key, autoincrement=autoincrement, nullable=False)
 
-    metadata = MetaData(naming_convention={"pk": "pk_%(table_name)s"})
-    type_annotation_map = {str: Text()}  # noqa: RUF012 - SQLAlchemy's own idiom
 
-
-def table_of(model: type[Base]) -> Table:
-    """The table behind a model, for statements."""
-    table = model.__table__
-    assert isinstance(table, Table)
-    return table
+def maybe(name: str, kind: Kind) -> Column[Any]:
+    """A column that may be NULL."""
+    return Column(name, kind)
 
 
 def const(value: str | int) -> ColumnElement[Any]:

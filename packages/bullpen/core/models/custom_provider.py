@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Table, Text
 
-from bullpen.core.models.base import Base, Millis, table_of
+from bullpen.core.models.base import METADATA, Millis, column
 
-
-class CustomProviderRow(Base):
-    """What `custom:<id>` stands for."""
-
-    __tablename__ = "custom_providers"
-    id: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str]
-    harness: Mapped[str]
-    base_url: Mapped[str]
-    api_key: Mapped[str]
-    """A secret: never shown, and given to nobody but the command line that needs it."""
-    model: Mapped[str]
-    created_at: Mapped[Millis]
-    updated_at: Mapped[Millis]
-
-
-CUSTOM_PROVIDERS = table_of(CustomProviderRow)
+CUSTOM_PROVIDERS = Table(
+    "custom_providers",
+    METADATA,
+    column("id", Text, primary_key=True),
+    column("name", Text),
+    column("harness", Text),
+    column("base_url", Text),
+    # A secret: never shown, and given to nobody but the command line that needs it.
+    column("api_key", Text),
+    column("model", Text),
+    column("created_at", Millis),
+    column("updated_at", Millis),
+)
+"""What `custom:<id>` stands for."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Integer, Table, Text
 
-from bullpen.core.models.base import Base, MaybeMillis, Millis, table_of
+from bullpen.core.models.base import METADATA, Millis, column, maybe
 
-
-class DeathCauseRow(Base):
-    """One cause, how many it killed, and when the owner was told of it last."""
-
-    __tablename__ = "death_causes"
-    fingerprint: Mapped[str] = mapped_column(primary_key=True)
-    kind: Mapped[str]
-    error: Mapped[str]
-    """The newest of them, as an example."""
-    deaths: Mapped[int]
-    first_at: Mapped[Millis]
-    last_at: Mapped[Millis]
-    told_at: Mapped[MaybeMillis]
-
-
-DEATH_CAUSES = table_of(DeathCauseRow)
+DEATH_CAUSES = Table(
+    "death_causes",
+    METADATA,
+    column("fingerprint", Text, primary_key=True),
+    column("kind", Text),
+    # The newest of them, as an example.
+    column("error", Text),
+    column("deaths", Integer),
+    column("first_at", Millis),
+    column("last_at", Millis),
+    maybe("told_at", Millis),
+)
+"""One cause, how many it killed, and when the owner was told of it last."""

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Mapped
+from sqlalchemy import Table, Text
 
-from bullpen.core.models.base import Base, Id, Millis, partial_index, table_of
+from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe, partial_index
 
-
-class EventRow(Base):
-    """One thing that happened, written in the transaction that made it happen."""
-
-    __tablename__ = "events"
-    id: Mapped[Id]
-    type: Mapped[str]
-    agent: Mapped[str | None]
-    conversation_id: Mapped[str | None]
-    message_id: Mapped[str | None]
-    data: Mapped[str | None]
-    """The rest, a JSON object."""
-    created_at: Mapped[Millis]
-    __table_args__ = (
-        partial_index("ix_events_progress", "created_at", where="type = 'agent_progress'"),
-    )
-
-
-EVENTS = table_of(EventRow)
+EVENTS = Table(
+    "events",
+    METADATA,
+    column("id", BigId, primary_key=True),
+    column("type", Text),
+    maybe("agent", Text),
+    maybe("conversation_id", Text),
+    maybe("message_id", Text),
+    # The rest, a JSON object.
+    maybe("data", Text),
+    column("created_at", Millis),
+    partial_index("ix_events_progress", "created_at", where="type = 'agent_progress'"),
+)
+"""One thing that happened, written in the transaction that made it happen."""

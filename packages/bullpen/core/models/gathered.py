@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
-from sqlalchemy.orm import Mapped
+from sqlalchemy import Index, Table, Text
 
-from bullpen.core.models.base import Base, Id, Millis, table_of
+from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe
 
-
-class GatheredRow(Base):
-    """One agent's part of the answer."""
-
-    __tablename__ = "gathered"
-    id: Mapped[Id]
-    conversation_id: Mapped[str]
-    message_id: Mapped[str]
-    agent: Mapped[str]
-    message: Mapped[str]
-    files: Mapped[str | None]
-    created_at: Mapped[Millis]
-    __table_args__ = (Index("ix_gathered_conversation", "conversation_id", "id"),)
-
-
-GATHERED = table_of(GatheredRow)
+GATHERED = Table(
+    "gathered",
+    METADATA,
+    column("id", BigId, primary_key=True),
+    column("conversation_id", Text),
+    column("message_id", Text),
+    column("agent", Text),
+    column("message", Text),
+    maybe("files", Text),
+    column("created_at", Millis),
+    Index("ix_gathered_conversation", "conversation_id", "id"),
+)
+"""One agent's part of the answer."""

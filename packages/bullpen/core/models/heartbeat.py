@@ -2,57 +2,50 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Index, Integer, Table, Text
 
-from bullpen.core.models.base import Base, Id, MaybeMillis, Millis, partial_index, table_of
+from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe, partial_index
 
+HEARTBEATS = Table(
+    "heartbeats",
+    METADATA,
+    column("agent", Text, primary_key=True),
+    column("state", Text),
+    maybe("reason", Text),
+    column("every", Millis),
+    # Minutes of the day in the owner's zone; none is the whole day.
+    maybe("active_from", Integer),
+    maybe("active_until", Integer),
+    # So many beats a day at the most.
+    column("budget", Integer),
+    # After so many silent ones in a row it is paused; 0 is never.
+    column("max_silent", Integer),
+    # Where it says something, if it does; empty is the owner's place.
+    column("channel", Text),
+    maybe("sender_id", Text),
+    maybe("reply_to", Text),
+    column("silent", Integer),
+    column("errors", Integer),
+    maybe("due_at", Millis),
+    maybe("last_at", Millis),
+    column("created_at", Millis),
+    column("updated_at", Millis),
+    partial_index("ix_heartbeats_due", "due_at", where="state = 'on'"),
+)
+"""How one agent is woken, and how it has fared."""
 
-class HeartbeatRow(Base):
-    """How one agent is woken, and how it has fared."""
-
-    __tablename__ = "heartbeats"
-    agent: Mapped[str] = mapped_column(primary_key=True)
-    state: Mapped[str]
-    reason: Mapped[str | None]
-    every: Mapped[Millis]
-    active_from: Mapped[int | None]
-    """Minutes of the day in the owner's zone; none is the whole day."""
-    active_until: Mapped[int | None]
-    budget: Mapped[int]
-    """So many beats a day at the most."""
-    max_silent: Mapped[int]
-    """After so many silent ones in a row it is paused; 0 is never."""
-    channel: Mapped[str]
-    """Where it says something, if it does; empty is the owner's place."""
-    sender_id: Mapped[str | None]
-    reply_to: Mapped[str | None]
-    silent: Mapped[int]
-    errors: Mapped[int]
-    due_at: Mapped[MaybeMillis]
-    last_at: Mapped[MaybeMillis]
-    created_at: Mapped[Millis]
-    updated_at: Mapped[Millis]
-    __table_args__ = (partial_index("ix_heartbeats_due", "due_at", where="state = 'on'"),)
-
-
-class BeatRow(Base):
-    """One beat: sent, or not, and what came of it."""
-
-    __tablename__ = "beats"
-    id: Mapped[Id]
-    agent: Mapped[str]
-    due_at: Mapped[Millis]
-    fired_at: Mapped[Millis]
-    outcome: Mapped[str]
-    message_id: Mapped[str | None]
-    reason: Mapped[str | None]
-    __table_args__ = (
-        Index("uq_beats_message_id", "message_id", unique=True),
-        Index("ix_beats_agent", "agent", "id"),
-        {"sqlite_autoincrement": True},
-    )
-
-
-HEARTBEATS = table_of(HeartbeatRow)
-BEATS = table_of(BeatRow)
+BEATS = Table(
+    "beats",
+    METADATA,
+    column("id", BigId, primary_key=True),
+    column("agent", Text),
+    column("due_at", Millis),
+    column("fired_at", Millis),
+    column("outcome", Text),
+    maybe("message_id", Text),
+    maybe("reason", Text),
+    Index("uq_beats_message_id", "message_id", unique=True),
+    Index("ix_beats_agent", "agent", "id"),
+    sqlite_autoincrement=True,
+)
+"""One beat: sent, or not, and what came of it."""

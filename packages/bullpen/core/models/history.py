@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
-from sqlalchemy.orm import Mapped
+from sqlalchemy import Index, Table, Text
 
-from bullpen.core.models.base import Base, Id, Millis, table_of
+from bullpen.core.models.base import METADATA, BigId, Millis, column
 
+AGENT_MESSAGES = Table(
+    "agent_messages",
+    METADATA,
+    column("id", BigId, primary_key=True),
+    column("agent_id", Text),
+    column("role", Text),
+    column("channel", Text),
+    column("sender", Text),
+    column("message_id", Text),
+    column("content", Text),
+    column("created_at", Millis),
+    Index("ix_agent_messages_agent", "agent_id", "id"),
+)
+"""One thing said to an agent (role `user`) or by it (role `assistant`)."""
 
-class AgentMessageRow(Base):
-    """One thing said to an agent (role `user`) or by it (role `assistant`)."""
-
-    __tablename__ = "agent_messages"
-    id: Mapped[Id]
-    agent_id: Mapped[str]
-    role: Mapped[str]
-    channel: Mapped[str]
-    sender: Mapped[str]
-    message_id: Mapped[str]
-    content: Mapped[str]
-    created_at: Mapped[Millis]
-    __table_args__ = (Index("ix_agent_messages_agent", "agent_id", "id"),)
-
-
-class ChatMessageRow(Base):
-    """One post in a team's room."""
-
-    __tablename__ = "chat_messages"
-    id: Mapped[Id]
-    team_id: Mapped[str]
-    from_agent: Mapped[str]
-    message: Mapped[str]
-    created_at: Mapped[Millis]
-    __table_args__ = (Index("ix_chat_messages_team", "team_id", "id"),)
-
-
-AGENT_MESSAGES = table_of(AgentMessageRow)
-CHAT_MESSAGES = table_of(ChatMessageRow)
+CHAT_MESSAGES = Table(
+    "chat_messages",
+    METADATA,
+    column("id", BigId, primary_key=True),
+    column("team_id", Text),
+    column("from_agent", Text),
+    column("message", Text),
+    column("created_at", Millis),
+    Index("ix_chat_messages_team", "team_id", "id"),
+)
+"""One post in a team's room."""

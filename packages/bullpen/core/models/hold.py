@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Table, Text
 
-from bullpen.core.models.base import Base, Millis, table_of
+from bullpen.core.models.base import METADATA, Millis, column
 
-
-class HoldRow(Base):
-    """Something of the whole store that does not go on by itself."""
-
-    __tablename__ = "holds"
-    name: Mapped[str] = mapped_column(primary_key=True)
-    reason: Mapped[str]
-    """Why, in words for a person."""
-    held_at: Mapped[Millis]
-
-
-HOLDS = table_of(HoldRow)
+HOLDS = Table(
+    "holds",
+    METADATA,
+    column("name", Text, primary_key=True),
+    # Why, in words for a person.
+    column("reason", Text),
+    column("held_at", Millis),
+)
+"""Something of the whole store that does not go on by itself."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 
 from bullpen.core.models import FILES
-from bullpen.core.models.base import Base
+from bullpen.core.models.base import METADATA
+
+__all__ = ["METADATA"]
 
 for _file in FILES:
     import_module(f"bullpen.core.models.{_file}")
-
-METADATA = Base.metadata
 
 for _table in METADATA.tables.values():
     for _index in _table.indexes:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Index, Table, Text
 
-from bullpen.core.models.base import Base, Millis, table_of
+from bullpen.core.models.base import METADATA, Millis, column
 
-
-class ReceiptRow(Base):
-    """One platform event, and the message that it became."""
-
-    __tablename__ = "receipts"
-    channel: Mapped[str] = mapped_column(primary_key=True)
-    event_id: Mapped[str] = mapped_column(primary_key=True)
-    message_id: Mapped[str]
-    created_at: Mapped[Millis]
-    __table_args__ = (
-        Index("ix_receipts_created_at", "created_at"),
-        {"sqlite_with_rowid": False},
-    )
-
-
-RECEIPTS = table_of(ReceiptRow)
+RECEIPTS = Table(
+    "receipts",
+    METADATA,
+    column("channel", Text, primary_key=True),
+    column("event_id", Text, primary_key=True),
+    column("message_id", Text),
+    column("created_at", Millis),
+    Index("ix_receipts_created_at", "created_at"),
+    sqlite_with_rowid=False,
+)
+"""One platform event, and the message that it became."""

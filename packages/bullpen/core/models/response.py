@@ -2,79 +2,75 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
-from sqlalchemy.orm import Mapped, mapped_column
+from typing import Any
 
-from bullpen.core.models.base import Base, BigId, Id, MaybeMillis, Millis, partial_index, table_of
+from sqlalchemy import Boolean, Column, Index, Integer, Table, Text
+
+from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe, partial_index
 
 
-class ResponseColumns:
+def _columns() -> list[Column[Any]]:
     """The columns of a response, live or archived."""
-
-    message_id: Mapped[str]
-    channel: Mapped[str]
-    sender: Mapped[str]
-    sender_id: Mapped[str | None]
-    message: Mapped[str]
-    original_message: Mapped[str]
-    agent: Mapped[str]
-    files: Mapped[str | None]
-    # `metadata` is taken on declarative classes, not in the table.
-    metadata_: Mapped[str | None] = mapped_column("metadata")
-    status: Mapped[str]
-    conversation_id: Mapped[str]
-    reply_to: Mapped[str | None]
-    seq: Mapped[int]
-    delivery_attempts: Mapped[int]
-    parts_sent: Mapped[int]
-    part_receipts: Mapped[str | None]
-    """What the platform answered to each part, a JSON list."""
-    sending: Mapped[bool]
-    """True while a part is on its way: if its sender dies now, nobody knows whether it arrived."""
-    possible_duplicate: Mapped[bool]
-    """True when it is sent again after an unknown outcome."""
-    claim_token: Mapped[str | None]
-    claimed_by: Mapped[str | None]
-    lease_expires_at: Mapped[MaybeMillis]
-    available_at: Mapped[Millis]
-    expires_at: Mapped[Millis]
-    last_error: Mapped[str | None]
-    created_at: Mapped[Millis]
-    acked_at: Mapped[MaybeMillis]
-
-
-class ResponseRow(ResponseColumns, Base):
-    """An answer for one person on one channel."""
-
-    __tablename__ = "responses"
-    id: Mapped[Id]
-    __table_args__ = (
-        Index("ix_responses_message_id", "message_id"),
-        # A lease moves `available_at` to its own end, so that one order serves new and abandoned.
-        partial_index(
-            "ix_responses_pending",
-            *("channel", "available_at", "id", "expires_at"),
-            where="status = 'pending'",
-        ),
-        partial_index(
-            "ix_responses_waiting_for_people",
-            *("status", "id"),
-            where="status IN ('dead', 'unknown')",
-        ),
-        partial_index("ix_responses_acked", "acked_at", "id", where="status = 'acked'"),
-    )
+    return [
+        column("message_id", Text),
+        column("channel", Text),
+        column("sender", Text),
+        maybe("sender_id", Text),
+        column("message", Text),
+        column("original_message", Text),
+        column("agent", Text),
+        maybe("files", Text),
+        maybe("metadata", Text),
+        column("status", Text),
+        column("conversation_id", Text),
+        maybe("reply_to", Text),
+        column("seq", Integer),
+        column("delivery_attempts", Integer),
+        column("parts_sent", Integer),
+        # What the platform answered to each part, a JSON list.
+        maybe("part_receipts", Text),
+        # True while a part is on its way: if its sender dies now, nobody knows whether it arrived.
+        column("sending", Boolean),
+        # True when it is sent again after an unknown outcome.
+        column("possible_duplicate", Boolean),
+        maybe("claim_token", Text),
+        maybe("claimed_by", Text),
+        maybe("lease_expires_at", Millis),
+        column("available_at", Millis),
+        column("expires_at", Millis),
+        maybe("last_error", Text),
+        column("created_at", Millis),
+        maybe("acked_at", Millis),
+    ]
 
 
-class ArchivedResponseRow(ResponseColumns, Base):
-    """A response that was delivered more than a day ago."""
+RESPONSES = Table(
+    "responses",
+    METADATA,
+    column("id", BigId, primary_key=True),
+    *_columns(),
+    Index("ix_responses_message_id", "message_id"),
+    # A lease moves `available_at` to its own end, so that one order serves new and abandoned.
+    partial_index(
+        "ix_responses_pending",
+        *("channel", "available_at", "id", "expires_at"),
+        where="status = 'pending'",
+    ),
+    partial_index(
+        "ix_responses_waiting_for_people",
+        *("status", "id"),
+        where="status IN ('dead', 'unknown')",
+    ),
+    partial_index("ix_responses_acked", "acked_at", "id", where="status = 'acked'"),
+)
+"""An answer for one person on one channel."""
 
-    __tablename__ = "responses_archive"
-    id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=False)
-    __table_args__ = (
-        Index("ix_responses_archive_message_id", "message_id"),
-        Index("ix_responses_archive_acked_at", "acked_at", "id"),
-    )
-
-
-RESPONSES = table_of(ResponseRow)
-RESPONSES_ARCHIVE = table_of(ArchivedResponseRow)
+RESPONSES_ARCHIVE = Table(
+    "responses_archive",
+    METADATA,
+    column("id", BigId, primary_key=True, autoincrement=False),
+    *_columns(),
+    Index("ix_responses_archive_message_id", "message_id"),
+    Index("ix_responses_archive_acked_at", "acked_at", "id"),
+)
+"""A response that was delivered more than a day ago."""

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Integer, Table, Text
 
-from bullpen.core.models.base import Base, MaybeMillis, Millis, table_of
+from bullpen.core.models.base import METADATA, Millis, column, maybe
 
-
-class SystemAgentRow(Base):
-    """One maintenance loop; the row is its election."""
-
-    __tablename__ = "system_agents"
-    name: Mapped[str] = mapped_column(primary_key=True)
-    holder: Mapped[str | None]
-    """Which process runs it just now."""
-    lease_expires_at: Mapped[Millis]
-    running_since: Mapped[MaybeMillis]
-    next_run_at: Mapped[Millis]
-    last_run_at: Mapped[MaybeMillis]
-    last_duration: Mapped[int | None]
-    last_result: Mapped[str | None]
-    last_error: Mapped[str | None]
-    failures: Mapped[int]
-    """How often it failed in a row."""
-    cursor: Mapped[Millis]
-    """Up to which moment it has looked, if it goes through something bit by bit."""
-
-
-SYSTEM_AGENTS = table_of(SystemAgentRow)
+SYSTEM_AGENTS = Table(
+    "system_agents",
+    METADATA,
+    column("name", Text, primary_key=True),
+    # Which process runs it just now.
+    maybe("holder", Text),
+    column("lease_expires_at", Millis),
+    maybe("running_since", Millis),
+    column("next_run_at", Millis),
+    maybe("last_run_at", Millis),
+    maybe("last_duration", Integer),
+    maybe("last_result", Text),
+    maybe("last_error", Text),
+    # How often it failed in a row.
+    column("failures", Integer),
+    # Up to which moment it has looked, if it goes through something bit by bit.
+    column("cursor", Millis),
+)
+"""One maintenance loop; the row is its election."""

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Double, Index, Integer, Table, Text
 
-from bullpen.core.models.base import Base, Millis, table_of
+from bullpen.core.models.base import METADATA, Millis, column, maybe
 
+TEAMS = Table(
+    "teams",
+    METADATA,
+    column("id", Text, primary_key=True),
+    column("name", Text),
+    column("leader", Text),
+    column("delivery", Text),
+    # These three are the settings of the same name where they are NULL.
+    maybe("max_hops", Integer),
+    maybe("max_messages", Integer),
+    maybe("max_cost", Double),
+    column("created_at", Millis),
+    column("updated_at", Millis),
+)
+"""One team."""
 
-class TeamRow(Base):
-    """One team."""
-
-    __tablename__ = "teams"
-    id: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str]
-    leader: Mapped[str]
-    delivery: Mapped[str]
-    max_hops: Mapped[int | None]
-    """These three are the settings of the same name where they are NULL."""
-    max_messages: Mapped[int | None]
-    max_cost: Mapped[float | None]
-    created_at: Mapped[Millis]
-    updated_at: Mapped[Millis]
-
-
-class TeamMemberRow(Base):
-    """One agent's place in a team."""
-
-    __tablename__ = "team_members"
-    team_id: Mapped[str] = mapped_column(primary_key=True)
-    agent: Mapped[str] = mapped_column(primary_key=True)
-    position: Mapped[int]
-    __table_args__ = (Index("ix_team_members_agent", "agent"),)
-
-
-TEAMS = table_of(TeamRow)
-TEAM_MEMBERS = table_of(TeamMemberRow)
+TEAM_MEMBERS = Table(
+    "team_members",
+    METADATA,
+    column("team_id", Text, primary_key=True),
+    column("agent", Text, primary_key=True),
+    column("position", Integer),
+    Index("ix_team_members_agent", "agent"),
+)
+"""One agent's place in a team."""

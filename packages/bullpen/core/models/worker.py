@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Integer, Table, Text
 
-from bullpen.core.models.base import Base, Millis, table_of
+from bullpen.core.models.base import METADATA, Millis, column, maybe
 
-
-class WorkerRow(Base):
-    """One running process."""
-
-    __tablename__ = "workers"
-    id: Mapped[str] = mapped_column(primary_key=True)
-    kind: Mapped[str]
-    host: Mapped[str]
-    pid: Mapped[int]
-    wake: Mapped[str | None]
-    """The Unix socket that takes hints, on SQLite."""
-    started_at: Mapped[Millis]
-    heartbeat_at: Mapped[Millis]
-
-
-WORKERS = table_of(WorkerRow)
+WORKERS = Table(
+    "workers",
+    METADATA,
+    column("id", Text, primary_key=True),
+    column("kind", Text),
+    column("host", Text),
+    column("pid", Integer),
+    # The Unix socket that takes hints, on SQLite.
+    maybe("wake", Text),
+    column("started_at", Millis),
+    column("heartbeat_at", Millis),
+)
+"""One running process."""
