@@ -130,7 +130,7 @@ def test_the_known_revisions_are_those_of_the_scripts() -> None:
     assert schema.HEAD == scripts.get_current_head() == schema.KNOWN[-1]
 
 
-def _fill(connection: Connection) -> None:
+def fill(connection: Connection) -> None:
     """Put a row into every table that there is."""
     metadata = MetaData()
     metadata.reflect(connection)
@@ -152,7 +152,7 @@ def _row(table: Table, base: int) -> dict[str, object]:
     return row
 
 
-def _read(connection: Connection) -> Rows:
+def read(connection: Connection) -> Rows:
     """What is stored, by table and column name."""
     metadata = MetaData()
     metadata.reflect(connection)
@@ -170,14 +170,14 @@ def test_a_step_back_and_forth_keeps_what_both_revisions_have(
 ) -> None:
     migrate.upgrade(empty, newer)
     with empty.engine.begin() as connection:
-        _fill(connection)
-        before = _read(connection)
+        fill(connection)
+        before = read(connection)
     migrate.downgrade(empty, older)
     with empty.engine.begin() as connection:
-        between = _read(connection)
+        between = read(connection)
     migrate.upgrade(empty, newer)
     with empty.engine.begin() as connection:
-        after = _read(connection)
+        after = read(connection)
     assert between.keys() & before.keys()
     for name in before.keys() & between.keys():
         assert set(before[name]) <= set(between[name]), name
@@ -192,11 +192,11 @@ def test_a_step_back_and_forth_keeps_what_both_revisions_have(
 def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, revision: str) -> None:
     migrate.upgrade(empty, revision)
     with empty.engine.begin() as connection:
-        _fill(connection)
-        before = _read(connection)
+        fill(connection)
+        before = read(connection)
     migrate.upgrade(empty)
     with empty.engine.begin() as connection:
-        after = _read(connection)
+        after = read(connection)
     assert schema.KNOWN[-1] == schema.HEAD
     assert before.keys() <= after.keys()
     for name, values in before.items():
@@ -207,11 +207,11 @@ def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, revi
 def test_an_upgrade_of_what_is_new_already_changes_nothing(empty: Store) -> None:
     migrate.upgrade(empty)
     with empty.engine.begin() as connection:
-        _fill(connection)
-        before = _read(connection)
+        fill(connection)
+        before = read(connection)
     migrate.upgrade(empty)
     with empty.engine.begin() as connection:
-        assert _read(connection) == before
+        assert read(connection) == before
 
 
 def test_a_downgrade_to_nothing_leaves_the_callers_tables(empty: Store) -> None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from bullpen.core.backup import rows
 from bullpen.core.backup.disk import create
 from bullpen.core.backup.progress import Tell
-from bullpen.core.backup.sqlite_copy import make_one_file, new_database
-from bullpen.core.errors import BackupFailed
+from bullpen.core.backup.sqlite_copy import make_one_file, new_database, writing_copy
 from bullpen.core.store import migrate
 from bullpen.core.store.sqlite import SqliteStore
 
@@ -24,18 +23,16 @@ if TYPE_CHECKING:
 
 def copy_postgres(store: PostgresStore, target: Path, revision: str, tell: Tell) -> None:
     """Copy our tables, as they are now, to a new file with the same schema."""
-    import sqlite3
-
     import psycopg
 
     from bullpen.core.store.postgres import translate
 
     create(target).close()
-    with closing(SqliteStore(target, store.settings)) as empty:
+    with writing_copy(), closing(SqliteStore(target, store.settings)) as empty:
         migrate.upgrade(empty, revision)
     make_one_file(target)
     target.with_name(f"{target.name}-turn").unlink(missing_ok=True)
-    with closing(store.connect()) as server, closing(new_database(target)) as copy:
+    with writing_copy(), closing(store.connect()) as server, closing(new_database(target)) as copy:
         server.autocommit = False
         server.read_only = True
         server.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -43,6 +40,4 @@ def copy_postgres(store: PostgresStore, target: Path, revision: str, tell: Tell)
             rows.from_postgres(server, copy, tell)
         except psycopg.Error as error:
             raise translate(error) or error from error
-        except sqlite3.Error as error:
-            raise BackupFailed(f"the copy of the database cannot be written: {error}") from error
     make_one_file(target)

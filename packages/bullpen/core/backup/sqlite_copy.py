@@ -9,8 +9,11 @@ the same transaction four times as long. The write-ahead log grows by what is wr
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
 
 from bullpen.core.backup.disk import create, sync
 from bullpen.core.backup.progress import Tell
@@ -30,20 +33,27 @@ def copy_sqlite(store: SqliteStore, target: Path, tell: Tell) -> None:
             source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on
         except sqlite3.Error as error:
             raise translate(error, store.path) or error from error
-        with closing(new_database(target)) as copy:
-            try:
-                source.backup(
-                    copy,
-                    pages=PAGES,
-                    progress=lambda _, rest, all_: tell("the database", all_ - rest, all_),
-                    sleep=0,
-                )
-            except sqlite3.Error as error:
-                raise BackupFailed(
-                    f"the copy of the database cannot be written: {error}",
-                    hint="Look whether the disk is full, or give another place.",
-                ) from error
+        with writing_copy(), closing(new_database(target)) as copy:
+            source.backup(
+                copy,
+                pages=PAGES,
+                progress=lambda _, rest, all_: tell("the database", all_ - rest, all_),
+                sleep=0,
+            )
     make_one_file(target)
+
+
+@contextmanager
+def writing_copy() -> Iterator[None]:
+    """What SQLite cannot write in this block, in words of ours."""
+    try:
+        yield
+    except (sqlite3.Error, DBAPIError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise BackupFailed(
+            f"the copy of the database cannot be written: {cause}",
+            hint="Look whether the disk is full, or give another place.",
+        ) from error
 
 
 def new_database(path: Path) -> sqlite3.Connection:
@@ -56,9 +66,6 @@ def new_database(path: Path) -> sqlite3.Connection:
 
 def make_one_file(path: Path) -> None:
     """Leave no write-ahead log to it, and see to it that it is on the disk."""
-    try:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            connection.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.Error as error:
-        raise BackupFailed(f"the copy of the database cannot be finished: {error}") from error
+    with writing_copy(), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
     sync(path)
