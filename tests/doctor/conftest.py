@@ -1,5 +1,40 @@
-"""Homes for the doctor, as for the command line."""
+"""Homes for the doctor, as for the command line, each with a port that no other has."""
 
-from tests.cli.conftest import bullpen, empty, on_both
+from __future__ import annotations
 
-__all__ = ["bullpen", "empty", "on_both"]
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.api.served import free_port
+from tests.cli.command import Bullpen
+from tests.cli.conftest import bullpen, stop_all
+from tests.stores import Stores
+
+__all__ = ["bullpen"]
+
+
+@pytest.fixture
+def empty() -> Iterator[Bullpen]:
+    """The command in a new home without a database."""
+    home = Path(tempfile.mkdtemp(prefix="bp-", dir="/tmp"))
+    own = home / "person"
+    own.mkdir()
+    # Nobody is logged in to anything in the directory of the person whose home it is.
+    environ = {"BULLPEN_API_PORT": str(free_port()), "HOME": str(own)}
+    yield Bullpen(home, environ)
+    stop_all(home)
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def on_both(empty: Bullpen, stores: Stores, kind: str) -> Bullpen:
+    """The command on SQLite and on PostgreSQL."""
+    if kind == "sqlite":
+        shutil.copy(stores.sqlite_template(), empty.home / "bullpen.db")
+        return empty
+    url = stores.settings(kind).database_url
+    return Bullpen(empty.home, {**empty.environ, "BULLPEN_DATABASE_URL": url})

@@ -82,7 +82,11 @@ def doctor(
         if wanted:
             show_plan(wanted)
         if wanted and not dry_run:
-            confirm(f"Put right {len(wanted)}", yes, many=True)
+            confirm(
+                f"Put right {'this' if len(wanted) == 1 else f'these {len(wanted)}'}",
+                yes,
+                many=True,
+            )
             fixed = put_right(examination.patient, wanted)
             findings = examination.look()
     finally:

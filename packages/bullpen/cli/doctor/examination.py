@@ -10,14 +10,12 @@ from bullpen.cli.probing import probe
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.doctor.check import Check, Finding
 from bullpen.core.doctor.examine import examine
-from bullpen.core.doctor.opened import open_within
-from bullpen.core.doctor.patient import Patient
+from bullpen.core.doctor.patient import Patient, open_database
 from bullpen.core.settings import Settings
 from bullpen.core.settings_problems import load_what_can_be
 
 BUSY_SECONDS = 1
 """Nobody waits for a database that is locked: that it is, is the finding."""
-OPEN_SECONDS = 2.0
 
 
 class Examination:
@@ -51,7 +49,7 @@ class Examination:
             settings=quick,
             environ=self._environ,
             now=self._clock.now(),
-            database=open_within(quick, OPEN_SECONDS),
+            database=open_database(quick),
             problems=problems,
             deep=self._deep,
             ask=lambda provider, model: _why_not(settings, provider, model),

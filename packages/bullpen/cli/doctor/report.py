@@ -15,7 +15,7 @@ import click
 from bullpen.cli.doctor.fixing import Fixed
 from bullpen.cli.output import show_json, show_table
 from bullpen.cli.visible import visible
-from bullpen.core.doctor.check import Check, Finding, Severity, State
+from bullpen.core.doctor.check import Check, Finding, State
 from bullpen.core.settings import Settings
 
 NAMES = {
@@ -96,7 +96,8 @@ def show_report(findings: Sequence[Finding], *, offer: bool) -> None:
     if fine:
         for line in _wrapped(f"Fine: {', '.join(NAMES.get(each, each) for each in fine)}", 0):
             _say(click.style(line, fg="green"))
-    _say(_sum(findings, offer))
+    for line in _wrapped(_sum(findings, offer), 0):
+        _say(line)
 
 
 def _order(finding: Finding) -> int:
@@ -175,8 +176,3 @@ def show_checks(checks: Sequence[Check], as_json: bool) -> None:
 
 def _say(line: str) -> None:
     click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
-
-
-def severities() -> list[str]:
-    """All of them, the worst first."""
-    return [each.value for each in Severity]

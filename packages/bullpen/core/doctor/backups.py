@@ -46,7 +46,7 @@ def stale(patient: Patient) -> Trouble | Said:
     return Trouble(text=f"the last backup is {age // DAY} days old", remedy=MAKE)
 
 
-@check("backup.gone", Severity.WARNING)
+@check("backup.gone", Severity.INFO)
 def gone(patient: Patient) -> Trouble | Said:
     """The last backup does not lie any more where it was written."""
     last = last_backup(patient.settings)
@@ -57,7 +57,6 @@ def gone(patient: Patient) -> Trouble | Said:
     return Trouble(
         text=f"the last backup is not at {last.path} any more",
         remedy=f"Connect the disk that it is on, or make another: {MAKE}",
-        severity=Severity.INFO,
     )
 
 

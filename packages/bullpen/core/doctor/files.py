@@ -86,15 +86,14 @@ def home_perms(patient: Patient) -> Trouble | Said:
     if absent := _absent(patient):
         return absent
     home, settings = patient.home, patient.settings
-    mode = mode_of(home) or 0
-    wrong = [home] if mode & OTHERS else []
+    wrong = [home] if (mode_of(home) or 0) & OTHERS else []
     below = (settings.run, settings.sockets, settings.logs, settings.files, home / "plugins")
     wrong += [each for each in dict.fromkeys(below) if (mode_of(each) or 0) & WRITE]
     if not wrong:
         return FINE
-    rights = f"{home} has the rights {mode:o}" if mode & OTHERS else "others may write"
+    told = [f"{each} ({mode_of(each) or 0:o})" for each in wrong]
     return Trouble(
-        text=f"others have rights on {shown(wrong, home.parent)}: {rights}",
+        text=f"others have rights on {', '.join(told)}",
         remedy=f"chmod 700 {' '.join(map(str, wrong))}",
         fix=make_private(wrong),
     )

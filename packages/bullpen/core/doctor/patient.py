@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
+from bullpen.core.doctor.patience import within
 from bullpen.core.doctor.processes import Process, processes
-from bullpen.core.errors import BullpenError
+from bullpen.core.errors import BullpenError, StoreError, StoreUnavailable
 from bullpen.core.logs import LEAST
 from bullpen.core.roster.custom_providers import list_custom_providers
 from bullpen.core.settings import Settings
@@ -19,6 +19,9 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.file import database_file
 from bullpen.core.store.open import open_store
 from bullpen.core.supervisor import Service, Supervisor
+
+OPEN_SECONDS = 2.0
+ANSWER_SECONDS = 1.5
 
 Ask = Callable[[str, str], str]
 """Lets a provider, with a model, answer one word; gives why it did not, or nothing."""
@@ -50,6 +53,14 @@ class Database:
 
 def open_database(settings: Settings) -> Database:
     """Open it if it is there; whatever is wrong with it is written down."""
+    found = within(OPEN_SECONDS, partial(_open, settings))
+    if found is not None:
+        return found
+    error = StoreUnavailable(f"the database did not answer within {OPEN_SECONDS:g} s")
+    return Database(None, error=error)
+
+
+def _open(settings: Settings) -> Database:
     try:
         file = database_file(settings)
         if file is not None and not file.exists():
@@ -62,9 +73,9 @@ def open_database(settings: Settings) -> Database:
     except BullpenError as error:
         store.close()
         return Database(file, error=error)
-    except sqlite3.Error as error:
+    except Exception as error:  # whatever is broken there, the other checks are made
         store.close()
-        return Database(file, error=BullpenError(str(error)))
+        return Database(file, error=StoreError(f"{type(error).__name__}: {error}"))
 
 
 @dataclass(frozen=True)
@@ -98,11 +109,7 @@ class Patient:
     @cached_property
     def services(self) -> tuple[Service, ...] | None:
         """The services as the supervisor sees them; None if none answers."""
-        supervisor = Supervisor(self.settings)
-        try:
-            return tuple(supervisor.services()) if supervisor.alive() else None
-        except BullpenError:
-            return None
+        return within(ANSWER_SECONDS, partial(_services, self.settings))
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:
@@ -115,6 +122,14 @@ class Patient:
             except BullpenError:
                 pass  # whoever asks the database is told so
         return tuple({each for each in found if len(each) >= LEAST})
+
+
+def _services(settings: Settings) -> tuple[Service, ...] | None:
+    supervisor = Supervisor(settings)
+    try:
+        return tuple(supervisor.services()) if supervisor.alive() else None
+    except BullpenError:
+        return None
 
 
 def _lines(path: Path) -> list[str]:

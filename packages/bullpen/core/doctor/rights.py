@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from bullpen.core.doctor.check import Fix
@@ -39,7 +40,8 @@ def make_private(paths: Iterable[Path]) -> Fix:
 
     def do() -> None:
         for path, mode in found:
-            path.chmod(mode)
+            with suppress(FileNotFoundError):  # some of SQLite's come and go
+                path.chmod(mode)
 
     return Fix(steps=tuple(f"chmod {mode:o} {path}" for path, mode in found), do=do)
 

@@ -1,0 +1,48 @@
+"""A check, made by a user who may do nothing."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bullpen.core.clock import SystemClock
+from bullpen.core.doctor.catalogue import CHECKS
+from bullpen.core.doctor.examine import look
+from bullpen.core.doctor.patient import Patient, open_database
+from bullpen.core.settings import Settings
+from tests.cli.command import Bullpen
+from tests.cli.warm import PRELOADED
+from tests.crash.disk import NOBODY
+from tests.doctor.examined import settings_of
+
+LIMIT = 60
+
+
+def as_nobody(bullpen: Bullpen, id_: str) -> list[Any]:
+    """The state, the severity, and whether it could be put right."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    with TemporaryDirectory() as name:
+        report = Path(name, "said")
+        process = context.Process(target=_look, args=(settings_of(bullpen), id_, report))
+        process.start()
+        process.join(LIMIT)
+        assert process.exitcode == 0
+        process.close()
+        found: list[Any] = json.loads(report.read_text())
+        return found
+
+
+def _look(settings: Settings, id_: str, report: Path) -> None:
+    with report.open("w") as file:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        (check,) = (each for each in CHECKS if each.id == id_)
+        database = open_database(settings)
+        said = look(Patient(settings, {}, SystemClock().now(), database), check)
+        json.dump([said.state.value, said.severity.value, said.fix is not None], file)

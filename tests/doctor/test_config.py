@@ -1,0 +1,115 @@
+"""Settings that do not count, plugins that may change, backups that are not there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bullpen.core.backup.last import Backup, remember
+from bullpen.core.clock import DAY, SystemClock
+from bullpen.core.doctor import plugins
+from tests.cli.command import Bullpen
+from tests.conformance.verbs import hire
+from tests.doctor.examined import checks, fine, found, look_at, seen, settings_of, store_of
+from tests.stores import FakeClock
+
+
+def test_settings_that_cannot_be_read_and_all_else_is_looked_at(bullpen: Bullpen) -> None:
+    file = bullpen.home / "settings.toml"
+    file.write_text('api_port = "many"\nlease_seconds = \n')
+    said = bullpen("doctor")
+    assert said.status == 1
+    text = found(bullpen, "settings.bad", "critical")
+    assert "api_port" in text
+    assert "line 2" in text
+    assert checks(bullpen)["db.unreachable"]["state"] == "ok"
+
+
+def test_settings_that_say_of_no_database_which(bullpen: Bullpen) -> None:
+    (bullpen.home / "settings.toml").write_text('database_url = "sqlite:///x.db\n')
+    found(bullpen, "settings.bad", "critical")
+    found(bullpen, "db.unreachable", "critical")
+
+
+def test_a_file_of_settings_that_is_no_text(bullpen: Bullpen) -> None:
+    (bullpen.home / "settings.toml").write_bytes(b"\xff\xfe\x00")
+    found(bullpen, "settings.bad", "critical")
+
+
+def test_a_name_that_no_setting_has(bullpen: Bullpen) -> None:
+    fine(bullpen, "settings.odd")
+    (bullpen.home / "settings.toml").write_text("leese_seconds = 5\n")
+    assert "leese_seconds" in found(bullpen, "settings.odd", "warning")
+    fine(bullpen, "settings.bad")
+
+
+def test_a_plugin_that_others_may_write(bullpen: Bullpen) -> None:
+    directory = bullpen.home / "plugins"
+    directory.mkdir(mode=0o700)
+    plugin = directory / "shout.py"
+    plugin.write_text("")
+    fine(bullpen, "plugin.unpinned")
+    for each in (bullpen.home, directory):
+        each.chmod(0o755)
+    plugin.chmod(0o666)
+    assert "shout.py" in found(bullpen, "plugin.unpinned", "critical")
+
+
+def test_a_plugin_that_is_a_link(bullpen: Bullpen) -> None:
+    (bullpen.home / "plugins").mkdir(mode=0o700)
+    elsewhere = bullpen.home / "elsewhere.py"
+    elsewhere.touch()
+    (bullpen.home / "plugins" / "shout.py").symlink_to(elsewhere)
+    assert str(elsewhere) in found(bullpen, "plugin.unpinned", "warning")
+
+
+@pytest.mark.parametrize(
+    ("origin", "loose"),
+    [
+        (None, False),
+        ({"url": "file:///x", "dir_info": {"editable": True}}, True),
+        ({"url": "https://x/y.whl", "archive_info": {}}, True),
+        ({"url": "https://x/y.whl", "archive_info": {"hash": "sha256=00"}}, False),
+    ],
+)
+def test_a_package_that_may_become_another(
+    bullpen: Bullpen,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    origin: dict[str, object] | None,
+    loose: bool,
+) -> None:
+    package = tmp_path / "shouting-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[bullpen.plugins]\nshout = shouting\n")
+    if origin is not None:
+        (package / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    said = look_at(bullpen, plugins.unpinned)
+    assert (said.state == "found") is loose
+    assert ("shouting" in said.text) is loose
+
+
+def test_a_home_that_was_never_backed_up(on_both: Bullpen) -> None:
+    found(on_both, "backup.none", "info")
+    with store_of(on_both, FakeClock(SystemClock().now() - 8 * DAY)) as store:
+        hire(store)
+    found(on_both, "backup.none", "warning")
+
+
+def test_a_backup_that_is_old_or_gone(bullpen: Bullpen) -> None:
+    assert seen(bullpen, "backup.stale")["state"] == "skipped"
+    place = bullpen.home / "backups"
+    place.mkdir()
+    now = SystemClock().now()
+    remember(settings_of(bullpen), Backup(path=place, made_at=now - DAY, size=1))
+    for each in ("backup.none", "backup.stale", "backup.gone"):
+        fine(bullpen, each)
+    remember(settings_of(bullpen), Backup(path=place, made_at=now - 9 * DAY, size=1))
+    assert "9 days" in found(bullpen, "backup.stale", "warning")
+    place.rmdir()
+    assert str(place) in found(bullpen, "backup.gone", "info")

@@ -1,0 +1,230 @@
+"""What a person and a program are told, and how the command ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from bullpen.cli.doctor.report import exit_status
+from bullpen.core.doctor.catalogue import CHECKS, chosen
+from bullpen.core.doctor.check import Check, Finding, Said, Severity, State, Trouble, check
+from bullpen.core.doctor.examine import examine
+from bullpen.core.doctor.patient import Patient
+from tests.cli.command import PROGRAM, Bullpen
+from tests.docs.render import DOCS
+from tests.doctor.examined import patient_of
+
+HERE = Path(__file__).parent
+
+
+def open_up(bullpen: Bullpen) -> None:
+    """Let others look into the home, and at the database."""
+    bullpen.home.chmod(0o755)
+    (bullpen.home / "bullpen.db").chmod(0o644)
+
+
+@pytest.mark.parametrize("id_", [each.id for each in CHECKS])
+def test_every_check_is_documented_with_its_severity(id_: str) -> None:
+    (known,) = (each for each in CHECKS if each.id == id_)
+    text = (DOCS / "doctor.md").read_text(encoding="utf-8")
+    assert f"| `{id_}` | {known.severity.value}" in text
+    assert known.about
+
+
+def test_nothing_is_documented_that_is_not_looked_for() -> None:
+    text = (DOCS / "doctor.md").read_text(encoding="utf-8")
+    lines = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert sorted(lines) == sorted(each.id for each in CHECKS)
+
+
+def test_every_check_has_a_test_that_names_it() -> None:
+    texts = "".join(each.read_text(encoding="utf-8") for each in HERE.glob("test_*.py"))
+    assert [each.id for each in CHECKS if f'"{each.id}"' not in texts] == []
+
+
+def test_ids_are_there_once() -> None:
+    assert len({each.id for each in CHECKS}) == len(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("severity", "state", "status"),
+    [
+        (Severity.CRITICAL, State.FOUND, 1),
+        (Severity.WARNING, State.FOUND, 3),
+        (Severity.INFO, State.FOUND, 0),
+        (Severity.INFO, State.UNKNOWN, 3),
+        (Severity.CRITICAL, State.OK, 0),
+        (Severity.CRITICAL, State.SKIPPED, 0),
+    ],
+)
+def test_the_exit_status(severity: Severity, state: State, status: int) -> None:
+    assert exit_status([Finding(id="a.b", severity=severity, state=state)]) == status
+
+
+def test_the_exit_status_of_the_command(bullpen: Bullpen) -> None:
+    assert bullpen("doctor").status == 0
+    bullpen.ok("agent", "add", "coder", "--permission", "full")
+    assert bullpen("doctor").status == 3
+    open_up(bullpen)
+    assert bullpen("doctor").status == 1
+
+
+def test_a_check_that_hangs_or_fails_keeps_no_other_from_being_made(bullpen: Bullpen) -> None:
+    @check("test.hangs", Severity.WARNING, seconds=0.3)
+    def hangs(patient: Patient) -> Trouble | Said:
+        """Never ends."""
+        time.sleep(60)
+        raise AssertionError
+
+    @check("test.fails", Severity.WARNING)
+    def fails(patient: Patient) -> Trouble | Said:
+        """Fails."""
+        raise RuntimeError(f"with {patient.settings.anthropic_api_key}")
+
+    @check("test.finds", Severity.INFO)
+    def finds(patient: Patient) -> Trouble | Said:
+        """Finds something."""
+        return Trouble(text="here it is", remedy="do this")
+
+    many: list[Check] = [hangs] * 9 + [fails, finds]
+    key = "sk-ant-quite-secret-indeed"
+    secret = Bullpen(bullpen.home, {**bullpen.environ, "BULLPEN_ANTHROPIC_API_KEY": key})
+    began = time.monotonic()
+    with patient_of(secret) as patient:
+        found = list(examine(patient, many))
+    assert time.monotonic() - began < 5
+    by_id = {each.id: each for each in found}
+    assert len(found) == 11
+    assert by_id["test.finds"].state is State.FOUND
+    assert by_id["test.hangs"].state is State.UNKNOWN
+    assert "0.3 s" in by_id["test.hangs"].text
+    assert by_id["test.fails"].text == "it cannot be told: RuntimeError: with [hidden]"
+
+
+def test_it_takes_less_than_three_seconds(bullpen: Bullpen) -> None:
+    def seconds() -> float:
+        began = time.monotonic()
+        bullpen("doctor")
+        return time.monotonic() - began
+
+    assert min(seconds() for _ in range(3)) < 3
+
+
+def test_only_what_is_asked_for(bullpen: Bullpen) -> None:
+    said = bullpen("doctor", "--only", "db", "--only", "fs.home_perms", "--json").json
+    ids = [each["id"] for each in said["checks"]]
+    assert ids == [each.id for each in chosen(["db", "fs.home_perms"])]
+    assert {each.partition(".")[0] for each in ids} == {"db", "fs"}
+    assert "fs.db_perms" not in ids
+    refused = bullpen("doctor", "--only", "nonsense")
+    assert refused.status == 2
+    assert "nonsense" in refused.err
+
+
+def test_the_list_of_all_checks(bullpen: Bullpen) -> None:
+    listed = bullpen.ok("doctor", "--list", "--json").json
+    assert [each["id"] for each in listed] == [each.id for each in CHECKS]
+    assert {each["deep"] for each in listed} == {True, False}
+    assert "fs.home_perms" in bullpen.ok("doctor", "--list").out
+
+
+def test_one_document_with_counts(bullpen: Bullpen) -> None:
+    open_up(bullpen)
+    said = bullpen("doctor", "--json")
+    assert said.err == ""
+    found = said.json
+    assert sum(found["counts"].values()) == len(found["checks"]) == len(CHECKS)
+    assert found["counts"]["critical"] == 2
+    assert found["home"] == str(bullpen.home)
+    assert set(found["checks"][0]) == {"id", "severity", "state", "text", "remedy", "fixable"}
+
+
+def test_the_worst_is_said_first(bullpen: Bullpen) -> None:
+    bullpen.ok("agent", "add", "coder", "--permission", "full")
+    open_up(bullpen)
+    out = bullpen("doctor").out
+    places = [out.index(word) for word in ("fs.home_perms", "agent.skip_perm", "service.superv")]
+    assert places == sorted(places)
+    assert "Fine: " in out
+    assert "--fix puts 2 right" in out
+
+
+def test_what_is_fixed_is_said_before_and_nothing_is_done_without_a_word(
+    bullpen: Bullpen,
+) -> None:
+    open_up(bullpen)
+    for args in (("--fix", "--dry-run"), ("--fix",)):
+        said = bullpen("doctor", *args)
+        assert f"chmod 700 {bullpen.home}" in said.err
+        assert bullpen.home.stat().st_mode & 0o777 == 0o755
+        assert said.status == (1 if "--dry-run" in args else 2)
+    done = bullpen("doctor", "--fix", "--yes", "--json")
+    assert {each["id"] for each in done.json["fixed"]} == {"fs.home_perms", "fs.db_perms"}
+    assert bullpen.home.stat().st_mode & 0o777 == 0o700
+    assert done.status == 0
+    again = bullpen("doctor", "--fix", "--json")
+    assert again.json["fixed"] == []
+
+
+def test_a_fix_needs_to_be_asked_for(bullpen: Bullpen) -> None:
+    for option in ("--yes", "--dry-run"):
+        assert bullpen("doctor", option).status == 2
+
+
+def test_an_agent_in_its_run_is_refused(bullpen: Bullpen) -> None:
+    refused = bullpen("doctor", BULLPEN_AGENT="coder")
+    assert refused.status != 0
+    assert refused.out == ""
+    assert "@coder" in refused.err
+
+
+@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize("columns", [80, 200])
+def test_it_fits_a_terminal(bullpen: Bullpen, columns: int, colour: bool) -> None:
+    open_up(bullpen)
+    bullpen.ok("agent", "add", "coder", "--permission", "full", "--directory", "/tmp")
+    more = {"TERM": "xterm", **({} if colour else {"NO_COLOR": "1"})}
+    text = on_a_terminal(bullpen, columns, **more)
+    assert ("\x1b[" in text) is colour
+    plain = [line for line in text.replace("\x1b", "").splitlines() if "[" not in line]
+    assert all(len(line) <= columns for line in plain)
+    assert "fs.home_perms" in text
+
+
+def on_a_terminal(bullpen: Bullpen, columns: int, **more: str) -> str:
+    """What the command writes to a terminal that is so wide."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environ = bullpen.environment(**more)
+    environ.pop("COLUMNS", None)
+    with subprocess.Popen(
+        [*PROGRAM, "doctor"], env=environ, stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        said = b""
+        try:
+            while data := os.read(ours, 65536):
+                said += data
+        except OSError:  # so ends a terminal
+            pass
+        assert process.wait(60) == 1
+    os.close(ours)
+    return said.decode()
+
+
+def test_it_says_json_and_nothing_else_of_what_cannot_be_read(bullpen: Bullpen) -> None:
+    (bullpen.home / "settings.toml").write_text("nonsense [\n")
+    said = bullpen("doctor", "--json")
+    assert json.loads(said.out)["counts"]["critical"] >= 1
+    assert said.err == ""
+    assert sys.executable not in said.out
