@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import click
 
+from bullpen.cli import ids
+from bullpen.cli.duration import DURATION
+from bullpen.cli.history_shown import show_posts, show_spoken
 from bullpen.cli.output import as_json, how_many, reading, show_json, show_table
+from bullpen.cli.visible import visible
+from bullpen.core.history.last import WantedSpoken, last_posted, last_spoken
 from bullpen.core.history.search import list_people, search_history
+from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
 
 
@@ -14,14 +20,77 @@ def history() -> None:
     """Look through what was said to agents and by them.
 
     \b
-    Example:
+    Examples:
+      bullpen history list --agent coder
       bullpen history search invoice
     """
 
 
+@history.command(name="list")
+@click.option(
+    "--agent",
+    metavar="ID",
+    shell_complete=ids.agents,
+    help="Only what was said to this agent and by it.",
+)
+@click.option("--team", metavar="ID", shell_complete=ids.teams, help="What was said in its room.")
+@click.option(
+    "--person",
+    metavar="NAME|ID",
+    help="Only what this person wrote, by name or id, and was answered.",
+)
+@click.option(
+    "--since", type=DURATION, metavar="2h", help="Only what was said in the last so long."
+)
+@how_many()
+@as_json
+@click.pass_obj
+def list_(
+    settings: Settings,
+    agent: str | None,
+    team: str | None,
+    person: str | None,
+    since: int | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Show what was said last, the newest at the end, as in a chat.
+
+    \b
+    Examples:
+      bullpen history list --limit 50
+      bullpen history list --person Ada --since 1d
+      bullpen history list --team dev
+    """
+    if team is not None and None not in (agent, person):
+        raise click.UsageError("In a room, give --agent or --person, not both.")
+    with reading(settings) as tx:
+        moment = None if since is None else max(0, tx.now - since)
+        if team is None:
+            wanted = WantedSpoken(agent=agent, person=person)
+            said = last_spoken(tx, wanted, moment, limit)
+            posts = []
+        else:
+            get_team(tx, team)
+            posts = last_posted(tx, team, agent or person, moment, limit)
+            said = []
+    if as_json:
+        show_json(said if team is None else posts)
+    elif said or posts:
+        show_spoken(settings, said)
+        show_posts(settings, posts)
+    else:
+        click.echo("Nothing like that has been said.")
+
+
 @history.command()
 @click.argument("text")
-@click.option("--agent", help="Only what was said to this agent and by it.")
+@click.option(
+    "--agent",
+    metavar="ID",
+    shell_complete=ids.agents,
+    help="Only what was said to this agent and by it.",
+)
 @how_many()
 @as_json
 @click.pass_obj
@@ -36,12 +105,9 @@ def search(settings: Settings, text: str, agent: str | None, limit: int, as_json
         found = search_history(tx, text, agent, limit)
     if as_json:
         show_json(found)
-        return
-    for each in found:
-        who = each.sender if each.role != "assistant" else f"@{each.agent_id}"
-        to = f" to @{each.agent_id}" if each.role == "user" else ""
-        click.echo(f"{each.message_id}  {who}{to} ({each.channel}): {each.content}")
-    if not found:
+    elif found:
+        show_spoken(settings, found)
+    else:
         click.echo(f"Nobody has said {text!r}.")
 
 
@@ -61,5 +127,5 @@ def people(settings: Settings, as_json: bool) -> None:
         show_json(found)
         return
     rows = [("CHANNEL", "NAME", "ID")]
-    rows += [(each.channel, each.sender, each.sender_id or "") for each in found]
+    rows += [(each.channel, visible(each.sender), visible(each.sender_id or "")) for each in found]
     show_table(rows, "Nobody has written yet.")

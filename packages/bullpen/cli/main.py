@@ -23,6 +23,7 @@ PLACES = {
     "db": f"{HERE}.db:db",
     "doctor": f"{HERE}.doctor.command:doctor",
     "down": f"{HERE}.services.down:down",
+    "events": f"{HERE}.events.command:events",
     "heartbeat": f"{HERE}.heartbeat:heartbeat",
     "history": f"{HERE}.history:history",
     "key": f"{HERE}.key:key",
@@ -40,6 +41,7 @@ PLACES = {
     "setup": f"{HERE}.setup.command:setup",
     "status": f"{HERE}.services.status:status",
     "team": f"{HERE}.team:team",
+    "token": f"{HERE}.token:token",
     "trace": f"{HERE}.trace.command:trace",
     "up": f"{HERE}.services.up:up",
 }

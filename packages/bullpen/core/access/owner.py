@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bullpen.core.access.key import new_secret
 from bullpen.core.errors import UnsafeSecret
+from bullpen.core.replace_file import replace_file
 from bullpen.core.settings import Settings
 
 LEAST = 24
@@ -23,6 +24,12 @@ def ensure_token(settings: Settings) -> str:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make(settings.token)
         return read_token(settings)
+
+
+def rotate_token(settings: Settings) -> None:
+    """Put a new token in the place of the old one, which opens nothing from the next request on."""
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_file(settings.token, f"{new_secret()}\n".encode(), 0o600)
 
 
 def read_token(settings: Settings) -> str:

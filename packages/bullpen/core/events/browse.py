@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, fields
 from functools import cache
 
@@ -10,11 +11,14 @@ from sqlalchemy import ColumnElement, Select, Text, bindparam, func, select
 from bullpen.core.events.tail import COLUMNS, Event, EventTuple, event_of
 from bullpen.core.models import EVENTS
 from bullpen.core.models.base import const
+from bullpen.core.store.place import id_before
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 E = EVENTS.c
+
+PAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,15 @@ class WantedEvents:
     agents: frozenset[str] | None = None
     conversation_id: str | None = None
     message_id: str | None = None
+
+    def takes(self, event: Event) -> bool:
+        """Whether this one is among them."""
+        return (
+            (self.types is None or event.type in self.types)
+            and (self.agents is None or event.agent in self.agents)
+            and self.conversation_id in (None, event.conversation_id)
+            and self.message_id in (None, event.message_id)
+        )
 
 
 def _one_of(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
@@ -57,6 +70,20 @@ def _page(names: frozenset[str]) -> Statement[EventTuple]:
 @cache
 def _newest(names: frozenset[str]) -> Statement[EventTuple]:
     return Statement(_of(names).order_by(E.id.desc()))
+
+
+def last_events(
+    tx: Transaction, wanted: WantedEvents, since: int | None, upto: int, limit: int
+) -> list[Event]:
+    """The newest of them, the oldest first: of all that are kept, or from a moment on."""
+    if since is None:
+        return browse_events(tx, wanted, None, upto, limit)[::-1]
+    found: deque[Event] = deque(maxlen=limit)
+    place = id_before(tx, EVENTS, since)
+    while page := browse_events(tx, wanted, place, upto, PAGE):
+        found.extend(each for each in page if each.created_at >= since)
+        place = page[-1].id
+    return list(found)
 
 
 def browse_events(

@@ -1,0 +1,1 @@
+"""bullpen events: what happened, and what happens."""

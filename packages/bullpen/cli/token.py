@@ -1,0 +1,125 @@
+"""bullpen token: the owner's own key to the API, which may everything."""
+
+from __future__ import annotations
+
+import click
+
+from bullpen.cli.acting import only_people
+from bullpen.cli.confirm import confirm, yes
+from bullpen.cli.output import as_json, show_json, tell
+from bullpen.core.access.owner import ensure_token, read_token, rotate_token
+from bullpen.core.errors import UnsafeSecret
+from bullpen.core.masking import MASK
+from bullpen.core.settings import Settings
+
+WHAT = "see or change the owner's token"
+
+reveal_option = click.option(
+    "--reveal", is_flag=True, help="Print the token alone, as it is; one is made if there is none."
+)
+
+
+@click.group(invoke_without_command=True)
+@reveal_option
+@as_json
+@click.pass_context
+def token(context: click.Context, reveal: bool, as_json: bool) -> None:
+    """Look at the token with which the owner uses the API, or make a new one.
+
+    For others make keys of their own, with `bullpen key add`: they may less, and end.
+
+    \b
+    Examples:
+      bullpen token
+      curl -H "Authorization: Bearer $(bullpen token --reveal)" http://127.0.0.1:3777/api/me
+    """
+    only_people(WHAT)
+    if context.invoked_subcommand is None:
+        assert isinstance(context.obj, Settings)
+        _show(context.obj, reveal, as_json)
+
+
+@token.command()
+@reveal_option
+@as_json
+@click.pass_obj
+def show(settings: Settings, reveal: bool, as_json: bool) -> None:
+    """Show where it is and who may read it, or with --reveal the token alone.
+
+    \b
+    Example:
+      bullpen token show --reveal
+    """
+    _show(settings, reveal, as_json)
+
+
+@token.command()
+@as_json
+@click.pass_obj
+def path(settings: Settings, as_json: bool) -> None:
+    """Print where its file is, whether it is there yet or not.
+
+    \b
+    Example:
+      bullpen token path
+    """
+    document = {"path": str(settings.token), "exists": settings.token.exists()}
+    tell(as_json, document, str(settings.token))
+
+
+@token.command()
+@yes
+@as_json
+@click.pass_obj
+def rotate(settings: Settings, yes: bool, as_json: bool) -> None:
+    """Make a new token: the old one opens nothing from the next request on.
+
+    Keys and browsers that came in stay; `bullpen key revoke` closes them.
+
+    \b
+    Example:
+      bullpen token rotate
+    """
+    confirm("Make a new token, and shut out whatever uses the old one", yes)
+    rotate_token(settings)
+    tell(
+        as_json,
+        _document(settings, MASK),
+        f"There is a new token in {settings.token}.",
+        "Next: bullpen token --reveal",
+    )
+
+
+def _show(settings: Settings, reveal: bool, as_json: bool) -> None:
+    if reveal:
+        secret = ensure_token(settings)
+        tell(as_json, _document(settings, secret), secret)
+        return
+    document = _document(settings, MASK)
+    if as_json:
+        show_json(document)
+    elif not document["exists"]:
+        click.echo(f"There is no token yet in {settings.token}; the API makes one when it starts.")
+    else:
+        click.echo(f"{MASK}  {settings.token}  rights {document['rights']}")
+        if document["problem"]:
+            click.echo(f"It opens nothing: {document['problem']}. Next: bullpen token rotate")
+
+
+def _document(settings: Settings, secret: str) -> dict[str, object]:
+    """All about it; `secret` is the token or a mask."""
+    exists = settings.token.exists()
+    problem = None
+    try:
+        read_token(settings)
+    except FileNotFoundError:
+        secret = ""
+    except UnsafeSecret as error:
+        problem = str(error)
+    return {
+        "path": str(settings.token),
+        "exists": exists,
+        "rights": f"{settings.token.stat().st_mode & 0o777:o}" if exists else None,
+        "problem": problem,
+        "token": secret,
+    }

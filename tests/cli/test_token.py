@@ -1,0 +1,62 @@
+"""bullpen token: shown masked, revealed on purpose, and made anew."""
+
+from __future__ import annotations
+
+from bullpen.core.masking import MASK
+from tests.api.served import serving
+from tests.cli.command import Bullpen
+from tests.stores import Stores
+
+
+def test_it_is_masked_unless_it_is_asked_for(empty: Bullpen) -> None:
+    assert "no token yet" in empty.ok("token").out
+    assert not (empty.home / "token").exists()
+    secret = empty.ok("token", "--reveal").out.strip()
+    assert secret == (empty.home / "token").read_text().strip()
+    assert secret.startswith("bp_")
+    for args in (("token",), ("token", "show"), ("token", "--json"), ("token", "show", "--json")):
+        shown = empty.ok(*args).out
+        assert MASK in shown
+        assert secret not in shown
+        assert str(empty.home / "token") in shown
+        assert "600" in shown
+    assert empty.ok("token", "show", "--reveal").out == f"{secret}\n"
+    assert empty.ok("token", "--reveal", "--json").json["token"] == secret
+    assert empty.ok("token", "path").out == f"{empty.home / 'token'}\n"
+
+
+def test_a_new_one_opens_and_the_old_one_no_longer(stores: Stores) -> None:
+    settings = stores.settings("sqlite")
+    bullpen = Bullpen(settings.home)
+    with serving(settings) as served:
+        old = settings.token.read_text().strip()
+        assert served.get("/api/me", token=old)["id"] == "owner"
+        done = bullpen.ok("token", "rotate", "--yes", "--json")
+        new = bullpen.ok("token", "--reveal").out.strip()
+        assert new != old
+        assert {old, new}.isdisjoint(done.out.split('"'))
+        assert served.refused("GET", "/api/me", token=old) == (401, "no_access")
+        assert served.get("/api/me", token=new)["id"] == "owner"
+    assert settings.token.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in settings.home.glob(".token*")] == []
+
+
+def test_one_that_others_may_read_is_said_so_and_can_be_replaced(empty: Bullpen) -> None:
+    secret = empty.ok("token", "--reveal").out.strip()
+    (empty.home / "token").chmod(0o644)
+    assert "read by others" in empty.ok("token").out
+    refused = empty("token", "--reveal")
+    assert refused.status == 1
+    assert secret not in refused.out + refused.err
+    empty.ok("token", "rotate", "--yes")
+    assert "read by others" not in empty.ok("token").out
+
+
+def test_it_is_no_business_of_an_agents(empty: Bullpen) -> None:
+    secret = empty.ok("token", "--reveal").out.strip()
+    agent = Bullpen(empty.home, {"BULLPEN_AGENT": "coder"})
+    for args in ((), ("--reveal",), ("show",), ("show", "--reveal"), ("path",), ("rotate",)):
+        refused = agent("token", *args)
+        assert (refused.status, refused.out) == (1, "")
+        assert "@coder may not" in refused.err
+    assert empty.ok("token", "--reveal").out.strip() == secret
