@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +14,10 @@ from typing import Any
 import psutil
 import requests
 
+from bullpen.core.services.declared import supervisor_config
+from bullpen.core.services.directories import make_directories
+from bullpen.core.services.launch import command_line, environment
 from bullpen.core.settings import Settings
-from bullpen.core.sockets import socket_directory
 from tests.api.served import LIMIT, START_SECONDS, free_port
 from tests.cli.command import Bullpen
 from tests.stores import Stores
@@ -102,8 +102,7 @@ def _up(found: dict[str, Any]) -> set[str]:
 
 def _start(settings: Settings) -> subprocess.Popen[bytes]:
     home = settings.home
-    for name in ("logs", "run"):
-        (home / name).mkdir(mode=0o700)
+    make_directories(settings)
     programs = [("telegram", "sleep 100000", "true"), ("signal", "sleep 100000", "false")]
     programs.append(("broken", "false", "false"))
     files = [str(ROOT / "services" / "api.conf")]
@@ -112,18 +111,12 @@ def _start(settings: Settings) -> subprocess.Popen[bytes]:
         path.write_text(PROGRAM.format(name=name, command=command, autostart=autostart))
         files.append(str(path))
     config = home / "supervisord.conf"
-    text = (ROOT / "deploy" / "supervisord.conf").read_text()
-    config.write_text(text.replace("../services/*.conf", " ".join(files)))
-    environ = Bullpen(home).environment(
-        BULLPEN_API_PORT=str(settings.api_port),
-        BULLPEN_BIN=str(Path(sys.executable).parent),
-        BULLPEN_SOCKETS=str(socket_directory(settings)),
-    )
-    user = ("-u", "root") if os.geteuid() == 0 else ()
+    config.write_text(supervisor_config().read_text())
+    environ = Bullpen(home).environment(BULLPEN_API_PORT=str(settings.api_port))
     with (home / "logs" / "supervisord.out").open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, "-m", "supervisor.supervisord", "-c", str(config), *user],
-            env=environ,
+            command_line(config),
+            env=environment(settings, environ, " ".join(files)),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -13,7 +13,7 @@ from bullpen.cli.loading import for_good
 from bullpen.core.listening import check_address
 from bullpen.core.logs import set_up
 from bullpen.core.services.lock import service_lock
-from bullpen.core.services.parent import end_with_parent, is_supervised
+from bullpen.core.services.parent import end_with_supervisor, is_supervised
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
@@ -31,7 +31,7 @@ def run(settings: Settings) -> None:
     """
     only_people("run services")
     if is_supervised(os.environ):
-        end_with_parent()
+        end_with_supervisor(settings)
     set_up(settings)
 
 

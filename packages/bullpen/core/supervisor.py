@@ -58,7 +58,9 @@ class _Transport(xmlrpc.client.Transport):
         self._path = path
 
     def make_connection(self, host: object) -> http.client.HTTPConnection:
-        return _Connection(self._path)
+        made = _Connection(self._path)
+        self._connection = str(host), made  # what it closes in the end
+        return made
 
 
 class Supervisor:
@@ -71,7 +73,8 @@ class Supervisor:
     def alive(self) -> bool:
         """Whether a supervisor answers."""
         try:
-            self._proxy().supervisor.getState()
+            with self._server() as server:
+                server.supervisor.getState()
         except (OSError, http.client.HTTPException, xmlrpc.client.Error):
             return False
         return True
@@ -85,8 +88,8 @@ class Supervisor:
 
     def services(self) -> list[Service]:
         """Each service and its state."""
-        with self._asking():
-            found = self._proxy().supervisor.getAllProcessInfo()
+        with self._asking() as server:
+            found = server.supervisor.getAllProcessInfo()
         assert isinstance(found, list)
         return [
             Service(
@@ -116,15 +119,15 @@ class Supervisor:
 
     def begin(self, name: str) -> None:
         """Let a service start, and do not wait for it."""
-        with self._asking(ALREADY_STARTED):
-            self._proxy().supervisor.startProcess(name, False)
+        with self._asking(ALREADY_STARTED) as server:
+            server.supervisor.startProcess(name, False)
 
     def stop(self, name: str, seconds: float) -> Service:
         """Stop a service, and wait for its end, which may take it longer than this time."""
         ended = ASLEEP - {"BACKOFF"}
         if self.service(name)["state"] not in ended:
-            with self._asking(NOT_RUNNING):
-                self._proxy().supervisor.stopProcess(name, False)
+            with self._asking(NOT_RUNNING) as server:
+                server.supervisor.stopProcess(name, False)
         return self._wait(name, lambda state: state in ended, seconds)
 
     def restart(self, name: str, stop_seconds: float, start_seconds: float) -> Service:
@@ -136,24 +139,23 @@ class Supervisor:
     def signal(self, name: str, signal: str) -> None:
         """Send a service a signal; one that ends by it comes back."""
         self.service(name)
-        with self._asking(NOT_RUNNING):
-            self._proxy().supervisor.signalProcess(name, signal)
+        with self._asking(NOT_RUNNING) as server:
+            server.supervisor.signalProcess(name, signal)
 
     def restart_all(self) -> None:
         """Stop every service, and start them all anew; it goes on after this has come back."""
-        with self._asking():
-            self._proxy().supervisor.restart()
+        with self._asking() as server:
+            server.supervisor.restart()
 
     def shutdown(self, seconds: float) -> bool:
         """Stop every service and the supervisor itself; true when it is gone within the time.
 
         While it stops it answers every question with a fault: so its process is waited for.
         """
-        pid = self._proxy().supervisor.getPID()
-        assert isinstance(pid, int)
         try:
-            process = psutil.Process(pid)
-            self._proxy().supervisor.shutdown()
+            with self._asking() as server:
+                process = psutil.Process(int(str(server.supervisor.getPID())))
+                server.supervisor.shutdown()
             process.wait(seconds)
         except psutil.NoSuchProcess:
             return True
@@ -169,10 +171,11 @@ class Supervisor:
         return found
 
     @contextmanager
-    def _asking(self, *expected: int) -> Iterator[None]:
+    def _asking(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:
         """What supervisord refuses, as errors of ours; what is so already is none."""
         try:
-            yield
+            with self._server() as server:
+                yield server
         except xmlrpc.client.Fault as fault:
             if fault.faultCode == SHUTDOWN_STATE:
                 raise Overloaded("the supervisor is stopping or starting its services") from None
@@ -183,6 +186,6 @@ class Supervisor:
         except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
             raise NoSupervisor(f"no supervisor answers: {error}") from None
 
-    def _proxy(self) -> xmlrpc.client.ServerProxy:
+    def _server(self) -> xmlrpc.client.ServerProxy:
         transport = _Transport(self._socket, known_secret(self._settings))
         return xmlrpc.client.ServerProxy("http://localhost", transport=transport)

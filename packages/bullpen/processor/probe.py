@@ -26,7 +26,7 @@ from bullpen.core.outcome import Failure
 from bullpen.core.roster.agent import HTTP, Agent, Permission
 from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, get_custom_provider
 from bullpen.core.roster.provider_names import ALIASES
-from bullpen.core.services.parent import end_with_parent
+from bullpen.core.services.parent import end_with
 from bullpen.core.settings import Settings
 from bullpen.core.store.file import database_file
 from bullpen.core.store.open import open_store
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     provider = ALIASES.get(given.provider, given.provider)
     began = time.monotonic()
-    end_with_parent()
+    end_with(os.getppid())
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

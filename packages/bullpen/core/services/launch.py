@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from bullpen.core.services.control import new_secret
 from bullpen.core.services.declared import Declared, files_of, supervisor_config
-from bullpen.core.services.parent import end_with_parent
+from bullpen.core.services.parent import end_with
 from bullpen.core.settings import Settings
 from bullpen.core.sockets import socket_directory
 
@@ -31,7 +32,7 @@ def launch(
             stderr=out,
             start_new_session=True,
             cwd="/",
-            preexec_fn=None if stays else end_with_parent,
+            preexec_fn=None if stays else partial(end_with, os.getpid()),
         )
 
 

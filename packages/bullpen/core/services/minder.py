@@ -7,6 +7,7 @@ and takes its word that it has heard on standard output.
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import time
 from collections import defaultdict
@@ -68,6 +69,7 @@ class Minder:
 
 def run(settings: Settings) -> None:
     """Listen until the supervisor ends."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     minder = Minder(settings)
     log.info("the minder is ready")
     while True:

@@ -8,17 +8,23 @@ import signal
 import sys
 from collections.abc import Mapping
 
+from bullpen.core.settings import Settings
+
 PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent() -> None:
-    """Get SIGTERM when the process that started this one is gone. Only Linux can do this."""
+def end_with(parent: int) -> None:
+    """Get SIGTERM when this process, which started the present one, is gone. Only Linux can."""
     if not sys.platform.startswith("linux"):
         return
-    parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # it went before it could be asked to tell
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def end_with_supervisor(settings: Settings) -> None:
+    """Get SIGTERM when the supervisor of this home is gone, be it already."""
+    end_with(int((settings.run / "supervisord.pid").read_text(encoding="utf-8")))
 
 
 def is_supervised(environ: Mapping[str, str]) -> bool:

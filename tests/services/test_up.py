@@ -1,0 +1,221 @@
+"""bullpen up, status and down: the services as a person starts, sees and stops them."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.settings import Settings
+from bullpen.core.supervisor import Supervisor
+from tests.cli.command import Bullpen
+from tests.processor.working import eventually
+from tests.services.running import pids, services_of, supervisor
+
+pytestmark = pytest.mark.slow
+
+
+def test_up_send_status_down(empty: Bullpen) -> None:
+    started = empty.ok("up")
+    assert "The database is made." in started.err
+    assert "@assistant is hired and answers with echo." in started.err
+    assert "RUNNING" in started.out
+    assert "bullpen send" in started.out
+    url = f"http://127.0.0.1:{empty.environ['BULLPEN_API_PORT']}"
+    assert f"The API is at {url}" in started.out
+    with urllib.request.urlopen(f"{url}/readyz", timeout=30) as answer:
+        assert answer.status == 200
+    services = empty.ok("status", "--json").json["services"]
+    assert {each["name"]: each["state"] for each in services} == {
+        "api": "RUNNING",
+        "minder": "RUNNING",
+        "processor": "RUNNING",
+        "scheduler": "RUNNING",
+    }
+    before = pids(empty)
+    for pid in before.values():
+        assert psutil.pid_exists(pid)
+        assert str(pid) in empty.ok("status").out
+    assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
+
+    again = empty.ok("up")
+    assert "runs already" in again.out
+    assert again.err == ""
+    assert f"The API is at {url}" in again.out
+    assert pids(empty) == before
+
+    main = supervisor(empty)
+    assert "stopped" in empty.ok("down").out
+    psutil.wait_procs([psutil.Process(each) for each in (main,) if psutil.pid_exists(each)], 20)
+    assert not any(psutil.pid_exists(pid) for pid in before.values())
+    stopped = empty("status", "--json")
+    assert stopped.status == 3
+    assert stopped.json["services"] == []
+    assert "does not run" in empty.ok("down").out
+    for name in ("api", "processor", "scheduler"):
+        log = (empty.home / "logs" / f"{name}.log").read_text()
+        assert "has stopped" in log
+        assert "Traceback" not in log
+
+
+def test_status_shows_what_keeps_the_store_in_order(empty: Bullpen) -> None:
+    empty.ok("up")
+
+    def ran() -> bool:
+        found = empty.ok("status", "--json").json["system_agents"]
+        assert [each["name"] for each in found] == [each.name for each in ROTA]
+        return all(each["last_run_at"] and each["last_error"] is None for each in found)
+
+    eventually(ran, "every loop ran")
+    shown = {line.split()[0]: line for line in empty.ok("status").out.splitlines() if line}
+    assert "ago" in shown["leases"]
+    assert " ms " in shown["leases"]
+    assert "0 claims taken back" in shown["leases"]
+    assert "1 scheduler; 0 lost" in shown["workers"]
+    empty.ok("down")
+
+
+def test_status_shows_the_services_while_the_database_cannot_be_reached(empty: Bullpen) -> None:
+    empty.ok("up")
+    away = replace(
+        empty,
+        environ={
+            **empty.environ,
+            "BULLPEN_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
+        },
+    )
+    assert away("status", "--json").json["system_agents"] is None
+    shown = away.ok("status").out
+    assert "scheduler  RUNNING" in shown
+    assert "The store is not known: " in shown
+    empty.ok("down")
+
+
+def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(empty: Bullpen) -> None:
+    port = empty.environ["BULLPEN_API_PORT"]
+    with socket.create_server(("127.0.0.1", int(port))):
+        started = empty("up")
+        assert started.status == 3
+        assert "api does not start" in started.err
+        assert f"port {port} of 127.0.0.1 is taken" in started.err
+        assert "api_port" in started.err
+        assert "The API is at" not in started.out
+        assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
+        assert empty("status").status == 3
+    empty.ok("down")
+
+
+def test_what_up_makes_is_the_owners_alone(empty: Bullpen) -> None:
+    empty.ok("up")
+    for name in (".", "run", "logs"):
+        assert stat.S_IMODE((empty.home / name).stat().st_mode) == 0o700
+    for name in ("bullpen.db", "bullpen.db-wal", "run/supervisor.key", "token"):
+        assert stat.S_IMODE((empty.home / name).stat().st_mode) == 0o600, name
+    assert stat.S_IMODE((empty.home / "run" / "supervisor.sock").stat().st_mode) == 0o600
+    empty.ok("down")
+
+
+def test_status_and_down_where_nothing_was_ever_started(empty: Bullpen) -> None:
+    result = empty("status")
+    assert result.status == 3
+    assert "bullpen up" in result.out
+    assert "does not run" in empty.ok("down").out
+
+
+def test_in_a_home_with_a_long_path_the_services_start_all_the_same(empty: Bullpen) -> None:
+    deep: Path = empty.home / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    there = Bullpen(deep, empty.environ)
+    try:
+        there.ok("up")
+        assert there.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
+    finally:
+        there("down")
+
+
+def test_sockets_are_not_put_where_others_can_write(empty: Bullpen) -> None:
+    run = empty.home / "run"
+    run.mkdir(exist_ok=True)
+    run.chmod(0o777)
+    refused = empty("up")
+    assert refused.status == 1
+    assert "can be written by others" in refused.err
+    assert empty("status").status == 3
+
+
+def test_two_that_start_it_at_the_same_moment_start_it_once(empty: Bullpen) -> None:
+    with ThreadPoolExecutor(2) as both:
+        first, second = (both.submit(empty.ok, "up") for _ in range(2))
+        outs = [first.result().out, second.result().out]
+    assert sum("runs already" in out for out in outs) == 1
+    assert len(services_of(empty.home)) == len(pids(empty))
+    empty.ok("down")
+
+
+def test_the_supervisor_complains_of_nothing(empty: Bullpen) -> None:
+    empty.ok("up")
+    empty.ok("down")
+    log = (empty.home / "logs" / "supervisord.log").read_text()
+    assert " CRIT " not in log
+    assert " WARN " not in log
+    assert (empty.home / "logs" / "supervisord.out").read_text() == ""
+    stopped = [
+        line.split("stopped: ")[1].split()[0] for line in log.splitlines() if "stopped: " in line
+    ]
+    assert stopped == ["api", "scheduler", "processor", "minder"]
+    started = [line.split("'")[1] for line in log.splitlines() if "spawned: " in line]
+    assert started == stopped[::-1]
+
+
+def test_who_does_not_know_the_password_steers_nothing(empty: Bullpen) -> None:
+    empty.ok("up")
+    key = empty.home / "run" / "supervisor.key"
+    secret = key.read_text()
+    key.write_text("wrong")
+    assert empty("status").status == 3
+    key.write_text(secret)
+    assert secret not in "".join(path.read_text() for path in (empty.home / "logs").iterdir())
+    for pid in pids(empty).values():
+        assert secret not in str(psutil.Process(pid).environ())
+    empty.ok("down")
+
+
+def test_up_starts_what_was_stopped_or_gave_up(empty: Bullpen) -> None:
+    empty.ok("up")
+    Supervisor(Settings(home=empty.home)).stop("scheduler", 30)
+    shown = empty("status")
+    assert shown.status == 3
+    assert "scheduler does not run" in shown.out
+    again = empty.ok("up")
+    assert "runs already" in again.out
+    assert empty.ok("status").status == 0
+    empty.ok("down")
+
+
+def test_restart_of_one_leaves_the_others(empty: Bullpen) -> None:
+    empty.ok("up")
+    before = pids(empty)
+    empty.ok("restart", "scheduler", "processor")
+    after = pids(empty)
+    assert {name for name in before if before[name] != after[name]} == {"scheduler", "processor"}
+    unknown = empty("restart", "nonsense")
+    assert unknown.status == 2
+    assert "api, minder, processor, scheduler" in unknown.err
+    empty.ok("restart")
+    assert not set(pids(empty).values()) & set(after.values())
+    empty.ok("down")
+    assert empty("restart", "api").status == 1
+
+
+def test_an_agent_neither_starts_nor_stops_anything(empty: Bullpen) -> None:
+    for command in (("up",), ("down",), ("restart",), ("logs",), ("run", "processor")):
+        refused = empty(*command, BULLPEN_AGENT="coder")
+        assert refused.status == 1
+        assert "@coder may not" in refused.err
