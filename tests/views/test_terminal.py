@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not there_is_tmux(), reason="there is no tmux on
 
 SIZES = [(80, 24), (200, 50)]
 WATCH, ROOM = (*PROGRAM, "team", "watch", "dev"), (*PROGRAM, "room", "dev")
-IDLE_SECONDS = 4.0
+IDLE_SECONDS = 5.0
 IDLE_SHARE = 0.02
 
 BROKEN = """
@@ -152,4 +152,4 @@ def test_a_view_that_has_nothing_to_show_costs_next_to_nothing(
         time.sleep(IDLE_SECONDS)
         after, took = process.cpu_times(), time.monotonic() - began
         used = after.user + after.system - before.user - before.system
-        assert used / took < 2 * IDLE_SHARE, f"{used / took:.1%}"
+        assert used / took < IDLE_SHARE, f"{used / took:.1%}"

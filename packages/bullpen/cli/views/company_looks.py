@@ -70,14 +70,17 @@ class Ledger:
         """There is something to count."""
         self._stale = True
 
+    def due(self, now: int) -> bool:
+        """Whether there is something to count, and it is time."""
+        return self._stale and now - self._at >= COUNT_SECONDS * SECOND
+
     def count(self, tx: Transaction) -> None:
         """Count it, unless that was just now."""
         day = midnight(tx.now, self.zone)
         if day != self._day:
             self._day, self._after, self._stale = day, last_run_before(tx, day), True
-        elif tx.now - self._at < COUNT_SECONDS * SECOND:
-            return
-        if self._stale:
+            self._at = 0
+        if self.due(tx.now):
             self.spent = spent_since(tx, self._day, self._after)
             self._at, self._stale = tx.now, False
 
@@ -102,7 +105,7 @@ class CompanyLooks:
             events = _read(tail)
             now = store.clock.now()
             old = now - news.company.at >= LOOK_SECONDS * SECOND
-            if events or old:
+            if events or old or ledger.due(now):
                 news = self._news(store, ledger, events, progress, fresh=False)
                 yield news
             else:

@@ -8,14 +8,18 @@ from bullpen.cli.views.company_looks import CompanyNews
 from bullpen.cli.views.shown import line, money, number
 from bullpen.core.company.spent import in_all
 
-WIDE = 100
+NARROW, WIDE = 60, 100
 KINDS = ("processor", "scheduler", "api")
 GAP = "   "
 
 
 def heading(news: CompanyNews, width: int) -> Text:
-    """Two lines, or more where there is no room for them."""
+    """Two lines; a third one when nothing can be answered."""
     first = _title(news)
+    if width < NARROW:
+        if not news.company.processes.get("processor"):
+            first.append("  no processor", "red")
+        return Text("\n").join([first, _queue(news)])
     processes = _processes(news)
     room = width - 2 - first.cell_len - processes.cell_len
     first.append(" " * max(room, len(GAP)))
@@ -48,22 +52,28 @@ def _processes(news: CompanyNews) -> Text:
 
 
 def _numbers(news: CompanyNews, width: int) -> Text:
+    found = Text.assemble("queue  ", _queue(news))
+    ours = {each.agent.id for each in news.company.agents}
+    spent = in_all(each for agent, each in news.spent.items() if agent in ours)
+    found.append(f"{GAP if width >= WIDE else '  '}today ")
+    if width >= WIDE:
+        runs = "1 run" if spent.runs == 1 else f"{number(spent.runs)} runs"
+        found.append(f"{runs}, ")
+    found.append(f"{number(spent.tokens)} tokens, {money(spent.cost)}")
+    return found
+
+
+def _queue(news: CompanyNews) -> Text:
     queue = news.company.queue
-    found = Text("queue ", style="")
+    found = Text()
     for name, count, style in (
         ("pending", queue.pending, "yellow"),
         ("processing", queue.processing, "green"),
         ("held", queue.held, "bold yellow"),
         ("dead", queue.dead, "bold red"),
     ):
-        found.append(" ")
+        if found:
+            found.append(" ")
         found.append(number(count), style if count else "dim")
         found.append(f" {name}", "dim")
-    ours = {each.agent.id for each in news.company.agents}
-    spent = in_all(each for agent, each in news.spent.items() if agent in ours)
-    found.append(f"{GAP if width >= WIDE else '  '}today ", "")
-    if width >= WIDE:
-        runs = "1 run" if spent.runs == 1 else f"{number(spent.runs)} runs"
-        found.append(f"{runs}, ", "")
-    found.append(f"{number(spent.tokens)} tokens, {money(spent.cost)}", "")
     return found

@@ -31,6 +31,7 @@ from bullpen.core.settings import Settings
 
 KEPT = 500
 WHO_WIDTH = 28
+SCROLLBAR = 1
 TICK_SECONDS = 1.0
 PAUSED_BY = "paused in team watch"
 
@@ -105,7 +106,10 @@ class WatchView(LiveView):
 
     CSS = """
     #heading { height: auto; max-height: 4; padding: 0 1; }
-    AgentsTable { height: auto; max-height: 60%; background: ansi_default; margin: 1 0; }
+    AgentsTable {
+        height: auto; max-height: 60%; margin: 1 0; background: ansi_default;
+        overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+    }
     AgentsTable > .datatable--header { background: ansi_default; text-style: none; }
     AgentsTable > .datatable--cursor { text-style: reverse; }
     #nobody { display: none; height: 1fr; padding: 1; }
@@ -161,7 +165,7 @@ class WatchView(LiveView):
         news = self.news = told.news
         if news.fresh:
             self._said.clear()
-        self._said.update({each.agent: each for each in news.lines if each.agent is not None})
+        self._said.update({each.who: each for each in news.lines if each.agent == each.who})
         main = self.screen_stack[0]
         main.query_one(Gone).say("")
         main.set_class(not news.company.agents, "-nobody")
@@ -176,7 +180,7 @@ class WatchView(LiveView):
 
     def on_resize(self) -> None:
         """Use the room that there is now."""
-        self._fill()
+        self.call_after_refresh(self._fill)
 
     def on_data_table_row_selected(self) -> None:
         """Enter was pressed on an agent."""
@@ -245,7 +249,7 @@ class WatchView(LiveView):
         now = max(self._clock.now(), self.news.company.at)
         width = self.size.width
         found = seats(self.news.company, self.news.spent, self._doings(), now)
-        main.query_one(AgentsTable).fill(found, width)
+        main.query_one(AgentsTable).fill(found, width - SCROLLBAR)
         main.query_one("#heading", Static).update(heading(self.news, width))
         self.refresh_bindings()
 
