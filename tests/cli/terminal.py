@@ -54,6 +54,14 @@ class Terminal:
         """Press these keys."""
         os.write(self._number, text.encode())
 
+    def insist(self, keys: str, text: str) -> str:
+        """Press these keys until this is shown: a key may fall between a question and its read."""
+        for _ in range(20):
+            self.type(keys)
+            with suppress(AssertionError):
+                return self.until(text, SECONDS / 20)
+        return self.until(text)
+
     def end(self, seconds: float = SECONDS) -> int:
         """Wait for its end; gives the exit status."""
         deadline = time.monotonic() + seconds

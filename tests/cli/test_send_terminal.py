@@ -111,8 +111,7 @@ def test_ctrl_c_and_then_leave_keeps_it_working(office: Bullpen, keys: str) -> N
         person.until("@coder works")
         person.type(CTRL_C)
         person.until(QUESTION)
-        person.type(keys)
-        person.until(f"bullpen queue cancel --conversation {claim.primary.message_id}")
+        person.insist(keys, f"bullpen queue cancel --conversation {claim.primary.message_id}")
         assert person.end() == 75
         assert statuses(store) == {"processing": 1}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bullpen.cli.setup.asker import Asker
 from bullpen.cli.setup.home import Home
-from bullpen.cli.setup.provider import ANYWAY, Chosen, prove
+from bullpen.cli.setup.provider import ANYWAY, OTHER, Chosen, prove
 from bullpen.core.errors import BadName, NameTaken
 from bullpen.core.ids import check_name
 from bullpen.core.roster.agent import HTTP, Agent
@@ -18,7 +18,7 @@ def choose_agent(home: Home, asker: Asker, chosen: Chosen) -> Agent:
         try:
             check(home, name)
         except (BadName, NameTaken) as error:
-            asker.say(f"  {error}. {error.hint}")
+            asker.say(f"  {error}", f"  {error.hint}")
             continue
         return put_agent(home, name, chosen.provider, _model(home, asker, chosen, name))
 
@@ -63,5 +63,5 @@ def _model(home: Home, asker: Asker, chosen: Chosen, name: str) -> str:
             return model
         if prove(home.settings, asker, chosen.provider, model).ok:
             return model
-        if asker.choose("Another model, or go on anyway", ("other", ANYWAY), "other") == ANYWAY:
+        if asker.choose("Another model, or go on", (OTHER, ANYWAY), OTHER) == ANYWAY:
             return model

@@ -94,8 +94,10 @@ def setup(
     try:
         _with_a_person(home, Person(), given)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("\nStopped. Nothing is changed by the last question.")
-        _say_what_is_kept(home)
+        click.echo("\nStopped. The last question has changed nothing.")
+        if home.changed:
+            _say_what_is_kept(home)
+        click.echo("Next: bullpen setup goes on from here")
         sys.exit(1)
 
 

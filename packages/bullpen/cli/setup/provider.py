@@ -27,7 +27,6 @@ from bullpen.core.roster.programs import PROGRAMS, Program, ask_versions
 from bullpen.core.roster.provider_names import ALIASES, BUILT_IN, plugin_names
 from bullpen.core.settings import Settings
 from bullpen.core.settings_text import FILE
-from bullpen.core.store import migrate
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction
 
@@ -162,9 +161,10 @@ def _nothing() -> None:
 
 
 def _what_now(asker: Asker, found: Probe) -> str:
-    if found.kind == ErrorKind.AUTH:
+    if found.kind == ErrorKind.AUTH and found.provider in PROGRAMS:
         asker.say(f"  Log in with `{found.provider}` in another terminal, or give a key.")
-    return asker.choose("Try it again, choose another, or go on anyway", _CHOICES, OTHER)
+    asker.say("  again: once more; other: another provider; anyway: go on with this one")
+    return asker.choose("What now", _CHOICES, OTHER)
 
 
 _CHOICES = (AGAIN, OTHER, ANYWAY)
@@ -202,6 +202,8 @@ def _asked_service(asker: Asker) -> CustomProvider:
 
 
 def _prove_apart(settings: Settings, asker: Asker, service: CustomProvider) -> Probe:
+    from bullpen.core.store import migrate  # only here: Alembic takes its time
+
     with tempfile.TemporaryDirectory(prefix="bullpen-setup-") as name:
         apart = replace(settings, home=Path(name), database_url="")
         with closing(open_store(apart, check=False)) as store:

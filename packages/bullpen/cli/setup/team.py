@@ -26,7 +26,7 @@ def choose_team(home: Home, asker: Asker, first: Agent) -> Team | None:
         try:
             return put_team(home, asker, name, tuple(members), first)
         except (BadName, NameTaken) as error:
-            asker.say(f"  {error}. {error.hint}")
+            asker.say(f"  {error}", f"  {error.hint}")
 
 
 def put_team(
