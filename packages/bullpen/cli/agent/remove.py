@@ -60,8 +60,9 @@ def remove(
     with writing(settings) as tx:
         for each in names:  # all lanes before anything else, as every verb does
             lock_lane(tx, each)
-        found = [leaving(tx, each) for each in names]
+        found = []
         for each in names:
+            found.append(leaving(tx, each))
             remove_agent(tx, each, force=force)
     fields, lines = [], []
     for gone in found:
