@@ -6,15 +6,17 @@ import sqlite3
 
 import pytest
 
-from bullpen.core.store import schema
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import add_agent
+from bullpen.core.store import migrate, schema
 from tests.cli.command import Bullpen
+from tests.cli.direct import direct
 from tests.stores import Stores
 
 ALL = [
     ("queue", "status"),
     ("send", "hello", "--no-wait"),
     ("queue", "cancel", "cli_a1b2c3d4"),
-    ("up",),
     ("run", "processor"),
     ("db", "check"),
 ]
@@ -104,3 +106,63 @@ def test_a_server_that_is_not_there_is_worth_another_try(empty: Bullpen) -> None
     assert result.status == 75
     assert "database_url" in result.err
     assert "hunter2" not in result.err
+
+
+def _at_revision(bullpen: Bullpen, revision: str) -> None:
+    with direct(bullpen) as store:
+        migrate.downgrade(store, revision)
+
+
+def test_check_and_upgrade_have_one_document(bullpen: Bullpen) -> None:
+    assert bullpen.ok("db", "check", "--json").json == {
+        "revision": schema.HEAD,
+        "good": True,
+        "differences": [],
+    }
+    assert bullpen.ok("db", "upgrade", "--json").json == {
+        "revision": schema.HEAD,
+        "before": schema.HEAD,
+        "backup": None,
+    }
+    connection = sqlite3.connect(bullpen.home / "bullpen.db")
+    connection.execute("DROP INDEX ix_messages_ready")
+    connection.close()
+    found = bullpen("db", "check", "--json")
+    assert found.status == 1
+    assert "ix_messages_ready" in found.json["differences"][0]
+
+
+def test_data_are_backed_up_before_they_are_upgraded(on_both: Bullpen) -> None:
+    with direct(on_both) as store, store.write() as tx:
+        add_agent(tx, Agent(id="coder"))
+    before = schema.KNOWN[-2]
+    _at_revision(on_both, before)
+    told = on_both.ok("db", "upgrade")
+    path = told.out.splitlines()[0].removeprefix("The backup of what was is at ")
+    assert f"before: {before}" in told.out
+    found = on_both.ok("db", "verify", path, "--json").json
+    assert (found["revision"], found["rows"]["agents"]) == (before, 1)
+    on_both.ok("db", "check")
+
+
+def test_a_backup_before_an_upgrade_can_be_left_out_and_an_empty_one_needs_none(
+    bullpen: Bullpen,
+) -> None:
+    _at_revision(bullpen, schema.KNOWN[0])
+    assert bullpen.ok("db", "upgrade", "--json").json["backup"] is None
+    with direct(bullpen) as store, store.write() as tx:
+        add_agent(tx, Agent(id="coder"))
+    _at_revision(bullpen, schema.KNOWN[-2])
+    assert bullpen.ok("db", "upgrade", "--no-backup", "--json").json["backup"] is None
+    assert not (bullpen.home / "backups").exists()
+
+
+def test_what_cannot_be_backed_up_is_not_upgraded(bullpen: Bullpen) -> None:
+    with direct(bullpen) as store, store.write() as tx:
+        add_agent(tx, Agent(id="coder"))
+    _at_revision(bullpen, schema.KNOWN[-2])
+    (bullpen.home / "backups").write_text("in the way")
+    refused = bullpen("db", "upgrade")
+    assert refused.status == 1
+    assert "--no-backup" in refused.err
+    assert schema.KNOWN[-2] in bullpen("db", "check").err

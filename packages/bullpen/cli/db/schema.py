@@ -10,10 +10,8 @@ import click
 from bullpen.cli.acting import only_people
 from bullpen.cli.db.shown import progress
 from bullpen.cli.output import as_json, show_json, tell
-from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings
 from bullpen.core.store import schema
-from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 
 
@@ -30,20 +28,19 @@ def upgrade(settings: Settings, no_backup: bool, as_json: bool) -> None:
     Example:
       bullpen db upgrade
     """
-    from bullpen.core.store import migrate
+    from bullpen.core.backup import upgrade as schema_upgrade  # only here: Alembic takes its time
 
     only_people("upgrade the database")
-    with closing(open_store(settings, check=False)) as store:
-        before = store.revision()
-        backup = None if no_backup else _backed_up(store, before)
-        if backup is not None and not as_json:
-            click.echo(f"The backup of what was is at {backup}")
-        migrate.upgrade(store)
-    found = {"revision": schema.HEAD, "before": before, "backup": backup}
-    if before == schema.HEAD:
+    with closing(open_store(settings, check=False)) as store, progress() as told:
+        done = schema_upgrade.upgrade(store, backup=not no_backup, tell=told)
+    backup = None if done.backup is None else str(done.backup)
+    if backup is not None and not as_json:
+        click.echo(f"The backup of what was is at {backup}")
+    found = {"revision": schema.HEAD, "before": done.before, "backup": backup}
+    if done.before == schema.HEAD:
         line = f"The database is at revision {schema.HEAD} already."
     else:
-        line = f"The database is at revision {schema.HEAD} now (before: {before or 'none'})."
+        line = f"The database is at revision {schema.HEAD} now (before: {done.before or 'none'})."
     tell(as_json, found, line)
 
 
@@ -72,22 +69,3 @@ def check(settings: Settings, as_json: bool) -> None:
             click.echo(f"The database is as it should be, at revision {schema.HEAD}.")
     if found:
         sys.exit(1)
-
-
-def _backed_up(store: Store, before: str | None) -> str | None:
-    """Where the backup of an earlier version's data is; None if there is nothing to lose."""
-    if before is None or before == schema.HEAD or before not in schema.KNOWN:
-        return None
-    from bullpen.core.backup.make import back_up
-    from bullpen.core.backup.place import backup_place
-    from bullpen.core.backup.rows import has_data
-
-    if not has_data(store):
-        return None
-    try:
-        with progress() as told:
-            made = back_up(store, backup_place(store.settings, None), tell=told)
-    except BullpenError as error:
-        error.hint = f"{error.hint} Or upgrade without a backup: bullpen db upgrade --no-backup"
-        raise
-    return str(made.backup.path)

@@ -44,13 +44,16 @@ def clear_away(settings: Settings, tell: Tell) -> None:
 def bring_up_to_date(settings: Settings, tell: Tell) -> None:
     """Make the database, or bring it to this version's schema."""
     with closing(open_store(settings, check=False)) as store:
-        before = store.revision()
-        if before == schema.HEAD:
+        if store.revision() == schema.HEAD:
             return
-        from bullpen.core.store import migrate  # only here: Alembic takes its time
+        from bullpen.core.backup.upgrade import upgrade  # only here: Alembic takes its time
 
-        migrate.upgrade(store)
-        tell("The database is made." if before is None else "The database is upgraded.")
+        done = upgrade(store)
+    if done.before is None:
+        tell("The database is made.")
+    else:
+        kept = f"; what was is kept in {done.backup}" if done.backup else ""
+        tell(f"The database is upgraded from revision {done.before}{kept}.")
 
 
 def _hire(settings: Settings, tell: Tell) -> None:

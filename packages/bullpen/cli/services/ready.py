@@ -12,10 +12,13 @@ import click
 from bullpen.core.errors import BullpenError, UnknownService
 from bullpen.core.listening import address
 from bullpen.core.log_tail import log_tail
+from bullpen.core.services.lock import holders
 from bullpen.core.settings import Settings
 from bullpen.core.supervisor import ASLEEP, RUNNING, Supervisor
 
 API = "api"
+ALIVE, READY = "/healthz", "/readyz"
+STOP_SECONDS = 30.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.05
 ASK_SECONDS = 2.0
@@ -44,7 +47,13 @@ def not_running(settings: Settings, supervisor: Supervisor) -> list[str]:
             again = each["pid"] and first.setdefault(each["name"], each["pid"]) != each["pid"]
             if again or each["state"] in ASLEEP:
                 ended.add(each["name"])
-        running.update(each["name"] for each in services if each["state"] == RUNNING)
+        # It holds its lock when it has read its settings and found nothing against them.
+        held = holders(settings)
+        running.update(
+            each["name"]
+            for each in services
+            if each["state"] == RUNNING and held.get(each["name"]) == each["pid"]
+        )
         names = {each["name"] for each in services} - ended
         return names <= running and (API not in names or _answers(settings))
 
@@ -53,15 +62,17 @@ def not_running(settings: Settings, supervisor: Supervisor) -> list[str]:
     return sorted(ended)
 
 
-def start_what_sleeps(supervisor: Supervisor) -> list[str]:
-    """Start the services that were stopped or gave up; gives those that were asked to start."""
-    asleep = [each["name"] for each in supervisor.services() if each["state"] in ASLEEP]
-    for name in asleep:
+def start_what_sleeps(settings: Settings, supervisor: Supervisor) -> None:
+    """Start what was stopped, gave up, or still tries; and an API that is not ready."""
+    for each in supervisor.services():
+        name = each["name"]
+        if each["state"] == RUNNING and (name != API or _answers(settings, READY)):
+            continue
         try:
+            supervisor.stop(name, STOP_SECONDS)
             supervisor.begin(name)
         except BullpenError as error:  # why it does not start is in its log
             click.echo(f"bullpen: {name}: {error}", err=True)
-    return asleep
 
 
 def say_why(settings: Settings, name: str) -> None:
@@ -80,12 +91,12 @@ def last_words(settings: Settings, name: str, count: int) -> list[str]:
         return []
 
 
-def _answers(settings: Settings) -> bool:
+def _answers(settings: Settings, path: str = ALIVE) -> bool:
     """Whether the API serves."""
     where = urlsplit(address(settings))
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=ASK_SECONDS)
     try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False

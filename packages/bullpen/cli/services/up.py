@@ -79,7 +79,7 @@ def bring_up(settings: Settings) -> tuple[bool, list[str]]:
         again = supervisor.alive()
         if again:
             prepare(settings, _tell)
-            start_what_sleeps(supervisor)
+            start_what_sleeps(settings, supervisor)
         else:
             begin(settings)
             if not until(supervisor.alive, SUPERVISOR_SECONDS):

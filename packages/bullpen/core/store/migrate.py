@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from alembic import command
@@ -10,12 +13,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from bullpen.core.errors import StoreError
 from bullpen.core.models.metadata import METADATA
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
-from bullpen.core.store.sqlite import SqliteStore
+from bullpen.core.store.sqlite import SqliteStore, translate
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +31,7 @@ def upgrade(store: Store, revision: str = "head") -> None:
     found = store.revision()
     if found is not None and found not in schema.KNOWN:
         schema.check(store)
-    with store.engine.begin() as connection:
+    with _in_words(store), store.engine.begin() as connection:
         upgrade_in(connection, revision)
     if isinstance(store, SqliteStore):
         try:
@@ -55,6 +59,17 @@ def differences(store: Store) -> list[str]:
             connection, opts={"compare_type": True, "include_object": _ours}
         )
         return [str(each) for each in compare_metadata(context, METADATA)]
+
+
+@contextmanager
+def _in_words(store: Store) -> Iterator[None]:
+    """What hinders the database, as errors of ours: Alembic works on a connection of its own."""
+    try:
+        yield
+    except DBAPIError as error:
+        if isinstance(store, SqliteStore) and isinstance(error.orig, sqlite3.Error):
+            raise translate(error.orig, store.path) or error from error
+        raise
 
 
 def _ours(item: object, name: str | None, kind: str, reflected: bool, other: object) -> bool:

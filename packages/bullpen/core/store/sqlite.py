@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -51,6 +52,9 @@ def translate(error: sqlite3.Error, path: Path) -> StoreError | None:
     if code not in _ERRORS:
         return None
     kind, text = _ERRORS[code]
+    if code == sqlite3.SQLITE_CANTOPEN and not os.access(path.parent, os.W_OK):
+        # It needs files beside its own even to read.
+        kind, text = StoreReadOnly, "the directory cannot be written"
     return kind(f"{text}: {path} ({error})")
 
 
