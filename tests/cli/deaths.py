@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import MESSAGES
 from bullpen.core.store.base import Store
@@ -13,7 +15,7 @@ def die(
     agent: str = "coder",
     error: str = "it broke",
     kind: ErrorKind = ErrorKind.PERMANENT,
-    **more: object,
+    **more: Any,  # noqa: ANN401
 ) -> str:
     """One message that is dead, or whatever this kind of error makes of it."""
     sent = send(store, agent=agent, **more)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
@@ -36,7 +38,7 @@ PROCESSING, CANCELLED = MessageState.PROCESSING, MessageState.CANCELLED
 ANY = Selection()
 
 
-def die(store: Store, agent: str = "coder", error: str = "it broke", **more: object) -> str:
+def die(store: Store, agent: str = "coder", error: str = "it broke", **more: Any) -> str:  # noqa: ANN401
     """A message that is dead."""
     sent = send(store, agent=agent, **more)
     failed(store, take(store, agent).token, ErrorKind.PERMANENT, error)

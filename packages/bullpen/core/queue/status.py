@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import func, select
 
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.base import const
@@ -27,13 +27,6 @@ WAITING: Statement[tuple[str, int]] = Statement(
     select(M.status, func.count()).where(M.status.in_(_FOR_PEOPLE)).group_by(M.status)
 )
 
-FOR_PEOPLE: Statement[tuple[str, str, str, str | None, int]] = Statement(
-    select(M.message_id, M.agent, M.conversation_id, M.last_error, M.updated_at)
-    .where(M.status == bindparam("state"), M.status.in_(_FOR_PEOPLE))
-    .order_by(M.updated_at, M.id)
-    .limit(bindparam("limit"))
-)
-
 OUTGOING: Statement[tuple[int]] = Statement(
     select(func.count()).where(R.status == const(ResponseState.PENDING.value))
 )
@@ -50,17 +43,6 @@ class LaneStatus:
     processing: int
     worker: str | None
     lease_expires_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A message that waits for a person."""
-
-    message_id: str
-    agent: str
-    conversation_id: str
-    why: str
-    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +75,6 @@ def queue_status(tx: Transaction) -> QueueStatus:
 def lane_statuses(tx: Transaction) -> tuple[LaneStatus, ...]:
     """Every lane in numbers, by agent."""
     return tuple(_lane(*row) for row in tx.all(LANE_LIST, {}))
-
-
-def waiting_for_people(tx: Transaction, state: MessageState, limit: int = 500) -> list[Waiting]:
-    """The held or the dead, those that have waited longest first."""
-    rows = tx.all(FOR_PEOPLE, {"state": state.value, "limit": limit})
-    return [
-        Waiting(message_id, agent, conversation, why or "", since)
-        for message_id, agent, conversation, why, since in rows
-    ]
 
 
 def _lane(
