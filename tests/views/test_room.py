@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import events
 
+from bullpen.cli.views import posts
 from bullpen.core.history.rooms import last_posts
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.team import Team
@@ -128,6 +129,26 @@ def test_older_posts_come_with_page_up_and_new_ones_do_not_scroll_them_away(
             while "and newer" not in look.text:
                 await look.press("pagedown")
             await look.sees_no_more("new posts")
+
+    run(story)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_long_evening_is_not_kept_on_the_screen_but_can_be_read_again(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(posts, "KEPT", 60)
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            for start in range(0, 120, 20):
+                say(store, *(f"post {number}." for number in range(start, start + 20)))
+                await look.sees(f"post {start + 19}.")
+            await look.until(lambda: len(shown(look)) == 60, "the oldest are gone")
+            assert shown(look) == said(store)[-60:]
+            while "post 0." not in look.text:
+                await look.press("pageup")
+            assert shown(look) == said(store)
 
     run(story)
 

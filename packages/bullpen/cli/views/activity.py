@@ -12,6 +12,7 @@ from bullpen.core.events.append import EventType
 from bullpen.core.events.facts import Facts
 from bullpen.core.events.tail import Event
 from bullpen.core.message import HEARTBEAT, ROOM
+from bullpen.core.routing.tags import outside, parse
 
 PROACTIVE = "proactive_"
 """How the ids of answers begin that answer nothing."""
@@ -81,7 +82,8 @@ def _begins(event: Event, _: Facts) -> Told:
 
 
 def _said(event: Event, facts: Facts) -> Told:
-    return Kind.SAID, str(event.agent), facts.text or "is done"
+    # What it told others stands in lines of its own.
+    return Kind.SAID, str(event.agent), outside(parse(facts.text or "")) or "is done"
 
 
 def _unasked(event: Event, facts: Facts) -> Told | None:
@@ -103,6 +105,10 @@ def _posted(event: Event, facts: Facts) -> Told:
 
 def _through(event: Event, _: Facts) -> Told:
     return Kind.NOTE, f"#{event.data.get('team')}", "is through with it"
+
+
+def _many_died(event: Event, _: Facts) -> Told:
+    return Kind.TROUBLE, "queue", f"many messages die{_because(event)}"
 
 
 def _trouble(words: str) -> Callable[[Event, Facts], Told]:
@@ -167,7 +173,7 @@ WORDS: Mapping[str, Callable[[Event, Facts], Told | None]] = {
     EventType.TEAM_CHAIN_END: _through,
     EventType.HEARTBEAT_SILENT: _note("had nothing to say"),
     EventType.HEARTBEAT_PAUSED: _trouble("its heartbeat is paused"),
-    EventType.DEAD_LETTERS_GREW: _trouble("many messages died"),
+    EventType.DEAD_LETTERS_GREW: _many_died,
     EventType.SYSTEM_AGENT_FAILED: _trouble("failed"),
     EventType.WORKER_LOST: _trouble("was not heard of any more"),
     EventType.PROCESSOR_START: _process("processor", "starts"),

@@ -222,7 +222,7 @@ def _widths(
 
 def _fitted(text: Text, width: int) -> Text:
     fitted = text.copy()
-    fitted.truncate(width, overflow="ellipsis")
+    fitted.truncate(width, overflow="ellipsis", pad=fitted.justify != "right")
     return fitted
 
 

@@ -108,7 +108,7 @@ class WatchView(LiveView):
     #heading { height: auto; max-height: 4; padding: 0 1; }
     AgentsTable {
         height: auto; max-height: 60%; margin: 1 0; background: ansi_default;
-        overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        overflow-x: hidden; scrollbar-size: 0 1; scrollbar-gutter: stable;
     }
     AgentsTable > .datatable--header { background: ansi_default; text-style: none; }
     AgentsTable > .datatable--cursor { text-style: reverse; }
