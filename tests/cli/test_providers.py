@@ -161,8 +161,8 @@ def test_a_program_that_says_nothing_sensible_is_only_installed(
 
 
 def test_a_program_that_hangs_is_waited_for_no_longer_than_others(office: Bullpen) -> None:
-    for name in ("codex", "opencode"):
-        path = program(office.home, name, "sleep 60 & wait")
+    program(office.home, "opencode", "sleep 60 & wait")
+    path = program(office.home, "codex", "sleep 60 & wait")
     began = time.monotonic()
     found = {
         each["provider"]: each for each in office.ok("provider", "list", "--json", PATH=path).json
