@@ -74,7 +74,8 @@ def test_status_shows_what_keeps_the_store_in_order(empty: Bullpen) -> None:
         return all(each["last_run_at"] and each["last_error"] is None for each in found)
 
     eventually(ran, "every loop ran")
-    shown = {line.split()[0]: line for line in empty.ok("status").out.splitlines() if line}
+    shown = {line.split()[0]: line for line in empty.ok("status", "--all").out.splitlines() if line}
+    assert f"{len(ROTA)} system agents, all well" in empty.ok("status").out
     assert "ago" in shown["leases"]
     assert " ms " in shown["leases"]
     assert "0 claims taken back" in shown["leases"]

@@ -12,6 +12,7 @@ import click
 from bullpen.cli.output import as_json
 from bullpen.cli.services.store_status import StoreStatus, show_store_status, store_status
 from bullpen.cli.services.table import show_last_words, show_services
+from bullpen.core.backup.last import last_backup
 from bullpen.core.errors import BullpenError
 from bullpen.core.listening import address
 from bullpen.core.settings import Settings
@@ -21,9 +22,11 @@ HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 
 
 @click.command()
+@click.option("--all", "-a", "every", is_flag=True, help="Show each system agent as well.")
 @click.option("--watch", "-w", is_flag=True, help="Show it again and again, until Ctrl-C.")
 @click.option(
-    "--every",
+    "--interval",
+    "seconds",
     type=click.FloatRange(0.2, 3600),
     default=2.0,
     show_default=True,
@@ -31,8 +34,8 @@ HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 )
 @as_json
 @click.pass_obj
-def status(settings: Settings, watch: bool, every: float, as_json: bool) -> None:
-    """Show each service and what keeps the store in order. The exit status is 3 if one is down.
+def status(settings: Settings, every: bool, watch: bool, seconds: float, as_json: bool) -> None:
+    """Show what runs, and what has to be looked after. The exit status is 3 if a service is down.
 
     \b
     Examples:
@@ -41,13 +44,13 @@ def status(settings: Settings, watch: bool, every: float, as_json: bool) -> None
       bullpen status --watch
     """
     if watch and not as_json:
-        _watch(settings, every)
+        _watch(settings, every, seconds)
     services = services_of(settings)
     found, why = _store_status(settings)
     if as_json:
         click.echo(json.dumps(_document(services, found)))
     else:
-        _show(settings, services, found, why)
+        _show(settings, services, found, why, every)
     if not services or any(each["state"] != RUNNING for each in services):
         sys.exit(3)
 
@@ -58,13 +61,13 @@ def services_of(settings: Settings) -> list[Service]:
     return supervisor.services() if supervisor.alive() else []
 
 
-def _watch(settings: Settings, every: float) -> None:
+def _watch(settings: Settings, every: bool, seconds: float) -> None:
     while True:
         services = services_of(settings)
         found, why = _store_status(settings)
         click.echo(HOME_AND_CLEAR if sys.stdout.isatty() else "", nl=False)
-        _show(settings, services, found, why)
-        time.sleep(every)
+        _show(settings, services, found, why, every)
+        time.sleep(seconds)
 
 
 def _document(services: list[Service], found: StoreStatus | None) -> dict[str, object]:
@@ -73,6 +76,7 @@ def _document(services: list[Service], found: StoreStatus | None) -> dict[str, o
         "queue": None if found is None else asdict(found.queue),
         "system_agents": None if found is None else [asdict(each) for each in found.agents],
         "unread": None if found is None else found.unread,
+        "held_back": None if found is None or found.hold is None else asdict(found.hold),
     }
 
 
@@ -84,7 +88,9 @@ def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
         return None, f"{error} ({error.hint})"
 
 
-def _show(settings: Settings, services: list[Service], found: StoreStatus | None, why: str) -> None:
+def _show(
+    settings: Settings, services: list[Service], found: StoreStatus | None, why: str, every: bool
+) -> None:
     if services:
         show_services(services)
         show_last_words(settings, services)
@@ -94,4 +100,4 @@ def _show(settings: Settings, services: list[Service], found: StoreStatus | None
     if found is None:
         click.echo(f"The store is not known: {why}")
     else:
-        show_store_status(found)
+        show_store_status(found, last_backup(settings), every)

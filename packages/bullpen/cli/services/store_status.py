@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -11,11 +11,14 @@ import click
 from bullpen.cli.output import MOST, show_table
 from bullpen.cli.response import CLI
 from bullpen.cli.span import span
+from bullpen.core.backup.last import Backup
 from bullpen.core.clock import SECOND
 from bullpen.core.maintenance.account import Account, system_agents
 from bullpen.core.outbox.browse import to_send
+from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.queue.status import QueueStatus, queue_status
 from bullpen.core.settings import Settings
+from bullpen.core.states import LaneState
 from bullpen.core.store.open import open_store
 
 HEADING = ("SYSTEM AGENT", "EVERY", "LAST RUN", "TOOK", "RESULT")
@@ -24,32 +27,66 @@ RESULT_LENGTH = 100
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """What each system agent did, the queue, the moment of the question, and what is unread."""
+    """The queue, what is unread, what is held back, what each system agent did, and the moment."""
 
     agents: Sequence[Account]
     queue: QueueStatus
     now: int
     unread: int
+    hold: Hold | None
 
 
 def store_status(settings: Settings) -> StoreStatus:
     """Look at the store."""
     with closing(open_store(settings)) as store, store.read() as tx:
         unread = len(to_send(tx, CLI, 0, MOST))
-        return StoreStatus(system_agents(tx), queue_status(tx), tx.now, unread)
+        return StoreStatus(system_agents(tx), queue_status(tx), tx.now, unread, find_hold(tx))
 
 
-def show_store_status(found: StoreStatus) -> None:
-    """Print the queue in a line, one for each system agent, and whether there is mail to read."""
+def show_store_status(found: StoreStatus, last: Backup | None, every_agent: bool) -> None:
+    """Print the queue, the upkeep and the backups in a line each, and what asks for a person."""
     queue = found.queue
     click.echo(
-        f"Queue: {queue.pending} waiting, {queue.processing} running, {queue.held} held, "
-        f"{queue.dead} dead; {queue.outgoing} going out\n"
+        f"Queue:   {queue.pending} waiting, {queue.processing} running, {queue.held} held, "
+        f"{queue.dead} dead; {queue.outgoing} going out"
     )
-    show_table([HEADING, *(_row(agent, found.now) for agent in found.agents)], "There are none.")
+    click.echo(f"Upkeep:  {_upkeep(found)}")
+    kept = "never" if last is None else f"{span(found.now - last.made_at)} ago"
+    click.echo(f"Backup:  {kept}")
+    for line in _for_people(found):
+        click.echo(line)
+    if every_agent:
+        click.echo()
+        rows = [HEADING, *(_row(agent, found.now) for agent in found.agents)]
+        show_table(rows, "There are none.")
+
+
+def _upkeep(found: StoreStatus) -> str:
+    """How the system agents do, in a line; those that fail by name."""
+    ran = [each.last_run_at for each in found.agents if each.last_run_at is not None]
+    if not ran:
+        return "has not begun yet"
+    failing = [each for each in found.agents if each.last_error is not None]
+    if failing:
+        said = "; ".join(f"{each.name} {_result(each, found.now)}" for each in failing)
+        return " ".join(said.split())
+    return f"{len(found.agents)} system agents, all well, the last {span(found.now - max(ran))} ago"
+
+
+def _for_people(found: StoreStatus) -> Iterator[str]:
+    for lane in found.queue.lanes:
+        if lane.state != LaneState.ACTIVE:
+            why = f" ({lane.reason})" if lane.reason else ""
+            yield f"@{lane.agent} is {lane.state}{why}. Next: bullpen queue resume {lane.agent}"
+    if found.hold is not None:
+        yield f"Nothing goes out: {found.hold.reason}. Next: bullpen db let-go"
+    if found.queue.held:
+        yield "Something waits for your word. Next: bullpen queue held"
+    if found.queue.dead:
+        yield "Something is dead. Next: bullpen queue dead"
     if found.unread:
         count = f"{found.unread} messages wait" if found.unread > 1 else "1 message waits"
-        click.echo(f"\n{count} to be read by you. Next: bullpen response read")
+        yield f"{count} to be read by you. Next: bullpen response read"
 
 
 def _row(agent: Account, now: int) -> tuple[str, ...]:

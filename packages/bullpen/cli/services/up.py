@@ -72,7 +72,7 @@ def up(settings: Settings, foreground: bool, tmux: bool, as_json: bool) -> None:
         sys.exit(3)
 
 
-def bring_up(settings: Settings) -> tuple[bool, list[str]]:
+def bring_up(settings: Settings, *, stays: bool = True) -> tuple[bool, list[str]]:
     """Whether it ran already, and which services do not run in spite of it."""
     supervisor = Supervisor(settings)
     with turn_to_start(settings):
@@ -81,7 +81,7 @@ def bring_up(settings: Settings) -> tuple[bool, list[str]]:
             prepare(settings, _tell)
             start_what_sleeps(settings, supervisor)
         else:
-            begin(settings)
+            begin(settings, stays=stays)
             if not until(supervisor.alive, SUPERVISOR_SECONDS):
                 raise ServiceFailed(
                     "the supervisor does not start",

@@ -16,7 +16,7 @@ OLD = 7 * DAY
 FIRST: Statement[tuple[int]] = Statement(
     select(AGENTS.c.created_at).order_by(AGENTS.c.created_at).limit(1)
 )
-MAKE = "bullpen backup create"
+MAKE = "bullpen db backup"
 
 
 @check("backup.none", Severity.WARNING, Needs.SCHEMA)
