@@ -14,6 +14,8 @@ from bullpen.core.backup import rows
 from bullpen.core.backup.disk import create
 from bullpen.core.backup.progress import Tell
 from bullpen.core.backup.sqlite_copy import make_one_file, new_database, writing_copy
+from bullpen.core.errors import BackupFailed, StoreUnavailable
+from bullpen.core.settings import Settings
 from bullpen.core.store import migrate
 from bullpen.core.store.sqlite import SqliteStore
 
@@ -28,10 +30,7 @@ def copy_postgres(store: PostgresStore, target: Path, revision: str, tell: Tell)
     from bullpen.core.store.postgres import translate
 
     create(target).close()
-    with writing_copy(), closing(SqliteStore(target, store.settings)) as empty:
-        migrate.upgrade(empty, revision)
-    make_one_file(target)
-    target.with_name(f"{target.name}-turn").unlink(missing_ok=True)
+    _make_tables(target, revision, store.settings)
     with writing_copy(), closing(store.connect()) as server, closing(new_database(target)) as copy:
         server.autocommit = False
         server.read_only = True
@@ -41,3 +40,14 @@ def copy_postgres(store: PostgresStore, target: Path, revision: str, tell: Tell)
         except psycopg.Error as error:
             raise translate(error) or error from error
     make_one_file(target)
+
+
+def _make_tables(target: Path, revision: str, settings: Settings) -> None:
+    """The schema of this revision, with nothing in it."""
+    try:
+        with writing_copy(), closing(SqliteStore(target, settings)) as empty:
+            migrate.upgrade(empty, revision)
+    except StoreUnavailable as error:  # of the copy: the server was not asked yet
+        raise BackupFailed(f"the copy of the database cannot be written: {error}") from error
+    make_one_file(target)
+    target.with_name(f"{target.name}-turn").unlink(missing_ok=True)
