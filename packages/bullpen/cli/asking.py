@@ -75,12 +75,14 @@ def _moment(text: str, now: int, settings: Settings) -> int:
         return moment(text, owner_zone(settings))
 
 
-def wait_for(following: Following, screen: Screen, timeout: float | None) -> Waited:
+def wait_for(
+    following: Following, screen: Screen, timeout: float | None, *, asks: bool = True
+) -> Waited:
     """Wait for it: so many seconds, or if None as long as somebody is there who can end it."""
     if timeout is None:
         timeout = math.inf if somebody_there() else PATIENCE_SECONDS
     try:
-        return Wait(following, screen, time.monotonic() + timeout).wait()
+        return Wait(following, screen, time.monotonic() + timeout, asks).wait()
     except (StoreError, OSError):
         # What went wrong is told by who catches it.
         screen.note(f"{following.conversation_id} is in the queue all the same.")

@@ -64,6 +64,8 @@ class Wait:
     screen: Screen
     deadline: float
     """By the monotonic clock; infinity is as long as it takes."""
+    asks: bool = True
+    """Whether Ctrl-C asks what is wanted; if not it leaves."""
     answers: list[Answered] = field(default_factory=list)
     _standing: Standing | None = None
     _looked_at: float = -LOOK_SECONDS
@@ -143,7 +145,7 @@ class Wait:
 
     def _interrupted(self, interrupts: Interrupts) -> End | None:
         """What the person wants; None is to wait on."""
-        if interrupts.heard is not signal.SIGINT or not somebody_there():
+        if not self.asks or interrupts.heard is not signal.SIGINT or not somebody_there():
             return End.LEFT
         self.screen.note("")
         wanted = interrupts.choose(

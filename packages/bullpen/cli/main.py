@@ -21,6 +21,7 @@ PLACES = {
     "completion": f"{HERE}.completion:completion",
     "config": f"{HERE}.config:config",
     "db": f"{HERE}.db:db",
+    "demo": f"{HERE}.demo:demo",
     "doctor": f"{HERE}.doctor.command:doctor",
     "down": f"{HERE}.services.down:down",
     "events": f"{HERE}.events.command:events",

@@ -1,0 +1,50 @@
+"""What the agents of the demonstration say: a plugin of its home, by which `echo` plays them.
+
+Each cue is what a part listens for, and what it does then: the first time, the second, and so on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+CUES = (
+    (
+        *("coder", "umlaut"),
+        "!sleep 1\n!say It is mended, with a test. [@reviewer: Look at the fix, please.]",
+    ),
+    (
+        *("reviewer", "at the fix"),
+        "!sleep 1\n!say The fix is right. [@writer: A changelog line, please.]",
+    ),
+    (
+        *("writer", "changelog"),
+        "!sleep 1\n!fail",
+        "!say Changelog: people with an umlaut in their name can log in.",
+    ),
+    ("coder", "Stand-up", "!say [#dev: The login is done.]"),
+    ("reviewer", "Stand-up", "!say [#dev: Nothing waits for a review.]"),
+    ("writer", "Stand-up", "!say [#dev: The changelog has a new line.]"),
+    ("writer", "poster", "!fail permanent", "!say The poster hangs at the door."),
+)
+LISTENS = "!sleep 0"
+ROOM = "chatroom"
+
+_heard: Counter[str] = Counter()
+
+
+class About(Protocol):
+    """What is known of a message."""
+
+    agent: str
+    channel: str
+    message_id: str
+
+
+def transform_incoming(text: str, about: About) -> str:
+    """What this agent does when it hears this."""
+    for agent, cue, *takes in CUES:
+        if agent == about.agent and cue in text:
+            _heard[about.message_id] += 1
+            return takes[min(_heard[about.message_id], len(takes)) - 1]
+    return LISTENS if about.channel == ROOM else text

@@ -1,0 +1,204 @@
+"""bullpen demo team: three agents hand work on, meet in a room, fail and are tried again."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import textwrap
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from bullpen.cli.acting import only_people
+from bullpen.cli.asking import SENDER, asking, put, wait_for
+from bullpen.cli.demo.stage import TEAM, furnish, own_home, running
+from bullpen.cli.following import End, Waited
+from bullpen.cli.output import as_json, show_json
+from bullpen.cli.response import CLI
+from bullpen.cli.screen import Screen
+from bullpen.cli.waited import document
+from bullpen.core.conversations.following import Following
+from bullpen.core.errors import ServiceFailed
+from bullpen.core.events.append import EventType
+from bullpen.core.events.browse import WantedEvents, browse_events
+from bullpen.core.events.tail import EventTail
+from bullpen.core.listening import address
+from bullpen.core.message import NewMessage
+from bullpen.core.queue.retry import retry
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+
+PATIENCE_SECONDS = 60.0
+EVERY = 1 << 31
+MOST = 1000
+WIDTH = 79
+
+COUNTED = {
+    "handoffs": EventType.CHAIN_HANDOFF,
+    "room_posts": EventType.ROOM_POSTED,
+    "failed_and_tried_again": EventType.MESSAGE_FAILED,
+    "dead": EventType.MESSAGE_DEAD,
+    "tried_again_by_hand": EventType.MESSAGE_RETRIED,
+}
+
+
+@dataclass(slots=True)
+class Show:
+    """The demonstration as it goes on."""
+
+    settings: Settings
+    store: Store
+    as_json: bool
+    steps: list[dict[str, object]] = field(default_factory=list)
+
+    def tell(self, *lines: str) -> None:
+        """Say what is shown."""
+        if not self.as_json:
+            for each in lines:
+                click.echo(each)
+
+    def say(self, what: str, to: str, text: str) -> Following:
+        """A person says this, and all that comes of it is seen."""
+        self.tell("", what, f"  you → {to}: {text.removeprefix(f'[{to}: ').removesuffix(']')}")
+        new = NewMessage(agent=to.lstrip("@#"), message=text, channel=CLI, sender=SENDER)
+        position, conversation = put(self.store, new, "", (), None)
+        following = Following(self.store, conversation, CLI, EventTail(self.store, position))
+        self.follow(following, what)
+        return following
+
+    def follow(self, following: Following, what: str) -> Waited:
+        """See to the end what comes of it."""
+        screen = Screen(quiet=self.as_json, silent=self.as_json)
+        waited = wait_for(following, screen, PATIENCE_SECONDS, asks=False)
+        if waited.end is End.LEFT:
+            raise KeyboardInterrupt
+        if waited.end is not End.AT_REST:
+            raise ServiceFailed(
+                f"the demonstration does not go on with {following.conversation_id}",
+                hint=f"Look at the logs in {self.settings.logs}.",
+            )
+        found = document(following.conversation_id, waited, 0.0)
+        names = ("message_id", "state", "answers", "messages")
+        self.steps.append({"what": what, **{name: found[name] for name in names}})
+        return waited
+
+    def counts(self) -> dict[str, int]:
+        """How often what happened."""
+        with self.store.read() as tx:
+            return {
+                name: len(
+                    browse_events(tx, WantedEvents(types=frozenset({kind})), None, EVERY, MOST)
+                )
+                for name, kind in COUNTED.items()
+            }
+
+
+@click.command()
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    help="An empty directory for it; else one below the directory of temporary files.",
+)
+@click.option("--keep/--remove", default=True, show_default=True, help="Keep that home, or not.")
+@as_json
+def team(home: Path | None, keep: bool, as_json: bool) -> None:
+    """Show three agents that hand work on, meet in a room, fail and are tried again.
+
+    It takes half a minute, needs no account, and touches nothing of yours: it has a home, a
+    database and a port of its own. Its services end with it; its home stays to be looked at.
+
+    \b
+    Examples:
+      bullpen demo team
+      bullpen demo team --remove --json
+    """
+    only_people("start a demonstration")
+    began = time.monotonic()
+    place = own_home(home)
+    try:
+        settings = furnish(place)
+        show = _play(settings, as_json)
+    except KeyboardInterrupt:
+        click.echo("\nStopped.", err=True)
+        _leave(place, keep, as_json)
+        sys.exit(1)
+    except BaseException:
+        _leave(place, keep, as_json)
+        raise
+    counts, steps = show
+    if as_json:
+        show_json(
+            {
+                "home": str(place),
+                "kept": keep,
+                "seconds": round(time.monotonic() - began, 1),
+                "steps": steps,
+                "counts": counts,
+            }
+        )
+    else:
+        told = ", ".join(_counted(counts))
+        click.echo("\n" + textwrap.fill(f"What happened: {told}", WIDTH))
+        if keep:
+            _say_what_to_look_at(place, str(steps[0]["message_id"]))
+    _leave(place, keep, as_json)
+
+
+def _play(settings: Settings, as_json: bool) -> tuple[dict[str, int], list[dict[str, object]]]:
+    _greet(settings, as_json)
+    with running(settings), asking(settings) as store:
+        show = Show(settings, store, as_json)
+        show.tell("They run.")
+        show.say(
+            "1. The leader hands work on. One of them fails, and tries again by itself.",
+            f"@{TEAM}",
+            "The login fails for people with an umlaut in their name.",
+        )
+        show.say(
+            "2. What is said in the room everybody hears.",
+            f"#{TEAM}",
+            f"[#{TEAM}: Stand-up: what is each of you at?]",
+        )
+        what = "3. What cannot be done is told, and kept until a person tries it again."
+        dead = show.say(what, "@writer", "Make a poster of it.")
+        show.tell(f"  $ bullpen queue retry {dead.conversation_id}")
+        with store.write() as tx:
+            retry(tx, dead.conversation_id)
+        show.follow(dead, what)
+        counts = show.counts()
+        if not as_json:
+            click.echo("\nThe services are stopped ...")
+    return counts, show.steps
+
+
+def _greet(settings: Settings, as_json: bool) -> None:
+    if as_json:
+        return
+    click.echo("Three agents, @coder, @reviewer and @writer, are the team @dev. They are played")
+    click.echo("by echo: no account is needed, and nothing leaves this machine.")
+    click.echo(f"  Home  {settings.home}")
+    click.echo(f"  API   {address(settings)}")
+    click.echo("Their services are started ...")
+
+
+def _counted(counts: dict[str, int]) -> list[str]:
+    return [f"{count} {name.replace('_', ' ')}" for name, count in counts.items()]
+
+
+def _say_what_to_look_at(home: Path, conversation: str) -> None:
+    click.echo(f"All of it stays in {home}. Look at it:")
+    click.echo(f"  export BULLPEN_HOME={shlex.quote(str(home))}")
+    click.echo(f"  bullpen trace {conversation}")
+    click.echo(f"  bullpen room read {TEAM}")
+    click.echo(f"  bullpen up && bullpen team watch {TEAM}")
+    click.echo(f"Remove it: bullpen down && rm -r {shlex.quote(str(home))}")
+
+
+def _leave(home: Path, keep: bool, as_json: bool) -> None:
+    if not keep:
+        shutil.rmtree(home, ignore_errors=True)
+        if not as_json:
+            click.echo(f"{home} is removed.")

@@ -1,0 +1,139 @@
+"""bullpen demo team: shown apart from what is somebody's own, and gone when it is over."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.terminal import COLUMNS, CTRL_C, terminal
+from tests.processor.working import eventually
+
+
+@pytest.fixture
+def place(empty: Bullpen) -> Path:
+    """Where the demonstration is to be: whatever runs there is ended after the test."""
+    return empty.home / "demo"
+
+
+def living(home: Path) -> list[str]:
+    """The processes that belong to this home."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            ours = process.environ().get("BULLPEN_HOME") == str(home)
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def test_where_something_lies_it_is_not_shown(empty: Bullpen) -> None:
+    (empty.home / "mine").touch()
+    refused = empty("demo", "team", "--home", str(empty.home))
+    assert refused.status == 1
+    assert "is not empty" in refused.err
+    assert [each.name for each in empty.home.iterdir()] == ["mine"]
+    assert empty("demo", "team", BULLPEN_AGENT="coder").status == 1
+
+
+@pytest.mark.slow
+def test_it_shows_handoffs_a_room_a_failure_and_what_becomes_of_it(
+    empty: Bullpen, place: Path
+) -> None:
+    """Whatever the caller's own settings are."""
+    own = {"BULLPEN_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "BULLPEN_API_PORT": "1"}
+    shown = empty.ok("demo", "team", "--home", str(place), "--json", **own)
+    assert shown.out.count("\n") == 1
+    found = shown.json
+    assert found["counts"] == {
+        "handoffs": 2,
+        "room_posts": 4,
+        "failed_and_tried_again": 1,
+        "dead": 1,
+        "tried_again_by_hand": 1,
+    }
+    assert [each["state"] for each in found["steps"]] == [
+        *("answered", "answered", "failed", "answered"),
+    ]
+    assert [each["agent"] for each in found["steps"][0]["answers"]] == [
+        *("coder", "reviewer", "writer"),
+    ]
+    assert found["seconds"] < 60
+    assert (found["home"], found["kept"]) == (str(place), True)
+    assert living(place) == []
+    assert list(empty.home.iterdir()) == [place]  # nothing was made in the caller's own home
+    kept = replace(empty, home=place)
+    assert "at the fix" in kept.ok("history", "search", "fix").out
+    assert kept.ok("room", "read", "dev").out.count("\n") >= 4
+    assert kept("status").status == 3
+
+
+@pytest.mark.slow
+def test_it_is_told_as_it_goes_and_removed_if_that_is_wanted(empty: Bullpen, place: Path) -> None:
+    with terminal(empty, "demo", "team", "--home", str(place), "--remove") as person:
+        for text in (
+            "They run.",
+            "you → @dev: The login fails",
+            "@coder → @reviewer: ",
+            "@writer works",
+            "@writer failed",
+            "@writer: Changelog",
+            "@coder → #dev: The login is done.",
+            "could not answer",
+            "bullpen queue retry cli_",
+            "@writer: The poster hangs at the door.",
+            "What happened: 2 handoffs",
+            f"{place} is removed.",
+        ):
+            person.until(text)
+        assert person.end() == 0
+    ours = [
+        line for line in person.shown.split("\n") if str(place) not in line and "\r" not in line
+    ]
+    assert [line for line in ours if len(line) > COLUMNS] == []
+    assert not place.exists()
+    assert living(place) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["are started", "@coder works"])
+def test_ctrl_c_ends_its_services(empty: Bullpen, place: Path, at: str) -> None:
+    with terminal(empty, "demo", "team", "--home", str(place)) as person:
+        person.until(at)
+        person.insist(CTRL_C, "Stopped.")
+        assert person.end() == 1
+    eventually(lambda: living(place) == [], "its services are gone")
+    assert (place / "bullpen.db").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "end", [psutil.Process.kill, psutil.Process.terminate], ids=["SIGKILL", "SIGTERM"]
+)
+def test_its_services_do_not_outlive_it(
+    empty: Bullpen, place: Path, end: Callable[[psutil.Process], None]
+) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "demo", "team", "--home", str(place)],
+        env=empty.environment(PYTHONUNBUFFERED="1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process, process.stdout:
+        for line in process.stdout:
+            if line.startswith("They run"):
+                break
+        assert living(place) != []
+        end(psutil.Process(process.pid))
+        assert process.wait(60) in (1, -signal.SIGKILL)
+    eventually(lambda: living(place) == [], "its services are gone")
