@@ -19,7 +19,7 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 
 .DEFAULT_GOAL := help
 .PHONY: help up down venv test real clis crash fuzz upkeep check check-format check-lint check-types check-imports \
-	format docs bench lock clean
+	format docs pictures bench lock clean
 
 help: ## Print this list
 	@echo 'Bullpen: a company of AI agents on a durable SQL queue'
@@ -30,8 +30,7 @@ help: ## Print this list
 	@echo '  PYTHON=python3.12 chooses the interpreter (3.11 or later); TESTS="tests/unit -k lease" some tests.'
 	$(call next,make up)
 
-up: venv ## Install what is missing, bring the database up to date and start Bullpen
-	$(BIN)/bullpen db upgrade
+up: venv ## Install what is missing and start Bullpen
 	$(BIN)/bullpen up
 	$(call next,$(BIN)/bullpen status shows what runs; $(BIN)/bullpen send 'hello' asks the first agent; make down stops it)
 
@@ -90,6 +89,10 @@ format: venv ## Format the code and mend what the linter can mend
 docs: venv ## Bring the pages of docs/ up to date that follow from the code
 	$(BIN)/python -m tests.docs.render
 	$(call next,git diff docs)
+
+pictures: venv ## Take the pictures of the terminal in docs/pictures anew (needs tmux)
+	$(BIN)/python -m tests.docs.pictures
+	$(call next,git diff --stat docs/pictures)
 
 bench: ## Measure the queue beside its peers (installs them; BENCH="..." are arguments)
 	@$(VENV) bench
