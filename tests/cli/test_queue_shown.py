@@ -13,6 +13,7 @@ from bullpen.core.queue.hold import hold
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.roster.agents import remove_agent
 from bullpen.core.store.base import Store
+from bullpen.core.workers import register
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die, many_dead
 from tests.cli.direct import company, direct
@@ -155,6 +156,17 @@ def test_it_is_said_why_a_message_waits(on_both: Bullpen, store: Store) -> None:
     assert "paused: on holiday" in why(second)
     later = send(store, agent="tester", delay=2 * HOUR)
     assert "sent with a delay" in why(later)
+
+
+def test_it_is_said_if_nobody_is_there_to_take_it_up(on_both: Bullpen, store: Store) -> None:
+    waits = send(store)
+    assert "bullpen up" in on_both.ok("queue", "status").err
+    assert "no processor runs" in on_both.ok("queue", "show", waits).out
+    do(store, register, "processor")
+    assert on_both.ok("queue", "status").err == ""
+    shown = on_both.ok("queue", "show", waits)
+    assert "to be taken up, as the next" in shown.out
+    assert "bullpen up" not in shown.err
 
 
 def test_a_worker_that_is_not_heard_of_is_told(on_both: Bullpen) -> None:

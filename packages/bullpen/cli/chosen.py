@@ -63,7 +63,12 @@ def choosing(states: click.Choice[str], about: str) -> Callable[[Function], Func
     def decorate(function: Function) -> Function:
         options = (
             click.option("--state", "states", type=states, multiple=True, help=about),
-            click.option("--all", "everything", is_flag=True, help="All in these states."),
+            click.option(
+                "--all",
+                "everything",
+                is_flag=True,
+                help="Do it to all; else a filter has to say to which.",
+            ),
             click.option(
                 "--limit",
                 type=click.IntRange(1),

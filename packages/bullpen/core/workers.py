@@ -7,7 +7,6 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from bullpen.core.clock import SECOND
@@ -92,6 +91,8 @@ def alive_workers(tx: Transaction) -> dict[str, int]:
 
 def forget_silent(tx: Transaction) -> list[Lost]:
     """Strike out those that were not heard of; gives who. The dead ones' sockets go too."""
+    import psutil  # only here: commands that ask who is alive begin without it
+
     here = socket.gethostname()
     gone = tx.all(FORGET, {"silent_since": tx.now - GONE_SECONDS * SECOND})
     for wake, _, host, pid, _ in gone:

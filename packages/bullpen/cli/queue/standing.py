@@ -55,6 +55,8 @@ def next_steps(found: Life) -> list[str]:
             steps.append(f"bullpen queue cancel {id_}")
             if _closed(found.lane):
                 steps.insert(0, f"bullpen queue resume {message.agent}")
+            if not found.attended:
+                steps.insert(0, "bullpen up")
         case MessageState.COMPLETED:
             pass
         case never:
@@ -77,7 +79,11 @@ def _waits(found: Life, now: int) -> str:
     before = _before(found.before_it)
     if lane is not None and lane.processing:
         return f"It waits, {before}: {agent} has been at something else {_since(lane, now)}."
-    return f"It waits to be taken up, {before}. If nothing moves: bullpen status"
+    if not found.attended:
+        return f"It waits, {before}: no processor runs."
+    if lane is not None and lane.outside:
+        return f"It waits, {before}, for a worker outside of Bullpen to take it up."
+    return f"It waits to be taken up, {before}."
 
 
 def _runs(found: Life, now: int) -> str:
@@ -88,7 +94,7 @@ def _runs(found: Life, now: int) -> str:
         silent = span(now - lane.lease_expires_at)
         return (
             f"Its worker {lane.claimed_by} was not heard of for {silent}: "
-            "it is taken up again as soon as a processor runs. Is there one? bullpen status"
+            f"{'it is taken up again soon.' if found.attended else 'and no processor runs.'}"
         )
     return f"It runs {_since(lane, now)}, by {lane.claimed_by}."
 

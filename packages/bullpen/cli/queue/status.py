@@ -67,6 +67,8 @@ def _row(lane: LaneNow, now: int) -> tuple[str, ...]:
 def _next(found: Overview, lanes: list[LaneNow]) -> list[str]:
     """What a person can do about it."""
     said = []
+    if not found.processors and any(lane.pending and not lane.outside for lane in lanes):
+        said.append("No processor runs: bullpen up")
     if found.hold is not None:
         said.append(f"Nothing goes out to people: {found.hold.reason}")
     if found.dead:

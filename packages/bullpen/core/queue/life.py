@@ -16,10 +16,12 @@ from bullpen.core.queue.browse import Seen, look_up
 from bullpen.core.queue.find import STATUS
 from bullpen.core.queue.lane import READY
 from bullpen.core.queue.lane_list import SeenLane, look_at_lane
+from bullpen.core.queue.overview import PROCESSOR
 from bullpen.core.queue.roads import FINISHED, FOR_PEOPLE, Road
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.workers import alive_workers
 
 A, M = ATTEMPTS.c, MESSAGES.c
 
@@ -55,6 +57,8 @@ class Life:
     """None if the agent never had one here."""
     ready: bool
     """Whether it waits for nothing but its turn."""
+    attended: bool
+    """Whether somebody is there to take it: a processor, or for its lane workers outside."""
     before_it: int
     """How many messages come first, `MOST` at the most."""
     runs: tuple[Attempt, ...]
@@ -76,12 +80,14 @@ def life(tx: Transaction, message_id: str) -> Life:
             if run.finished_at == message.updated_at
         ]
     ready, before = _place(tx, message)
+    lane = _lane(tx, message.agent)
     asked = [message_id] if with_ is None else [message_id, with_]
     return Life(
         message=message,
         archived=archived,
-        lane=_lane(tx, message.agent),
+        lane=lane,
         ready=ready,
+        attended=(lane is not None and lane.outside) or PROCESSOR in alive_workers(tx),
         before_it=before,
         runs=tuple(runs),
         ran_with=with_,

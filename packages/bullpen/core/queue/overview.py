@@ -16,6 +16,10 @@ from bullpen.core.queue.waiting import waiting_since
 from bullpen.core.states import LaneState, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.workers import alive_workers
+
+PROCESSOR = "processor"
+"""As what processors are in the register of workers."""
 
 R = RESPONSES.c
 
@@ -35,6 +39,8 @@ class LaneNow:
     agent: str
     state: str
     reason: str | None
+    outside: bool
+    """Whether workers outside of Bullpen answer it."""
     ordering: str
     pending: int
     processing: int
@@ -69,6 +75,8 @@ class Overview:
     unknown: int
     """Answers of which nobody knows whether they got there."""
     oldest_waiting_since: int | None
+    processors: int
+    """How many were heard of lately."""
     hold: Hold | None
     """Why nothing goes out to people, if nothing does."""
     lanes: tuple[LaneNow, ...]
@@ -89,6 +97,7 @@ def overview(tx: Transaction) -> Overview:
         undelivered=lost.get(ResponseState.DEAD.value, 0),
         unknown=lost.get(ResponseState.UNKNOWN.value, 0),
         oldest_waiting_since=min(waiting, default=None),
+        processors=alive_workers(tx).get(PROCESSOR, 0),
         hold=find_hold(tx),
         lanes=lanes,
     )
@@ -111,6 +120,7 @@ def _now(lane: SeenLane, since: int | None) -> LaneNow:
         agent=lane.agent,
         state=lane.state,
         reason=lane.reason,
+        outside=lane.outside,
         ordering=lane.ordering,
         pending=lane.pending,
         processing=lane.processing,
