@@ -22,27 +22,29 @@ from tests.doctor.examined import settings_of
 LIMIT = 60
 
 
-def as_nobody(bullpen: Bullpen, id_: str) -> list[Any]:
-    """The state, the severity, and whether it could be put right."""
+def as_nobody(bullpen: Bullpen, *ids: str) -> dict[str, list[Any]]:
+    """Of each check the state, the severity, and whether it could be put right."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     with TemporaryDirectory() as name:
         report = Path(name, "said")
-        process = context.Process(target=_look, args=(settings_of(bullpen), id_, report))
+        process = context.Process(target=_look, args=(settings_of(bullpen), ids, report))
         process.start()
         process.join(LIMIT)
         assert process.exitcode == 0
         process.close()
-        found: list[Any] = json.loads(report.read_text())
+        found: dict[str, list[Any]] = json.loads(report.read_text())
         return found
 
 
-def _look(settings: Settings, id_: str, report: Path) -> None:
+def _look(settings: Settings, ids: tuple[str, ...], report: Path) -> None:
     with report.open("w") as file:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-        (check,) = (each for each in CHECKS if each.id == id_)
-        database = open_database(settings)
-        said = look(Patient(settings, {}, SystemClock().now(), database), check)
-        json.dump([said.state.value, said.severity.value, said.fix is not None], file)
+        patient = Patient(settings, {}, SystemClock().now(), open_database(settings))
+        said = [look(patient, each) for each in CHECKS if each.id in ids]
+        found = {
+            each.id: [each.state.value, each.severity.value, each.fix is not None] for each in said
+        }
+        json.dump(found, file)

@@ -132,6 +132,7 @@ def test_an_index_that_lost_a_row_is_found_by_a_close_look(bullpen: Bullpen) -> 
 
 
 def test_a_database_of_an_older_version_is_copied_and_upgraded(on_both: Bullpen) -> None:
+    on_both.ok("agent", "add", "coder")
     store = open_store(settings_of(on_both))
     migrate.downgrade(store, schema.KNOWN[-2])
     store.close()
@@ -139,10 +140,11 @@ def test_a_database_of_an_older_version_is_copied_and_upgraded(on_both: Bullpen)
     assert schema.KNOWN[-2] in text
     assert seen(on_both, "queue.held")["state"] == "unknown"
     plan = on_both("doctor", "--fix", "--dry-run", "--only", "db.schema")
-    assert "copy the database first" in plan.err
+    assert "with a backup before" in plan.err
     assert found(on_both, "db.schema", "critical") == text
     fixed(on_both, "db.schema")
     assert any((on_both.home / "backups").iterdir())
+    assert "coder" in on_both.ok("agent", "list").out
 
 
 def test_an_empty_database_needs_no_copy(empty: Bullpen) -> None:

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from bullpen.core.doctor import files
+from bullpen.core.doctor.catalogue import CHECKS
 from tests.cli.command import Bullpen
 from tests.crash.disk import NOBODY
 from tests.doctor.examined import fine, fixed, found, look_at, seen
@@ -85,17 +86,19 @@ def test_files_of_somebody_else(bullpen: Bullpen) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_the_home_of_somebody_else(bullpen: Bullpen) -> None:
     bullpen.home.chmod(0o755)
-    assert as_nobody(bullpen, "fs.owner") == ["found", "critical", False]
+    assert as_nobody(bullpen, "fs.owner")["fs.owner"] == ["found", "critical", False]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_a_home_that_cannot_be_written(bullpen: Bullpen) -> None:
     os.chown(bullpen.home, NOBODY, NOBODY)
-    assert as_nobody(bullpen, "fs.read_only")[0] == "found"  # its database is root's
+    assert (
+        as_nobody(bullpen, "fs.read_only")["fs.read_only"][0] == "found"
+    )  # its database is root's
     os.chown(bullpen.home / "bullpen.db", NOBODY, NOBODY)
-    assert as_nobody(bullpen, "fs.read_only")[0] == "ok"
+    assert as_nobody(bullpen, "fs.read_only")["fs.read_only"][0] == "ok"
     bullpen.home.chmod(0o500)
-    assert as_nobody(bullpen, "fs.read_only")[:2] == ["found", "critical"]
+    assert as_nobody(bullpen, "fs.read_only")["fs.read_only"][:2] == ["found", "critical"]
 
 
 @pytest.mark.parametrize("name", ["settings.toml", "token"])
@@ -155,3 +158,12 @@ def test_what_is_of_no_home_is_not_looked_for(empty: Bullpen) -> None:
     nowhere = replace(empty, home=empty.home / "none")
     for name in ("home_perms", "db_perms", "token_perms", "owner", "read_only", "synced_dir"):
         assert seen(nowhere, f"fs.{name}")["state"] in ("ok", "skipped")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_whoever_may_not_even_look_is_told_so(bullpen: Bullpen) -> None:
+    found = as_nobody(bullpen, *(each.id for each in CHECKS))
+    assert len(found) == len(CHECKS)
+    assert found["db.unreachable"][:2] == ["found", "critical"]
+    assert found["fs.owner"][:2] == ["found", "critical"]
+    assert found["queue.held"][0] == "unknown"

@@ -87,7 +87,7 @@ def doctor(
                 yes,
                 many=True,
             )
-            fixed = put_right(examination.patient, wanted)
+            fixed = put_right(wanted)
             findings = examination.look()
     finally:
         examination.close()

@@ -34,12 +34,6 @@ class Examination:
         self._clock = clock or SystemClock()
         self._patient: Patient | None = None
 
-    @property
-    def patient(self) -> Patient:
-        """What was examined last."""
-        assert self._patient is not None
-        return self._patient
-
     def look(self) -> list[Finding]:
         """Make the checks; what comes of them is in the order of the catalogue."""
         self.close()

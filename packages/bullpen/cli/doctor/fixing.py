@@ -1,4 +1,4 @@
-"""Puts right what can be: what is done is said before, and a backup is made where it matters."""
+"""Puts right what can be: what is done is said before, and what fails keeps nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from bullpen.cli.visible import visible
 from bullpen.core.doctor.check import Finding, State
-from bullpen.core.doctor.patient import Patient
 from bullpen.core.errors import BullpenError
 
 
@@ -19,8 +18,8 @@ class Fixed:
 
     id: str
     steps: tuple[str, ...]
-    backup: str = ""
-    """Where the database was copied to before."""
+    said: str = ""
+    """What more there is to say, as where a backup lies."""
     error: str = ""
 
 
@@ -34,41 +33,29 @@ def show_plan(findings: Sequence[Finding]) -> None:
     click.echo("This can be put right:", err=True)
     for each in findings:
         assert each.fix is not None
-        backup = ("copy the database first",) if each.fix.backup else ()
-        for step in (*backup, *each.fix.steps):
+        for step in each.fix.steps:
             click.echo(f"  {each.id:<20} {visible(step)}", err=True)
 
 
-def put_right(patient: Patient, findings: Sequence[Finding]) -> list[Fixed]:
+def put_right(findings: Sequence[Finding]) -> list[Fixed]:
     """Do it, one after the other; what fails keeps nothing else from being done."""
     fixed = []
     for each in findings:
-        done = _one(patient, each)
+        done = _one(each)
         fixed.append(done)
         said = f"could not be put right: {done.error}" if done.error else "is put right"
-        kept = f" (the database before: {done.backup})" if done.backup else ""
-        click.echo(visible(f"{each.id} {said}{kept}"), err=True)
+        more = f" ({done.said})" if done.said else ""
+        click.echo(visible(f"{each.id} {said}{more}"), err=True)
     return fixed
 
 
-def _one(patient: Patient, finding: Finding) -> Fixed:
+def _one(finding: Finding) -> Fixed:
     fix = finding.fix
     assert fix is not None
-    backup = ""
     try:
-        if fix.backup:
-            backup = _back_up(patient)
-        fix.do()
+        said = fix.do()
     except BullpenError as error:
-        return Fixed(finding.id, fix.steps, backup, f"{error}. {error.hint}")
+        return Fixed(finding.id, fix.steps, error=f"{error}. {error.hint}")
     except OSError as error:
-        return Fixed(finding.id, fix.steps, backup, str(error))
-    return Fixed(finding.id, fix.steps, backup)
-
-
-def _back_up(patient: Patient) -> str:
-    # Only here: hardly any examination needs it.
-    from bullpen.core.backup.make import back_up
-    from bullpen.core.backup.place import backup_place
-
-    return str(back_up(patient.store, backup_place(patient.settings, None)).backup.path)
+        return Fixed(finding.id, fix.steps, error=str(error))
+    return Fixed(finding.id, fix.steps, said or "")

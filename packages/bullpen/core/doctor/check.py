@@ -51,9 +51,8 @@ class Fix:
 
     steps: tuple[str, ...]
     """What is done, one line each, as a person would type it."""
-    do: Callable[[], None]
-    backup: bool = False
-    """Whether it rewrites the database: a backup is made first."""
+    do: Callable[[], str | None]
+    """Gives what more there is to say about it, as where a backup lies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,12 +94,13 @@ def revision(patient: Patient) -> Trouble | Said:
 
 
 def _upgrade(patient: Patient) -> Fix:
-    def do() -> None:
-        from bullpen.core.store import migrate  # only here: Alembic takes long to load
+    def do() -> str | None:
+        from bullpen.core.backup.upgrade import upgrade  # only here: Alembic takes long to load
 
-        migrate.upgrade(patient.store)
+        backup = upgrade(patient.store).backup
+        return None if backup is None else f"the database before: {backup}"
 
-    return Fix(steps=("bullpen db upgrade",), do=do, backup=patient.database.revision is not None)
+    return Fix(steps=("bullpen db upgrade, with a backup before, in the home's backups",), do=do)
 
 
 @check("db.integrity", Severity.CRITICAL, Needs.DATABASE)
