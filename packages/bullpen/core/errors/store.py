@@ -67,7 +67,7 @@ class SchemaTooOld(StoreError):
     """The database is of an earlier version of Bullpen, or empty."""
 
     code = "schema_too_old"
-    hint = "Run `bullpen db upgrade`."
+    hint = "Run `bullpen up`, or `bullpen db upgrade`."
 
 
 class BackupFailed(StoreError):

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bullpen.core.clock import Clock
-from bullpen.core.errors import BullpenError
+from bullpen.core.errors import BullpenError, SchemaTooOld
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store import schema
@@ -28,6 +28,8 @@ def open_store(
         store = PostgresStore(settings.url, settings, clock, ids)
     else:
         path = Path(url.database or "")
+        if check and _missing(path):  # SQLite would make an empty one by looking at it
+            raise SchemaTooOld("the database is empty")
         if path.parent == settings.home:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(path)
@@ -39,6 +41,16 @@ def open_store(
             store.close()
             raise
     return store
+
+
+def _missing(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:  # SQLite will say, in words that are known
+        return False
+    return False
 
 
 def _make_private(path: Path) -> None:
