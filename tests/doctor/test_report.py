@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -15,7 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from bullpen.cli.commands import walk
 from bullpen.cli.doctor.report import exit_status
+from bullpen.cli.main import cli
+from bullpen.core.doctor import check as check_module
 from bullpen.core.doctor.catalogue import CHECKS, chosen
 from bullpen.core.doctor.check import Check, Finding, Said, Severity, State, Trouble, check
 from bullpen.core.doctor.examine import examine
@@ -50,6 +54,20 @@ def test_nothing_is_documented_that_is_not_looked_for() -> None:
 def test_every_check_has_a_test_that_names_it() -> None:
     texts = "".join(each.read_text(encoding="utf-8") for each in HERE.glob("test_*.py"))
     assert [each.id for each in CHECKS if f'"{each.id}"' not in texts] == []
+
+
+SOURCES = [*sorted(Path(check_module.__file__ or "").parent.glob("*.py")), DOCS / "doctor.md"]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda each: each.name)
+def test_what_it_says_to_type_is_a_command(source: Path) -> None:
+    known = {path for path, _ in walk(cli)}
+    groups = {path[:1] for path in known if len(path) > 1}
+    typed = re.findall(r"\bbullpen ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", source.read_text())
+    for first, second in typed:
+        assert (first,) in known, first
+        if second and (first,) in groups:
+            assert (first, second) in known, f"{first} {second}"
 
 
 def test_ids_are_there_once() -> None:

@@ -63,7 +63,7 @@ def missing(patient: Patient) -> Trouble | Said:
     return Trouble(
         text=f"there is no database at {patient.database.file}"
         + (", though Bullpen ran here before" if had else " yet"),
-        remedy="bullpen backup restore, if it is lost; bullpen up makes a new one"
+        remedy="bullpen db restore, if it is lost; bullpen up makes a new one"
         if had
         else "bullpen up",
         severity=Severity.WARNING if had else Severity.INFO,
@@ -156,7 +156,7 @@ def _sqlite(store: SqliteStore, what: str, seconds: float) -> Trouble | Said:
         return FINE
     return Trouble(
         text=f"the database is damaged: {'; '.join(said)[:300]}",
-        remedy="bullpen down; keep the file aside; restore a backup (bullpen backup)",
+        remedy="bullpen down; keep the file aside; restore a backup: bullpen db restore",
     )
 
 

@@ -181,7 +181,7 @@ def on_hold(patient: Patient) -> Trouble | Said:
         return FINE
     return Trouble(
         text=f"nothing goes out and nothing comes due until you let it go: {hold.reason[:200]}",
-        remedy="bullpen backup let-go",
+        remedy="bullpen db let-go --dry-run shows what waits; bullpen db let-go",
     )
 
 
