@@ -18,7 +18,7 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script with which SHELL completes commands, options, agents, teams and other ids.
 
     \b
-    For bash, once, and again after an upgrade:
+    Examples, for bash, once, and again after an upgrade:
       bullpen completion bash > ~/.bullpen-completion.bash
       echo '. ~/.bullpen-completion.bash' >> ~/.bashrc
     For zsh, into a directory that $fpath names:
