@@ -142,5 +142,6 @@ WITH_SERVICES: Mapping[str, Entry] = {
     "logs": Entry(list[home.LogLine]),
     "restart": Entry(home.Restarted, "scheduler"),
     "down": Entry(home.Down),
+    "demo team": Entry(conversations.Demonstration, "--home {home}/demo --remove"),
 }
 """What is said by those that need services, in the order in which they are run."""

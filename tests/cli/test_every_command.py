@@ -154,7 +154,8 @@ def test_those_that_need_services_print_documents_too(office: Bullpen) -> None:
     environ = {"BULLPEN_API_PORT": str(free_port()), "BULLPEN_GRACE_SECONDS": "1"}
     try:
         for name, entry in WITH_SERVICES.items():
-            args = (*name.split(), *entry.arguments.split(), "--json")
+            arguments = entry.arguments.format(home=office.home).split()
+            args = (*name.split(), *arguments, "--json")
             check_document(entry, office(*args, **environ))
     finally:
         stop_all(office.home)

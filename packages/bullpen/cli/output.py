@@ -92,8 +92,9 @@ def _show_on_terminal(rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for name in rows[0]:
-        table.add_column(name, overflow="fold")
+    for at, name in enumerate(rows[0]):
+        # The first is what a next command is given: it stays whole, to be copied.
+        table.add_column(name, overflow="fold", no_wrap=at == 0)
     for row in rows[1:]:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)

@@ -173,3 +173,25 @@ class Event(Document):
     message_id: str | None
     data: dict[str, JsonValue]
     created_at: int
+
+
+class Answer(Document):
+    agent: str
+    message: str
+    files: list[str]
+
+
+class Step(Document):
+    what: str
+    message_id: str
+    state: str
+    answers: list[Answer]
+    messages: dict[MessageState, int]
+
+
+class Demonstration(Document):
+    home: str
+    kept: bool
+    seconds: float
+    steps: list[Step]
+    counts: dict[str, int]

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from bullpen.core.access.key import Kind, Scope
 from tests.cli.schemas.base import Document
+from tests.cli.schemas.queue import Hold
 
 
 class Setting(Document):
@@ -233,6 +234,7 @@ class Status(Document):
     queue: Queue | None
     system_agents: list[SystemAgent] | None
     unread: int | None
+    held_back: Hold | None
 
 
 class Probe(Document):

@@ -48,6 +48,7 @@ class Lane(Document):
     agent: str
     state: LaneState
     reason: str | None
+    outside: bool
     ordering: Ordering
     pending: int
     processing: int
@@ -81,8 +82,8 @@ class WholeLane(Document):
 
 
 class Hold(Document):
-    since: int
     reason: str
+    held_at: int
 
 
 class QueueStatus(Document):
@@ -94,6 +95,7 @@ class QueueStatus(Document):
     undelivered: int
     unknown: int
     oldest_waiting_since: int | None
+    processors: int
     hold: Hold | None
     lanes: list[Lane]
 
@@ -168,6 +170,7 @@ class MessageShown(Document):
     archived: bool
     lane: WholeLane | None
     ready: bool
+    attended: bool
     before_it: int | None
     runs: list[Attempt]
     ran_with: str | None

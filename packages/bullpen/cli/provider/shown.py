@@ -27,7 +27,8 @@ def state(found: Available, program: Program | None) -> str:
     if program is None:
         return _NEEDS_NONE.get(found.provider, found.origin.value)
     if program.path is None:
-        return f"{program.name} is not installed"
+        own = program.name == found.provider
+        return "not installed" if own else f"{program.name} is not installed"
     return program.version or "installed"
 
 

@@ -37,7 +37,7 @@ def show(settings: Settings, team_id: str, as_json: bool) -> None:
         return
     for name, value in (
         ("id", found.id),
-        ("name", found.name),
+        *((("name", found.name),) if found.name else ()),
         ("leader", f"@{found.leader}"),
         ("delivery", found.delivery.value),
         ("handoffs", f"{limits['max_hops']} in a row"),
