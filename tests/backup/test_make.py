@@ -15,15 +15,18 @@ from bullpen.core.backup import make
 from bullpen.core.backup.last import last_backup
 from bullpen.core.backup.make import back_up
 from bullpen.core.backup.manifest import read_manifest
-from bullpen.core.backup.place import backup_place
+from bullpen.core.backup.place import Place, backup_place
 from bullpen.core.backup.verify import verify
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import BackupFailed, InTheWay, SchemaTooOld
+from bullpen.core.models import RESPONSES
+from bullpen.core.outbox.proactive import write_to, write_to_owner
+from bullpen.core.outcome import Answer
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from tests.backup.homes import left_in, take_backup, take_until
-from tests.conformance.verbs import dump
+from tests.conformance.verbs import dump, rows
 from tests.crash.children import Children
 from tests.stores import FakeClock, Stores
 
@@ -122,6 +125,31 @@ def test_only_the_oldest_of_this_home_with_names_of_ours_make_room(
             place / "bullpen-20200101T000000Z", place / "notes",
         )
     )  # fmt: skip
+
+
+def test_writers_go_on_meanwhile_and_what_they_write_is_not_in_it(
+    stores: Stores, tmp_path: Path
+) -> None:
+    """A commit of another process between any two pieces; none makes it begin anew."""
+    settings = stores.settings("sqlite")
+    with stores.opened(settings) as store, stores.opened(settings) as other:
+        with store.write() as tx:
+            for _ in range(40):
+                write_to(tx, Answer(message="x" * 1_000_000), channel="slack", sender="Ann")
+        done: list[int] = []
+
+        def tell(what: str, so_far: int, total: int) -> None:
+            if what == "the database":
+                done.append(so_far)
+                with other.write() as tx:
+                    write_to_owner(tx, "meanwhile")
+            assert len(done) < 50, "it begins anew with every commit"
+
+        made = back_up(store, Place(tmp_path / "b"), tell=tell)
+        assert len(done) > 3
+        assert done == sorted(done)
+        assert made.manifest.rows["responses"] == 40
+        assert len(rows(store, RESPONSES)) == 40 + len(done)
 
 
 def test_an_empty_database_is_nothing_to_back_up(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from tests.backup.homes import (
     take_backup,
 )
 from tests.backup.test_verify import flip, rewrite
-from tests.conformance.verbs import done, rows, send, status, take, texts_of
+from tests.conformance.verbs import done, events, rows, send, status, take, texts_of
 from tests.crash.children import Children
 from tests.maintenance.turns import enter_rota
 from tests.outbox.outgoing import answer, lease, lease_one
@@ -156,6 +156,7 @@ def test_keys_of_that_time_open_nothing_unless_they_are_kept(store: Store, tmp_p
         with new.read() as tx:
             assert [each.valid(tx.now) for each in list_keys(tx)] == [False]
         assert all(row["revoked_at"] for row in rows(new, API_KEYS))
+        assert len(events(new, "key_revoked")) == 1
     made_of(next((tmp_path / "b").iterdir()), tmp_path / "other", keep_keys=True)
     with store_of(tmp_path / "other") as other, other.read() as tx:
         assert [each.valid(tx.now) for each in list_keys(tx)] == [True]
