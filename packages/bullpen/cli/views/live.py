@@ -111,10 +111,16 @@ class LiveView(App[None]):
         for each in SIGNALS:
             with contextlib.suppress(ValueError, RuntimeError):  # not in a thread of its own
                 loop.add_signal_handler(each, self._end, SIGNALLED + each)
+        self.app_resume_signal.subscribe(self, self._draw_all)
 
     def refuse(self, text: str) -> None:
         """Say what could not be done."""
         self.notify(text, severity="error", markup=False, timeout=NOTE_SECONDS)
+
+    def _draw_all(self, _: object) -> None:
+        """After Ctrl-Z and `fg` the screen is another one."""
+        for each in self.screen.walk_children(with_self=True):
+            each.refresh()
 
     def _end(self, status: int) -> None:
         self.exit(return_code=status)

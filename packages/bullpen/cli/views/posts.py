@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from zoneinfo import ZoneInfo
 
 from rich.table import Table
@@ -114,7 +114,13 @@ class Posts(VerticalScroll, can_focus=False):
         self.mark()
         return count
 
-    async def add_older(self, posts: Sequence[Post], members: Sequence[str], now: int) -> None:
+    async def add_older(
+        self,
+        posts: Sequence[Post],
+        members: Sequence[str],
+        now: int,
+        done: Callable[[], object],
+    ) -> None:
         """Show these above all others; what is on the screen stays where it is."""
         fresh = sorted(
             (post for post in posts if not self._ids or post.id < self._ids[0]),
@@ -122,6 +128,7 @@ class Posts(VerticalScroll, can_focus=False):
         )
         lines = [PostLine(post, members, now, self._zone) for post in fresh]
         if not lines:
+            done()
             return
         self.follows = False
         height = self.virtual_size.height
@@ -129,7 +136,9 @@ class Posts(VerticalScroll, can_focus=False):
         self._ids[:0] = [post.id for post in fresh]
 
         def keep() -> None:
-            self.scroll_to(y=self.virtual_size.height - height - 1, animate=False)
+            above = self.virtual_size.height - height - 1
+            self.scroll_to(y=above, animate=False, immediate=True)
+            done()
 
         self.call_after_refresh(keep)
 

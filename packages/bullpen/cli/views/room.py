@@ -155,12 +155,14 @@ class RoomView(LiveView):
 
     async def on_older(self, older: Older) -> None:
         """Show what was read."""
-        self._loading = False
         posts = self.query_one(Posts)
         posts.complete = len(older.posts) < LAST
         members = () if self._news is None else self._news.team.members
-        await posts.add_older(older.posts, members, SystemClock().now())
+        await posts.add_older(older.posts, members, SystemClock().now(), self._loaded)
         posts.mark()
+
+    def _loaded(self) -> None:
+        self._loading = False
 
     def _count(self, unseen: int) -> None:
         """Say how many new posts are below what is shown."""

@@ -124,6 +124,7 @@ class WatchView(LiveView):
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("p", "pause", "Pause"),
         Binding("r", "resume", "Resume"),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     def __init__(self, settings: Settings, team: str | None, zone: ZoneInfo) -> None:
