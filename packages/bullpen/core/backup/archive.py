@@ -64,7 +64,10 @@ def _unpack(path: Path, place: Path) -> Path:
     except OSError as error:
         if error.errno is None:  # of the compression, not of the disk
             raise BadBackup(f"{path} is damaged: {error}") from error
-        raise BackupFailed(f"{path} cannot be unpacked: {error.strerror}") from error
+        raise BackupFailed(
+            f"{path} cannot be unpacked: {error.strerror}",
+            hint="Free some space where files for a while lie; TMPDIR names another place.",
+        ) from error
     if len(tops) != 1:
         raise BadBackup(f"{path} is no backup")
     return place / tops.pop()

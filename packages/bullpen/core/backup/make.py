@@ -88,6 +88,7 @@ def _write(
         copy_sqlite(store, database, tell)
     else:
         _copy_server(store, database, revision, tell)
+    tell("its checksum", 0, 0)
     copied.files.append(entry_of(database, DATABASE))
     with suppress(FileNotFoundError):
         copied.files.append(copy_file(settings.home / SETTINGS, contents, SETTINGS))
