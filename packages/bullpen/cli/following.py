@@ -127,7 +127,7 @@ class Wait:
 
     def _obstacles(self, found: Standing) -> tuple[Obstacle, ...]:
         """What is in the way of all of it, as far as nobody is about to see to that."""
-        left = self.deadline - time.monotonic()
+        left = max(0.0, self.deadline - time.monotonic())
         obstacles = found.obstacles(found.now + left * SECOND)
         if NO_PROCESSOR not in obstacles:
             return obstacles
