@@ -126,7 +126,6 @@ VALUES: dict[str, object] = {
     "event_id": "Ev1",
     "rows": "[1, 2, 3]",
     "state": "dead",
-    "before": START + 200_000,
 }
 NUMBERS = {
     *("at", "before", "cost", "crashed", "deadline", "failed"),
