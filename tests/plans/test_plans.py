@@ -126,12 +126,13 @@ VALUES: dict[str, object] = {
     "event_id": "Ev1",
     "rows": "[1, 2, 3]",
     "state": "dead",
+    "before": START + 20_000,
 }
 NUMBERS = {
     *("at", "before", "cost", "crashed", "deadline", "failed"),
     *("gone", "hop", "input_tokens", "max_attempts", "max_depth"),
     *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
-    *("after", "key", "last_id", "last_sort_key", "limit", "settled", "since"),
+    *("after", "key", "last_id", "last_sort_key", "limit", "old", "settled", "since"),
     *("until", "upto"),
 }
 

@@ -20,7 +20,7 @@ BATCH = 500
 def _old(table: Table, at: Column[int]) -> Statement[None]:
     first = (
         select(table.c.id)
-        .where(at <= bindparam("before"))
+        .where(at <= bindparam("old"))
         .order_by(at, table.c.id)
         .limit(const(BATCH))
     )
@@ -43,4 +43,4 @@ def archived(store: Store) -> str:
 
 
 def _delete(tx: Transaction, statement: Statement[None]) -> int:
-    return tx.change(statement, {"before": tx.now - tx.settings.archive_days * DAY})
+    return tx.change(statement, {"old": tx.now - tx.settings.archive_days * DAY})
