@@ -118,6 +118,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
 def test_a_secret_is_read_and_never_among_the_words(empty: Bullpen) -> None:
     refused = empty("config", "set", "openai_api_key", "sk-hunter2")
     assert refused.status == 2
+    assert "is a secret" in refused.err
     assert "hunter2" not in refused.out + refused.err
     assert not (empty.home / "settings.toml").exists()
     done = empty.ok(

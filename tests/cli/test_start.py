@@ -22,7 +22,7 @@ HEAVY = {
     *("alembic", "flask", "flask_openapi3", "gunicorn", "prometheus_client", "psutil", "psycopg"),
     *("pydantic", "pyspark", "rich", "slack_sdk", "supervisor", "textual", "tomlkit", "twilio"),
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "xmlrpc"),
-    *("bullpen.api", "bullpen.processor", "bullpen.scheduler", "bullpen.core.supervisor"),
+    *("bullpen.api", "bullpen.processor", "bullpen.scheduler", "bullpen.core.services.supervisor"),
 }
 MODELS = {f"bullpen.core.models.{file}" for file in FILES}
 

@@ -52,7 +52,7 @@ def stop(bullpen: Bullpen, name: str) -> None:
     """Stop one service, as the API does."""
     code = (
         "import os, sys; from bullpen.core.settings import Settings;"
-        "from bullpen.core.supervisor import Supervisor;"
+        "from bullpen.core.services.supervisor import Supervisor;"
         "Supervisor(Settings.load(os.environ)).stop(sys.argv[1], 40)"
     )
     subprocess.run([sys.executable, "-c", code, name], env=bullpen.environment(), check=True)

@@ -11,8 +11,8 @@ import pytest
 from bullpen.core.services import declared
 from bullpen.core.services.crashes import MOST, WITHIN_SECONDS, Crashes
 from bullpen.core.services.declared import declared_services, supervisor_config, tmux_config
+from bullpen.core.services.supervisor import OWN
 from bullpen.core.settings import Settings
-from bullpen.core.supervisor import OWN
 
 
 def test_every_service_of_bullpens_own_is_declared_and_always_set_up() -> None:

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
-from bullpen.core.supervisor import Supervisor
 from tests.cli.command import Bullpen
 from tests.processor.working import eventually
 from tests.services.running import pids, services_of, supervisor

@@ -15,11 +15,11 @@ from bullpen.core.access.audit import record
 from bullpen.core.access.key import Key, Scope
 from bullpen.core.access.owner import Owner
 from bullpen.core.errors import OutOfReach, ScopeTooSmall
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.together import Together
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.supervisor import Supervisor
 
 NAME = "bullpen"
 

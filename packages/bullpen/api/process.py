@@ -15,10 +15,10 @@ from bullpen.api.streams.hub import Hub
 from bullpen.api.waiting import Bell
 from bullpen.core.access.owner import Owner
 from bullpen.core.loop import Loop
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.together import Together
-from bullpen.core.supervisor import Supervisor
 from bullpen.core.wake.ear import Ear
 from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
 

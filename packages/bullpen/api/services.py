@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from bullpen.api.context import api
 from bullpen.core.errors import BullpenError, NoSupervisor, Overloaded
-from bullpen.core.supervisor import Service, Supervisor
+from bullpen.core.services.supervisor import Service, Supervisor
 
 log = logging.getLogger(__name__)
 

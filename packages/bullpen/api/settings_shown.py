@@ -12,9 +12,9 @@ from bullpen.api.roster import AgentMap, ProviderMap, TeamMap, agent_map, provid
 from bullpen.api.services import known_services
 from bullpen.core.roster.find import find_agent
 from bullpen.core.roster.provider_names import ALIASES
+from bullpen.core.services.supervisor import ASLEEP, OWN
 from bullpen.core.settings_file import SettingsFile, Source
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.supervisor import ASLEEP, OWN
 
 FAMILIES = {command: family for family, command in ALIASES.items()}
 """What the reference's clients call our command lines."""

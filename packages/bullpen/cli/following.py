@@ -187,7 +187,7 @@ class Wait:
 
 def _one_is_coming(settings: Settings) -> bool:
     """Whether the supervisor sees to it that there is a processor, which has not signed in yet."""
-    from bullpen.core.supervisor import ASLEEP, Supervisor  # only here: it is rarely asked
+    from bullpen.core.services.supervisor import ASLEEP, Supervisor  # only here: it is rarely asked
 
     supervisor = Supervisor(settings)
     try:

@@ -16,9 +16,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.masking import mask, mask_url
 from bullpen.core.replace_file import replace_file
@@ -275,6 +272,9 @@ def _parsed(name: str, value: Value) -> object:
 
 def _changed(text: str, wanted: Mapping[str, Value | None]) -> str:
     """The file's text with these values; it is read again before anybody relies on it."""
+    import tomlkit  # only here: who only looks does without
+    from tomlkit.exceptions import TOMLKitError
+
     try:
         document = tomlkit.parse(text)
         for name, value in wanted.items():

@@ -15,7 +15,7 @@ from bullpen.api.route import as_json, blueprint, route
 from bullpen.api.services import ServiceAnswer, known_services, restart_service
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, NoSupervisor, ServiceFailed, UnknownService
-from bullpen.core.supervisor import ASLEEP, OWN, Service
+from bullpen.core.services.supervisor import ASLEEP, OWN, Service
 
 log = logging.getLogger(__name__)
 

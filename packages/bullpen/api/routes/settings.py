@@ -13,8 +13,8 @@ from bullpen.api.settings_wished import Wished, merge_roster, wanted
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
 from bullpen.core.roster.find import get_agent
+from bullpen.core.services.supervisor import OWN
 from bullpen.core.settings_file import readers
-from bullpen.core.supervisor import OWN
 from bullpen.core.workspace.provision import provision
 
 ROUTES = blueprint("settings", "What can be set, and what is.")

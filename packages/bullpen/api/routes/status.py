@@ -25,8 +25,8 @@ from bullpen.core.maintenance.account import system_agents
 from bullpen.core.masking import url_secrets
 from bullpen.core.queue.status import QueueStatus, queue_status
 from bullpen.core.roster.custom_providers import list_custom_providers
+from bullpen.core.services.supervisor import ASLEEP, OWN
 from bullpen.core.settings_file import SettingsFile
-from bullpen.core.supervisor import ASLEEP, OWN
 from bullpen.core.workers import alive_workers
 
 ROUTES = blueprint("status", "What runs, and how it fares.")

@@ -15,11 +15,11 @@ from bullpen.cli.confirm import confirm, yes
 from bullpen.cli.output import as_json, reading, tell
 from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.find import get_agent
+from bullpen.core.services.supervisor import OWN, Supervisor
 from bullpen.core.settings import PREFIX, Settings
 from bullpen.core.settings_file import SettingsFile, Value, readers
 from bullpen.core.settings_text import DATABASE
 from bullpen.core.store.url import store_url
-from bullpen.core.supervisor import OWN, Supervisor
 
 
 @click.command(name="set", context_settings={"ignore_unknown_options": True})

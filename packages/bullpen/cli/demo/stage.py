@@ -22,10 +22,10 @@ from bullpen.core.roster.agents import add_agent
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.services.directories import make_directories
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import PREFIX, Settings
 from bullpen.core.settings_file import SettingsFile
 from bullpen.core.settings_problems import load_what_can_be
-from bullpen.core.supervisor import Supervisor
 
 TEAM = "dev"
 AGENTS = ("coder", "reviewer", "writer")

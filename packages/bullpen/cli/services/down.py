@@ -10,8 +10,8 @@ from bullpen.cli.services.prepared import clear_away
 from bullpen.core.errors import ServiceFailed
 from bullpen.core.services.launch import MARGIN_SECONDS
 from bullpen.core.services.lock import turn_to_start
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
-from bullpen.core.supervisor import Supervisor
 
 OTHERS_SECONDS = 60
 """What the services besides the processor may take, one after the other."""

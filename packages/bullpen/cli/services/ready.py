@@ -13,8 +13,8 @@ from bullpen.core.errors import BullpenError, UnknownService
 from bullpen.core.listening import address
 from bullpen.core.log_tail import log_tail
 from bullpen.core.services.lock import holders
+from bullpen.core.services.supervisor import ASLEEP, RUNNING, Supervisor
 from bullpen.core.settings import Settings
-from bullpen.core.supervisor import ASLEEP, RUNNING, Supervisor
 
 API = "api"
 ALIVE, READY = "/healthz", "/readyz"

@@ -17,8 +17,8 @@ from bullpen.cli.services.up import bring_up
 from bullpen.core.errors import NoSupervisor, ServiceFailed
 from bullpen.core.services.launch import MARGIN_SECONDS
 from bullpen.core.services.lock import turn_to_start
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
-from bullpen.core.supervisor import Supervisor
 
 START_SECONDS = 30.0
 

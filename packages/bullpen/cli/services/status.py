@@ -15,8 +15,8 @@ from bullpen.cli.services.table import show_last_words, show_services
 from bullpen.core.backup.last import last_backup
 from bullpen.core.errors import BullpenError
 from bullpen.core.listening import address
+from bullpen.core.services.supervisor import RUNNING, Service, Supervisor
 from bullpen.core.settings import Settings
-from bullpen.core.supervisor import RUNNING, Service, Supervisor
 
 HOME_AND_CLEAR = "\x1b[H\x1b[2J"
 

@@ -10,8 +10,8 @@ from bullpen.cli.output import show_table
 from bullpen.cli.services.ready import last_words
 from bullpen.cli.span import span
 from bullpen.core.clock import SECOND
+from bullpen.core.services.supervisor import ASLEEP, Service
 from bullpen.core.settings import Settings
-from bullpen.core.supervisor import ASLEEP, Service
 
 HEADING = ("SERVICE", "STATE", "PID", "FOR")
 

@@ -19,9 +19,9 @@ from bullpen.core.listening import address
 from bullpen.core.services.declared import declared_services
 from bullpen.core.services.launch import launch
 from bullpen.core.services.lock import turn_to_start
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.settings_problems import load_what_can_be
-from bullpen.core.supervisor import Supervisor
 
 SUPERVISOR_SECONDS = 30.0
 

@@ -18,8 +18,8 @@ from bullpen.core.conversations.following import Following
 from bullpen.core.conversations.newest import cost_of
 from bullpen.core.events.tail import EventTail
 from bullpen.core.message import NewMessage
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings_file import readers
-from bullpen.core.supervisor import Supervisor
 
 TEXT = "Say hello in one short sentence."
 PATIENCE_SECONDS = 300.0

@@ -14,7 +14,7 @@ from bullpen.core.doctor.check import FINE, Needs, Said, Severity, Trouble, chec
 from bullpen.core.doctor.patient import Patient
 from bullpen.core.errors import AddressTaken
 from bullpen.core.listening import check_address
-from bullpen.core.supervisor import RUNNING
+from bullpen.core.services.supervisor import RUNNING
 
 LOCAL = "there is only this machine to reach it from"
 HIGHEST_SYSTEM_PORT = 1024

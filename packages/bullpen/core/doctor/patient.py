@@ -12,13 +12,13 @@ from bullpen.core.doctor.processes import Process, processes
 from bullpen.core.errors import BullpenError, StoreError, StoreUnavailable
 from bullpen.core.logs import LEAST
 from bullpen.core.roster.custom_providers import list_custom_providers
+from bullpen.core.services.supervisor import Service, Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.settings_problems import Problem
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
 from bullpen.core.store.file import database_file
 from bullpen.core.store.open import open_store
-from bullpen.core.supervisor import Service, Supervisor
 
 OPEN_SECONDS = 2.0
 ANSWER_SECONDS = 1.5

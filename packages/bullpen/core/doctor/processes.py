@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
+from bullpen.core.services.supervisor import OWN
 from bullpen.core.settings import DEFAULTS, PREFIX
-from bullpen.core.supervisor import OWN
 
 SUPERVISOR = "supervisor.supervisord"
 

@@ -19,7 +19,7 @@ from bullpen.core.doctor.processes import Process
 from bullpen.core.listening import address
 from bullpen.core.log_tail import last_lines
 from bullpen.core.services.leftovers import end_leftovers, leftovers
-from bullpen.core.supervisor import ASLEEP, RUNNING
+from bullpen.core.services.supervisor import ASLEEP, RUNNING
 
 STOPPED = "STOPPED"
 LINES = 400

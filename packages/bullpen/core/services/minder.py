@@ -17,9 +17,9 @@ from supervisor.childutils import get_headers, listener
 from bullpen.core.errors import BullpenError
 from bullpen.core.outbox.proactive import write_to_owner
 from bullpen.core.services.crashes import MOST, WITHIN_SECONDS, Crashes
+from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from bullpen.core.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
