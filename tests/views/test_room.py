@@ -158,11 +158,12 @@ def test_a_long_evening_is_not_kept_on_the_screen_but_can_be_read_again(
 
 
 def test_what_could_not_be_posted_is_given_back(store: Store, settings: Settings) -> None:
+    say(store, "said before")
     store.close()
 
     async def story() -> None:
         async with looking(sitting_in(settings)) as look:
-            await look.sees("Nobody has said anything here yet")
+            await look.sees("said before")
             with away(settings) as elsewhere:
                 await look.sees("Looking again every second")
                 await look.types("is anybody there")
@@ -175,7 +176,8 @@ def test_what_could_not_be_posted_is_given_back(store: Store, settings: Settings
             await look.sees_no_more("Looking again every second")
             await look.press("enter")
             await look.until(
-                lambda: said(store) == ["said meanwhile", "is anybody there"], "it is posted"
+                lambda: said(store) == ["said before", "said meanwhile", "is anybody there"],
+                "it is posted",
             )
             await look.until(lambda: shown(look) == said(store), "it is shown")
 

@@ -91,6 +91,8 @@ def test_only_what_ended_since_is_counted(timed: Store, clock: FakeClock) -> Non
         hire(timed, each)
     run(timed, "coder", 1000, 9.0)
     clock.advance(DAY)
+    run(timed, "coder", 1000, 90.0)
+    clock.advance(SECOND)
     midnight = clock.now()
     assert spent(timed, midnight) == {}
     clock.advance(1)
@@ -101,4 +103,4 @@ def test_only_what_ended_since_is_counted(timed: Store, clock: FakeClock) -> Non
     found = spent(timed, midnight)
     assert found["coder"] == Spent(runs=2, cost=0.5, output_tokens=10)
     assert in_all(found.values()) == Spent(runs=3, cost=0.75, output_tokens=30)
-    assert spent(timed, midnight - 2 * DAY)["coder"].cost == 9.5
+    assert spent(timed, midnight - 2 * DAY)["coder"].cost == 99.5

@@ -137,7 +137,7 @@ class Posts(VerticalScroll, can_focus=False):
 
         def keep() -> None:
             above = self.virtual_size.height - height - 1
-            pass
+            self.scroll_to(y=above, animate=False, immediate=True)
             done()
 
         self.call_after_refresh(keep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType
@@ -24,7 +24,7 @@ LOOK_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class RoomNews:
-    """The room as it is now, and what was posted since the last news, by number."""
+    """The room as it is now, and what was posted since the last news; some perhaps once more."""
 
     at: int
     team: Team
@@ -42,8 +42,7 @@ class RoomLooks:
     team: str
     _entered: bool = False
     _last: int = 0
-    """The highest number of the posts that were shown."""
-    _shown: set[int] = field(default_factory=set)
+    """The highest number of the posts that were told of."""
 
     def __call__(self, store: Store) -> Iterator[RoomNews | None]:
         """First the last posts, or those since the store was lost; then each new one."""
@@ -67,40 +66,32 @@ class RoomLooks:
 
     def _news(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomNews:
         team = get_team(tx, self.team)
-        fresh = tuple(post for post in posts if post.id not in self._shown)
-        self._shown.update(post.id for post in fresh)
-        self._last = max([self._last, *(post.id for post in fresh)])
+        self._last = max([self._last, *(post.id for post in posts)])
         busy = {each.agent for each in lane_statuses(tx) if each.processing}
         working = tuple(each for each in team.members if each in busy)
-        return RoomNews(tx.now, team, working, fresh, whole)
+        return RoomNews(tx.now, team, working, tuple(posts), whole)
 
     def _missed(self, tx: Transaction) -> list[Post]:
-        found: list[Post] = []
-        last = self._last
-        while True:
-            page = posts_since(tx, self.team, since_id=last, since=0, upto=EVERY, limit=PAGE)
-            found += page
-            if len(page) < PAGE:
-                return found
-            last = page[-1].id
+        # On PostgreSQL a lower number may have come after a higher one: some are told of again.
+        return _between(tx, self.team, max(0, self._last - LAST), EVERY)
 
     def _posted(self, tx: Transaction, numbers: Sequence[int]) -> list[Post]:
         """The posts of these numbers: an event tells of each when it can be seen."""
-        if not numbers:
-            return []
-        wanted, since, found = set(numbers), min(numbers) - 1, list[Post]()
-        while since < max(numbers):
-            page = posts_since(
-                tx, self.team, since_id=since, since=0, upto=max(numbers), limit=PAGE
-            )
-            found += (post for post in page if post.id in wanted)
-            if len(page) < PAGE:
-                break
-            since = page[-1].id
-        return found
+        return _between(tx, self.team, min(numbers) - 1, max(numbers)) if numbers else []
 
     def _ours(self, event: Event) -> bool:
         return event.type == EventType.ROOM_POSTED and event.data.get("team") == self.team
+
+
+def _between(tx: Transaction, team: str, since: int, upto: int) -> list[Post]:
+    """All posts after the one number and up to the other."""
+    found: list[Post] = []
+    while True:
+        page = posts_since(tx, team, since_id=since, since=0, upto=upto, limit=PAGE)
+        found += page
+        if len(page) < PAGE:
+            return found
+        since = page[-1].id
 
 
 def _post(event: Event) -> int:
