@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
@@ -27,6 +28,7 @@ PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 COMMAND = (sys.executable, "-c", "from bullpen.cli.main import main; main()")
 STOP_SECONDS = 120
 MOMENT = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
+OVER = re.compile(r"(\x1b\[[0-9;]*m)*(ended with|it is over)")
 OPENING = 10 * 3600 + 42 * 60
 """At this time of day all pictures begin."""
 
@@ -48,7 +50,7 @@ what is slow: nothing that people wait for may take longer.
 !say !sleep 60
 !say ]"""
 
-LOW, HIGH = (110, 24), (90, 40)
+LOW, HIGH = (110, 24), (100, 30)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,11 @@ def main() -> None:
     try:
         _hire(home)
         _take(home, "team-watch", ("team", "watch", "dev"), LOW, _works)
-        _take(home, "status", ("status",), HIGH, _is_over)
+        shown = json.loads(
+            home("demo", "team", "--home", str(home.home / "demo"), "--keep", "--json")
+        )
+        demo = replace(home, environ={**home.environ, "BULLPEN_HOME": str(home.home / "demo")})
+        _take(demo, "trace", ("trace", shown["steps"][0]["message_id"]), HIGH, _is_over)
     finally:
         home("down")
         shutil.rmtree(home.home)
@@ -155,7 +161,7 @@ def _is_over(_: Home, seen: Pane) -> None:
 
 def _svg(shown: str, width: int, title: str, name: str) -> str:
     """The picture; it asks nobody on the network for a font."""
-    lines = [each for each in shown.splitlines() if not re.match("ended with|it is over", each)]
+    lines = [each for each in shown.splitlines() if not OVER.match(each)]
     while lines and not lines[-1].strip():
         lines.pop()
     console = Console(
