@@ -125,6 +125,7 @@ def test_older_posts_come_with_page_up_and_new_ones_do_not_scroll_them_away(
             assert shown(look) == said(store)
             # What was on the screen stays there: the older ones are above it.
             await look.until(lambda: look.app.query_one(posts.Posts).scroll_y > 0, "it is kept")
+            await look.sees_no_more("post 0.")
             while "post 0." not in look.text:
                 await look.press("pageup")
             await look.sees("Here the room begins", "post 0.")
