@@ -324,8 +324,10 @@ def test_a_signal_ends_the_process_with_its_runs_released_uncounted(
 
 def test_it_is_woken_by_another_process_and_not_only_by_its_poll(stores: Stores, kind: str) -> None:
     settings = stores.settings(kind, poll_seconds=300.0)
-    with stores.opened(settings) as store, child(settings, BULLPEN_POLL_SECONDS="300") as process:
+    with stores.opened(settings) as store:
         hire(store)
+    # Another store, which has not looked yet who there is to wake.
+    with stores.opened(settings) as store, child(settings, BULLPEN_POLL_SECONDS="300") as process:
         eventually(lambda: len(rows(store, WORKERS)) == 1, "it runs")
         eventually(lambda: "is ready" in output(settings), "it is ready")
         send(store, "hello", message_id="api_1")

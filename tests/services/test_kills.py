@@ -10,7 +10,10 @@ import time
 import psutil
 import pytest
 
+from bullpen.core.errors import RunsAlready
 from bullpen.core.services.crashes import MOST
+from bullpen.core.services.lock import service_lock
+from bullpen.core.settings import Settings
 from tests.cli.command import PROGRAM, Bullpen
 from tests.processor.working import eventually
 from tests.services.running import of_home, pids, services_of, supervisor
@@ -95,11 +98,24 @@ def test_what_does_not_end_by_itself_is_killed_by_the_next_up(up: Bullpen) -> No
     up.ok("down")
 
 
-def test_a_second_of_a_service_is_refused(up: Bullpen) -> None:
+def test_a_second_under_the_supervisor_is_refused_and_one_of_a_persons_own_is_not(
+    up: Bullpen,
+) -> None:
     for name in ("processor", "scheduler", "api"):
-        refused = up("run", name)
-        assert refused.status == 1
-        assert f"runs already, as process {pids(up)[name]}" in refused.err
+        running = f"runs already, as process {pids(up)[name]}"
+        with (
+            pytest.raises(RunsAlready, match=running),
+            service_lock(Settings(home=up.home), name),
+        ):
+            pass
+    said = up.home / "own.out"
+    with said.open("wb") as out:
+        own = subprocess.Popen([*PROGRAM, "run", "processor"], env=up.environment(), stderr=out)
+    eventually(lambda: "is ready" in said.read_text(), "both work")
+    up.ok("restart")
+    assert own.poll() is None  # what a person started is his to stop
+    own.terminate()
+    assert own.wait(60) == 0
     up.ok("down")
 
 

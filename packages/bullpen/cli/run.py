@@ -23,7 +23,9 @@ from bullpen.core.store.url import names_a_database
 @click.group()
 @click.pass_obj
 def run(settings: Settings) -> None:
-    """Run one service in the foreground, as the supervisor does. A home has one of each.
+    """Run one service in the foreground, beside those that the supervisor runs.
+
+    More than one processor or scheduler may work for a home; the supervisor has one of each.
 
     \b
     Example:
@@ -43,7 +45,7 @@ def processor() -> None:
     Example:
       bullpen run processor
     """
-    with _alone("processor") as store:
+    with _working("processor") as store:
         with for_good():
             from bullpen.processor import process
 
@@ -58,7 +60,7 @@ def scheduler() -> None:
     Example:
       bullpen run scheduler
     """
-    with _alone("scheduler") as store:
+    with _working("scheduler") as store:
         with for_good():
             from bullpen.scheduler import process
 
@@ -74,7 +76,7 @@ def api(settings: Settings) -> None:
     Example:
       bullpen run api
     """
-    with service_lock(settings, "api"):
+    with _one_under_the_supervisor(settings, "api"):
         # Before the rest is loaded: a start that fails must fail sooner than it counts as one.
         check_address(settings)
         if not names_a_database(settings):
@@ -107,11 +109,21 @@ def minder(settings: Settings) -> None:
 
 
 @contextmanager
-def _alone(name: str) -> Iterator[Store]:
-    """The store, for the one process of this service that the home has.
+def _working(name: str) -> Iterator[Store]:
+    """The store, for a service that works.
 
     What works must not do it with other limits than were meant: here a bad setting is an error.
     """
     settings = Settings.load(os.environ)
-    with service_lock(settings, name), closing(open_store(settings)) as store:
+    with _one_under_the_supervisor(settings, name), closing(open_store(settings)) as store:
         yield store
+
+
+@contextmanager
+def _one_under_the_supervisor(settings: Settings, name: str) -> Iterator[None]:
+    """Be the one that a supervisor runs; what a person starts is his own affair."""
+    if not is_supervised(os.environ):
+        yield
+        return
+    with service_lock(settings, name):
+        yield

@@ -1,4 +1,4 @@
-"""One process of each service in a home: whoever holds its lock is it."""
+"""One process of each service under a home's supervisor: whoever holds its lock is it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def service_lock(settings: Settings, name: str) -> Iterator[None]:
     """Be the one process of this service, or be refused; the system lets go when it ends."""
     with _held(settings, lock_file(settings, name), 0.0) as holder:
         if holder is not None:
-            raise RunsAlready(f"the {name} of this home runs already, as process {holder}")
+            raise RunsAlready(f"the {name} of this supervisor runs already, as process {holder}")
         yield
 
 
