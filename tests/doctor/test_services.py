@@ -152,9 +152,19 @@ def test_what_a_dead_supervisor_leaves_is_found_and_removed(up: Bullpen) -> None
     assert up.ok("send", "hello").out
 
 
+@contextmanager
+def left_behind(bullpen: Bullpen) -> Iterator[subprocess.Popen[bytes]]:
+    """A processor that takes this process for its supervisor, as one that is gone had started it."""
+    run = bullpen.home / "run"
+    run.mkdir(mode=0o700, exist_ok=True)
+    (run / "supervisord.pid").write_text(f"{os.getpid()}\n")
+    with child(settings_of(bullpen), SUPERVISOR_PROCESS_NAME="processor") as process:
+        eventually(lambda: (run / "processor.lock").exists(), "it has its lock")
+        yield process
+
+
 def test_a_service_without_a_supervisor_is_found_and_ended(bullpen: Bullpen) -> None:
-    with child(settings_of(bullpen)) as process:
-        eventually(lambda: (bullpen.home / "run" / "processor.lock").exists(), "it has its lock")
+    with left_behind(bullpen) as process:
         text = found(bullpen, "service.leftovers", "warning")
         assert f"process {process.pid}" in text
         fixed(bullpen, "service.leftovers")
@@ -165,8 +175,7 @@ def test_a_service_of_another_home_is_left_alone(bullpen: Bullpen) -> None:
     other = Bullpen(bullpen.home / "other", bullpen.environ)
     other.home.mkdir(mode=0o700)
     shutil.copy(bullpen.home / "bullpen.db", other.home / "bullpen.db")
-    with child(settings_of(other)) as process:
-        eventually(lambda: (other.home / "run" / "processor.lock").exists(), "it is there")
+    with left_behind(other) as process:
         fine(bullpen, "service.leftovers")
         fine(bullpen, "service.double")
         assert process.poll() is None

@@ -49,7 +49,9 @@ def test_kill_9_of_a_service_and_it_is_back_within_three_seconds(up: Bullpen, na
     up.ok("down")
 
 
-def test_kill_9_of_the_processor_in_the_middle_of_a_run_loses_nothing(up: Bullpen) -> None:
+def test_kill_9_of_the_processor_in_the_middle_of_a_run_loses_nothing(empty: Bullpen) -> None:
+    empty.ok("up", BULLPEN_LEASE_SECONDS="3")
+    up = empty
     up.ok("agent", "lane", "assistant", "--batching", "one")
     sent = [
         up.ok("send", text, "--no-wait").out.strip() for text in ("!sleep 2\n!say one", "!say two")

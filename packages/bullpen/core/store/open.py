@@ -45,12 +45,9 @@ def open_store(
 
 def _missing(path: Path) -> bool:
     try:
-        path.stat()
-    except FileNotFoundError:
-        return True
-    except OSError:  # SQLite will say, in words that are known
+        return path.parent.is_dir() and not path.exists()
+    except OSError:  # SQLite will say what hinders it, in words that are known
         return False
-    return False
 
 
 def _make_private(path: Path) -> None:

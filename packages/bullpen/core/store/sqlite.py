@@ -52,7 +52,8 @@ def translate(error: sqlite3.Error, path: Path) -> StoreError | None:
     if code not in _ERRORS:
         return None
     kind, text = _ERRORS[code]
-    if code == sqlite3.SQLITE_CANTOPEN and not os.access(path.parent, os.W_OK):
+    unwritable = path.parent.is_dir() and not os.access(path.parent, os.W_OK)
+    if code == sqlite3.SQLITE_CANTOPEN and unwritable:
         # It needs files beside its own even to read.
         kind, text = StoreReadOnly, "the directory cannot be written"
     return kind(f"{text}: {path} ({error})")
