@@ -154,7 +154,7 @@ def test_what_a_dead_supervisor_leaves_is_found_and_removed(up: Bullpen) -> None
 
 @contextmanager
 def left_behind(bullpen: Bullpen) -> Iterator[subprocess.Popen[bytes]]:
-    """A processor that takes this process for its supervisor, as one that is gone had started it."""
+    """A processor that takes this process for its supervisor, which is none."""
     run = bullpen.home / "run"
     run.mkdir(mode=0o700, exist_ok=True)
     (run / "supervisord.pid").write_text(f"{os.getpid()}\n")

@@ -49,4 +49,3 @@ def last_lines(path: Path, count: int) -> list[str]:
     if lines and not lines[-1]:
         lines.pop()
     return (lines[1:] if at > 0 else lines)[-count:]
-
