@@ -12,7 +12,7 @@ from enum import StrEnum
 from bullpen.cli.interrupts import Interrupts, somebody_there
 from bullpen.cli.screen import Screen
 from bullpen.core.clock import SECOND
-from bullpen.core.conversations.following import Answered, Following
+from bullpen.core.conversations.following import Answered, Following, Happened
 from bullpen.core.conversations.standing import (
     NO_PROCESSOR,
     PROCESSOR,
@@ -102,9 +102,7 @@ class Wait:
 
     def _look(self, hint: frozenset[str] = frozenset()) -> Standing:
         """Show what is new; how it stands is looked up only if something of it moved."""
-        news = self.following.happened()
-        for each in news:
-            self.screen.happened(each)
+        news = self._tell()
         now = time.monotonic()
         told = f"responses:{self.following.channel}" in hint
         if self._standing is None or news or told or now - self._looked_at >= LOOK_SECONDS:
@@ -112,8 +110,16 @@ class Wait:
             with self.following.store.read() as tx:
                 self._standing = standing(tx, self.following.conversation_id)
                 answers = self.following.answers(tx)
+            if not self._standing.moving:  # what led there came since the look at the events
+                self._tell()
             self._show(answers)
         return self._standing
+
+    def _tell(self) -> list[Happened]:
+        news = self.following.happened()
+        for each in news:
+            self.screen.happened(each)
+        return news
 
     def _show(self, answers: list[Answered]) -> None:
         for each in answers:
