@@ -1,89 +1,29 @@
-"""bullpen send: what it takes, what it shows while it waits, and when it waits no longer."""
+"""bullpen send: what it shows while it waits, and when it waits no longer."""
 
 from __future__ import annotations
 
 import json
-import signal
-import stat
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import pytest
 
-from bullpen.core.events.append import EventType, tell
-from bullpen.core.message import Claim, Priority
 from bullpen.core.outcome import Answer, Outcome
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.hold import hold
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.store.base import Store
-from bullpen.core.workers import register
-from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 from tests.cli.processor import processor
-from tests.conformance.verbs import do, done, failed, rows, statuses, take, try_claim
+from tests.conformance.verbs import do, done, failed, rows, statuses, take
 from tests.processor.working import eventually
 
 from bullpen.core.models import MESSAGES  # isort: skip
 
 
-@pytest.fixture
-def office(bullpen: Bullpen) -> Bullpen:
-    """Three agents, two of them in the team dev."""
-    return company(bullpen)
+from tests.cli.sending import at_work, claimed, line, office, say, sending
 
-
-@contextmanager
-def at_work(bullpen: Bullpen) -> Iterator[Store]:
-    """The store, with a processor in the register: this test does its work."""
-    with direct(bullpen) as store:
-        do(store, register, "processor")
-        yield store
-
-
-@contextmanager
-def sending(bullpen: Bullpen, *args: str, **more: str) -> Iterator[subprocess.Popen[str]]:
-    """`bullpen send` in a process of its own, with pipes."""
-    process = subprocess.Popen(
-        [*PROGRAM, "send", *args],
-        env=bullpen.environment(**more),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def claimed(store: Store) -> Claim:
-    """Wait for a message to claim."""
-    found: list[Claim] = []
-
-    def got() -> bool:
-        claim = try_claim(store)
-        found.extend([] if claim is None else [claim])
-        return claim is not None
-
-    eventually(got, "there is something to claim")
-    return found[0]
-
-
-def line(stream: object) -> str:
-    """The next line of a pipe."""
-    return str(stream.readline())  # type: ignore[attr-defined]
-
-
-def say(store: Store, claim: Claim, text: str) -> None:
-    """What a run says while it works."""
-    do(store, lambda tx: tell(tx, EventType.AGENT_PROGRESS, claim.primary, text=text))
+__all__ = ["office"]
 
 
 def test_handoffs_are_followed_until_all_is_at_rest(on_both: Bullpen) -> None:
@@ -256,165 +196,3 @@ def test_answers_of_many_lines_are_told_apart(office: Bullpen) -> None:
             done(store, claim.token, Outcome(answers=(Answer(message=f"{name}\nsays"),)))
         out, _ = process.communicate(timeout=60)
     assert out == "@coder: coder\nsays\n\n@tester: tester\nsays\n"
-
-
-def test_the_text_comes_from_standard_input(office: Bullpen) -> None:
-    with direct(office) as store:
-        office.ok("send", "--agent", "coder", "--no-wait", stdin="one ☃\n")
-        office.ok("send", "-", "--agent", "coder", "--no-wait", stdin="two")
-        assert [row["message"] for row in rows(store, MESSAGES)] == ["one ☃\n", "two"]
-    assert (
-        office("send", "-", "--no-wait", stdin="x" * 101, BULLPEN_MESSAGE_BYTES="100").status == 2
-    )
-    assert office("send", "--no-wait", "--agent", "coder", stdin="").status == 2
-
-
-def test_a_team_a_priority_a_delay_and_a_deadline(office: Bullpen) -> None:
-    office.ok("send", "go", "--team", "dev", "--no-wait")
-    office.ok("send", "go", "--agent", "coder", "--no-wait", "--priority", "critical")
-    office.ok("send", "go", "--agent", "coder", "--no-wait", "--delay", "1h", "--deadline", "2h")
-    with direct(office) as store:
-        team, urgent, later = rows(store, MESSAGES)
-    assert (team["agent"], team["team_id"]) == ("coder", "dev")
-    assert urgent["priority"] == Priority.CRITICAL
-    assert later["available_at"] - later["created_at"] == 3_600_000
-    assert later["deadline"] - later["created_at"] == 7_200_000
-
-
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("--team", "coder"),
-        ("--team", "dev", "--agent", "coder"),
-        ("--delay", "soon"),
-        ("--deadline", "yesterday"),
-        ("--priority", "huge"),
-        ("--timeout", "-1"),
-        ("--file", "/nowhere/at/all"),
-    ],
-    ids=" ".join,
-)
-def test_what_cannot_be_is_refused_and_nothing_is_sent(
-    office: Bullpen, args: tuple[str, ...]
-) -> None:
-    result = office("send", "hello", "--no-wait", *args)
-    assert result.status in (1, 2)
-    assert result.out == ""
-    with direct(office) as store:
-        assert rows(store, MESSAGES) == []
-
-
-def test_files_go_along_as_copies_of_the_homes_own(office: Bullpen, tmp_path: Path) -> None:
-    for name, text in (("plan.txt", "a plan"), ("Bild ü.png", "an image")):
-        (tmp_path / name).write_text(text)
-    office.ok(
-        *("send", "look", "--agent", "coder", "--no-wait"),
-        *("--file", str(tmp_path / "plan.txt"), "--file", str(tmp_path / "Bild ü.png")),
-    )
-    with direct(office) as store:
-        (row,) = rows(store, MESSAGES)
-    plan, image = map(Path, json.loads(row["files"]))
-    assert plan.parent == image.parent == office.home / "files"
-    assert (plan.read_text(), image.read_text()) == ("a plan", "an image")
-    assert plan.name.endswith("_plan.txt")
-    assert stat.S_IMODE(plan.stat().st_mode) == 0o600
-    office.ok("send", "--agent", "coder", "--no-wait", "--file", str(tmp_path / "plan.txt"))
-
-
-def test_a_file_that_is_too_large_is_refused_and_nothing_stays(
-    office: Bullpen, tmp_path: Path
-) -> None:
-    (tmp_path / "small").write_text("x")
-    (tmp_path / "large").write_text("x" * 101)
-    args = ("send", "look", "--no-wait", "--file", str(tmp_path / "small"))
-    limit = {"BULLPEN_UPLOAD_BYTES": "100"}
-    refused = office(*args, "--agent", "coder", "--file", str(tmp_path / "large"), **limit)
-    assert refused.status == 2
-    assert "large has more than 100 bytes" in refused.err
-    assert office(*args, "--agent", "nobody", **limit).status == 1
-    found = [each for each in (office.home / "files").rglob("*") if each.is_file()]
-    assert found == []
-
-
-def test_files_of_an_answer_are_named(office: Bullpen) -> None:
-    with at_work(office) as store, sending(office, "@coder draw", "-q") as process:
-        claim = claimed(store)
-        done(store, claim.token, Outcome(answers=(Answer(message="", files=("/a/b.png",)),)))
-        out, _ = process.communicate(timeout=60)
-    assert out == "@coder: [file: /a/b.png]\n"
-
-
-def test_a_reader_that_goes_away_ends_it_without_a_traceback(office: Bullpen) -> None:
-    """As `| head -1` does."""
-    with at_work(office) as store, sending(office, "[@coder: a] [@tester: b]") as process:
-        done(store, claimed(store).token)
-        assert line(process.stdout).endswith(": done\n")
-        assert process.stdout is not None
-        process.stdout.close()
-        done(store, claimed(store).token)
-        assert process.stderr is not None
-        err = process.stderr.read()
-        assert process.wait(60) == 1
-    assert "Traceback" not in err
-    assert "rror" not in err
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_without_a_terminal_leaves_and_says_the_id(
-    office: Bullpen, number: signal.Signals
-) -> None:
-    with at_work(office) as store, sending(office, "@coder fix it") as process:
-        claim = claimed(store)
-        say(store, claim, "reading")
-        line(process.stderr)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (75, "")
-    assert f"bullpen queue cancel --conversation {claim.primary.message_id}" in err
-    assert [each for each in (office.home / "run").iterdir() if each.suffix == ".sock"] == []
-    with direct(office) as store:
-        assert statuses(store) == {"processing": 1}
-
-
-def test_what_nohup_ignores_is_ignored(office: Bullpen) -> None:
-    with at_work(office) as store:
-        process = subprocess.Popen(
-            [*PROGRAM, "send", "@coder fix it"],
-            env=office.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-        )
-        claim = claimed(store)
-        say(store, claim, "reading")
-        line(process.stderr)
-        process.send_signal(signal.SIGHUP)
-        done(store, claim.token)
-        out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "@coder: done\n")
-
-
-def test_an_agent_does_not_write_in_a_persons_name(office: Bullpen) -> None:
-    refused = office("send", "@tester hello", "--no-wait", BULLPEN_AGENT="coder")
-    assert refused.status == 1
-    assert "@coder may not" in refused.err
-
-
-def test_bytes_are_printed_as_they_are_whatever_the_locale(office: Bullpen) -> None:
-    text = "ünï☃ \x1b[31mred"
-    with at_work(office) as store:
-        process = subprocess.Popen(
-            [*PROGRAM, "send", "@coder say", "-q"],
-            env=office.environment(
-                LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii"
-            ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-        )
-        claim = claimed(store)
-        done(store, claim.token, Outcome(answers=(Answer(message=text),)))
-        out, _ = process.communicate(timeout=60)
-    assert out.decode() == f"@coder: {text}\n"
-    assert process.returncode == 0

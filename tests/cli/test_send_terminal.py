@@ -11,7 +11,7 @@ from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 from tests.cli.processor import processor
 from tests.cli.terminal import COLUMNS, CTRL_C, CTRL_D, terminal
-from tests.cli.test_send import at_work, claimed, say
+from tests.cli.sending import at_work, claimed, say
 from tests.conformance.verbs import done, statuses
 from tests.processor.working import eventually
 

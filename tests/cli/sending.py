@@ -1,0 +1,73 @@
+"""`bullpen send` in a process of its own, and a test that does the processor's work."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from bullpen.core.events.append import EventType, tell
+from bullpen.core.message import Claim
+from bullpen.core.store.base import Store
+from bullpen.core.workers import register
+from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.direct import company, direct
+from tests.conformance.verbs import do, try_claim
+from tests.processor.working import eventually
+
+
+@pytest.fixture
+def office(bullpen: Bullpen) -> Bullpen:
+    """Three agents, two of them in the team dev."""
+    return company(bullpen)
+
+
+@contextmanager
+def at_work(bullpen: Bullpen) -> Iterator[Store]:
+    """The store, with a processor in the register: this test does its work."""
+    with direct(bullpen) as store:
+        do(store, register, "processor")
+        yield store
+
+
+@contextmanager
+def sending(bullpen: Bullpen, *args: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+    """`bullpen send` in a process of its own, with pipes."""
+    process = subprocess.Popen(
+        [*PROGRAM, "send", *args],
+        env=bullpen.environment(**more),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def claimed(store: Store) -> Claim:
+    """Wait for a message to claim."""
+    found: list[Claim] = []
+
+    def got() -> bool:
+        claim = try_claim(store)
+        found.extend([] if claim is None else [claim])
+        return claim is not None
+
+    eventually(got, "there is something to claim")
+    return found[0]
+
+
+def line(stream: object) -> str:
+    """The next line of a pipe."""
+    return str(stream.readline())  # type: ignore[attr-defined]
+
+
+def say(store: Store, claim: Claim, text: str) -> None:
+    """What a run says while it works."""
+    do(store, lambda tx: tell(tx, EventType.AGENT_PROGRESS, claim.primary, text=text))
