@@ -10,8 +10,8 @@ from bullpen.core.outcome import Answer, Outcome
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 from tests.cli.processor import processor
-from tests.cli.terminal import COLUMNS, CTRL_C, CTRL_D, terminal
 from tests.cli.sending import at_work, claimed, say
+from tests.cli.terminal import COLUMNS, CTRL_C, CTRL_D, terminal
 from tests.conformance.verbs import done, statuses
 from tests.processor.working import eventually
 

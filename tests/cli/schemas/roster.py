@@ -49,17 +49,8 @@ class AgentShown(Agent):
     policy: Policy
 
 
-class AgentPaused(Document):
-    paused: list[str]
-    reason: str
-
-
 class AgentReset(Document):
     reset: list[str]
-
-
-class AgentResumed(Document):
-    resumed: list[str]
 
 
 class AgentProvider(Document):

@@ -25,12 +25,12 @@ from bullpen.core.doctor.patient import Ask, Patient
 from bullpen.core.roster.agent import HTTP, Agent
 from bullpen.core.roster.custom_providers import PREFIX, list_custom_providers
 from bullpen.core.roster.find import list_agents
+from bullpen.core.roster.programs import PROGRAMS
 from bullpen.core.roster.provider_names import BUILT_IN, plugin_names
 
 VERSION_SECONDS = 1.7
 PROBE_SECONDS = 180.0
 AT_ONCE = 3
-PROGRAMS = ("claude", "codex", "opencode")
 LONGEST = 200
 
 

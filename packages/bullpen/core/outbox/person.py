@@ -37,12 +37,12 @@ AGAIN: Statement[None] = Statement(
 
 def mark_read(tx: Transaction, response: int) -> None:
     """Ack a response that was read where it lies: on the web, in a terminal, over the API."""
-    _end(tx, response, ResponseState.ACKED, "ack")
+    _end(tx, response, ResponseState.ACKED, "ack it")
 
 
 def give_up(tx: Transaction, response: int, reason: str = "set aside") -> None:
     """Do not deliver it any more."""
-    _end(tx, response, ResponseState.DEAD, "give up", reason)
+    _end(tx, response, ResponseState.DEAD, "set it aside", reason)
 
 
 def send_again(tx: Transaction, response: int) -> None:
@@ -73,7 +73,7 @@ def _end(
     if target not in RESPONSE_MOVES[state]:
         allowed = ", ".join(each for each, to in RESPONSE_MOVES.items() if target in to)
         raise IllegalMove(
-            f"response {response} is {state}: you cannot {verb} it",
+            f"response {response} is {state}: you cannot {verb}",
             hint=f"That can be done to a response that is {allowed}.",
         )
     move_response(tx, response, state, target, reason)
