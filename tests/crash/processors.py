@@ -44,7 +44,8 @@ class Processors:
     def __init__(
         self, settings: Settings, environ: Mapping[str, str] | None = None, **changes: object
     ) -> None:
-        self.log = settings.home / "processors.log"
+        self._logs: dict[int, Path] = {}
+        self._home = settings.home
         self._all: list[subprocess.Popen[bytes]] = []
         self._schedulers: list[subprocess.Popen[bytes]] = []
         self._environ = {
@@ -79,13 +80,20 @@ class Processors:
     def stop(self) -> None:
         """SIGTERM, and wait; each must end well."""
         for process in (*self.alive(), *self._schedulers):
+            log = self._logs[process.pid]
+            # Until then a process does not listen to signals.
+            until(lambda log=log: " is ready" in log.read_text(), "it is ready")  # type: ignore[misc]
             process.terminate()
             try:
-                assert process.wait(LIMIT) == 0, self.log.read_text()
+                assert process.wait(LIMIT) == 0, log.read_text()
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGABRT)  # it says where each of its threads is
                 process.wait()
-                raise AssertionError(f"it does not stop:\n{self.log.read_text()}") from None
+                raise AssertionError(f"it does not stop:\n{log.read_text()}") from None
+
+    def said(self) -> str:
+        """What all of them wrote."""
+        return "\n".join(f"{pid}:\n{log.read_text()}" for pid, log in self._logs.items())
 
     def kill(self) -> None:
         """SIGKILL those that run."""
@@ -95,10 +103,13 @@ class Processors:
                 process.wait()
 
     def _run(self, what: str) -> subprocess.Popen[bytes]:
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
+        path = self._home / f"{what}-{len(self._logs)}.log"
+        with path.open("wb") as log:
+            process = subprocess.Popen(
                 [*COMMAND, what], env=self._environ, cwd=ROOT, stdout=log, stderr=log
             )
+        self._logs[process.pid] = path
+        return process
 
 
 @contextmanager
@@ -113,7 +124,7 @@ def processing(
             processors.start()
         yield processors
     except AssertionError:
-        print(processors.log.read_text()[-10_000:])
+        print(processors.said()[-10_000:])
         raise
     finally:
         processors.kill()

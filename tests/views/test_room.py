@@ -93,6 +93,25 @@ def test_what_is_pasted_keeps_its_lines(store: Store, settings: Settings) -> Non
     run(story)
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_what_is_said_while_the_store_is_busy_is_posted_in_its_order(
+    store: Store, settings: Settings
+) -> None:
+    texts = [f"line {number}" for number in range(6)]
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("Nobody has said anything here yet")
+            with store.write():
+                for each in texts:
+                    await look.types(each)
+                    await look.press("enter")
+            await look.until(lambda: len(said(store)) == len(texts), "all of it is posted")
+            assert said(store) == texts
+
+    run(story)
+
+
 def test_what_members_say_is_seen_and_that_they_work(store: Store, settings: Settings) -> None:
     provider = Scripted()
     provider.result = Reply(text="[#dev: I am on it, @reviewer]")

@@ -66,7 +66,7 @@ def test_a_person_enters_a_room_talks_and_leaves_everything_clean(
         seen.sees("you       quite so ✓ über")
         seen.paste("two\nlines")
         seen.press("Enter")
-        seen.sees("lines\n")
+        seen.sees("you       two")
         say(store, "said by another")
         seen.sees("said by another")
         assert said(store) == ["said before", "quite so ✓ über", "two\nlines", "said by another"]

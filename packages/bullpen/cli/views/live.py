@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
 from rich.text import Text
@@ -104,6 +106,7 @@ class LiveView(App[None]):
         self.settings = settings
         self.register_theme(OWN_COLOURS)
         self.theme = OWN_COLOURS.name
+        self._deeds = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deeds")
 
     def on_mount(self) -> None:
         """End well when the system asks for it, or the terminal is closed."""
@@ -112,6 +115,10 @@ class LiveView(App[None]):
             with contextlib.suppress(ValueError, RuntimeError):  # not in a thread of its own
                 loop.add_signal_handler(each, self._end, SIGNALLED + each)
         self.app_resume_signal.subscribe(self, self._draw_all)
+
+    def do(self, deed: Callable[[], None]) -> None:
+        """Do it in a thread, for the store may be busy, and after what was asked for before."""
+        self._deeds.submit(deed)
 
     def refuse(self, text: str) -> None:
         """Say what could not be done."""

@@ -109,10 +109,10 @@ class RoomView(LiveView):
         self._count(0)
 
     def on_composer_posted(self, posted: Composer.Posted) -> None:
-        """Post it, in a thread: the store may be busy for a while."""
+        """Post it."""
         self.query_one(Posts).to_end()
         self._count(0)
-        self.run_worker(lambda: self._post(posted.text), thread=True)
+        self.do(lambda: self._post(posted.text))
 
     def action_older(self) -> None:
         """A page up; from the first post on, older ones."""

@@ -201,13 +201,13 @@ class WatchView(LiveView):
         """Start no more runs of the chosen agent."""
         agent = self._chosen()
         if agent is not None:
-            self.run_worker(lambda: self._switch(agent, off=True), thread=True)
+            self.do(lambda: self._switch(agent, off=True))
 
     def action_resume(self) -> None:
         """Let the chosen agent work again."""
         agent = self._chosen()
         if agent is not None:
-            self.run_worker(lambda: self._switch(agent, off=False), thread=True)
+            self.do(lambda: self._switch(agent, off=False))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Where there is no agent nothing can be done with one."""
