@@ -114,6 +114,18 @@ def test_all_that_is_shown_can_be_sent_back_and_changes_nothing(desk: Served, fi
     assert file.read_text() == TEXT
 
 
+def test_what_is_bad_in_the_file_is_shown_without_its_secret(desk: Served, file: Path) -> None:
+    (unknown,) = desk.get("/api/settings")["problems"]
+    assert (unknown["name"], unknown["warning"]) == ("not_ours", True)
+    file.write_text('max_hops = "many"\nanthropic_api_key = ["sk-7123"]\n')
+    shown = desk.get("/api/settings")
+    bad = [(each["line"], each["name"], each["warning"]) for each in shown["problems"]]
+    assert bad == [(1, "max_hops", False), (2, "anthropic_api_key", False)]
+    assert all(each["text"] and each["hint"] for each in shown["problems"])
+    assert "sk-7123" not in str(shown)
+    assert desk.ok("PUT", "/api/settings", shown)["settings"] == shown
+
+
 def test_a_secret_is_set_and_not_shown_and_its_mask_changes_nothing(
     desk: Served, file: Path
 ) -> None:
@@ -284,8 +296,10 @@ def test_fifty_who_write_at_once_lose_nothing(desk: Served, file: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_left_alone(desk: Served, file: Path) -> None:
     file.write_text("max_runs = 2\nmax_hops = ")
-    hops = desk.get("/api/settings")["settings"]["max_hops"]
+    shown = desk.get("/api/settings")
+    hops = shown["settings"]["max_hops"]
     assert (hops["value"], hops["source"]) == (8, "default")
+    assert [each["line"] for each in shown["problems"]] == [2]
     assert refused(desk, max_hops=3) == (400, "bad_setting")
     assert file.read_text() == "max_runs = 2\nmax_hops = "
 

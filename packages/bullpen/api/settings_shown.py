@@ -67,6 +67,16 @@ class SettingAnswer(BaseModel):
     fixed: str | None = Field(description="why it cannot be changed over the API; null if it can")
 
 
+class ProblemAnswer(BaseModel):
+    """Something in the file that does not count; no secret is in it."""
+
+    line: int | None = Field(description="null if it is about the file as a whole")
+    name: str = Field(description="the setting that it is about; empty if nobody can tell")
+    text: str
+    hint: str
+    warning: bool = Field(description="nothing is lost by it")
+
+
 class SettingsAnswer(BaseModel):
     """Everything that can be set; no secret is in it."""
 
@@ -78,6 +88,7 @@ class SettingsAnswer(BaseModel):
     custom_providers: ProviderMap
     monitoring: MonitoringAnswer
     settings: dict[str, SettingAnswer]
+    problems: list[ProblemAnswer] = Field(description="what is bad in the file, and what to do")
 
 
 def settings_file() -> SettingsFile:
@@ -87,7 +98,8 @@ def settings_file() -> SettingsFile:
 
 def show_settings(tx: Transaction) -> SettingsAnswer:
     """Everything, as it is now."""
-    settings = {each.name: each for each in settings_file().shown()}
+    file = settings_file()
+    settings = {each.name: each for each in file.shown()}
     workspace = tx.settings.workspace
     return SettingsAnswer(
         workspace=WorkspaceAnswer(path=str(workspace), name=workspace.name),
@@ -100,6 +112,7 @@ def show_settings(tx: Transaction) -> SettingsAnswer:
         settings={
             name: SettingAnswer.model_validate(asdict(each)) for name, each in settings.items()
         },
+        problems=[ProblemAnswer.model_validate(asdict(each)) for each in file.problems()],
     )
 
 

@@ -87,6 +87,7 @@ class Wished(Input):
     settings: dict[str, Plain | Given] = Field(
         default_factory=dict, description="name: value, or null for the default"
     )
+    problems: list[JsonValue] = Field([], description="as shown; it changes nothing")
 
 
 def wanted(file: SettingsFile, body: Wished, shown: SettingsAnswer) -> dict[str, Value | None]:
