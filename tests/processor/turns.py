@@ -274,10 +274,11 @@ def at_most(files: int, pid: int = 0) -> Iterator[None]:
 
 
 def kill(pids: Sequence[int]) -> None:
-    """Kill those of them that are still there."""
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    """Kill those of them that are still there, all at once: none lives to see another's end."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 def reply(place: Place, knows: Knows, session: Session | None = None) -> Reply:
