@@ -20,7 +20,7 @@ from tests.bench.machine import facts
 from tests.bench.post import post
 from tests.bench.processes import processes
 from tests.bench.runs import runs
-from tests.bench.scale import FULL, QUICK, Scale
+from tests.bench.scale import FULL, QUICK
 from tests.bench.section import Bench, Section
 from tests.bench.stores import BenchStores
 from tests.bench.streams import streams
@@ -50,18 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.rounds:
         scale = replace(scale, rounds=options.rounds, depth_rounds=options.rounds)
     with TemporaryDirectory(prefix="bullpen-bench-", dir=options.dir) as directory:
-        run(options.only or list(SECTIONS), scale, Path(directory), options.json)
+        bench = Bench(BenchStores(Path(directory)), scale)
+        try:
+            run(options.only or list(SECTIONS), bench, options.json)
+        finally:
+            bench.stores.close()
 
 
-def run(names: Sequence[str], scale: Scale, directory: Path, json: Path | None = None) -> None:
+def run(names: Sequence[str], bench: Bench, json: Path | None = None) -> None:
     """Measure these sections, print the table and write the JSON."""
-    bench = Bench(BenchStores(directory), scale)
     path = json or RESULTS / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}.json"
-    try:
-        machine = facts(bench.stores)
-        sections = {name: _timed(name, bench) for name in SECTIONS if name in names}
-    finally:
-        bench.stores.close()
+    machine = facts(bench.stores)
+    sections = {name: _timed(name, bench) for name in SECTIONS if name in names}
     print(report.table(sections))
     print(report.summary(sections, bench.missing))
     report.write(path, sections, machine, bench.missing)

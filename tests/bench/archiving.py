@@ -27,7 +27,7 @@ def archiving(bench: Bench) -> Section:
     scale = bench.scale
     measures: list[Measure] = []
     checks: dict[str, bool] = {}
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(COUNT + 1, mp_context=context) as pool:
         list(pool.map(time.sleep, [1.0] * (COUNT + 1)))  # all are there from now on
         for kind in KINDS:
@@ -48,9 +48,14 @@ def archiving(bench: Bench) -> Section:
 def move(settings: Settings, start_at: float, seconds: float) -> int:
     """Archive from one moment to another, as the system agent does; gives how many."""
     store = open_store(settings)
+    begun = False
 
     def step(tx: Transaction) -> int:
-        return archive_messages(tx) if time.monotonic() < start_at + seconds else 0
+        nonlocal begun
+        if begun and time.monotonic() >= start_at + seconds:
+            return 0
+        begun = True  # however late it comes, there is a first batch
+        return archive_messages(tx)
 
     time.sleep(max(0.0, start_at - time.monotonic()))
     moved = in_batches(store, step, REST)

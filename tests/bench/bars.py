@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.bench.measure import Measure
+from tests.bench.stores import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,46 +37,69 @@ def most(limit: float) -> Bar:
     return Bar(limit, least=False)
 
 
-def _sqlite(durability: str, cycle: float, batch: float) -> dict[str, Bar]:
+def _cycle(durability: str, cycle: float, batch: float) -> dict[str, Bar]:
     return {
         f"cycle, {durability}: bullpen : floor": least(cycle),
         f"cycle, {durability}: bullpen : huey": least(1),
         f"cycle, {durability}: bullpen : persist-queue": least(1),
         f"batch of 32, {durability}: bullpen : floor": least(batch),
         f"batch of 32, {durability}: bullpen : litequeue": least(1),
+    }
+
+
+def _processes(durability: str) -> dict[str, Bar]:
+    return {
         f"8 processes, sqlite {durability}: duplicates": most(0),
         f"8 processes, sqlite {durability}: busy errors": most(0),
         f"8 processes, sqlite {durability}: p99.9 : p50": most(10),
     }
 
 
-def _either(store: str) -> dict[str, Bar]:
+def _wake(store: str) -> dict[str, Bar]:
     return {
-        f"claim 1, {store}: deepest : shallowest": most(1.5),
-        f"nothing due, {store}: p99": most(10),
         f"wake-up, {store}: p50": most(5),
         f"wake-up, {store}: p99": most(20),
         f"hint lost, {store}: longest": most(1000),
         f"idle processor, {store}: CPU": most(1),
-        f"streams, {store}: p95": most(100),
-        f"8 processes, {store}: p99 while archiving : p99": most(2),
     }
 
 
-BARS: Final[Mapping[str, Bar]] = {
-    **_sqlite("durable", cycle=0.5, batch=0.7),
-    **_sqlite("fast", cycle=0.35, batch=0.5),
-    "cycle, durable: bullpen : tinyagi": least(2),
-    "cycle, postgresql: bullpen : procrastinate": least(1),
-    "cycle, postgresql: bullpen : pgqueuer": least(1),
-    "added to a run, sqlite: p50": most(20),
-    "50 runs at once: memory": most(150),
-    "POST /api/message, 8 processes: p99": most(25),
-    "POST /api/message : core's enqueue, 8 and 8": least(0.5),
-    "bullpen agent list: p50": most(150),
-    "bullpen agent list : import": most(1.6),
-    "a new home, `up` to the first answer": most(5),
-    **_either("sqlite"),
-    **_either("postgresql"),
+def _on_each_store(what: str, bar: Bar) -> dict[str, Bar]:
+    return {what.format(store): bar for store in KINDS}
+
+
+BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
+    "cycle": {
+        **_cycle("durable", cycle=0.5, batch=0.7),
+        **_cycle("fast", cycle=0.35, batch=0.5),
+        "cycle, durable: bullpen : tinyagi": least(2),
+    },
+    "postgres": {
+        "cycle, postgresql: bullpen : procrastinate": least(1),
+        "cycle, postgresql: bullpen : pgqueuer": least(1),
+    },
+    "processes": {**_processes("durable"), **_processes("fast")},
+    "archiving": _on_each_store("8 processes, {}: p99 while archiving : p99", most(2)),
+    "depth": _on_each_store("claim 1, {}: deepest : shallowest", most(1.5)),
+    "wake": {**_wake("sqlite"), **_wake("postgresql")},
+    "ticks": _on_each_store("nothing due, {}: p99", most(10)),
+    "runs": {
+        "added to a run, sqlite: p50": most(20),
+        "50 runs at once: memory": most(150),
+    },
+    "streams": _on_each_store("streams, {}: p95", most(100)),
+    "post": {
+        "POST /api/message, 8 processes: p99": most(25),
+        "POST /api/message : core's enqueue, 8 and 8": least(0.5),
+    },
+    "command": {
+        "bullpen agent list: p50": most(150),
+        "bullpen agent list : import": most(1.6),
+        "a new home, `up` to the first answer": most(5),
+    },
 }
-"""By what they measure. A ratio of speeds above 1 is faster."""
+"""By section, and by what they measure. A ratio of speeds above 1 is faster."""
+
+BARS: Final[Mapping[str, Bar]] = {
+    what: bar for bars in BARS_OF.values() for what, bar in bars.items()
+}

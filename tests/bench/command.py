@@ -54,7 +54,7 @@ def _list(bench: Bench) -> list[Measure]:
         "list": lambda: _timed(LIST, environ)[0] * 1e3,
         "import": lambda: _timed(IMPORT, environ)[0] * 1e3,
     }
-    found = interleave(turns, bench.scale.commands, WARM_UP)
+    found = interleave(turns, bench.scale.commands, min(WARM_UP, bench.scale.warm_up))
     name = "bullpen agent list"
     return [
         Measure(f"{name}: p50", Unit.MILLIS, found["list"]),

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import psutil
 
@@ -16,6 +17,7 @@ from tests.bench.measure import Measure, Unit
 from tests.bench.section import Bench
 from tests.bench.stores import KINDS
 
+READY_SECONDS = 60.0
 COMMAND = (sys.executable, "-c", "from bullpen.cli.main import main; main()", "run", "processor")
 
 
@@ -56,12 +58,21 @@ def running(settings: Settings, **more: str) -> Iterator[psutil.Process]:
     with (settings.home / "processor.log").open("wb") as log:
         process = subprocess.Popen(COMMAND, env=environ, stdout=log, stderr=log)
     try:
+        _wait(process, settings.home / "processor.log")
         yield psutil.Process(process.pid)
         if process.poll() is not None:
             raise RuntimeError((settings.home / "processor.log").read_text())
     finally:
         process.terminate()
         process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while "is ready" not in log.read_text():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(log.read_text())
+        time.sleep(0.05)
 
 
 def _used(process: psutil.Process) -> float:

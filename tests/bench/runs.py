@@ -7,6 +7,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 
@@ -103,7 +104,12 @@ def _memory(bench: Bench) -> Measure:
 
 def sleeping(processor: psutil.Process) -> list[psutil.Process]:
     """The children of the runs."""
-    return [each for each in processor.children(recursive=True) if each.name() == "sleep"]
+    found = []
+    for each in processor.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # a child that has just ended is none of them
+            if each.name() == "sleep":
+                found.append(each)
+    return found
 
 
 def _keepers(processor: psutil.Process) -> list[psutil.Process]:

@@ -92,7 +92,7 @@ def _latencies(
 ) -> list[float]:
     """Milliseconds from COMMIT's return here to the row's being read there."""
     settings = bench.stores.with_lanes(kind, 1)
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
     here, there = context.Pipe()
     waiter = context.Process(target=wait, args=(settings, hints, there), daemon=True)
     waiter.start()
