@@ -14,33 +14,42 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.processor.children.child import End, Ending, Limit, Limits
+from bullpen.processor.children.child import End, Ending
 from bullpen.processor.children.stop import Stop
-from tests.processor.turns import (
-    FAMILY,
+from tests.processor.running import (
     LIMITS,
     MEMBERS,
-    Place,
     Running,
-    at_most,
     family,
     go,
+    processor,
+    run,
+    sh,
+)
+from tests.processor.turns import (
+    PATIENCE,
+    Place,
+    at_most,
     kill,
     launching,
     living,
     mark,
     open_files,
     parent,
-    processor,
-    run,
-    sh,
 )
 from tests.processor.working import SOON, eventually
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    """A scratch directory."""
+    """A scratch directory, where who is asked to end has time for it."""
+    with launching(PATIENCE) as launcher, Place(tmp_path, launcher) as made:
+        yield made
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[Place]:
+    """The same without that time."""
     with launching() as launcher, Place(tmp_path, launcher) as made:
         yield made
 
@@ -83,32 +92,14 @@ ENDS: dict[str, tuple[Callable[[Place, Running], None], str, End]] = {
 
 
 @pytest.mark.parametrize("what", ENDS)
-def test_nothing_that_it_started_outlives(place: Place, what: str) -> None:
+def test_nothing_that_it_started_outlives(hasty: Place, what: str) -> None:
     do, after, end = ENDS[what]
-    running = family(place, after)
-    do(place, running)
+    running = family(hasty, after)
+    do(hasty, running)
     assert running.end() == end
     if end.ending is Ending.EXITED:
         assert running.living == [], "they were gone before its end was told"
     eventually(lambda: not running.living, "all of them are gone")
-
-
-def test_nothing_that_it_started_outlives_an_idle_timeout(place: Place) -> None:
-    running = family(place, "sleep 1000", Limits(idle=2, total=120))
-    assert not running.over, "what it says keeps it alive"
-    go(place)
-    assert running.end() == End(EXIT, -9)
-    assert running.child.timeout is Limit.IDLE
-    assert running.living == []
-
-
-def test_nothing_that_it_started_outlives_a_total_timeout(place: Place) -> None:
-    place.program("family", FAMILY)
-    running = Running(place, "family", limits=Limits(idle=60, total=1.5))
-    assert running.end() == End(EXIT, -9)
-    assert b"still there" in running.out
-    assert running.child.timeout is Limit.TOTAL
-    assert running.living == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -119,7 +110,7 @@ def test_nothing_outlives_the_processor(place: Place, number: signal.Signals) ->
         eventually(lambda: len(living(word)) >= 2 * (MEMBERS + 1) + 2, "both are there")
         process.send_signal(number)
         process.wait(SOON)
-        eventually(lambda: not living(word), "nothing is left", 10)
+        eventually(lambda: not living(word), "nothing is left")
 
 
 def test_nothing_outlives_the_processor_and_the_nursery_together(place: Place) -> None:
@@ -129,7 +120,7 @@ def test_nothing_outlives_the_processor_and_the_nursery_together(place: Place) -
         (nursery,) = (pid for pid in living(word) if parent(pid) == process.pid)
         kill([nursery, process.pid])
         process.wait(SOON)
-        eventually(lambda: not living(word), "nothing is left", 10)
+        eventually(lambda: not living(word), "nothing is left")
 
 
 def test_a_program_dies_with_its_keeper_though_the_nursery_is_gone_as_well(place: Place) -> None:
@@ -168,17 +159,19 @@ def test_a_lost_keeper_takes_nobody_elses_run_along(place: Place) -> None:
     kill([parent(first.pid)])
     assert first.end() == End(Ending.LOST)
     eventually(lambda: not first.living, "the first is gone")
-    assert not second.over
-    assert len(second.living) >= MEMBERS
+    eventually(lambda: len(second.living) >= MEMBERS, "nobody of the second is missing")
     go(place)
     assert second.end() == End(EXIT, 0)
 
 
-def test_a_launcher_that_stops_ends_what_runs_without_waiting_for_it(place: Place) -> None:
+def test_a_launcher_that_stops_ends_what_runs_without_waiting_for_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bullpen.processor.children.launcher.STOP_SECONDS", 2 * PATIENCE)
     running = family(place)
     began = time.monotonic()
     place.launcher.stop()
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < PATIENCE
     assert running.living == []
     assert running.end() == End(EXIT, -9)
 
@@ -257,35 +250,6 @@ def test_its_end_is_seen_though_somebody_else_holds_its_output(place: Place) -> 
         assert running.end() == End(EXIT, 0)
 
 
-@pytest.mark.parametrize("stream", [1, 2])
-def test_what_it_says_on_either_stream_keeps_it_from_being_idle(place: Place, stream: int) -> None:
-    text = f"for each in $(seq 12); do sleep 0.25; echo $each >&{stream}; done"
-    running = Running(place, "sh", "-c", text, limits=Limits(idle=2, total=60))
-    assert running.end() == End(EXIT, 0)
-    assert running.child.timeout is None
-
-
-@pytest.mark.parametrize(
-    ("limits", "limit"),
-    [(Limits(idle=0.2, total=60), Limit.IDLE), (Limits(idle=60, total=0.2), Limit.TOTAL)],
-)
-def test_the_limit_that_it_broke_is_told(place: Place, limits: Limits, limit: Limit) -> None:
-    running = Running(place, "sleep", "1000", limits=limits)
-    assert running.end() == End(EXIT, -2)
-    assert running.child.timeout is limit
-    assert not running.child.stopped
-
-
-def test_who_never_falls_silent_has_a_limit_all_the_same(place: Place) -> None:
-    running = Running(place, "yes", limits=Limits(idle=60, total=0.3))
-    assert running.end() == End(EXIT, -2)
-    assert running.child.timeout is Limit.TOTAL
-
-
-def test_limits_of_years_are_no_limits(place: Place) -> None:
-    assert run(place, "true", limits=Limits(1e12, 1e12))[0] == End(EXIT, 0)
-
-
 def test_it_gets_no_other_file_and_no_signal_is_ignored(place: Place) -> None:
     _, out, _ = sh(place, "ls /proc/self/fd; grep SigIgn /proc/self/status")
     *fds, _, mask = out.split()
@@ -362,7 +326,7 @@ def test_a_start_that_fails_for_want_of_files_leaves_none_behind(place: Place) -
         with at_most(len(before) + more), contextlib.suppress(OSError):
             started.append(place.launcher.start(["true"], place.yard, place.environ, b""))
             break
-        assert open_files() == before, f"with {more} more"
+        assert set(open_files()) <= set(before), f"with {more} more"
     (child,) = started
     assert list(child.output(place.stop, LIMITS)) == []
     child.close()
@@ -376,7 +340,12 @@ def test_a_nursery_that_cannot_take_a_request_lives_on(place: Place) -> None:
         with at_most(most, nursery):
             assert run(place, "true")[0] == End(Ending.LOST)
         assert not running.over
-    second = Running(place, "sh", "-c", "echo $$; cat", limits=Limits(60, 60))
+    second = Running(
+        place,
+        "sh",
+        "-c",
+        "echo $$; cat",
+    )
     assert parent(parent(running.pid)) == nursery
     assert second.end() == End(EXIT, 0)
     go(place)

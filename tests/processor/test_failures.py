@@ -313,8 +313,10 @@ def test_a_keeper_that_is_killed_is_retryable_whatever_was_said(place: Place, na
 def test_a_want_of_files_is_retryable_and_over_when_there_are_some(place: Place) -> None:
     place.prints("claude", *DONE["claude"].splitlines())
     assert isinstance(place.run(CLAUDE), Reply)
-    files, failed = len(open_files()), 0
-    for most in range(files, files + 40):
+    files, failed = open_files(), 0
+    # From the lowest number on that is free: with it alone no file can be opened.
+    free = min(set(range(len(files) + 1)) - set(map(int, files)))
+    for most in range(free, len(files) + 40):
         with at_most(most):
             found = place.run(CLAUDE)
         if isinstance(found, Reply):
@@ -325,4 +327,4 @@ def test_a_want_of_files_is_retryable_and_over_when_there_are_some(place: Place)
         failed += 1
     assert failed, "it needs some"
     assert isinstance(place.run(CLAUDE), Reply)
-    assert len(open_files()) == files
+    assert len(open_files()) <= len(files)

@@ -13,17 +13,8 @@ from bullpen.core.store.base import Store
 from bullpen.processor.progress import IDLE_SECONDS, INTERVAL, LENGTH, ProgressBoard
 from tests.conformance.verbs import events
 from tests.outbox.outgoing import asked
+from tests.processor.watch import Watch
 from tests.processor.working import eventually
-
-
-class Watch:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def _told(store: Store) -> list[str]:

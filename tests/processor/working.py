@@ -20,7 +20,7 @@ from bullpen.processor.process import Processor
 from bullpen.processor.providers.echo import Echo
 from bullpen.processor.providers.provider import Provider, Reply, Tell, Turn
 
-SOON = 40.0
+SOON = 60.0
 """Generous: what is waited for takes milliseconds on a quiet machine."""
 
 
