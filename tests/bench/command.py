@@ -12,12 +12,12 @@ from time import perf_counter
 
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
-from tests.api.served import free_port
 from tests.bench.measure import Measure, Unit
 from tests.bench.rounds import interleave, ratios
 from tests.bench.section import Bench, Section
 from tests.bench.stores import agent_names
 from tests.cli.command import without_agents
+from tests.ports import free_port
 
 BULLPEN = str(Path(sys.executable).with_name("bullpen"))
 LIST = (BULLPEN, "agent", "list")

@@ -21,12 +21,13 @@ from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from tests.api.served import free_port, serving
+from tests.api.served import serving
 from tests.bench.laps import message
 from tests.bench.measure import Measure, Unit, quantile
 from tests.bench.peers import PAYLOAD
 from tests.bench.rounds import interleave, ratios
 from tests.bench.section import Bench, Section
+from tests.ports import free_port
 
 CLIENTS = (1, 8)
 START_SECONDS = 0.5

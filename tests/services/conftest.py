@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.api.served import free_port
 from tests.cli.command import Bullpen
 from tests.cli.conftest import empty as home
+from tests.ports import free_port
 
 __all__ = ["home"]
 
