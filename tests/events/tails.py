@@ -13,7 +13,7 @@ from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 90.0
 
 
 def happen(store: Store, *names: str) -> None:

@@ -15,7 +15,14 @@ from sqlalchemy import Connection, text
 from bullpen.core.events import tail as tail_module
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
-from tests.events.tails import happen, happen_in, names, read_all, read_until
+from tests.events.tails import (
+    LIMIT_SECONDS,
+    happen,
+    happen_in,
+    names,
+    read_all,
+    read_until,
+)
 from tests.stores import FakeClock, Stores
 
 pytestmark = pytest.mark.postgres
@@ -142,7 +149,10 @@ def test_writers_that_follow_each_other_without_a_gap_do_not_stop_the_tail(
     assert read == [f"w{number}" for number in range(10)]
 
 
-def test_from_now_waits_for_whoever_is_writing(pg: Store, opened: Opened) -> None:
+def test_from_now_waits_for_whoever_is_writing(
+    pg: Store, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail_module, "SETTLE_SECONDS", LIMIT_SECONDS)
     late = opened()
     happen_in(late, "lower")
     happen(pg, "higher")
@@ -152,7 +162,7 @@ def test_from_now_waits_for_whoever_is_writing(pg: Store, opened: Opened) -> Non
     thread.join(0.5)
     assert thread.is_alive()
     late.commit()
-    thread.join(30)
+    thread.join(LIMIT_SECONDS)
     (tail,) = made
     happen(pg, "next")
     assert names(read_all(tail))[-1:] == ["next"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bullpen.core.errors import UnknownFile
@@ -12,6 +12,7 @@ from bullpen.core.files.name import LENGTH, plain_name, safe_name
 ANY = st.text(st.characters(exclude_categories=()))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ANY)
 def test_a_safe_name_is_a_plain_one_whatever_was_given(given_name: str) -> None:
     name = safe_name(given_name)

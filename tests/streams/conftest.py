@@ -10,7 +10,7 @@ from bullpen.api.streams.hub import Hub
 from bullpen.core.store.base import Store
 from bullpen.core.wake.ear import Ear
 from bullpen.core.workers import register
-from tests.streams.listening import Audience
+from tests.streams.listening import KEEP_ALIVE_SECONDS, Audience
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def hub(store: Store) -> Iterator[Hub]:
     listener = store.listen()
     with store.write() as tx:
         register(tx, "api", listener.address)
-    made, ear = Hub(store, keep_alive=0.2), Ear(listener)
+    made, ear = Hub(store, keep_alive=KEEP_ALIVE_SECONDS), Ear(listener)
     ear.on("events", made.wake)
     made.start()
     ear.start()

@@ -28,7 +28,7 @@ IDS = {
 TAIL = 64
 """So many bytes of what came last may be the beginning of an id."""
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 120.0
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Crowd:
     pipe: Connection
 
     def hear(self, last: int) -> list[Heard]:
-        """What each of them heard, when all have heard this id, or a minute has passed."""
+        """What each of them heard, when all have heard this id, or two minutes have passed."""
         self.pipe.send(last)
         heard, _ = self.pipe.recv()
         self.process.join()

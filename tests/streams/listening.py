@@ -17,7 +17,8 @@ from bullpen.api.streams.wire import SSE
 from bullpen.core.access.key import OWNER, Key
 from bullpen.core.store.base import Store
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 90.0
+KEEP_ALIVE_SECONDS = 0.2
 
 
 @dataclass
@@ -86,10 +87,11 @@ class Listener:
         return found
 
     def rest(self) -> list[Frame]:
-        """The frames up to the end."""
+        """The frames up to the end that are no comments."""
         found = []
         while (frame := self.next()) is not None:
-            found.append(frame)
+            if not frame.comment:
+                found.append(frame)
         return found
 
     def close(self) -> None:

@@ -6,10 +6,11 @@ import json
 import os
 import socket
 import struct
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-LIMIT_SECONDS = 30.0
+LIMIT_SECONDS = 90.0
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
@@ -106,6 +107,15 @@ class Talker:
                 found.append(json.loads(payload))
 
     def frame(self) -> tuple[int, bytes]:
+        """The next frame that is no question whether we are still there."""
+        while True:
+            opcode, payload = self._frame()
+            if opcode != PING:
+                return opcode, payload
+            with suppress(OSError):  # it may have closed since
+                self.send(PONG, payload)
+
+    def _frame(self) -> tuple[int, bytes]:
         """The next frame; it must be whole, and not masked."""
         first, second = self._exactly(2)
         assert first & 0x70 == 0

@@ -11,6 +11,7 @@ from bullpen.api.streams.client import LIMIT, Client
 from bullpen.api.streams.filter import Filter
 from bullpen.api.streams.wire import SSE
 from bullpen.core.access.key import OWNER
+from tests.streams.listening import LIMIT_SECONDS
 
 Pair = tuple[Client, socket.socket]
 
@@ -20,7 +21,7 @@ def pair() -> Iterator[Pair]:
     """A client, and the other end of its socket, which holds little."""
     theirs, ours = socket.socketpair()
     theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    ours.settimeout(10.0)
+    ours.settimeout(LIMIT_SECONDS)
     client = Client(theirs, SSE, OWNER, Filter())
     yield client, ours
     client.close()

@@ -18,7 +18,7 @@ from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 from tests.events.tails import happen
 from tests.stores import Stores
-from tests.streams.listening import Audience
+from tests.streams.listening import LIMIT_SECONDS, Audience
 from tests.streams.test_hub import agents, eventually
 
 Pair = tuple[socket.socket, socket.socket]
@@ -28,7 +28,7 @@ Pair = tuple[socket.socket, socket.socket]
 def pair() -> Iterator[Pair]:
     """The server's end of a connection, and its peer's."""
     found = socket.socketpair()
-    found[1].settimeout(10.0)
+    found[1].settimeout(LIMIT_SECONDS)
     yield found
     for each in found:
         each.close()

@@ -27,7 +27,16 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.events.tails import happen, happen_in
 from tests.stores import FakeClock, Stores
-from tests.streams.listening import LIMIT_SECONDS, Audience, Frame, Listener
+from tests.streams.listening import (
+    KEEP_ALIVE_SECONDS,
+    LIMIT_SECONDS,
+    Audience,
+    Frame,
+    Listener,
+)
+
+MOST_WRITTEN = 400
+"""So many by each of three, and nobody who does not read meanwhile is dropped for it."""
 
 
 def newest(store: Store) -> int:
@@ -79,7 +88,9 @@ def test_whoever_comes_at_any_time_from_any_id_misses_nothing_and_gets_nothing_t
     stopping = threading.Event()
 
     def write() -> None:
-        while not stopping.is_set():
+        for _ in range(MOST_WRITTEN):
+            if stopping.is_set():
+                break
             happen(store, *"ab"[: random.randint(1, 2)])
 
     writers = [threading.Thread(target=write) for _ in range(3)]
@@ -151,14 +162,14 @@ def test_a_client_gets_what_its_filter_and_its_key_let_through(
     assert agents(reached.upto(newest(store))) == ["a", "b", "b"]
     assert started.event().data["data"] == {"worker": "w"}
     hub.stop()
-    assert [frame.event for frame in both.rest() if not frame.comment] == ["closing"]
+    assert [frame.event for frame in both.rest()] == ["closing"]
 
 
 def test_an_idle_stream_is_kept_alive(store: Store, hub: Hub, audience: Audience) -> None:
-    listener, _ = audience.join(hub, store)
     began = time.monotonic()
+    listener, _ = audience.join(hub, store)
     assert [listener.next() for _ in range(3)] == [Frame(comment="keep-alive")] * 3
-    assert time.monotonic() - began >= 0.2
+    assert time.monotonic() - began >= KEEP_ALIVE_SECONDS
     assert listener.last is None
 
 
@@ -177,7 +188,7 @@ def test_a_revoked_key_is_cut_off_at_once_and_sees_nothing_of_what_comes_after(
     with store.write() as tx:
         revoke_key(tx, key.id)
         append_event(tx, EventType.MESSAGE_ENQUEUED, agent="after")
-    (last,) = (frame for frame in cut.rest() if not frame.comment)
+    (last,) = cut.rest()
     assert (last.event, last.id, last.data["reason"]) == ("closed", None, "its key was revoked")
     assert agents(left.upto(newest(store)))[-1] == "after"
 
@@ -190,7 +201,7 @@ def test_a_key_that_expires_ends_its_stream(
     happen(store, "a")
     assert listener.event().event == "message_enqueued"
     clock.advance(1000)
-    (last,) = (frame for frame in listener.rest() if not frame.comment)
+    (last,) = listener.rest()
     assert (last.event, last.data["reason"]) == ("closed", "its key has expired")
 
 
@@ -204,7 +215,7 @@ def test_a_slow_client_is_dropped_with_a_reason_and_comes_back_without_loss(
         assert len(heard) < 1000, "it is never dropped"
         happen(store, f"{len(heard)}{'x' * 2000}")
         heard += quick.upto(newest(store))
-    got = [frame for frame in slow.rest() if not frame.comment]
+    got = slow.rest()
     assert (got[-1].event, got[-1].id) == ("dropped", None)
     assert got[-1].data["reason"] == "it reads more slowly than things happen"
     assert 0 < len(got) - 1 < len(heard)
@@ -249,10 +260,10 @@ def test_all_are_told_when_it_stops_and_even_the_deaf_do_not_keep_it(
     hub.end(deaf[0], Ending.DROPPED, "it does not listen")
     began = time.monotonic()
     hub.stop()
-    assert time.monotonic() - began < 3 * hub_module.STOP_SECONDS
-    assert hub.streams == 0
+    eventually(lambda: hub.streams == 0)
+    assert time.monotonic() - began < hub_module.READ_SECONDS
     for listener in listeners:
-        assert [frame.event for frame in listener.rest() if not frame.comment] == ["closing"]
+        assert [frame.event for frame in listener.rest()] == ["closing"]
 
 
 def test_a_store_that_fails_for_a_while_costs_no_event(
@@ -285,6 +296,6 @@ def test_one_for_whom_the_store_fails_is_told_so_and_can_come_back(
     with monkeypatch.context() as patch:
         patch.setattr(replay, "browse_events", failing)
         listener, _ = audience.join(hub, store, since=0)
-        assert [frame.event for frame in listener.rest() if not frame.comment] == ["failed"]
+        assert [frame.event for frame in listener.rest()] == ["failed"]
     again, _ = audience.join(hub, store, since=0)
     assert len(again.upto(newest(store))) == 2 * ring.MOST

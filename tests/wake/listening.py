@@ -18,7 +18,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.wake.listener import Listener
 from bullpen.core.workers import register
 
-SOON = 20.0
+SOON = 60.0
 """Generous: a hint takes less than a millisecond, and without it nothing comes at all."""
 NO_POLL = {"poll_seconds": 300.0}
 """Settings under which only a hint can end a wait."""
@@ -86,7 +86,7 @@ def python(settings: Settings, code: str) -> subprocess.Popen[str]:
 @contextmanager
 def running(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
     """End this process with the block, however that ends."""
-    timer = threading.Timer(60, process.kill)
+    timer = threading.Timer(3 * SOON, process.kill)
     timer.start()
     try:
         yield process
