@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.stores import FakeClock, Stores
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")
