@@ -257,7 +257,7 @@ def test_any_text_can_be_shown(text: str) -> None:
         assert shown == text
 
 
-SIZE = 1 << 20
+SIZE = 1 << 19
 HEAVY = (
     *("[", "[@a: ", "[@a: x] ", "[@a: [x ", "[@a: x [b] ", "[][@a: ", "[@a:\n", "[@a,", "[@"),
     *("` ", "\\", "```\n", "[@a: `]", "\n", "a\n\n"),
@@ -275,14 +275,14 @@ def _seconds(text: str) -> float:
     "text",
     [
         *(each * (SIZE // len(each)) for each in HEAVY),
-        " ".join("`" * length for length in range(1, 1448)),
+        " ".join("`" * length for length in range(1, 1024)),
         "[@a:" + " " * SIZE,
         "[@a: " * (SIZE // 6) + "]" * (SIZE // 6),
     ],
     ids=[*map(repr, HEAVY), "runs", "spaces", "deep"],
 )
-def test_four_times_the_text_takes_about_four_times_the_time(text: str) -> None:
-    part = text[: len(text) // 4]
+def test_eight_times_the_text_takes_about_eight_times_the_time(text: str) -> None:
+    part = text[: len(text) // 8]
     small = min(_seconds(part) for _ in range(3))
-    # Quadratic would be 16 times. The best of three counts; mostly the first is good enough.
-    assert any(_seconds(text) < 10 * small + 0.05 for _ in range(3))
+    # Quadratic would be 64 times. The best of three counts; mostly the first is good enough.
+    assert any(_seconds(text) < 20 * small + 0.05 for _ in range(3))
