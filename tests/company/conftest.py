@@ -18,7 +18,7 @@ def settings(stores: Stores, kind: str) -> Iterator[Settings]:
     """A home with a fresh database; nothing that its agents started is left at the end."""
     made = stores.settings(kind)
     yield made
-    eventually(lambda: living(made) == [], "no child is left", 20)
+    eventually(lambda: living(made) == [], "no child is left")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+from sqlalchemy import func, select
 
 from bullpen.core.message import NewMessage
 from bullpen.core.models import MESSAGES
@@ -18,13 +19,16 @@ from bullpen.core.queue.receive import receive
 from bullpen.core.settings import Settings
 from bullpen.core.states import FINAL, MessageState
 from bullpen.core.store.base import Store
-from tests.conformance.verbs import rows
+from bullpen.core.store.statement import Statement
 from tests.crash.processors import Processors
 from tests.crash.processors import processing as crash_processing
 from tests.processor.working import eventually
 
 STANDIN = Path(__file__).with_name("standin.py")
 OVER = {state.value for state in FINAL} | {MessageState.HELD.value}
+STATES: Statement[tuple[str, int]] = Statement(
+    select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
+)
 
 
 def install(settings: Settings) -> dict[str, str]:
@@ -50,20 +54,25 @@ def write(store: Store, text: str, **more: object) -> str:
         return receive(tx, new)[0].message_id
 
 
-def wait_until_over(store: Store, seconds: float = 90.0) -> Counter[str]:
+def wait_until_over(store: Store) -> Counter[str]:
     """Wait until nothing is under way any more; gives how many messages are in which state."""
+    found: Counter[str] = Counter()
 
     def over() -> bool:
-        return all(row["status"] in OVER for row in rows(store, MESSAGES))
+        nonlocal found
+        with store.read() as tx:
+            found = Counter(dict(tx.all(STATES, {})))
+        return found.keys() <= OVER
 
-    eventually(over, "nothing is under way", seconds)
-    return Counter(str(row["status"]) for row in rows(store, MESSAGES))
+    eventually(over, "nothing is under way", 240)
+    return found
 
 
 def log_of(settings: Settings) -> list[list[str]]:
     """What the stand-ins wrote down: agent, process id, what."""
     log = settings.home / "runs.log"
-    return [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+    whole, _, _ = log.read_text().rpartition("\n") if log.exists() else ("", "", "")
+    return [line.split() for line in whole.splitlines()]
 
 
 def living(settings: Settings) -> list[int]:

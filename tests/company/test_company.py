@@ -29,7 +29,7 @@ def test_each_is_answered_once_in_order_by_one_run_at_a_time_and_all_processors_
             to, mate = number % AGENTS, (number * 7 + 1) % AGENTS
             mate = mate if mate != to else (mate + 1) % AGENTS
             write(store, f"@a{to} !say n{number} [@a{mate}: !say m{number}]")
-        assert wait_until_over(store, 240) == {"completed": 2 * ASKED}
+        assert wait_until_over(store) == {"completed": 2 * ASKED}
     attempts = rows(store, ATTEMPTS)
     assert len({row["worker"] for row in attempts}) == 3
     assert {row["outcome"] for row in attempts} == {"completed"}

@@ -18,7 +18,7 @@ def beat(store: Store, text: str) -> str:
     before = len(rows(store, BEATS))
     with store.engine.begin() as connection:
         connection.execute(HEARTBEATS.update().values(due_at=0))
-    eventually(lambda: len(rows(store, BEATS)) > before, "it beats", 60)
+    eventually(lambda: len(rows(store, BEATS)) > before, "it beats")
     wait_until_over(store)
     return str(rows(store, BEATS)[-1]["outcome"])
 

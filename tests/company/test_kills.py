@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from bullpen.core.models import ATTEMPTS, MESSAGES, SESSIONS
+from bullpen.core.models import ATTEMPTS, LANES, MESSAGES, SESSIONS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import install, living, log_of, processors, wait_until_over, write
@@ -26,7 +27,7 @@ def die(settings: Settings, step: str) -> None:
     with Path(settings.home / "victim.out").open("wb") as out:
         done = subprocess.run(
             [sys.executable, "-m", "tests.company.victim", step, "run", "processor"],
-            env=environ(settings, BULLPEN_LEASE_SECONDS="2", **install(settings)),
+            env=environ(settings, BULLPEN_LEASE_SECONDS="1", **install(settings)),
             cwd=ROOT,
             stdout=out,
             stderr=out,
@@ -34,6 +35,12 @@ def die(settings: Settings, step: str) -> None:
             check=False,
         )
     assert done.returncode == -signal.SIGKILL, Path(settings.home / "victim.out").read_text()
+
+
+def leases_are_over(store: Store) -> bool:
+    """Whether what the dead processor had may be taken back."""
+    ends = [row["lease_expires_at"] for row in rows(store, LANES)]
+    return all(end is None or end < time.time_ns() // 1_000_000 for end in ends)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -45,7 +52,9 @@ def test_kill_9_at_any_step_leaves_one_answer_one_handoff_and_no_orphan(
     asked = write(store, ASKED)
     die(settings, step)
     eventually(lambda: living(settings) == [], "what it had started is ended")
-    with processors(settings, lease_seconds=2) as made:
+    # A scheduler looks when it begins, and then not for five seconds.
+    eventually(lambda: leases_are_over(store), "its leases are over")
+    with processors(settings) as made:
         assert wait_until_over(store) == {"completed": 2}
         made.stop()
     assert [each["message"].splitlines()[0] for each in responses(store)] == ["part one", "mine"]

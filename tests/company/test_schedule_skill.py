@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 
-from bullpen.core.clock import MINUTE
+from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.message import NewMessage, ReplyTo
 from bullpen.core.queue.receive import receive
 from bullpen.core.roster.agent import Scheduling
@@ -47,14 +47,14 @@ def test_an_agent_schedules_itself_and_its_answer_goes_to_who_asked(
     with processors(settings):
         start = time.time_ns() // 1_000_000
         later = shlex.quote("!say the build is green")
-        ask(store, f"@coder !run bullpen schedule add {later} --in 1m --label build")
+        ask(store, f"@coder !run bullpen schedule add {later} --in 1h --label build")
         (made,) = schedules(store)
         assert (made.agent, made.made_by, made.label) == ("coder", "agent:coder", "build")
         assert (made.message, made.sender) == ("!say the build is green", "Ann")
         assert (made.place.channel, made.place.sender_id) == ("telegram", "4711")
         assert made.place.reply_to == ReplyTo("-100", "7", "m1")
         assert made.due_at is not None
-        assert start + MINUTE <= made.due_at < start + 3 * MINUTE
+        assert start + HOUR <= made.due_at < start + HOUR + 5 * MINUTE
         with store.write() as tx:
             run_now(tx, made.id)
         wait_until_over(store)
@@ -77,7 +77,7 @@ def test_an_agent_cannot_do_what_another_may(settings: Settings, store: Store) -
     do(store, add_team, Team(id="dev", leader="coder", members=members))
     with processors(settings):
         for agent, mate in (("coder", "tester"), ("tester", "coder"), ("lazy", "lazy")):
-            write(store, f"@{agent} !run bullpen schedule add look --agent {mate} --in 1m")
+            write(store, f"@{agent} !run bullpen schedule add look --agent {mate} --in 1h")
         wait_until_over(store)
         said = {row["agent"]: row["message"] for row in responses(store)}
         assert "1: bullpen: @coder may make schedules for itself only" in said["coder"]

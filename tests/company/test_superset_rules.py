@@ -74,8 +74,8 @@ def test_rule_4_a_backlog_of_one_agent_drains(stores: Stores, kind: str) -> None
                 enqueue_many(tx, [NewMessage(agent="coder", message=each) for each in texts])
         assert lane_row(store, "coder")["pending"] == BACKLOG
         with processing(store):
-            eventually(lambda: lane_row(store, "coder")["pending"] == 0, "claimed", 120)
-            eventually(lambda: lane_row(store, "coder")["claim_token"] is None, "done", 120)
+            eventually(lambda: lane_row(store, "coder")["pending"] == 0, "claimed", 200)
+            eventually(lambda: lane_row(store, "coder")["claim_token"] is None, "done")
         assert statuses(store) == {"completed": BACKLOG}
 
 
