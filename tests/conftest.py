@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -10,6 +11,10 @@ import pytest
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.stores import FakeClock, Stores
+
+# A shell that runs the tests in its background has them ignore these, and what they start as well.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("tests", deadline=None)
@@ -22,6 +27,13 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
     made = Stores(tmp_path_factory.mktemp("stores"))
     yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def one_test(stores: Stores) -> Iterator[None]:
+    """What a test takes of the databases it gives back when all else of it is over."""
+    with stores.one_test():
+        yield
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

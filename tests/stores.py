@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bullpen.core.clock import Clock
@@ -14,6 +14,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store import migrate
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
+from tests.clones import TEMPLATE, Clones
 from tests.postgres import PostgresServer
 
 START = 1_700_000_000_000
@@ -44,6 +45,17 @@ class Stores:
         self._numbers = itertools.count()
         self._template: Path | None = None
         self._server: PostgresServer | None = None
+        self._clones: Clones | None = None
+        self._lent: ExitStack | None = None
+
+    @contextmanager
+    def one_test(self) -> Iterator[None]:
+        """While it lasts, databases of PostgreSQL are lent: that costs much less."""
+        try:
+            with ExitStack() as self._lent:
+                yield
+        finally:
+            self._lent = None
 
     def settings(self, kind: str, **changes: object) -> Settings:
         """Settings of a new home with a new, migrated, empty database."""
@@ -52,8 +64,10 @@ class Stores:
         url = ""
         if kind == "sqlite":
             shutil.copy(self.sqlite_template(), home / "bullpen.db")
-        else:
+        elif self._lent is None:
             url = self.postgres_url(f"test{next(self._numbers)}")
+        else:
+            url = self.server.url(self._lent.enter_context(self.clones.one()))
         values = {"home": home, "workspace": home / "workspace", "database_url": url, **changes}
         return Settings(**values)  # type: ignore[arg-type]
 
@@ -74,12 +88,19 @@ class Stores:
         if self._server is None:
             self._server = PostgresServer(durable=self.durable)
             self._server.start()
-            self._server.create_database("template")
-            settings = Settings(home=self.directory, database_url=self._server.url("template"))
+            self._server.create_database(TEMPLATE)
+            settings = Settings(home=self.directory, database_url=self._server.url(TEMPLATE))
             store = open_store(settings, check=False)
             migrate.upgrade(store)
             store.close()
         return self._server
+
+    @property
+    def clones(self) -> Clones:
+        """The databases of that server that are lent."""
+        if self._clones is None:
+            self._clones = Clones(self.server)
+        return self._clones
 
     def sqlite_template(self) -> Path:
         """A migrated file."""
@@ -94,7 +115,7 @@ class Stores:
 
     def postgres_url(self, name: str) -> str:
         """The address of a new database, cloned from a migrated one."""
-        self.server.create_database(name, template="template")
+        self.server.create_database(name, template=TEMPLATE)
         return self.server.url(name)
 
     def close(self) -> None:

@@ -6,22 +6,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from bullpen.core.models import LANES, MESSAGES
-from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import Row, rows
-from tests.stores import FakeClock, Stores
-
-
-@pytest.fixture
-def settings(stores: Stores, kind: str) -> Iterator[Settings]:
-    """A home with a fresh database, which is gone afterwards."""
-    made = stores.settings(kind)
-    yield made
-    if kind == "postgresql":
-        stores.server.drop_database(str(make_url(made.url).database))
+from tests.stores import FakeClock
 
 
 @pytest.fixture(autouse=True)

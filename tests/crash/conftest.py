@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from bullpen.core.settings import Settings
 from tests.crash.children import Children, brood
@@ -15,14 +14,12 @@ from tests.stores import Stores
 
 
 @pytest.fixture
-def settings(stores: Stores, kind: str) -> Iterator[Settings]:
-    """A home with a fresh database and the lanes of the crash tests; gone afterwards."""
+def settings(stores: Stores, kind: str) -> Settings:
+    """A home with a fresh database and the lanes of the crash tests."""
     made = stores.settings(kind)
     with stores.opened(made) as store:
         open_lanes(store)
-    yield made
-    if kind == "postgresql":
-        stores.server.drop_database(str(make_url(made.url).database))
+    return made
 
 
 @pytest.fixture
