@@ -13,6 +13,7 @@ import pytest
 
 from bullpen.core.settings import Settings
 from tests.cli.command import Bullpen
+from tests.processor.working import eventually
 from tests.stores import Stores
 
 
@@ -22,7 +23,7 @@ def empty() -> Iterator[Bullpen]:
     home = Path(tempfile.mkdtemp(prefix="bp-", dir="/tmp"))
     yield Bullpen(home)
     stop_all(home)
-    shutil.rmtree(home)
+    remove(home)
 
 
 @pytest.fixture
@@ -42,6 +43,16 @@ def on_both(empty: Bullpen, stores: Stores, kind: str) -> Bullpen:
     return Bullpen(empty.home, {"BULLPEN_DATABASE_URL": settings.database_url})
 
 
+def remove(home: Path) -> None:
+    """Remove it, also if something that ends writes a last line there meanwhile."""
+
+    def gone() -> bool:
+        shutil.rmtree(home, ignore_errors=True)
+        return not home.exists()
+
+    eventually(gone, f"{home} is removed")
+
+
 def stop_all(home: Path) -> None:
     """Kill the supervisors that a test left running in this home, and what they had started."""
     family: list[psutil.Process] = []
@@ -53,4 +64,4 @@ def stop_all(home: Path) -> None:
     for process in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(family, timeout=30)
+    psutil.wait_procs(family, timeout=60)

@@ -142,6 +142,8 @@ WITH_SERVICES: Mapping[str, Entry] = {
     "logs": Entry(list[home.LogLine]),
     "restart": Entry(home.Restarted, "scheduler"),
     "down": Entry(home.Down),
-    "demo team": Entry(conversations.Demonstration, "--home {home}/demo --remove"),
 }
 """What is said by those that need services, in the order in which they are run."""
+
+SHOWN_ELSEWHERE: Mapping[str, Any] = {"demo team": conversations.Demonstration}
+"""What is said by those that take long, and have a test of their own."""

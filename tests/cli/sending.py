@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 
+from bullpen.core.clock import HOUR
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import Claim
 from bullpen.core.store.base import Store
@@ -16,6 +19,14 @@ from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import company, direct
 from tests.conformance.verbs import do, try_claim
 from tests.processor.working import eventually
+
+ONLY_WHEN_WOKEN = (
+    sys.executable,
+    "-c",
+    "import bullpen.cli.following as following; following.LOOK_SECONDS = 600.0\n"
+    "from bullpen.cli.main import main; main()",
+)
+"""The command, which does not look every second whether something has happened."""
 
 
 @pytest.fixture
@@ -27,16 +38,24 @@ def office(bullpen: Bullpen) -> Bullpen:
 @contextmanager
 def at_work(bullpen: Bullpen) -> Iterator[Store]:
     """The store, with a processor in the register: this test does its work."""
+    sign_in(bullpen)
     with direct(bullpen) as store:
-        do(store, register, "processor")
         yield store
 
 
+def sign_in(bullpen: Bullpen) -> None:
+    """Have a processor in the register, which is thought to live for longer than any test takes."""
+    with direct(bullpen, time.time_ns() // 1_000_000 + HOUR) as store:
+        do(store, register, "processor")
+
+
 @contextmanager
-def sending(bullpen: Bullpen, *args: str, **more: str) -> Iterator[subprocess.Popen[str]]:
+def sending(
+    bullpen: Bullpen, *args: str, program: Sequence[str] = PROGRAM, **more: str
+) -> Iterator[subprocess.Popen[str]]:
     """`bullpen send` in a process of its own, with pipes."""
     process = subprocess.Popen(
-        [*PROGRAM, "send", *args],
+        [*program, "send", *args],
         env=bullpen.environment(**more),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

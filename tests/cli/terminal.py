@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -11,10 +12,12 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from tests.cli.command import PROGRAM, Bullpen
+from tests.processor.working import eventually
 
 SECONDS = 60.0
 """Generous: what is waited for takes milliseconds on a quiet machine."""
@@ -24,12 +27,16 @@ LINES, COLUMNS = 24, 80
 CTRL_C, CTRL_D = "\x03", "\x04"
 CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
+READ = {"0", "63"}
+"""The number of the system call, on x86 and on ARM."""
+
 
 class Terminal:
     """A process whose terminal is ours."""
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self._number = number
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.process = process
         self.raw = ""
         """All that was shown, as it came."""
@@ -54,13 +61,10 @@ class Terminal:
         """Press these keys."""
         os.write(self._number, text.encode())
 
-    def insist(self, keys: str, text: str) -> str:
-        """Press these keys until this is shown: a key may fall between a question and its read."""
-        for _ in range(20):
-            self.type(keys)
-            with suppress(AssertionError):
-                return self.until(text, SECONDS / 20)
-        return self.until(text)
+    def press(self, keys: str) -> None:
+        """Press these keys once it waits for one: a signal just before that is not heard there."""
+        eventually(self._waits_for_keys, "it waits for keys", SECONDS)
+        self.type(keys)
 
     def end(self, seconds: float = SECONDS) -> int:
         """Wait for its end; gives the exit status."""
@@ -75,13 +79,29 @@ class Terminal:
 
     def _read(self, seconds: float) -> bool:
         """Take in what is shown; false when nobody shows anything any more."""
+        ended = self.process.poll() is not None  # asked first: then its last words are there
         ready, _, _ = select.select([self._number], [], [], seconds)
         if not ready:
-            return self.process.poll() is None
+            return not ended
         with suppress(OSError):  # its last process has ended
             data = os.read(self._number, 1 << 16)
-            self.raw += data.decode(errors="replace")
+            self.raw += self._decoder.decode(data)
             return bool(data)
+        return False
+
+    def _waits_for_keys(self) -> bool:
+        """Whether it sleeps until a line is typed, as far as this system tells."""
+        self.look()
+        place = Path("/proc") / str(self.process.pid)
+        try:
+            call, *given = (place / "syscall").read_text().split()
+        except (OSError, ValueError):
+            return True
+        if call not in READ:
+            return False
+        with suppress(OSError):
+            target = (place / "fd" / str(int(given[0], 16))).readlink()
+            return str(target).startswith(("/dev/pts/", "/dev/tty"))
         return False
 
 
@@ -90,14 +110,14 @@ def terminal(
     bullpen: Bullpen,
     *args: str,
     stdout: int | None = None,
-    size: tuple[int, int] = (24, 80),
+    program: Sequence[str] = PROGRAM,
     **more: str,
 ) -> Iterator[Terminal]:
     """Run a command at a terminal; it is killed at the end if it is still there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     process = subprocess.Popen(
-        [*PROGRAM, *args],
+        [*program, *args],
         env=bullpen.environment(**{"TERM": "xterm-256color", **more}),
         stdin=theirs,
         stdout=theirs if stdout is None else stdout,

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.served import free_port
+from bullpen.core.roster.agent import Agent
+from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.team import Team
+from bullpen.core.roster.teams import add_team
 from tests.cli.command import Bullpen
+from tests.cli.direct import direct
 from tests.cli.processor import processor
+from tests.ports import free_port
 
 
 @pytest.fixture
@@ -21,9 +26,10 @@ def company(bullpen: Bullpen) -> Bullpen:
 
 def found(bullpen: Bullpen) -> Bullpen:
     """Take them on."""
-    bullpen.ok("agent", "add", "coder", "--name", "Code Wizard")
-    bullpen.ok("agent", "add", "tester")
-    bullpen.ok("team", "add", "dev", "coder", "tester", "--leader", "coder")
+    with direct(bullpen) as store, store.write() as tx:
+        add_agent(tx, Agent(id="coder", name="Code Wizard"))
+        add_agent(tx, Agent(id="tester"))
+        add_team(tx, Team(id="dev", leader="coder", members=("coder", "tester")))
     return bullpen
 
 
@@ -118,7 +124,11 @@ def test_a_change_of_a_lane_keeps_what_it_does_not_name(company: Bullpen) -> Non
     assert "any number waiting" in company.ok("agent", "lane", "coder", "--max-depth", "0").out
 
 
-def test_teams_are_changed_and_disbanded(company: Bullpen) -> None:
+def test_teams_are_changed_and_disbanded(bullpen: Bullpen) -> None:
+    company = bullpen
+    company.ok("agent", "add", "coder", "--name", "Code Wizard")
+    company.ok("agent", "add", "tester")
+    company.ok("team", "add", "dev", "coder", "tester", "--leader", "coder")
     company.ok("team", "set", "dev", "--delivery", "aggregate", "--max-hops", "3")
     (team,) = company.ok("team", "list", "--json").json
     assert (team["leader"], team["delivery"], team["max_hops"]) == ("coder", "aggregate", 3)

@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
-from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.command import LIMIT_SECONDS, PROGRAM, Bullpen
 from tests.cli.direct import company, direct
 
 BASH = shutil.which("bash")
 ASK = """
-eval "$(bullpen completion bash)"
+eval "$LOAD"
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
 _bullpen_completion bullpen
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def ask(bullpen: Bullpen, *words: str) -> list[str]:
+def ask(bullpen: Bullpen, *words: str, load: str = 'source "$SCRIPT"') -> list[str]:
     """What bash would offer for the last of these words; nothing else may be said."""
     assert BASH is not None
     program = bullpen.home / "bin" / "bullpen"
@@ -32,14 +32,19 @@ def ask(bullpen: Bullpen, *words: str) -> list[str]:
         program.parent.mkdir()
         program.write_text(f"#!{sys.executable}\n{PROGRAM[-1]}\n")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    environ = bullpen.environment(PATH=f"{program.parent}:{os.environ['PATH']}")
+    script = program.with_name("script")
+    if not script.exists():
+        script.write_text(bullpen.ok("completion", "bash").out)
+    environ = bullpen.environment(
+        PATH=f"{program.parent}:{os.environ['PATH']}", SCRIPT=str(script), LOAD=load
+    )
     found = subprocess.run(
         [BASH, "--norc", "--noprofile", "-c", ASK, "bash", "bullpen", *words],
         env=environ,
         capture_output=True,
         check=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT_SECONDS,
     )
     assert found.stderr == ""
     return found.stdout.split()
@@ -89,7 +94,8 @@ def test_bash_completes(office: Bullpen, words: tuple[str, ...], offered: list[s
 
 
 def test_bash_completes_every_command(office: Bullpen) -> None:
-    assert {"agent", "team", "queue", "up"} <= set(ask(office, ""))
+    found = ask(office, "", load='eval "$(bullpen completion bash)"')
+    assert {"agent", "team", "queue", "up"} <= set(found)
 
 
 def test_without_a_database_there_is_nothing_to_complete_and_none_is_made(empty: Bullpen) -> None:
@@ -118,7 +124,7 @@ def test_to_complete_the_names_of_commands_loads_none_of_them(office: Bullpen) -
         capture_output=True,
         check=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT_SECONDS,
     )
     assert "plain,show" in found.stdout
     loaded = set(found.stderr.split())
@@ -136,4 +142,4 @@ def test_a_script_is_printed_for_each_shell(empty: Bullpen, shell: str) -> None:
     if program is not None:
         path = Path(empty.home, "script")
         path.write_text(script)
-        subprocess.run([program, "-n", str(path)], check=True, timeout=60)
+        subprocess.run([program, "-n", str(path)], check=True, timeout=LIMIT_SECONDS)

@@ -17,12 +17,12 @@ from pydantic import TypeAdapter
 
 from bullpen.cli.commands import walk
 from bullpen.cli.main import cli
-from tests.api.served import free_port
 from tests.cli.command import Bullpen, Result
-from tests.cli.conftest import stop_all
-from tests.cli.entries import ENTRIES, WITH_SERVICES, WITHOUT_JSON, Entry
+from tests.cli.conftest import remove, stop_all
+from tests.cli.entries import ENTRIES, SHOWN_ELSEWHERE, WITH_SERVICES, WITHOUT_JSON, Entry
 from tests.cli.prepared import Names, furnish
 from tests.cli.schemas.base import Failure
+from tests.ports import free_port
 from tests.stores import Stores
 
 LEAVES = {
@@ -54,7 +54,7 @@ def furnished(stores: Stores) -> Iterator[Furnished]:
     home = new_home()
     shutil.copy(stores.sqlite_template(), home / "bullpen.db")
     yield Furnished(home, furnish(Bullpen(home)))
-    shutil.rmtree(home)
+    remove(home)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def office(furnished: Furnished) -> Iterator[Bullpen]:
     home = new_home()
     shutil.copytree(furnished.home, home, dirs_exist_ok=True)
     yield Bullpen(home)
-    shutil.rmtree(home)
+    remove(home)
 
 
 def words(name: str, furnished: Furnished, office: Bullpen) -> list[str]:
@@ -79,7 +79,7 @@ def check_document(entry: Entry, result: Result) -> None:
 
 
 def test_every_command_is_known_here_and_no_other() -> None:
-    assert set(LEAVES) == {*ENTRIES, *WITH_SERVICES, *WITHOUT_JSON}
+    assert set(LEAVES) == {*ENTRIES, *WITH_SERVICES, *SHOWN_ELSEWHERE, *WITHOUT_JSON}
 
 
 def test_every_command_can_print_a_document() -> None:

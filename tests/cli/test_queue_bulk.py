@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 
@@ -26,9 +27,26 @@ from tests.conformance.verbs import (
     take,
     try_claim,
 )
+from tests.processor.working import eventually
 
 MANY = 250
 """More than one batch, and more than two."""
+
+BATCH_BY_BATCH = (
+    sys.executable,
+    "-c",
+    """
+from bullpen.cli.bulk_outcome import Outcome
+from bullpen.cli.main import main
+add = Outcome.add
+def add_and_wait(self, *given, **more):
+    add(self, *given, **more)
+    input()
+Outcome.add = add_and_wait
+main()
+""",
+)
+"""The command, which goes on with the next batch when a line is typed."""
 
 
 @pytest.fixture
@@ -243,35 +261,37 @@ def test_at_a_terminal_one_is_asked_and_sees_how_far_it_is(bullpen: Bullpen) -> 
 
 def test_ctrl_c_ends_it_between_two_batches_and_it_says_how_far_it_came(bullpen: Bullpen) -> None:
     with direct(company(bullpen)) as store:
-        many_dead(store, 20_000)
-        with terminal(bullpen, "queue", "retry", "--all", "--yes") as person:
-            person.until("#")
+        many_dead(store, MANY)
+        args = ("queue", "retry", "--all", "--yes")
+        with terminal(bullpen, *args, program=BATCH_BY_BATCH) as person:
+            eventually(lambda: statuses(store).get("pending") == 100, "the first batch is done")
             person.type(CTRL_C)
+            person.until("^C")
+            person.type("\n")
             person.until("Stopped by hand")
             assert person.end() == 1
         found = re.search(r"(\d+) messages wait again\nStopped by hand: (\d+) ", person.shown)
         assert found is not None, person.shown
-        done, left = map(int, found.groups())
-        assert statuses(store) == {"pending": done, "dead": left}
-        assert done % 100 == 0
+        assert tuple(map(int, found.groups())) == (100, MANY - 100)
+        assert statuses(store) == {"pending": 100, "dead": MANY - 100}
         shown = bullpen.ok("queue", "status", "--json").json
-        assert (shown["pending"], shown["dead"]) == (done, left)
-        assert bullpen.ok("queue", "retry", "--all", "--yes").out.startswith(f"{left} messages")
+        assert (shown["pending"], shown["dead"]) == (100, MANY - 100)
+        assert bullpen.ok("queue", "retry", "--all", "--yes").out.startswith("150 messages")
 
 
 def test_what_dies_again_meanwhile_is_not_retried_again(bullpen: Bullpen) -> None:
-    """Beside somebody who lets thousands die as soon as they wait."""
+    """Beside somebody who lets them die as soon as they wait."""
     with direct(company(bullpen)) as store:
-        many_dead(store, 500)
-        deaths = 0
-        with terminal(bullpen, "queue", "retry", "--all", "--yes") as person:
-            while person.process.poll() is None:
-                if deaths < 1_000 and (found := try_claim(store, "coder")) is not None:
+        many_dead(store, MANY)
+        args = ("queue", "retry", "--all", "--yes")
+        with terminal(bullpen, *args, program=BATCH_BY_BATCH) as person:
+            for batch in (100, 100, 50):
+                eventually(lambda: statuses(store).get("pending") == batch, "a batch is done")  # noqa: B023
+                while (found := try_claim(store, "coder")) is not None:
                     failed(store, found.token, ErrorKind.PERMANENT, "at once")
-                    deaths += len(found.messages)
-                person.look()
+                person.type("\n")
             assert person.end() == 0
-        assert deaths
+        assert statuses(store) == {"dead": MANY}
         retried = Counter(row["message_id"] for row in events(store, "message_retried"))
-        assert set(retried.values()) == {1}
-        assert "500 messages wait again" in person.shown
+        assert (len(retried), set(retried.values())) == (MANY, {1})
+        assert f"{MANY} messages wait again" in person.shown

@@ -13,10 +13,10 @@ from bullpen.core.queue.hold import hold
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.roster.agents import remove_agent
 from bullpen.core.store.base import Store
-from bullpen.core.workers import register
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die, many_dead
 from tests.cli.direct import company, direct
+from tests.cli.sending import sign_in
 from tests.cli.terminal import terminal
 from tests.conformance.verbs import do, done, send, take, to_archive
 
@@ -162,7 +162,7 @@ def test_it_is_said_if_nobody_is_there_to_take_it_up(on_both: Bullpen, store: St
     waits = send(store)
     assert "bullpen up" in on_both.ok("queue", "status").err
     assert "no processor runs" in on_both.ok("queue", "show", waits).out
-    do(store, register, "processor")
+    sign_in(on_both)
     assert on_both.ok("queue", "status").err == ""
     shown = on_both.ok("queue", "show", waits)
     assert "to be taken up, as the next" in shown.out

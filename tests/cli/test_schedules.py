@@ -21,9 +21,11 @@ from bullpen.core.schedules.tick import tick
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 
-CRON = ("--cron", "0 9 * * 1-5")
 MINE = ("--agent", "coder", "--to", "nowhere")
 BERLIN = ZoneInfo("Europe/Berlin")
+# Half a day away: no test sees it come.
+AWAY = (datetime.now(BERLIN).hour + 12) % 24
+CRON = ("--cron", f"0 {AWAY} * * 1-5")
 
 
 @pytest.fixture
@@ -65,9 +67,11 @@ def test_a_schedule_is_made_and_says_what_it_means_and_when_it_comes(on_both: Bu
     office = company(on_both)
     args = (*CRON, "--zone", "Europe/Berlin", "--to", "telegram:4711", "--label", "stand-up")
     out = office.ok("schedule", "add", "Stand-up!", "--team", "dev", *args).out
-    assert re.match(r"schedule_\w+ is made: @dev is asked. At 09:00 on Monday through Friday", out)
+    assert re.match(
+        rf"schedule_\w+ is made: @dev is asked. At {AWAY:02}:00 on Monday through Friday", out
+    )
     assert "telegram:4711" in out
-    assert len(re.findall(r"^  \d{4}-\d\d-\d\d 09:00 CES?T$", out, re.MULTILINE)) == 5
+    assert len(re.findall(rf"^  \d{{4}}-\d\d-\d\d {AWAY:02}:00 CES?T$", out, re.MULTILINE)) == 5
     found = shown(office, "stand-up")
     assert (found["team_id"], found["agent"], found["message"]) == ("dev", None, "Stand-up!")
     assert (found["to"], found["made_by"], found["state"]) == ("telegram:4711", "owner", "active")
@@ -75,14 +79,14 @@ def test_a_schedule_is_made_and_says_what_it_means_and_when_it_comes(on_both: Bu
     assert found["due_at"] == found["next"][0]
     for each in found["next"]:
         wall = datetime.fromtimestamp(each / SECOND, BERLIN)
-        assert (wall.hour, wall.minute, wall.weekday() < 5) == (9, 0, True)
+        assert (wall.hour, wall.minute, wall.weekday() < 5) == (AWAY, 0, True)
     assert office.ok("schedule", "show", found["id"], "--json").json == found
     text = office.ok("schedule", "show", "stand-up").out
-    for part in ("stand-up", "@dev", "0 9 * * 1-5", "Europe/Berlin", "telegram:4711", "active"):
+    for part in ("stand-up", "@dev", CRON[1], "Europe/Berlin", "telegram:4711", "active"):
         assert part in text
     listed = office.ok("schedule", "list").out
     assert "stand-up" in listed
-    assert "0 9 * * 1-5 Europe/Berlin" in listed
+    assert f"{CRON[1]} Europe/Berlin" in listed
 
 
 def test_every_in_and_at_say_when_it_is_due(office: Bullpen) -> None:

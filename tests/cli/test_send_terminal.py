@@ -30,7 +30,7 @@ def test_one_line_says_what_is_done_and_goes_when_the_answer_is_there(office: Bu
         claim = claimed(store)
         person.until("@coder works, ")
         say(store, claim, "reading ☃ " + "and reading " * 20)
-        person.until("s: reading ☃ and reading")
+        person.until(": reading ☃ and reading")
         done(store, claim.token)
         person.until("@coder: done")
         assert person.end() == 0
@@ -111,7 +111,8 @@ def test_ctrl_c_and_then_leave_keeps_it_working(office: Bullpen, keys: str) -> N
         person.until("@coder works")
         person.type(CTRL_C)
         person.until(QUESTION)
-        person.insist(keys, f"bullpen queue cancel --conversation {claim.primary.message_id}")
+        person.press(keys)
+        person.until(f"bullpen queue cancel --conversation {claim.primary.message_id}")
         assert person.end() == 75
         assert statuses(store) == {"processing": 1}
 

@@ -17,6 +17,7 @@ from bullpen.core.events.append import EventType
 from bullpen.core.maintenance.rota import ROTA
 from bullpen.core.models.metadata import METADATA
 from bullpen.processor.plugins import Plugins
+from tests.cli.command import LIMIT_SECONDS
 from tests.docs.render import DOCS, PAGES
 from tests.outbox.outgoing import asked
 from tests.stores import Stores
@@ -67,7 +68,7 @@ def test_the_example_of_the_readme_runs(stores: Stores) -> None:
         env={"BULLPEN_HOME": str(home), "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from sqlalchemy.engine import make_url
 
 from bullpen.core.settings import Settings
 
+# In this order: whoever finds the first opens it, and makes what is missing of the others.
 NAMES = ("bullpen.db", "bullpen.db-wal", "bullpen.db-shm", "bullpen.db-turn")
 
 
@@ -21,9 +22,9 @@ def away(settings: Settings) -> Iterator[Settings]:
     if not settings.database_url:
         elsewhere = settings.home / "elsewhere"
         elsewhere.mkdir()
-        _move(settings.home, elsewhere)
+        _move(settings.home, elsewhere, NAMES)
         yield replace(settings, database_url=f"sqlite:///{elsewhere / 'bullpen.db'}")
-        _move(elsewhere, settings.home)
+        _move(elsewhere, settings.home, NAMES[::-1])
         return
     url = make_url(settings.database_url)
     name = url.database or ""
@@ -33,9 +34,9 @@ def away(settings: Settings) -> Iterator[Settings]:
     _rename(settings, f"{name}away", name)
 
 
-def _move(source: Path, target: Path) -> None:
-    for name in NAMES:
-        if (source / name).exists():
+def _move(source: Path, target: Path, names: Sequence[str]) -> None:
+    for name in names:
+        with suppress(FileNotFoundError):  # who had it open last takes it away
             (source / name).rename(target / name)
 
 
@@ -46,7 +47,7 @@ def _rename(settings: Settings, old: str, new: str) -> None:
         # Nobody may come back between the end of the others and the new name.
         server.execute(f'ALTER DATABASE "{old}" ALLOW_CONNECTIONS false'.encode())
         server.execute(
-            b"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s",
+            b"SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = %s",
             (old,),
         )
         server.execute(f'ALTER DATABASE "{old}" RENAME TO "{new}"'.encode())

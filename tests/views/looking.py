@@ -26,9 +26,9 @@ USUAL = (80, 24)
 class Look:
     """One who sits before a view."""
 
-    def __init__(self, pilot: Pilot[None]) -> None:
+    def __init__(self, pilot: Pilot[None], view: LiveView) -> None:
         self.pilot = pilot
-        self.app = pilot.app
+        self.app = view
 
     @property
     def lines(self) -> list[str]:
@@ -56,6 +56,10 @@ class Look:
         """Wait until this is gone."""
         await self.until(lambda: text not in self.text, f"{text!r} is gone")
 
+    async def done(self) -> None:
+        """Wait until what was asked for by keys has been done."""
+        await asyncio.wrap_future(self.app._deeds.submit(lambda: None))
+
     async def types(self, text: str) -> None:
         """Write this, a key after the other."""
         await self.pilot.press(*(each if each != " " else "space" for each in text))
@@ -73,7 +77,7 @@ class Look:
 async def looking(view: LiveView, size: tuple[int, int] = USUAL) -> AsyncIterator[Look]:
     """The view, open."""
     async with view.run_test(size=size, notifications=True) as pilot:
-        yield Look(pilot)
+        yield Look(pilot, view)
 
 
 def watching(settings: Settings, team: str | None = None) -> WatchView:

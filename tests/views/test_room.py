@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from textual import events
 
@@ -98,9 +100,10 @@ def test_what_is_said_while_the_store_is_busy_is_posted_in_its_order(
     store: Store, settings: Settings
 ) -> None:
     texts = [f"line {number}" for number in range(6)]
+    patient = replace(settings, busy_seconds=600)
 
     async def story() -> None:
-        async with looking(sitting_in(settings)) as look:
+        async with looking(sitting_in(patient)) as look:
             await look.sees("Nobody has said anything here yet")
             with store.write():
                 for each in texts:

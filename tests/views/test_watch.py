@@ -104,7 +104,7 @@ def test_the_chosen_agent_is_paused_and_resumed_by_a_key(store: Store, settings:
 
     async def story() -> None:
         async with looking(watching(settings)) as look:
-            await look.sees("reviewer")
+            await look.until(lambda: look.count("○ idle") == 2, "both are listed")
             await look.press("down", "p")
             await look.sees("■ paused")
             assert lane_row(store, "reviewer")["state"] == "paused"
@@ -137,7 +137,7 @@ def test_enter_shows_the_conversation_and_what_was_said(store: Store, settings: 
             await look.press("escape")
             await look.sees("ACTIVITY")
             await look.press("q")
-            assert look.app.return_code == 0
+            await look.until(lambda: look.app.return_code == 0, "it ended")
 
     run(story)
 
@@ -166,6 +166,7 @@ def test_a_store_that_goes_away_is_told_and_seen_again(store: Store, settings: S
             with away(settings):
                 await look.sees("Looking again every second", "○ idle")
                 await look.press("p")
+                await look.done()
             await look.sees_no_more("Looking again every second")
             send(store, "are you there", "coder")
             await look.sees("are you there", "◌ waits")

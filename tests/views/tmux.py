@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,10 +107,20 @@ def pane(
         check=True,
         timeout=SOON,
     )
+    server = psutil.Process(int(made.about("pid")))
     try:
         yield made
     finally:
-        made("kill-server")
+        _kill(server)
+
+
+def _kill(server: psutil.Process) -> None:
+    """End the server and all that runs in it; `kill-server` waits for it, at times for minutes."""
+    family = [server, *server.children(recursive=True)]
+    for each in family:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    psutil.wait_procs(family, timeout=SOON)
 
 
 def is_as_before(directory: Path, made: Pane) -> bool:

@@ -31,7 +31,7 @@ from bullpen.core.queue.retry import retry
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 EVERY = 1 << 31
 MOST = 1000
 WIDTH = 79
