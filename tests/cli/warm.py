@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,6 +23,9 @@ from bullpen.cli.main import cli, main
 PRELOADED = ["tests.crash.warm", "tests.cli.warm"]
 
 walk(cli)  # every command is loaded before the first fork
+
+FIRST = "TESTS_FIRST"
+"""Modules that a command is to import before it begins, for what no setting changes."""
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
@@ -68,6 +72,8 @@ def _command(
     _redirect(directory)
     if unread:
         _close_pipe()
+    for name in environ.get(FIRST, "").split():
+        import_module(name)
     sys.argv = ["bullpen", *arguments]
     status = _status()
     with suppress(BrokenPipeError):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.api.served import free_port
 from tests.cli.command import Bullpen
-from tests.cli.conftest import bullpen, stop_all
+from tests.cli.conftest import bullpen, remove, stop_all
+from tests.cli.warm import FIRST
+from tests.ports import free_port
 from tests.stores import Stores
 
 __all__ = ["bullpen"]
@@ -20,14 +22,27 @@ __all__ = ["bullpen"]
 @pytest.fixture
 def empty() -> Iterator[Bullpen]:
     """The command in a new home without a database."""
+    with home() as made:
+        yield made
+
+
+@contextmanager
+def home() -> Iterator[Bullpen]:
+    """A new home, and the end of all that was started in it."""
     home = Path(tempfile.mkdtemp(prefix="bp-", dir="/tmp"))
     own = home / "person"
     own.mkdir()
     # Nobody is logged in to anything in the directory of the person whose home it is.
-    environ = {"BULLPEN_API_PORT": str(free_port()), "HOME": str(own)}
-    yield Bullpen(home, environ)
-    stop_all(home)
-    shutil.rmtree(home)
+    environ = {
+        "BULLPEN_API_PORT": str(free_port()),
+        "HOME": str(own),
+        FIRST: "tests.doctor.unhurried",
+    }
+    try:
+        yield Bullpen(home, environ)
+    finally:
+        stop_all(home)
+        remove(home)
 
 
 @pytest.fixture

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 from bullpen.core.clock import Clock, SystemClock
+from bullpen.core.doctor import patient as patient_module
 from bullpen.core.doctor.check import Check, Finding
 from bullpen.core.doctor.examine import look
 from bullpen.core.doctor.patient import Patient, open_database
@@ -14,8 +17,17 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from tests.cli.command import Bullpen
+from tests.cli.warm import FIRST
 
 Entry = dict[str, Any]
+
+
+LONG = 60.0
+
+
+def hurried(bullpen: Bullpen) -> Bullpen:
+    """Its doctor as a person calls it, whom nothing that hangs may keep waiting."""
+    return replace(bullpen, environ={**bullpen.environ, FIRST: ""})
 
 
 def checks(bullpen: Bullpen, *args: str, **more: str) -> dict[str, Entry]:
@@ -75,12 +87,10 @@ def patient_of(bullpen: Bullpen, **more: Any) -> Iterator[Patient]:  # noqa: ANN
     """Its home, for checks that are made in this process."""
     settings = settings_of(bullpen)
     environ: Mapping[str, str] = bullpen.environment()
+    with mock.patch.object(patient_module, "OPEN_SECONDS", LONG):
+        database = open_database(settings)
     patient = Patient(
-        settings=settings,
-        environ=environ,
-        now=SystemClock().now(),
-        database=open_database(settings),
-        **more,
+        settings=settings, environ=environ, now=SystemClock().now(), database=database, **more
     )
     try:
         yield patient

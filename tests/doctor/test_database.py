@@ -24,6 +24,7 @@ from tests.doctor.examined import (
     fine,
     fixed,
     found,
+    hurried,
     look_at,
     seen,
     settings_of,
@@ -221,4 +222,4 @@ def test_it_says_that_it_is_busy_and_does_not_wait(bullpen: Bullpen) -> None:
     with closing(sqlite3.connect(bullpen.home / "bullpen.db", isolation_level=None)) as locked:
         locked.execute("PRAGMA journal_mode = DELETE")
         locked.execute("BEGIN EXCLUSIVE")
-        assert "locked" in found(bullpen, "db.unreachable", "critical")
+        assert "locked" in found(hurried(bullpen), "db.unreachable", "critical")

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import psutil
 
+from bullpen.core.services.ended import still_there
 from bullpen.core.services.lock import holders
 from bullpen.core.settings import Settings
 
@@ -30,7 +31,7 @@ def end_leftovers(
     for each in processes:
         with suppress(psutil.NoSuchProcess):
             each.terminate()
-    _, alive = psutil.wait_procs(processes, timeout=seconds)
+    alive = still_there(processes, seconds)
     if not alive:
         return
     tell(f"{len(alive)} did not end within {seconds:.0f} seconds and are killed")
@@ -41,4 +42,4 @@ def end_leftovers(
     for each in family:
         with suppress(psutil.NoSuchProcess):
             each.kill()
-    psutil.wait_procs(family, timeout=KILL_SECONDS)
+    still_there(family, KILL_SECONDS)

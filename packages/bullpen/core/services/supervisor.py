@@ -15,6 +15,7 @@ import psutil
 
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
 from bullpen.core.services.control import NAME, known_secret
+from bullpen.core.services.ended import still_there
 from bullpen.core.settings import Settings
 
 OWN = frozenset({"processor", "scheduler", "api", "minder"})
@@ -25,6 +26,7 @@ ASLEEP = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
 """The states in which a service does not run, nor is about to."""
 
 LOOK_SECONDS = 0.05
+ANSWER_SECONDS = 10.0
 
 SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
 """What supervisord answers that needs no alarm, as it numbers it."""
@@ -42,12 +44,12 @@ class Service(TypedDict):
 
 class _Connection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=10)
+        super().__init__("localhost", timeout=ANSWER_SECONDS)
         self._path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(10)
+        self.sock.settimeout(ANSWER_SECONDS)
         self.sock.connect(self._path)
 
 
@@ -156,12 +158,9 @@ class Supervisor:
             with self._asking() as server:
                 process = psutil.Process(int(str(server.supervisor.getPID())))
                 server.supervisor.shutdown()
-            process.wait(seconds)
         except psutil.NoSuchProcess:
             return True
-        except psutil.TimeoutExpired:
-            return False
-        return True
+        return not still_there([process], seconds)
 
     def _wait(self, name: str, wanted: Callable[[str], bool], seconds: float) -> Service:
         """The service when it is in such a state, or as it is when the time is over."""
