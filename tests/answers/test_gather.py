@@ -192,7 +192,7 @@ def test_two_that_finish_at_once_give_one_response(store: Store) -> None:
     with store.write() as tx:
         complete(tx, first, Said(text="yes"), ())
         other = beside(store, tx, said, store, second, "no")
-    other.join(30)
+    other.join(60)
     text = _one(store)["message"]
     assert "@b: yes" in text
     assert "@c: no" in text

@@ -270,7 +270,7 @@ def test_two_runs_at_once_do_not_both_take_the_last_place(store: Store) -> None:
     with store.write() as tx:
         complete(tx, first, Said(text="[@c: one]"), ())
         other = beside(store, tx, said, store, second, "[@d: two]")
-    other.join(30)
+    other.join(60)
     found = [row["status"] for row in children(store, conversation)]
     assert sorted(found) == ["held", "pending"]
 

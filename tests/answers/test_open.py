@@ -83,7 +83,7 @@ def test_a_pipe_that_is_put_in_its_place_meanwhile_keeps_nobody_waiting(
     found: list[str | None] = []
     reader = threading.Thread(target=lambda: found.append(text("sub/a.txt", work)), daemon=True)
     reader.start()
-    reader.join(30)
+    reader.join(60)
     assert found == [None]
 
 
@@ -93,4 +93,4 @@ def test_no_file_stays_open_that_was_refused(work: Path) -> None:
         text("sub/a.txt", work)
         text("sub", work)
         text("none", work)
-    assert psutil.Process().num_fds() == before
+    assert psutil.Process().num_fds() <= before

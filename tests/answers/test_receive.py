@@ -204,7 +204,7 @@ def test_a_redelivery_at_the_same_time_waits_and_is_recognised(store: Store) -> 
     with store.write() as tx:
         receive(tx, new)
         other = beside(store, tx, again)
-    other.join(30)
+    other.join(60)
     assert fresh == [False]
     assert len(rows(store, CHAT_MESSAGES)) == 1
 
@@ -224,7 +224,7 @@ def test_two_fan_outs_in_opposite_order_do_not_wait_in_a_circle(store: Store) ->
     with store.write() as tx:
         receive(tx, replace(NEW, message="[@reviewer: one] [@coder: two]"))
         other = beside(store, tx, backwards)
-    other.join(30)
+    other.join(60)
     assert len(rows(store, MESSAGES)) == 5
 
 

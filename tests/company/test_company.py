@@ -5,16 +5,21 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.models import ATTEMPTS, MESSAGES
+from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.lane import Batching
 from bullpen.core.queue.lanes import LanePolicy
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import processors, wait_until_over, write
-from tests.conformance.verbs import events, hire, responses, rows
+from tests.conformance.verbs import do, events, hire, responses, rows, statuses
 from tests.crash.processors import wait_for_workers
+from tests.processor.working import eventually
 
 AGENTS = 20
 ASKED = 1000
+PROCESSORS = 3
+RUNS = 4
+AT_ONCE = PROCESSORS * RUNS
 
 
 @pytest.mark.slow
@@ -23,15 +28,21 @@ def test_each_is_answered_once_in_order_by_one_run_at_a_time_and_all_processors_
 ) -> None:
     for number in range(AGENTS):
         hire(store, f"a{number}", LanePolicy(batching=Batching.ONE))
-    with processors(settings, 3, max_runs=4):
-        wait_for_workers(store, 3)
+    for number in range(AT_ONCE):
+        hire(store, f"w{number}")
+    with processors(settings, PROCESSORS, max_runs=RUNS):
+        wait_for_workers(store, PROCESSORS)
+        # So many can run at once only if none of the processors is idle.
+        busy = [write(store, f"@w{number} !sleep 3600") for number in range(AT_ONCE)]
+        eventually(lambda: statuses(store) == {"processing": AT_ONCE}, "all of them work")
+        for each in busy:
+            do(store, cancel, each)
         for number in range(ASKED):
             to, mate = number % AGENTS, (number * 7 + 1) % AGENTS
             mate = mate if mate != to else (mate + 1) % AGENTS
             write(store, f"@a{to} !say n{number} [@a{mate}: !say m{number}]")
-        assert wait_until_over(store) == {"completed": 2 * ASKED}
-    attempts = rows(store, ATTEMPTS)
-    assert len({row["worker"] for row in attempts}) == 3
+        assert wait_until_over(store) == {"completed": 2 * ASKED, "cancelled": AT_ONCE}
+    attempts = [row for row in rows(store, ATTEMPTS) if row["message_id"] not in busy]
     assert {row["outcome"] for row in attempts} == {"completed"}
     said = [row["message"] for row in responses(store)]
     assert sorted(each for each in said if each.startswith("m")) == sorted(
