@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,12 @@ def pids(bullpen: Bullpen) -> dict[str, int]:
     """The processes of the services, as `bullpen status` knows them."""
     found = bullpen("status", "--json").json["services"]
     return {each["name"]: each["pid"] for each in found}
+
+
+def begun_at(pid: int) -> float:
+    """When a process began, in seconds since the machine did."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def supervisor(bullpen: Bullpen) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.command import Bullpen
 from tests.services.running import of_home
 
 FULL = (
@@ -42,11 +42,10 @@ def test_no_file_can_grow_beyond_what_is_left(empty: Bullpen, size: int) -> None
     assert "Traceback" not in result.stderr
     assert result.stderr.startswith("bullpen: ")
     assert of_home(empty.home) == []
-    assert "up" in run(empty, *PROGRAM, "status").stdout
+    assert "up" in empty("status").out
     # What was begun stands in nobody's way once there is room.
-    assert run(empty, *PROGRAM, "up").returncode == 0
+    empty.ok("up")
     assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
-    empty.ok("down")
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def test_new_lines_come_as_they_are_written_and_ctrl_c_ends_it(empty: Bullpen) -
     write(empty, "processor", EARLY.format(2, "two"))
     assert process.stdout.readline().endswith("two\n")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode in (0, 1, 130)
     assert "Traceback" not in err
 

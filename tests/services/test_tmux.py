@@ -24,7 +24,7 @@ pytestmark = [
 def tmux(bullpen: Bullpen, *args: str) -> str:
     """What tmux answers on the home's own socket."""
     command = ["tmux", "-S", str(bullpen.home / "run" / "tmux.sock"), *args]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     return done.stdout
 
 
@@ -67,7 +67,8 @@ def test_a_person_attaches_and_leaves_it_as_it_is(empty: Bullpen) -> None:
         eventually(lambda: "attached" in tmux(empty, "list-sessions"), "somebody is there")
         os.write(terminal, b"\x02d")
         assert _end(child, terminal) == 0
-        assert "attached" not in tmux(empty, "list-sessions")
+        eventually(lambda: "attached" not in tmux(empty, "list-sessions"), "nobody is there")
+        assert "bullpen" in tmux(empty, "list-sessions")
     finally:
         empty.ok("down")
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bullpen.cli.services.ready import ASK_SECONDS
 from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.services.ended import still_there
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from tests.cli.command import Bullpen
@@ -20,6 +22,8 @@ from tests.processor.working import eventually
 from tests.services.running import pids, services_of, supervisor
 
 pytestmark = pytest.mark.slow
+
+LONG = 150
 
 
 def test_up_send_status_down(empty: Bullpen) -> None:
@@ -51,10 +55,9 @@ def test_up_send_status_down(empty: Bullpen) -> None:
     assert f"The API is at {url}" in again.out
     assert pids(empty) == before
 
-    main = supervisor(empty)
+    family = [psutil.Process(pid) for pid in (supervisor(empty), *before.values())]
     assert "stopped" in empty.ok("down").out
-    psutil.wait_procs([psutil.Process(each) for each in (main,) if psutil.pid_exists(each)], 20)
-    assert not any(psutil.pid_exists(pid) for pid in before.values())
+    assert still_there(family, 0) == []
     stopped = empty("status", "--json")
     assert stopped.status == 3
     assert stopped.json["services"] == []
@@ -65,30 +68,31 @@ def test_up_send_status_down(empty: Bullpen) -> None:
         assert "Traceback" not in log
 
 
-def test_status_shows_what_keeps_the_store_in_order(empty: Bullpen) -> None:
-    empty.ok("up")
-
+def test_status_shows_what_keeps_the_store_in_order(at_work: Bullpen) -> None:
     def ran() -> bool:
-        found = empty.ok("status", "--json").json["system_agents"]
+        found = at_work("status", "--json").json["system_agents"]
         assert [each["name"] for each in found] == [each.name for each in ROTA]
         return all(each["last_run_at"] and each["last_error"] is None for each in found)
 
-    eventually(ran, "every loop ran")
-    shown = {line.split()[0]: line for line in empty.ok("status", "--all").out.splitlines() if line}
-    assert f"{len(ROTA)} system agents, all well" in empty.ok("status").out
-    assert "ago" in shown["leases"]
-    assert " ms " in shown["leases"]
-    assert "0 claims taken back" in shown["leases"]
-    assert "1 scheduler; 0 lost" in shown["workers"]
-    empty.ok("down")
+    def shown() -> bool:
+        lines = at_work("status", "--all").out.splitlines()
+        line = {each.split()[0]: each for each in lines if each}
+        leases = ("ago", " ms ", "0 claims taken back")
+        return all(each in line["leases"] for each in leases) and (
+            "1 scheduler; 0 lost" in line["workers"]
+        )
+
+    eventually(ran, "every loop ran", LONG)
+    eventually(shown, "what each said", LONG)  # one that runs just now says only that
+    all_well = f"{len(ROTA)} system agents, all well"
+    eventually(lambda: all_well in at_work("status").out, "all are well", LONG)
 
 
-def test_status_shows_the_services_while_the_database_cannot_be_reached(empty: Bullpen) -> None:
-    empty.ok("up")
+def test_status_shows_the_services_while_the_database_cannot_be_reached(at_work: Bullpen) -> None:
     away = replace(
-        empty,
+        at_work,
         environ={
-            **empty.environ,
+            **at_work.environ,
             "BULLPEN_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none",
         },
     )
@@ -96,7 +100,6 @@ def test_status_shows_the_services_while_the_database_cannot_be_reached(empty: B
     shown = away.ok("status").out
     assert "scheduler  RUNNING" in shown
     assert "The store is not known: " in shown
-    empty.ok("down")
 
 
 def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(empty: Bullpen) -> None:
@@ -110,17 +113,15 @@ def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(empty: Bul
         assert "The API is at" not in started.out
         assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
         assert empty("status").status == 3
-    empty.ok("down")
 
 
-def test_what_up_makes_is_the_owners_alone(empty: Bullpen) -> None:
-    empty.ok("up")
+def test_what_up_makes_is_the_owners_alone(at_work: Bullpen) -> None:
+    home = at_work.home
     for name in (".", "run", "logs"):
-        assert stat.S_IMODE((empty.home / name).stat().st_mode) == 0o700
+        assert stat.S_IMODE((home / name).stat().st_mode) == 0o700
     for name in ("bullpen.db", "bullpen.db-wal", "run/supervisor.key", "token"):
-        assert stat.S_IMODE((empty.home / name).stat().st_mode) == 0o600, name
-    assert stat.S_IMODE((empty.home / "run" / "supervisor.sock").stat().st_mode) == 0o600
-    empty.ok("down")
+        assert stat.S_IMODE((home / name).stat().st_mode) == 0o600, name
+    assert stat.S_IMODE((home / "run" / "supervisor.sock").stat().st_mode) == 0o600
 
 
 def test_status_and_down_where_nothing_was_ever_started(empty: Bullpen) -> None:
@@ -134,11 +135,9 @@ def test_in_a_home_with_a_long_path_the_services_start_all_the_same(empty: Bullp
     deep: Path = empty.home / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
     there = Bullpen(deep, empty.environ)
-    try:
-        there.ok("up")
-        assert there.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
-    finally:
-        there("down")
+    there.ok("up")
+    assert there.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
+    there.ok("down")
 
 
 def test_sockets_are_not_put_where_others_can_write(empty: Bullpen) -> None:
@@ -156,8 +155,8 @@ def test_two_that_start_it_at_the_same_moment_start_it_once(empty: Bullpen) -> N
         first, second = (both.submit(empty.ok, "up") for _ in range(2))
         outs = [first.result().out, second.result().out]
     assert sum("runs already" in out for out in outs) == 1
-    assert len(services_of(empty.home)) == len(pids(empty))
-    empty.ok("down")
+    started = sorted(pids(empty))
+    eventually(lambda: services_of(empty.home) == started, "one of each", LONG)
 
 
 def test_the_supervisor_complains_of_nothing(empty: Bullpen) -> None:
@@ -175,43 +174,56 @@ def test_the_supervisor_complains_of_nothing(empty: Bullpen) -> None:
     assert started == stopped[::-1]
 
 
-def test_who_does_not_know_the_password_steers_nothing(empty: Bullpen) -> None:
-    empty.ok("up")
-    key = empty.home / "run" / "supervisor.key"
+def test_who_does_not_know_the_password_steers_nothing(at_work: Bullpen) -> None:
+    key = at_work.home / "run" / "supervisor.key"
     secret = key.read_text()
     key.write_text("wrong")
-    assert empty("status").status == 3
+    assert at_work("status").status == 3
     key.write_text(secret)
-    assert secret not in "".join(path.read_text() for path in (empty.home / "logs").iterdir())
-    for pid in pids(empty).values():
+    assert secret not in "".join(path.read_text() for path in (at_work.home / "logs").iterdir())
+    for pid in pids(at_work).values():
         assert secret not in str(psutil.Process(pid).environ())
-    empty.ok("down")
 
 
-def test_up_starts_what_was_stopped_or_gave_up(empty: Bullpen) -> None:
-    empty.ok("up")
-    Supervisor(Settings(home=empty.home)).stop("scheduler", 30)
-    shown = empty("status")
+def test_up_starts_what_was_stopped_or_gave_up(at_work: Bullpen) -> None:
+    Supervisor(Settings(home=at_work.home)).stop("scheduler", LONG)
+    shown = at_work("status")
     assert shown.status == 3
     assert "scheduler does not run" in shown.out
-    again = empty.ok("up")
+    again = at_work.ok("up")
     assert "runs already" in again.out
-    assert empty.ok("status").status == 0
-    empty.ok("down")
+    assert at_work.ok("status").status == 0
 
 
-def test_restart_of_one_leaves_the_others(empty: Bullpen) -> None:
-    empty.ok("up")
-    before = pids(empty)
-    empty.ok("restart", "scheduler", "processor")
-    after = pids(empty)
+def test_an_api_that_is_slow_to_answer_is_not_started_anew(at_work: Bullpen) -> None:
+    before = pids(at_work)
+    api = psutil.Process(before["api"])
+    family = [api, *api.children(recursive=True)]
+    for each in family:
+        each.suspend()
+    with ThreadPoolExecutor(1) as one:
+        again = one.submit(at_work.ok, "up")
+        with pytest.raises(TimeoutError):
+            again.result(ASK_SECONDS + 1)
+        for each in family:
+            each.resume()
+        assert "runs already" in again.result().out
+    assert pids(at_work) == before
+
+
+def test_restart_of_one_leaves_the_others(at_work: Bullpen) -> None:
+    before = pids(at_work)
+    at_work.ok("restart", "scheduler", "processor")
+    after = pids(at_work)
     assert {name for name in before if before[name] != after[name]} == {"scheduler", "processor"}
-    unknown = empty("restart", "nonsense")
+    unknown = at_work("restart", "nonsense")
     assert unknown.status == 2
     assert "api, minder, processor, scheduler" in unknown.err
-    empty.ok("restart")
-    assert not set(pids(empty).values()) & set(after.values())
-    empty.ok("down")
+    at_work.ok("restart")
+    assert not set(pids(at_work).values()) & set(after.values())
+
+
+def test_a_service_of_what_does_not_run_cannot_be_restarted(empty: Bullpen) -> None:
     assert empty("restart", "api").status == 1
 
 

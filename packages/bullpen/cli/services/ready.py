@@ -22,6 +22,8 @@ STOP_SECONDS = 30.0
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.05
 ASK_SECONDS = 2.0
+SLOW_SECONDS = 30.0
+"""One that takes less to say whether it is ready is slow, which is no reason to restart it."""
 REASON_LINES = 2
 
 
@@ -66,7 +68,7 @@ def start_what_sleeps(settings: Settings, supervisor: Supervisor) -> None:
     """Start what was stopped, gave up, or still tries; and an API that is not ready."""
     for each in supervisor.services():
         name = each["name"]
-        if each["state"] == RUNNING and (name != API or _answers(settings, READY)):
+        if each["state"] == RUNNING and (name != API or _answers(settings, READY, SLOW_SECONDS)):
             continue
         try:
             supervisor.stop(name, STOP_SECONDS)
@@ -91,10 +93,10 @@ def last_words(settings: Settings, name: str, count: int) -> list[str]:
         return []
 
 
-def _answers(settings: Settings, path: str = ALIVE) -> bool:
+def _answers(settings: Settings, path: str = ALIVE, seconds: float = ASK_SECONDS) -> bool:
     """Whether the API serves."""
     where = urlsplit(address(settings))
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=ASK_SECONDS)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=seconds)
     try:
         connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
