@@ -42,6 +42,11 @@ def claim(served: Served, agent: str, **more: Any) -> Document:  # noqa: ANN401
     return found
 
 
+def claimed_at(served: Served, agent: str) -> int:
+    """When the claim began that is under way."""
+    return int(served.get(f"/api/lanes/{agent}")["claimed_at"])
+
+
 def ids(found: Document) -> list[str]:
     """The messages of a claim."""
     return [each["message_id"] for each in found["messages"]]

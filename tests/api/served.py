@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,11 @@ from bullpen.core.access.keys import add_key
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.cli.command import PROGRAM, Bullpen
+from tests.ports import free_port
 
-START_SECONDS = 60.0
-LIMIT = 30.0
+START_SECONDS = 120.0
+LIMIT = 90.0
+"""Longer than the longest wait that can be asked for."""
 
 
 @dataclass
@@ -115,21 +116,14 @@ def serving(settings: Settings, **more: str) -> Iterator[Served]:
         _kill(process)
 
 
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _wait(served: Served) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         assert served.process.poll() is None, served.log.read_text()
         try:
-            if served.session.get(f"{served.url}/readyz", timeout=5).status_code == 200:
+            if served.session.get(f"{served.url}/readyz", timeout=LIMIT).status_code == 200:
                 break
-        except requests.ConnectionError:
+        except requests.RequestException:
             pass
         assert time.monotonic() < deadline, served.log.read_text()
         time.sleep(0.05)
@@ -138,8 +132,17 @@ def _wait(served: Served) -> None:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
-        family = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
-        for each in family:
+        kill_family(process)
+    process.wait(LIMIT)
+
+
+def kill_family(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that was not waited for, and all below it; none has time for another child."""
+    parent = psutil.Process(process.pid)
+    parent.suspend()
+    family = [parent, *parent.children(recursive=True)]
+    for each in family:
+        with suppress(psutil.NoSuchProcess):
             each.kill()
+    psutil.wait_procs(family[1:], LIMIT)
     process.wait(LIMIT)

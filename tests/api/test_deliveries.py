@@ -86,9 +86,11 @@ def test_what_one_has_leased_no_other_gets_until_the_lease_is_over(
     served: Served, inside: Store, agent: str, channel: str
 ) -> None:
     answered(inside, agent, channel)
-    first = lease_one(served, channel, lease=1)
+    kept = lease_one(served, channel, lease=3600)
     assert lease(served, channel) == []
     assert served.get(f"/api/responses/pending?channel={channel}") == []
+    say(served, "reschedule", kept["token"], error="later", retry_after=0, counted=False)
+    first = lease_one(served, channel, lease=1)
     again: list[dict[str, Any]] = []
 
     def another_one_has_it() -> bool:

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.store.base import Store
 from tests.api.served import Served, serving
+from tests.api.stopping import stopped_at_once
 from tests.stores import Stores
 from tests.streams.talking import (
     BINARY,
@@ -284,7 +286,8 @@ def test_a_scope_that_may_not_read_is_refused_before_the_handshake(served: Serve
 
 def test_a_message_that_is_too_long_closes_with_the_code_for_it(connect: Connect) -> None:
     talker = connect("types=nothing")
-    talker.send(TEXT, b"x" * (3 << 20))
+    with suppress(ConnectionError):  # it need not wait for the end of it
+        talker.send(TEXT, b"x" * (3 << 20))
     number, _, _ = talker.end()
     assert number == 1009
 
@@ -309,10 +312,11 @@ def test_garbage_on_the_line_ends_one_connection_and_no_other(
         b"GET / HTTP/1.1\r\n\r\n",
     ):
         bad = connect("types=nothing")
-        bad.socket.sendall(garbage)
-        bad.socket.shutdown(socket.SHUT_WR)
-        while bad.socket.recv(1 << 16):
-            pass
+        with suppress(ConnectionError):
+            bad.socket.sendall(garbage)
+            bad.socket.shutdown(socket.SHUT_WR)
+            while bad.socket.recv(1 << 16):
+                pass
     assert good.ask(do="ping")["type"] == "done"
     assert "Traceback" not in served.log.read_text()
 
@@ -331,22 +335,23 @@ def test_a_slow_client_is_dropped_with_the_reason_and_comes_back_without_loss(
     slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
     since = slow.last
     assert since is not None
-    for _ in range(400):
+    for _ in range(15):
         with inside.write() as tx:
-            for _ in range(5):
+            for _ in range(50):
                 append_event(tx, EventType.PROCESSOR_START, worker="w" * 4000)
         quick.upto(newest(inside))
     number, reason, got = slow.end()
     assert (number, bool(reason)) == (1013, True)
-    assert 0 < len(got) < 2000
+    assert 0 < len(got) < 750
     again = connect(f"since_id={got[-1]['id']}")
-    assert ids(got) + ids(again.upto(newest(inside))) == list(range(since + 1, since + 2001))
+    assert ids(got) + ids(again.upto(newest(inside))) == list(range(since + 1, since + 751))
 
 
 def test_who_asks_and_asks_without_reading_is_dropped_and_keeps_nobody_from_anything(
     inside: Store, connect: Connect
 ) -> None:
     quick, deaf = connect("types=processor_start"), connect("types=nothing")
+    # More than the system keeps in between: the last is sent when the first were done.
     for number in range(50_000):
         deaf.say(do="ping", ref=f"{number:0200}")
     happen(inside, 1)
@@ -373,16 +378,19 @@ def test_so_many_may_talk_and_others_are_still_served(stores: Stores) -> None:
 
 
 def test_it_stops_at_once_with_connections_open_that_do_not_answer(stores: Stores) -> None:
-    with serving(stores.settings("sqlite")) as served:
-        talkers = [Talker(served.url, served.token) for _ in range(10)]
-        served.session.close()
-        began = time.monotonic()
-        served.process.send_signal(signal.SIGTERM)
-        for each in talkers:
-            assert each.end()[0] == 1001
-        assert served.process.wait(LIMIT_SECONDS) == 0
-        took = time.monotonic() - began
-        for each in talkers:
-            each.close()
-    assert took < 5, f"{took} s"
-    assert "ERROR" not in served.log.read_text()
+    def attempt() -> float:
+        with serving(stores.settings("sqlite")) as served:
+            talkers = [Talker(served.url, served.token) for _ in range(10)]
+            served.session.close()
+            began = time.monotonic()
+            served.process.send_signal(signal.SIGTERM)
+            for each in talkers:
+                assert each.end()[0] == 1001
+            assert served.process.wait(LIMIT_SECONDS) == 0
+            took = time.monotonic() - began
+            for each in talkers:
+                each.close()
+        assert "ERROR" not in served.log.read_text()
+        return took
+
+    assert stopped_at_once(attempt)

