@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -61,12 +62,18 @@ def sending(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_heed_all,
     )
     try:
         yield process
     finally:
         process.kill()
         process.communicate()
+
+
+def _heed_all() -> None:
+    """The tests themselves may have been started by `nohup`."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def claimed(store: Store) -> Claim:

@@ -11,6 +11,7 @@ import psycopg
 from sqlalchemy.engine import make_url
 
 from bullpen.core.settings import Settings
+from tests.clones import TEMPLATE
 
 # In this order: whoever finds the first opens it, and makes what is missing of the others.
 NAMES = ("bullpen.db", "bullpen.db-wal", "bullpen.db-shm", "bullpen.db-turn")
@@ -41,7 +42,7 @@ def _move(source: Path, target: Path, names: Sequence[str]) -> None:
 
 
 def _rename(settings: Settings, old: str, new: str) -> None:
-    url = make_url(settings.database_url).set(drivername="postgresql", database="template")
+    url = make_url(settings.database_url).set(drivername="postgresql", database=TEMPLATE)
     address = url.render_as_string(hide_password=False)
     with psycopg.connect(address, autocommit=True) as server:
         # Nobody may come back between the end of the others and the new name.
