@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import bindparam, func, select
 
 from bullpen.core.message import NewMessage, ReplyTo
-from bullpen.core.models import MESSAGES, WORKERS
+from bullpen.core.models import LANES, MESSAGES, WORKERS
 from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.settings import Settings
 from bullpen.core.states import FINAL
@@ -77,12 +77,15 @@ class Processors:
         for _ in range(count - len(self.alive())):
             self.start()
 
-    def stop(self) -> None:
-        """SIGTERM, and wait; each must end well."""
+    def stop(self, *, ready: bool = True) -> None:
+        """SIGTERM, and wait; each must end well.
+
+        Without `ready` they are known to listen to signals, which one that has just begun does not.
+        """
         for process in (*self.alive(), *self._schedulers):
             log = self._logs[process.pid]
-            # Until then a process does not listen to signals.
-            until(lambda log=log: " is ready" in log.read_text(), "it is ready")  # type: ignore[misc]
+            if ready:
+                until(lambda log=log: " is ready" in log.read_text(), "it is ready")  # type: ignore[misc]
             process.terminate()
             try:
                 assert process.wait(LIMIT) == 0, log.read_text()
@@ -110,6 +113,14 @@ class Processors:
             )
         self._logs[process.pid] = path
         return process
+
+    def end_leases_of_the_dead(self, store: Store) -> None:
+        """Let the time be over for which the dead ones had claimed something."""
+        dead = [process.pid for process in self._all if process.poll() is not None]
+        gone = select(WORKERS.c.id).where(WORKERS.c.pid.in_(dead))
+        theirs = LANES.c.claimed_by.in_(gone) & LANES.c.claim_token.is_not(None)
+        with store.engine.begin() as connection:
+            connection.execute(LANES.update().where(theirs).values(lease_expires_at=1))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -88,13 +89,14 @@ def test_kill_9_while_a_commit_is_on_its_way_is_all_or_nothing(
 def test_a_dead_runs_message_waits_for_the_end_of_its_lease_and_no_longer(
     settings: Settings, children: Children, platform: Platform
 ) -> None:
-    children.run(live, settings, platform.path, Death(Point.OUTPUT), Order.ANSWER)
+    lasting = replace(settings, lease_seconds=600)
+    children.run(live, lasting, platform.path, Death(Point.OUTPUT), Order.ANSWER)
     now = open_store(settings)
     before = dump(now)
     assert (take_back(now), work_off(now)) == (0, 0)
     assert dump(now) == before
     now.close()
-    with later(settings, minutes=1) as store:
+    with later(settings, minutes=10) as store:
         assert (take_back(store), work_off(store)) == (1, 1)
         Account(store).check()
 

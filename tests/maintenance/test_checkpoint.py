@@ -98,7 +98,7 @@ def test_a_reader_is_never_blocked_and_keeps_what_it_sees(
     grow(store, LIMIT)
     began = time.monotonic()
     checkpoint(store)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25  # less than a busy database is waited for
     assert count(reader) == 1
     reader.execute("COMMIT")
     assert count(reader) > 1
@@ -124,7 +124,7 @@ def test_an_emergency_waits_for_no_reader_and_loses_nothing(
     grow(store, EMERGENCY * 1_000 + 1)
     began = time.monotonic()
     assert "busy 1" in checkpoint(store)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25  # less than a busy database is waited for
     assert count(reader) == 1
     reader.execute("COMMIT")
     reader.close()

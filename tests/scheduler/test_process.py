@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from bullpen.core.clock import SECOND
+from bullpen.core.maintenance import turn
 from bullpen.core.maintenance.rota import ROTA
 from bullpen.core.maintenance.system_agent import SystemAgent
 from bullpen.core.maintenance.turn import TURN_SECONDS
 from bullpen.core.models import SYSTEM_AGENTS, WORKERS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.store.open import open_store
-from bullpen.scheduler.process import STOP_SECONDS, Scheduler
-from tests.conformance.verbs import events, rows
-from tests.crash.children import Child, append, brood, lines, orphaned, until
+from bullpen.scheduler import process
+from bullpen.scheduler.process import Scheduler
+from tests.conformance.verbs import Row, events, rows
+from tests.crash.children import LIMIT, until
 from tests.crash.processors import Processors
-from tests.stores import Stores
+from tests.stores import FakeClock, Stores
+
+LONG = 300.0
+"""A run that lasts."""
 
 
 @pytest.fixture
@@ -42,6 +44,12 @@ def scheduling(store: Store, *rota: SystemAgent) -> Iterator[Scheduler]:
         yield scheduler
     finally:
         scheduler.stop()
+
+
+def record(store: Store, name: str) -> Row:
+    """What is recorded of a system agent."""
+    (row,) = (row for row in rows(store, SYSTEM_AGENTS) if row["name"] == name)
+    return row
 
 
 def counting(count: dict[str, int], name: str) -> SystemAgent:
@@ -72,62 +80,80 @@ def test_one_that_hangs_and_one_that_fails_delay_no_other(store: Store) -> None:
     let_go = threading.Event()
 
     def hang(_: Store) -> str:
-        let_go.wait(60)
+        let_go.wait(LONG)
         return "at last"
 
     def fail(_: Store) -> str:
         raise ZeroDivisionError("by a mistake")
 
+    began = time.monotonic()
     hanging, failing = SystemAgent("hanging", 1, hang), SystemAgent("failing", 1, fail)
     with scheduling(store, hanging, failing, counting(count, "well")):
+        until(lambda: record(store, "hanging")["holder"] is not None, "it hangs")
         until(lambda: count.get("well", 0) >= 4, "it ran four times")
-        found = {row["name"]: row for row in rows(store, SYSTEM_AGENTS)}
-        assert found["hanging"]["holder"] is not None
-        assert "by a mistake" in str(found["failing"]["last_error"])
-        assert 1 <= int(str(found["failing"]["failures"])) <= 3
+        until(lambda: record(store, "failing")["last_error"] is not None, "it failed")
+        assert record(store, "hanging")["holder"] is not None
+        assert "by a mistake" in str(record(store, "failing")["last_error"])
+        # The pauses are of 2 s, 4 s, 8 s and so on.
+        failures = int(str(record(store, "failing")["failures"]))
+        assert 2**failures - 2 <= time.monotonic() - began + 1
         let_go.set()
     assert len(events(store, "system_agent_failed")) >= 1
 
 
 def test_a_run_that_is_longer_than_its_lease_is_not_taken_by_another(
-    stores: Stores, store: Store
+    stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began: list[float] = []
+    """The time is the test's, so that a machine that stands still ends no lease."""
+    monkeypatch.setattr(process, "RENEW_SECONDS", 0.05)
+    monkeypatch.setattr(turn, "LOOK_SECONDS", 0.05)
+    began, let_go, clock = [], threading.Event(), FakeClock()
 
     def run(_: Store) -> str:
-        began.append(time.monotonic())
-        time.sleep(TURN_SECONDS + 3)
+        began.append(clock.now())
+        let_go.wait(LONG)
         return "at last"
 
     agent = SystemAgent("long", 60, run)
     with (
-        stores.opened(store.settings) as second,
+        stores.opened(settings, clock) as store,
+        stores.opened(settings, clock) as second,
         scheduling(store, agent),
         scheduling(second, agent),
     ):
-        until(
-            lambda: [row["last_result"] for row in rows(store, SYSTEM_AGENTS)] == ["at last"],
-            "it ended",
-        )
+        until(lambda: began != [], "one began")
+        for _ in range(4):
+            clock.advance((TURN_SECONDS - 1) * SECOND)
+            until(lambda: _leased_until(store) == clock.now() + TURN_SECONDS * SECOND, "renewed")
+        let_go.set()
+        until(lambda: record(store, "long")["last_result"] == "at last", "it ended")
     assert len(began) == 1
 
 
-def test_a_stop_waits_for_no_run_that_lasts_and_leaves_its_turn_to_others(store: Store) -> None:
-    let_go, begun = threading.Event(), threading.Event()
+def _leased_until(store: Store) -> int:
+    return int(str(record(store, "long")["lease_expires_at"]))
+
+
+def test_a_stop_waits_for_no_run_that_lasts_and_leaves_its_turn_to_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "STOP_SECONDS", 0.5)
+    let_go, runs = threading.Event(), []
 
     def hang(_: Store) -> str:
-        begun.set()
-        let_go.wait(60)
+        runs.append(threading.current_thread())
+        let_go.wait(LONG)
         return "too late"
 
     with scheduling(store, SystemAgent("hanging", 1, hang)):
-        assert begun.wait(30)
+        until(lambda: runs != [], "it hangs")
         before = time.monotonic()
-    assert time.monotonic() - before < STOP_SECONDS + 5
+    assert time.monotonic() - before < LONG / 2
     (row,) = rows(store, SYSTEM_AGENTS)
     assert (row["holder"], row["lease_expires_at"]) == (None, 0)
     let_go.set()
-    time.sleep(0.5)
+    runs[0].join(LIMIT)
+    assert not runs[0].is_alive()
     assert rows(store, SYSTEM_AGENTS)[0]["last_result"] is None
 
 
@@ -141,72 +167,8 @@ def test_sigterm_ends_the_process_well_at_any_moment(settings: Settings, store: 
             else:
                 until(lambda: events(store) != [], "it begins")
             time.sleep(pause)
-            processors.stop()
+            processors.stop(ready=pause > 0)
         finally:
             processors.kill()
         assert rows(store, WORKERS) == []
         assert [row["holder"] for row in rows(store, SYSTEM_AGENTS) if row["holder"]] == []
-
-
-PROBES = {"quick": 0.1, "slow": 1.0, "long": TURN_SECONDS + 2.0}
-
-
-def schedule(settings: Settings, log: Path) -> None:
-    """Be a scheduler whose system agents say when they begin and end."""
-
-    def probe(name: str, seconds: float) -> Callable[[Store], str]:
-        def run(_: Store) -> str:
-            append(log, f"begin {name} {os.getpid()}")
-            time.sleep(seconds)
-            append(log, f"end {name} {os.getpid()}")
-            return "probed"
-
-        return run
-
-    rota = tuple(SystemAgent(name, 1, probe(name, seconds)) for name, seconds in PROBES.items())
-    with closing(open_store(settings)) as store:
-        scheduler = Scheduler(store, rota)
-        scheduler.start()
-        while not orphaned():
-            time.sleep(0.1)
-
-
-def check(log: Path) -> dict[str, int]:
-    """Nobody began what another was doing; gives how often each was done to the end."""
-    at_work: dict[str, str] = {}
-    done = dict.fromkeys(PROBES, 0)
-    for line in lines(log):
-        what, name, pid = line.split()
-        if what == "killed":
-            at_work = {each: who for each, who in at_work.items() if who != pid}
-        elif what == "begin":
-            assert name not in at_work, f"{pid} began {name} while {at_work[name]} was at it"
-            at_work[name] = pid
-        else:
-            assert at_work.pop(name, None) == pid, line
-            done[name] += 1
-    return done
-
-
-@pytest.mark.slow
-def test_three_schedulers_run_each_loop_one_at_a_time_while_they_are_killed(
-    settings: Settings, store: Store, tmp_path: Path
-) -> None:
-    log, chance = tmp_path / "log", random.Random(5)
-    with brood(tmp_path / "errors") as children:
-        all_: list[Child] = [children.start(schedule, settings, log) for _ in range(3)]
-        for _ in range(6):
-            time.sleep(chance.uniform(1.0, 3.0))
-            victim = all_.pop(chance.randrange(3))
-            victim.kill()
-            append(log, f"killed - {victim.pid}")
-            all_.append(children.start(schedule, settings, log))
-        before = check(log)
-        until(
-            lambda: all(check(log)[name] > before[name] for name in PROBES),
-            "each is done again",
-            4 * TURN_SECONDS + 30,
-        )
-        children.check()
-    assert all(count >= 1 for count in check(log).values())
-    assert check(log)["quick"] >= 5

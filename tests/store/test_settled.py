@@ -51,7 +51,10 @@ def test_where_nobody_writes_it_is_the_last_number(store: Store) -> None:
 
 
 @pytest.mark.postgres
-def test_a_lower_number_that_commits_late_is_waited_for(pg: Store) -> None:
+def test_a_lower_number_that_commits_late_is_waited_for(
+    pg: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settled_module, "WAIT_SECONDS", 60.0)
     found: list[int] = []
     with pg.engine.connect() as late:
         first = post(late)
@@ -62,7 +65,7 @@ def test_a_lower_number_that_commits_late_is_waited_for(pg: Store) -> None:
         reader.join(0.3)
         assert reader.is_alive()
         late.commit()
-    reader.join(30)
+    reader.join(60)
     assert found == [second]
     with pg.engine.connect() as connection:
         rows = connection.execute(select(CHAT_MESSAGES.c.id).where(CHAT_MESSAGES.c.id <= second))
@@ -88,7 +91,7 @@ def test_one_that_writes_for_too_long_keeps_nobody_for_ever(
         post(endless)
         began = time.monotonic()
         assert settled(pg, CHAT_MESSAGES) == 0
-        assert 0.2 <= time.monotonic() - began < 10
+        assert 0.2 <= time.monotonic() - began < 60
         endless.rollback()
 
 

@@ -15,6 +15,7 @@ from bullpen.core.queue.lanes import create_lane
 from bullpen.core.store.base import Store
 from bullpen.core.store.together import MOST, Together
 from bullpen.core.store.transaction import Transaction
+from tests.crash.children import until
 from tests.stores import Stores
 
 LIMIT = 60.0
@@ -60,6 +61,8 @@ def _at_once(together: Together, works: list[Callable[[Transaction], str]]) -> l
     threads = [threading.Thread(target=ask, args=each) for each in enumerate(works)]
     for thread in threads:
         thread.start()
+    if together._store.dialect == "sqlite":
+        until(lambda: len(together._waiting) == len(works), "all wait for the first")
     go.set()
     for thread in (first, *threads):
         thread.join(LIMIT)

@@ -11,7 +11,7 @@ from bullpen.core.errors import StoreBusy
 from bullpen.core.loop import Loop
 
 LONG = 3600.0
-SOON = 20.0
+SOON = 60.0
 
 
 class Steps:
