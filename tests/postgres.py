@@ -128,8 +128,17 @@ class PostgresServer:
         return psycopg.connect(address, autocommit=True)
 
     def _execute(self, statement: LiteralString, *names: str) -> None:
+        query = sql.SQL(statement).format(*map(sql.Identifier, names))
+        deadline = time.monotonic() + START_SECONDS
         with self.connect() as connection:
-            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+            while True:
+                try:
+                    connection.execute(query)
+                    return
+                except psycopg.errors.ObjectInUse:
+                    # The server itself waits five seconds for the others to leave a database.
+                    if time.monotonic() > deadline:
+                        raise
 
     def _initialise(self) -> Path:
         # Not under TMPDIR, which may be long: a unix socket's path must stay below 108 bytes.
