@@ -41,13 +41,13 @@ def test_a_lane_is_counted_as_it_is(served: Served) -> None:
 
 
 def test_put_takes_an_agent_on_and_furnishes_its_directory(served: Served) -> None:
-    made = served.ok("PUT", "/api/agents/ada", ADA)
+    made = served.ok("PUT", "/api/agents/novice", ADA)
     assert (made["ok"], made["provisioned"]) == (True, True)
     assert {name: made["agent"][name] for name in ADA} == ADA
-    home = served.settings.workspace / "ada"
+    home = served.settings.workspace / "novice"
     assert (home / "AGENTS.md").is_file()
     assert (home / "memory").is_dir()
-    again = served.ok("PUT", "/api/agents/ada", ADA)
+    again = served.ok("PUT", "/api/agents/novice", ADA)
     assert (again["agent"], again["provisioned"]) == (made["agent"], False)
 
 

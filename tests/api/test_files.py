@@ -236,7 +236,7 @@ def test_no_name_leads_out_of_the_directory(served: Served, name: str) -> None:
         asked = requests.Request(method, served.url).prepare()
         asked.url = f"{served.url}/api/files/{name}"
         asked.headers["Authorization"] = f"Bearer {served.token}"
-        response = served.session.send(asked, timeout=30)
+        response = served.session.send(asked, timeout=60)
         assert response.status_code in (404, 405), name
         assert served.token not in response.text
 
@@ -305,7 +305,7 @@ def test_a_sender_that_hangs_up_leaves_nothing(served: Served, files: Path) -> N
 def until_nothing_is_left(files: Path) -> None:
     """What was begun is forgotten soon."""
     waited = threading.Event()
-    for _ in range(300):
+    for _ in range(900):
         if not left_over(files):
             return
         waited.wait(0.1)

@@ -143,7 +143,7 @@ def _within_bounds(case: AnyCase, real: bool) -> None:
 def _try(served: Served, case: AnyCase, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        response = case.call(headers=headers, timeout=30, allow_redirects=False)
+        response = case.call(headers=headers, timeout=60, allow_redirects=False)
     except (requests.exceptions.InvalidHeader, UnicodeEncodeError):
         return  # no client can send it
     case.validate_response(response, checks=CHECKS)

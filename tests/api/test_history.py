@@ -41,10 +41,12 @@ def test_what_is_said_to_an_agent_and_by_it_is_in_its_history(
 
 
 def test_a_history_is_read_from_its_end_or_from_a_number_on(served: Served, inside: Store) -> None:
+    with inside.write() as tx:
+        add_agent(tx, Agent(id="paged"))
     for number in range(3):
-        talk(served, inside, "other", str(number))
+        talk(served, inside, "paged", str(number))
         talk(served, inside, "coder", "in between")
-    path = "/api/agents/other/messages"
+    path = "/api/agents/paged/messages"
     newest = served.get(path)
     assert contents(newest) == ["2", "1", "0"]
     assert len(newest) == 6
@@ -107,7 +109,7 @@ def test_what_was_said_is_found_whatever_its_case(served: Served, inside: Store)
 
 
 def test_those_who_wrote_are_listed(served: Served) -> None:
-    body = {"message": "@coder hi", "sender": "Grace", "channel": "telegram", "senderId": "T7"}
+    body = {"message": "@assistant hi", "sender": "Grace", "channel": "telegram", "senderId": "T7"}
     served.post("/api/message", body)
     found = served.get("/api/people")
     assert {"channel": "telegram", "sender": "Grace", "sender_id": "T7"} in found

@@ -240,7 +240,7 @@ def _until_it_waits(tx: Transaction) -> None:
         "SELECT 1 FROM pg_stat_activity "
         "WHERE datname = current_database() AND wait_event_type = 'Lock'"
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while tx.dialect == "postgresql" and tx.fetch(waiting) is None:
         # What it tells is the same until the transaction ends, if it is not asked anew.
         tx.fetch("SELECT pg_stat_clear_snapshot() IS NULL")

@@ -31,6 +31,7 @@ PROVIDER = "planted-provider-key-51aa"
 ADDRESS = "planted-in-address-08e2"
 PASSWORD = "planted:pass/word@4f6b"
 LATER = "planted-later-77d0"
+BASE_URL = f"http://127.0.0.1:1/v1?api_key={ADDRESS}"
 
 NAMES = {"agent_id": "coder", "team_id": "dev", "provider_id": "planted"}
 """What stands for the parts of paths; anything else is called `nothing`."""
@@ -69,8 +70,7 @@ def planted(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Planted]
         url = make_url(settings.database_url).set(password=PASSWORD)
         settings = replace(settings, database_url=url.render_as_string(hide_password=False))
         passwords = (PASSWORD, quote(PASSWORD, safe=""))
-    lines = [f"{name} = {json.dumps(secret)}" for name, secret in FILE.items()]
-    (settings.home / "settings.toml").write_text("\n".join(lines))
+    _write(settings)
     _fill(settings)
     with serving(settings, BULLPEN_OPENAI_API_KEY=ENVIRONMENT) as served:
         known = (
@@ -84,6 +84,19 @@ def planted(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Planted]
         yield Planted(served, known)
 
 
+@pytest.fixture(autouse=True)
+def _planted_again(planted: Planted) -> None:
+    """Whatever a test before has put in the place of what was planted."""
+    _write(planted.served.settings)
+    body = {"api_key": PROVIDER, "base_url": BASE_URL}
+    planted.served.ok("PUT", "/api/custom-providers/planted", body)
+
+
+def _write(settings: Settings) -> None:
+    lines = [f"{name} = {json.dumps(secret)}" for name, secret in FILE.items()]
+    (settings.home / "settings.toml").write_text("\n".join(lines))
+
+
 def _fill(settings: Settings) -> None:
     store = open_store(settings)
     with store.write() as tx:
@@ -92,7 +105,7 @@ def _fill(settings: Settings) -> None:
             CustomProvider(
                 id="planted",
                 harness=Harness.CLAUDE,
-                base_url=f"http://127.0.0.1:1/v1?api_key={ADDRESS}",
+                base_url=BASE_URL,
                 api_key=PROVIDER,
             ),
         )
@@ -182,7 +195,12 @@ def test_a_wrong_token_is_not_sent_back(planted: Planted) -> None:
 
 
 def test_the_servers_own_log_has_none_of_them(planted: Planted) -> None:
-    """The last test of the file: all that was asked before has left its lines."""
+    """All that was asked before has left its lines there, this at the least."""
+    served = planted.served
+    served.ask("GET", "/api/settings", token=LATER)
+    served.ok("PUT", "/api/custom-providers/planted", {"api_key": LATER})
+    served.ask("PUT", "/api/custom-providers/planted", {"base_url": f"ftp://h/?key={LATER}"})
+    served.ok("PUT", "/api/settings", {"settings": {"anthropic_api_key": LATER}})
     log = planted.served.log.read_text()
     assert "/api/custom-providers/planted" in log
     for secret in planted.secrets:

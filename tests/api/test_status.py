@@ -69,13 +69,13 @@ def test_the_last_lines_of_a_log_are_given(served: Served, logs: Path) -> None:
 
 def test_a_log_of_any_length_is_read_from_its_end(served: Served, logs: Path) -> None:
     with (logs / "huge.log").open("wb") as file:
-        file.truncate(20 << 30)
+        file.truncate(1 << 40)
         file.seek(0, 2)
         file.write(b"\nthe last line\n")
     began = time.monotonic()
     assert served.get("/api/logs?service=huge&limit=1")["lines"] == ["the last line"]
     found = served.ask("GET", "/api/logs?service=huge&limit=1000")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert len(found.content) < 8 << 20
     (logs / "huge.log").unlink()
 
@@ -127,6 +127,8 @@ def test_the_maintenance_says_what_it_did_and_when(served: Served, inside: Store
     fresh = served.get("/api/system-agents")
     assert [each["name"] for each in fresh] == [each.name for each in ROTA]
     enter_rota(inside)
+    with inside.engine.begin() as connection:
+        connection.execute(update(SYSTEM_AGENTS).values(next_run_at=0))
     run_due(inside, "test")
     for each, agent in zip(served.get("/api/system-agents"), ROTA, strict=True):
         assert each["every_seconds"] == agent.every_seconds

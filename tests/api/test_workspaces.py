@@ -178,7 +178,7 @@ def test_a_path_that_leads_out_or_nowhere_is_404(served: Served, home: Path, pat
         requests.Request("GET", raw, headers={"Authorization": f"Bearer {served.token}"})
     )
     request.url = raw  # as it stands: no library tidies it up
-    response = served.session.send(request, timeout=30)
+    response = served.session.send(request, timeout=60)
     assert response.status_code == 404, response.text
     assert response.json()["error"]["code"] in ("unknown_file", "not_found")
 
@@ -244,14 +244,14 @@ def test_whatever_an_agent_puts_there_nothing_hangs_fails_or_leads_out(
     _clear(spot)
     _obstruct(spot, kind, outside)
     for path in PATHS:
-        response = served.ask("GET", f"/api/agents/ada/{path}", timeout=10)
+        response = served.ask("GET", f"/api/agents/ada/{path}", timeout=60)
         assert response.status_code in (200, 404), (path, response.text)
         assert (os.geteuid() == 0 and kind == "locked") or FORBIDDEN not in response.text, path
     for method, path, body in (
         ("PUT", "/api/agents/ada", {"name": "Ada"}),
         ("PUT", PROMPT, {"content": "Count."}),
     ):
-        response = served.ask(method, path, body, timeout=10)
+        response = served.ask(method, path, body, timeout=60)
         assert response.status_code in (200, 409), (path, response.text)
     after = {path: path.stat().st_mtime_ns for path in (outside, *outside.rglob("*"))}
     assert after == before
@@ -279,14 +279,14 @@ def test_a_forest_of_files_is_listed_in_time(served: Served, home: Path) -> None
     for number in range(24):
         for deep in range(50):
             _write(home / "memory" / f"d{number}" / f"{deep}.md", "x")
-    found = served.ask("GET", "/api/agents/ada/memory", timeout=10).json()
+    found = served.ask("GET", "/api/agents/ada/memory", timeout=60).json()
     assert len(found["files"]) == 1000
     assert "and 1000 more files" in found["index"]
     deepest = home / "memory"
     for _ in range(200):
         deepest /= "d"
     _write(deepest / "x.md", "x")
-    served.ask("GET", "/api/agents/ada/memory", timeout=10).raise_for_status()
+    served.ask("GET", "/api/agents/ada/memory", timeout=60).raise_for_status()
 
 
 def test_names_that_are_not_utf_8_are_listed_all_the_same(served: Served, home: Path) -> None:

@@ -193,6 +193,21 @@ def test_a_revoked_key_is_cut_off_at_once_and_sees_nothing_of_what_comes_after(
     assert agents(left.upto(newest(store)))[-1] == "after"
 
 
+def test_who_is_cut_off_is_told_why_even_by_a_hub_that_is_late(
+    store: Store, hub: Hub, audience: Audience, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.write() as tx:
+        key, _ = add_key(tx, "k", [Scope.READ])
+    eventually(lambda: hub.position == newest(store))
+    monkeypatch.setattr(hub_module, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(hub_module, "TICK_SECONDS", 0.0)
+    cut, _ = audience.join(hub, store, key=key)
+    with store.write() as tx:
+        revoke_key(tx, key.id)
+    (last,) = cut.rest()
+    assert last.event == "closed"
+
+
 def test_a_key_that_expires_ends_its_stream(
     store: Store, hub: Hub, clock: FakeClock, audience: Audience
 ) -> None:

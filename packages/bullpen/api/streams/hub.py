@@ -233,6 +233,7 @@ class Hub:
             self._beat()
         if now >= self._next_tick:
             self._next_tick = now + TICK_SECONDS
+            self._settle()  # whose time is over is told so first, however late this thread is
             self._look_at_times()
         self._settle()
 
