@@ -24,6 +24,7 @@ from tests.stores import Stores
 
 PROCESSES = 3
 BEFORE, DURING = 150, 50
+LONG = 200.0
 LEASE_SECONDS = 4  # some runs of the load outlast theirs, and are waited for
 
 
@@ -42,14 +43,14 @@ def test_every_row_of_before_is_in_it_nothing_is_half_and_all_goes_out_once(
 ) -> None:
     record, place = Record(tmp_path), tmp_path / "b"
     workers = [children.start(toil, busy, record, False) for _ in range(PROCESSES)]
-    until(lambda: len(lines(record.accepted)) > BEFORE, "the load is on its way")
+    until(lambda: len(lines(record.accepted)) > BEFORE, "the load is on its way", LONG)
     store = open_store(busy)
     before = lines(record.accepted)
     path = take_backup(store, place).backup.path
     _kill_one_in_the_middle(busy, place, children)
     assert left_in(place) == [path.name]
     reached = len(lines(record.accepted)) + DURING
-    until(lambda: len(lines(record.accepted)) > reached, "the load goes on afterwards")
+    until(lambda: len(lines(record.accepted)) > reached, "the load goes on afterwards", LONG)
     for worker in workers:
         worker.send(signal.SIGTERM)
     for worker in workers:
