@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Table, select
@@ -23,7 +24,6 @@ from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Transaction
 
 Row = dict[str, Any]
 Given = TypeVar("Given")
@@ -90,14 +90,15 @@ def failed(
 
 def rows(store: Store, table: Table) -> list[Row]:
     """All rows of a table, in the order of its key."""
-    statement: Statement[tuple[object, ...]]
-    statement = Statement(select(*table.c).order_by(*table.primary_key.columns))
     with store.read() as tx:
-        return [dict(zip(table.c.keys(), row, strict=True)) for row in _all(tx, statement)]
+        found = tx.all(_everything(table), {})
+    names = table.c.keys()
+    return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def _all(tx: Transaction, statement: Statement[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    return tx.all(statement, {})
+@cache
+def _everything(table: Table) -> Statement[tuple[object, ...]]:
+    return Statement(select(*table.c).order_by(*table.primary_key.columns))
 
 
 def dump(store: Store) -> Dump:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import statistics
 import time
 from collections.abc import Iterator
 
@@ -248,4 +247,5 @@ def test_a_claim_and_an_enqueue_cost_the_same_in_a_long_queue(full: Store, store
             measure(short, 10)
             measure(full, 10)
             little, much = measure(short), measure(full)
-            assert statistics.median(much) <= 3 * statistics.median(little)
+            # The least of many: what else the machine does makes some slower, and none quicker.
+            assert min(much) <= 3 * min(little)
