@@ -85,6 +85,20 @@ def test_kill_9_of_the_supervisor_then_up_gives_one_of_each_service(empty: Bullp
     assert found["message"]["retry_count"] == found["message"]["crash_count"] == 0
 
 
+@pytest.mark.parametrize("verb", ["up", "down", "status", "restart"])
+def test_a_supervisor_that_stands_still_is_not_taken_for_gone(at_work: Bullpen, verb: str) -> None:
+    all_run(at_work)
+    before = pids(at_work)
+    still = psutil.Process(supervisor(at_work))
+    still.suspend()
+    try:
+        done = at_work(verb, TESTS_FIRST="tests.services.hurried")
+    finally:
+        still.resume()
+    assert (done.status, "does not answer" in done.err) == (75, True), done
+    assert pids(at_work) == before
+
+
 def test_services_end_with_their_supervisor_without_another_up(up: Bullpen) -> None:
     kill_supervisor(up)
     eventually(lambda: of_home(up.home) == [], "all have ended", LONG)

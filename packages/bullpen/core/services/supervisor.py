@@ -71,12 +71,15 @@ class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._socket = str(settings.sockets / "supervisor.sock")
+        self._pid_file = settings.run / "supervisord.pid"
 
     def alive(self) -> bool:
-        """Whether a supervisor answers."""
+        """Whether there is a supervisor, though it may take long to answer."""
         try:
             with self._server() as server:
                 server.supervisor.getState()
+        except (TimeoutError, BlockingIOError):
+            return True
         except (OSError, http.client.HTTPException, xmlrpc.client.Error):
             return False
         return True
@@ -182,6 +185,11 @@ class Supervisor:
                 raise UnknownService(f"the supervisor has no such service: {fault}") from None
             if fault.faultCode not in expected:
                 raise ServiceFailed(f"the supervisor refuses: {fault.faultString}") from None
+        except (TimeoutError, BlockingIOError):
+            raise Overloaded(
+                f"the supervisor does not answer within {ANSWER_SECONDS:.0f} seconds",
+                hint=f"Try again. If it never does: kill -9 $(cat {self._pid_file}); bullpen up",
+            ) from None
         except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
             raise NoSupervisor(f"no supervisor answers: {error}") from None
 

@@ -1,0 +1,7 @@
+"""Imported by a command before it begins: it does not wait for long for the supervisor's answer."""
+
+from __future__ import annotations
+
+from bullpen.core.services import supervisor
+
+supervisor.ANSWER_SECONDS = 1.0
