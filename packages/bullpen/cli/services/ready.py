@@ -19,7 +19,7 @@ from bullpen.core.settings import Settings
 API = "api"
 ALIVE, READY = "/healthz", "/readyz"
 STOP_SECONDS = 30.0
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 ASK_SECONDS = 2.0
 SLOW_SECONDS = 30.0

@@ -11,7 +11,7 @@ from bullpen.cli.acting import only_people
 from bullpen.cli.output import as_json, show_json
 from bullpen.cli.services.down import bring_down
 from bullpen.cli.services.names import SERVICES
-from bullpen.cli.services.ready import not_running, say_why
+from bullpen.cli.services.ready import START_SECONDS, not_running, say_why
 from bullpen.cli.services.table import show_services
 from bullpen.cli.services.up import bring_up
 from bullpen.core.errors import NoSupervisor, ServiceFailed
@@ -19,8 +19,6 @@ from bullpen.core.services.launch import MARGIN_SECONDS
 from bullpen.core.services.lock import turn_to_start
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
-
-START_SECONDS = 30.0
 
 
 @click.command()
