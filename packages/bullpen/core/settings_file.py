@@ -28,7 +28,7 @@ Value: TypeAlias = "str | int | float"
 
 LOCK = "settings.lock"
 BACKUP = "settings.toml.bak"
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 30.0
 LONGEST = 4096
 STAYS = "It is as it was. Look at its disk, and at who may write there."
 
