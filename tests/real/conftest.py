@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy.engine import make_url
 
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -40,12 +39,9 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def settings(stores: Stores, kind: str, tmp_path: Path) -> Iterator[Settings]:
-    """A home with a fresh database, gone afterwards, and an empty workspace."""
-    made = stores.settings(kind, workspace=tmp_path / "workspace")
-    yield made
-    if kind == "postgresql":
-        stores.server.drop_database(str(make_url(made.url).database))
+def settings(stores: Stores, kind: str, tmp_path: Path) -> Settings:
+    """A home with a fresh database, and an empty workspace."""
+    return stores.settings(kind, workspace=tmp_path / "workspace")
 
 
 @pytest.fixture
