@@ -229,6 +229,9 @@ def test_of_two_who_want_a_label_at_the_same_time_one_gets_it(
     with ThreadPoolExecutor(1) as pool:
         with inside.write() as tx:
             add_schedule(tx, mine)
+            tx.fetch(
+                "SELECT 1"
+            )  # on PostgreSQL what is written is only sent when something is read
             other = pool.submit(served.refused, "POST", ALL, {**DAILY, "label": name})
             _until_it_waits(tx)
         assert other.result() == (409, "name_taken")
