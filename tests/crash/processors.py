@@ -82,10 +82,10 @@ class Processors:
 
         Without `ready` they are known to listen to signals, which one that has just begun does not.
         """
+        if ready:
+            self.wait_until_ready()
         for process in (*self.alive(), *self._schedulers):
             log = self._logs[process.pid]
-            if ready:
-                until(lambda log=log: " is ready" in log.read_text(), "it is ready")  # type: ignore[misc]
             process.terminate()
             try:
                 assert process.wait(LIMIT) == 0, log.read_text()
@@ -93,6 +93,12 @@ class Processors:
                 process.send_signal(signal.SIGABRT)  # it says where each of its threads is
                 process.wait()
                 raise AssertionError(f"it does not stop:\n{log.read_text()}") from None
+
+    def wait_until_ready(self) -> None:
+        """Until each that runs has begun its work: before, it ends by what it survives later."""
+        for process in (*self.alive(), *self._schedulers):
+            log = self._logs[process.pid]
+            until(lambda log=log: " is ready" in log.read_text(), "it is ready")  # type: ignore[misc]
 
     def said(self) -> str:
         """What all of them wrote."""
@@ -133,6 +139,7 @@ def processing(
         processors.schedule()
         for _ in range(count):
             processors.start()
+        processors.wait_until_ready()
         yield processors
     except AssertionError:
         print(processors.said()[-10_000:])
