@@ -72,18 +72,20 @@ def test_an_answer_is_shown_at_once(on_both: Bullpen) -> None:
     office = company(on_both)
     late = []
     with at_work(office) as store:
-        for number in range(5):
+        for number in range(20):
             with sending(office, "@coder fix it", program=ONLY_WHEN_WOKEN, **SELDOM) as process:
                 claim = claimed(store)
                 say(store, claim, "reading")
                 line(process.stderr)
-                time.sleep(0.02 * number)
+                time.sleep(0.02 * (number % 5))
                 done(store, claim.token)
                 at = time.monotonic()
                 assert line(process.stdout) == "@coder: done\n"
                 late.append(time.monotonic() - at)
+            if number >= 4 and min(late) < 0.1:
+                break
     # 15 ms on a quiet machine; on a busy one the best of them tells how it is meant.
-    assert min(late) < 1.0, late
+    assert min(late) < 0.1, late
 
 
 def test_waiting_costs_nothing(on_both: Bullpen) -> None:
@@ -164,8 +166,10 @@ def test_a_failure_that_is_tried_again_is_told_and_waited_for(office: Bullpen) -
 
 def test_what_is_due_only_after_the_wait_is_not_waited_for(office: Bullpen) -> None:
     with at_work(office):
+        began = time.monotonic()
         result = office("send", "@coder hello", "--delay", "20m")
     assert result.status == 75
+    assert time.monotonic() - began < 60
     assert "its turn" in result.err or "the turn of cli_" in result.err
 
 

@@ -115,7 +115,7 @@ def test_one_that_does_not_end_is_ended_with_all_that_it_started(
     found = probe(home, "claude", seconds=1)
     assert (found.ok, found.kind) == (False, "retryable")
     assert "1 s" in found.error
-    assert found.seconds >= 1
+    assert 1 <= found.seconds < 15
     assert not _running_in(scratch)
     assert not list(scratch.iterdir())
 

@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,27 +31,12 @@ from tests.processor.turns import (
     Place,
     at_most,
     kill,
-    launching,
     living,
     mark,
     open_files,
     parent,
 )
 from tests.processor.working import SOON, eventually
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """A scratch directory, where who is asked to end has time for it."""
-    with launching(PATIENCE) as launcher, Place(tmp_path, launcher) as made:
-        yield made
-
-
-@pytest.fixture
-def hasty(tmp_path: Path) -> Iterator[Place]:
-    """The same without that time."""
-    with launching() as launcher, Place(tmp_path, launcher) as made:
-        yield made
 
 
 def end_normally(place: Place, _: Running) -> None:

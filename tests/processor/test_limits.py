@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from bullpen.processor.children.child import End, Ending, Limit, Limits
 from tests.processor.running import Running, family, go, run
-from tests.processor.turns import PATIENCE, Place, launching
+from tests.processor.turns import Place
 from tests.processor.watch import Watch
 from tests.processor.working import eventually
 
 EXIT = Ending.EXITED
 LONG = 1e9
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """A scratch directory, where who is asked to end has time for it."""
-    with launching(PATIENCE) as launcher, Place(tmp_path, launcher) as made:
-        yield made
-
-
-@pytest.fixture
-def hasty(tmp_path: Path) -> Iterator[Place]:
-    """The same without that time."""
-    with launching() as launcher, Place(tmp_path, launcher) as made:
-        yield made
 
 
 @pytest.fixture
