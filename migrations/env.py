@@ -2,9 +2,9 @@
 
 from alembic import context
 
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 
 connection = context.config.attributes["connection"]
-context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True)
+context.configure(connection=connection, target_metadata=whole_schema(), render_as_batch=True)
 with context.begin_transaction():
     context.run_migrations()

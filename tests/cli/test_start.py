@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from bullpen.core.models import FILES
 from tests.cli.command import Bullpen
 
 PROGRAM = """
@@ -24,7 +23,6 @@ HEAVY = {
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "xmlrpc"),
     *("bullpen.api", "bullpen.processor", "bullpen.scheduler", "bullpen.core.services.supervisor"),
 }
-MODELS = {f"bullpen.core.models.{file}" for file in FILES}
 
 
 def loaded(bullpen: Bullpen, *command: str) -> set[str]:
@@ -47,10 +45,8 @@ def test_agents_are_listed_without_anything_that_takes_long_to_load(bullpen: Bul
         assert modules & HEAVY == set()
 
 
-def test_agents_are_listed_without_the_tables_and_verbs_of_others(bullpen: Bullpen) -> None:
+def test_agents_are_listed_without_the_verbs_of_others(bullpen: Bullpen) -> None:
     modules = loaded(bullpen, "agent", "list")
-    tables = {"agent", "lane", "worker"}  # the bell of the store knows the workers
-    assert modules & MODELS == {f"bullpen.core.models.{file}" for file in tables}
     writing = {"bullpen.core.roster.agents", "bullpen.core.queue.lanes", "bullpen.core.queue.bury"}
     assert modules & writing == set()
 

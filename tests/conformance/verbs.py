@@ -13,7 +13,7 @@ from sqlalchemy import Table, select
 from bullpen.core.errors import BullpenError
 from bullpen.core.message import Claim, ErrorKind, NewMessage
 from bullpen.core.models import ARCHIVE, EVENTS, LANES, MESSAGES, RESPONSES
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.outcome import Answer, Failure, Outcome
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
@@ -105,7 +105,7 @@ def dump(store: Store) -> Dump:
     """Everything that the database holds."""
     return {
         name: [tuple(row.values()) for row in rows(store, table)]
-        for name, table in METADATA.tables.items()
+        for name, table in whole_schema().tables.items()
     }
 
 

@@ -19,7 +19,7 @@ from bullpen.core.models import (
     MESSAGES,
     RESPONSES,
 )
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.states import FINAL, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
@@ -32,7 +32,7 @@ Dump = dict[str, list[tuple[object, ...]]]
 
 EVERYTHING: dict[str, Statement[tuple[object, ...]]] = {
     name: Statement(select(*table.c).order_by(*table.primary_key.columns))
-    for name, table in METADATA.tables.items()
+    for name, table in whole_schema().tables.items()
 }
 
 
@@ -47,7 +47,7 @@ def dump(store: Store) -> Dump:
     """Everything that the database holds."""
     return {
         name: [tuple(row.values()) for row in rows(store, table)]
-        for name, table in METADATA.tables.items()
+        for name, table in whole_schema().tables.items()
     }
 
 

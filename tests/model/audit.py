@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.postgres import PostgresStore
@@ -61,7 +61,7 @@ class Reader:
         """Delete every row of every table."""
         connection: Any = self._connection
         connection.execute("BEGIN")
-        for table in METADATA.sorted_tables:
+        for table in whole_schema().sorted_tables:
             connection.execute(f"DELETE FROM {table.name}")
         connection.execute("COMMIT")
 

@@ -12,7 +12,7 @@ from sqlalchemy import Table, select
 from bullpen.core.errors import BullpenError
 from bullpen.core.message import Message
 from bullpen.core.models import EVENTS, RESPONSES
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outbox.deliver import begin_part, unknown
 from bullpen.core.outbox.delivery import Delivery
@@ -132,7 +132,7 @@ def ends(store: Store) -> list[str]:
 
 def everything(store: Store) -> dict[str, list[Row]]:
     """All that the database holds."""
-    return {name: rows(store, table) for name, table in METADATA.tables.items()}
+    return {name: rows(store, table) for name, table in whole_schema().tables.items()}
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from sqlalchemy.types import BigInteger, Boolean, Double, Float, Integer
 
 from bullpen.core.errors import SchemaTooNew, SchemaTooOld
 from bullpen.core.message import NewMessage
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
@@ -94,7 +94,7 @@ def test_on_sqlite_both_make_the_same_text_conditions_of_indexes_included(
     stores: Stores, tmp_path: Path
 ) -> None:
     made = create_engine(f"sqlite:///{tmp_path / 'made.db'}")
-    METADATA.create_all(made)
+    whole_schema().create_all(made)
     migrated = create_engine(f"sqlite:///{stores.sqlite_template()}")
     with made.connect() as one, migrated.connect() as other:
         models, migrations = _ddl(one), _ddl(other)
@@ -111,7 +111,7 @@ def test_on_postgresql_both_make_the_same_indexes_conditions_included(stores: St
     migrated = create_engine(stores.postgres_url("migrated"))
     stores.server.create_database("made")
     made = create_engine(stores.server.url("made"))
-    METADATA.create_all(made)
+    whole_schema().create_all(made)
     with made.connect() as one, migrated.connect() as other:
         models = {row.indexname: row.indexdef for row in one.execute(query)}
         migrations = {row.indexname: row.indexdef for row in other.execute(query)}

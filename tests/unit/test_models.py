@@ -1,50 +1,81 @@
-"""The tables: each is loaded when it is asked for, and the whole schema knows them all."""
+"""The tables: each is built when it is first used, and the whole schema has them all."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-from sqlalchemy import Table
+from sqlalchemy import delete, exists, func, insert, select, update
 
 from bullpen.core import models
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.base import METADATA, LazyTable, column, table
+from bullpen.core.models.metadata import whole_schema
 
 HERE = Path(models.__file__).parent
 NO_TABLES = {"__init__", "base", "metadata"}
 
 
-def test_the_package_knows_every_file_and_every_table_in_it() -> None:
-    assert {each.stem for each in HERE.glob("*.py")} == models.FILES.keys() | NO_TABLES
-    for file, names in models.FILES.items():
-        module = import_module(f"bullpen.core.models.{file}")
-        assert {n for n, each in vars(module).items() if isinstance(each, Table)} == set(names)
-        for name in names:
-            assert getattr(models, name) is getattr(module, name)
+def test_the_package_has_every_table_of_its_files() -> None:
+    files = {each.stem for each in HERE.glob("*.py")} - NO_TABLES
+    found = {
+        name: each
+        for file in sorted(files)
+        for name, each in vars(import_module(f"bullpen.core.models.{file}")).items()
+        if isinstance(each, LazyTable)
+    }
+    assert found.keys() == set(models.__all__)
+    for name, each in found.items():
+        assert getattr(models, name) is each
 
 
 def test_the_whole_schema_has_every_table() -> None:
-    assert set(METADATA.tables.values()) == {
-        getattr(models, name) for names in models.FILES.values() for name in names
-    }
+    names = {getattr(models, each).name for each in models.__all__}
+    assert names == whole_schema().tables.keys()
+    assert len(names) == len(models.__all__)
 
 
-def test_a_table_is_loaded_without_the_others_and_without_a_dialect() -> None:
+def test_a_table_is_built_without_a_dialect() -> None:
     program = (
-        "import json, sys; from bullpen.core.models import LANES; print(json.dumps([*sys.modules]))"
+        "import json, sys; from bullpen.core.models import LANES; LANES.c.agent;"
+        " print(json.dumps([*sys.modules]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    loaded = {each for each in json.loads(done.stdout) if each.startswith("bullpen.core.models.")}
-    assert loaded == {"bullpen.core.models.base", "bullpen.core.models.lane"}
     assert "sqlalchemy.dialects.postgresql" not in json.loads(done.stdout)
 
 
-def test_a_table_that_is_not_there_is_no_attribute() -> None:
-    with pytest.raises(AttributeError, match="'NOTHING'"):
-        models.NOTHING  # noqa: B018 - asking for it is the test
+def test_a_lazy_table_stands_wherever_sqlalchemy_takes_a_table() -> None:
+    lazy, real = models.HOLDS, whole_schema().tables["holds"]
+    for each in (
+        lambda it: select(it),
+        lambda it: select(it.c.name, it.c["reason"]).where(it.c.name == "x"),
+        lambda it: select(func.count()).select_from(it),
+        lambda it: insert(it).values(name="x"),
+        lambda it: insert(it).from_select([*it.c.keys()], select(*it.c)),
+        lambda it: update(it).values(reason="x"),
+        lambda it: delete(it).where(it.c.name == "x").returning(it.c.held_at),
+        lambda it: select(models.LANES.c.agent).join(it, it.c.name == models.LANES.c.agent),
+        lambda it: select(models.LANES.c.agent).where(exists().where(it.c.name == "x")),
+        lambda it: select(it.c.name).correlate(it).with_for_update(of=it),
+        lambda it: select(it.alias("other").c.name),
+    ):
+        assert str(each(lazy)) == str(each(real))
+    assert ("name" in lazy.c, "nothing" in lazy.c, len(lazy.c)) == (True, False, len(real.c))
+
+
+def test_a_table_that_two_threads_use_first_is_built_once() -> None:
+    for number in range(20):
+        name = f"of_two_threads_{number}"
+        lazy = table(name, lambda: [column("id", models.base.BigId, primary_key=True)])
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                found = list(pool.map(lambda _, it=lazy: it.c.id, range(4)))
+            assert len({id(each) for each in found}) == 1
+        finally:
+            models.base.TABLES.remove(lazy)
+            METADATA.remove(METADATA.tables[name])

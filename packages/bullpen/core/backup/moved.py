@@ -10,7 +10,7 @@ from sqlalchemy import Table, Text, bindparam, func, update
 
 from bullpen.core.backup.manifest import FILES, WORKSPACE, Manifest
 from bullpen.core.models import AGENTS
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -40,7 +40,7 @@ def moves(manifest: Manifest, home: Path) -> list[Move]:
 
 def move_paths(tx: Transaction, moved: list[Move]) -> None:
     """Let the rows name the new places; of what was said nothing is changed."""
-    for table in METADATA.tables.values():
+    for table in whole_schema().tables.values():
         if "files" in table.c:
             for each in moved:
                 tx.write(_lists(table), {"old": _in_list(each.old), "new": _in_list(each.new)})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import inspect, literal, select, table
 
 from bullpen.core.backup.progress import Tell
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.store.base import Store
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def counts(database: sqlite3.Connection) -> dict[str, int]:
 def has_data(store: Store) -> bool:
     """Whether any table of ours has a row in it, whatever the schema's revision."""
     with store.engine.begin() as connection:
-        present = set(inspect(connection).get_table_names()) & METADATA.tables.keys()
+        present = set(inspect(connection).get_table_names()) & whole_schema().tables.keys()
         return any(
             connection.execute(select(literal(1)).select_from(table(name)).limit(1)).first()
             for name in sorted(present)

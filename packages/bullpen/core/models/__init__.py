@@ -1,42 +1,51 @@
-"""The tables, one noun a file; a file is loaded when one of its tables is first asked for here.
-
-Making a table takes milliseconds, and a command needs few of them. `metadata.py` knows all.
-"""
+"""The tables, one noun a file. Each is built when it is first used: importing builds none."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from bullpen.core.models.agent import AGENTS, SESSIONS
+from bullpen.core.models.api_key import API_KEYS, AUDIT_LOG
+from bullpen.core.models.attempt import ATTEMPTS
+from bullpen.core.models.custom_provider import CUSTOM_PROVIDERS
+from bullpen.core.models.death_cause import DEATH_CAUSES
+from bullpen.core.models.event import EVENTS
+from bullpen.core.models.gathered import GATHERED
+from bullpen.core.models.heartbeat import BEATS, HEARTBEATS
+from bullpen.core.models.history import AGENT_MESSAGES, CHAT_MESSAGES
+from bullpen.core.models.hold import HOLDS
+from bullpen.core.models.lane import LANES
+from bullpen.core.models.message import ARCHIVE, MESSAGES
+from bullpen.core.models.receipt import RECEIPTS
+from bullpen.core.models.response import RESPONSES, RESPONSES_ARCHIVE
+from bullpen.core.models.schedule import SCHEDULE_RUNS, SCHEDULES
+from bullpen.core.models.system_agent import SYSTEM_AGENTS
+from bullpen.core.models.team import TEAM_MEMBERS, TEAMS
+from bullpen.core.models.worker import WORKERS
 
-from sqlalchemy import Table
-
-FILES = {
-    "agent": ("AGENTS", "SESSIONS"),
-    "api_key": ("API_KEYS", "AUDIT_LOG"),
-    "attempt": ("ATTEMPTS",),
-    "custom_provider": ("CUSTOM_PROVIDERS",),
-    "death_cause": ("DEATH_CAUSES",),
-    "event": ("EVENTS",),
-    "gathered": ("GATHERED",),
-    "heartbeat": ("BEATS", "HEARTBEATS"),
-    "history": ("AGENT_MESSAGES", "CHAT_MESSAGES"),
-    "hold": ("HOLDS",),
-    "lane": ("LANES",),
-    "message": ("ARCHIVE", "MESSAGES"),
-    "receipt": ("RECEIPTS",),
-    "response": ("RESPONSES", "RESPONSES_ARCHIVE"),
-    "schedule": ("SCHEDULE_RUNS", "SCHEDULES"),
-    "system_agent": ("SYSTEM_AGENTS",),
-    "team": ("TEAM_MEMBERS", "TEAMS"),
-    "worker": ("WORKERS",),
-}
-_FILE_OF = {name: file for file, names in FILES.items() for name in names}
-
-
-def __getattr__(name: str) -> Table:
-    """The table of this name, as `from bullpen.core.models import AGENTS` asks for it."""
-    if name not in _FILE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    table = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
-    assert isinstance(table, Table)
-    globals()[name] = table  # found without this from now on
-    return table
+__all__ = [
+    "AGENTS",
+    "AGENT_MESSAGES",
+    "API_KEYS",
+    "ARCHIVE",
+    "ATTEMPTS",
+    "AUDIT_LOG",
+    "BEATS",
+    "CHAT_MESSAGES",
+    "CUSTOM_PROVIDERS",
+    "DEATH_CAUSES",
+    "EVENTS",
+    "GATHERED",
+    "HEARTBEATS",
+    "HOLDS",
+    "LANES",
+    "MESSAGES",
+    "RECEIPTS",
+    "RESPONSES",
+    "RESPONSES_ARCHIVE",
+    "SCHEDULES",
+    "SCHEDULE_RUNS",
+    "SESSIONS",
+    "SYSTEM_AGENTS",
+    "TEAMS",
+    "TEAM_MEMBERS",
+    "WORKERS",
+]

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from threading import RLock
+from typing import Any, Literal, cast
 
-from sqlalchemy import BigInteger, Column, Index, Integer, MetaData, Text, literal_column, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    literal_column,
+    text,
+)
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy.sql.selectable import FromClause
 from sqlalchemy.types import TypeEngine
 
 Auto = Literal["auto"]
@@ -18,7 +32,82 @@ Millis = BigInteger
 """A moment: milliseconds since 1970, UTC."""
 
 METADATA = MetaData(naming_convention={"pk": "pk_%(table_name)s"})
-"""The one schema, as far as it is loaded; migrations make it and are checked against it."""
+"""The one schema, as far as it is built; migrations make it and are checked against it."""
+
+TABLES: list[Table] = []
+"""Every table of the files that are imported, in that order; listing them builds none."""
+
+_BUILDING = RLock()
+"""A schema takes each table once, and threads may use one for the first time together."""
+
+
+class LazyTable:
+    """A table, or an alias of one, that is built when SQLAlchemy or somebody else first uses it."""
+
+    is_clause_element = False
+    """So that SQLAlchemy asks for `__clause_element__` instead of taking this for an element."""
+
+    def __init__(self, build: Callable[[], FromClause]) -> None:
+        self._build = build
+        self._built: FromClause | None = None
+        self.c = LazyColumns(self)
+
+    def __clause_element__(self) -> FromClause:
+        """The table itself, as SQLAlchemy asks for it."""
+        if self._built is None:
+            with _BUILDING:
+                if self._built is None:
+                    self._built = self._build()
+        return self._built
+
+    def __getattr__(self, name: str) -> object:
+        """All else is the table's own."""
+        return getattr(self.__clause_element__(), name)
+
+    def alias(self, name: str | None = None) -> LazyTable:
+        """The same rows under another name."""
+        return LazyTable(lambda: self.__clause_element__().alias(name))
+
+
+class LazyColumns:
+    """The columns of a lazy table: the table is built when they are first looked at."""
+
+    def __init__(self, table: LazyTable) -> None:
+        self._table = table
+
+    def __getattr__(self, name: str) -> object:
+        """The column of this name, or a method of the collection."""
+        return getattr(self._table.__clause_element__().c, name)
+
+    def __getitem__(self, name: str) -> object:
+        """The column of this name."""
+        return self._table.__clause_element__().c[name]
+
+    def __iter__(self) -> Iterator[object]:
+        """All columns."""
+        return iter(self._table.__clause_element__().c)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a column of this name."""
+        return name in self._table.__clause_element__().c
+
+    def __len__(self) -> int:
+        """How many columns there are."""
+        return len(self._table.__clause_element__().c)
+
+
+def table(name: str, items: Callable[[], Sequence[SchemaItem]], **options: bool) -> Table:
+    """A table of the schema; its columns and indexes are made when it is first used."""
+
+    def build() -> Table:
+        built = Table(name, METADATA, *items())
+        built.dialect_kwargs.update(options)
+        return built
+
+    # SQLAlchemy takes it wherever it takes a table, and it has all that a table has.
+    lazy = cast("Table", LazyTable(build))
+    TABLES.append(lazy)
+    return lazy
 
 
 def column(

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Table, Text
+from sqlalchemy import Text
 
-from bullpen.core.models.base import METADATA, Millis, column
+from bullpen.core.models.base import Millis, column, table
 
-CUSTOM_PROVIDERS = Table(
+CUSTOM_PROVIDERS = table(
     "custom_providers",
-    METADATA,
-    column("id", Text, primary_key=True),
-    column("name", Text),
-    column("harness", Text),
-    column("base_url", Text),
-    # A secret: never shown, and given to nobody but the command line that needs it.
-    column("api_key", Text),
-    column("model", Text),
-    column("created_at", Millis),
-    column("updated_at", Millis),
+    lambda: [
+        column("id", Text, primary_key=True),
+        column("name", Text),
+        column("harness", Text),
+        column("base_url", Text),
+        # A secret: never shown, and given to nobody but the command line that needs it.
+        column("api_key", Text),
+        column("model", Text),
+        column("created_at", Millis),
+        column("updated_at", Millis),
+    ],
 )
 """What `custom:<id>` stands for."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Integer, Table, Text
+from sqlalchemy import Integer, Text
 
-from bullpen.core.models.base import METADATA, Millis, column, maybe
+from bullpen.core.models.base import Millis, column, maybe, table
 
-DEATH_CAUSES = Table(
+DEATH_CAUSES = table(
     "death_causes",
-    METADATA,
-    column("fingerprint", Text, primary_key=True),
-    column("kind", Text),
-    # The newest of them, as an example.
-    column("error", Text),
-    column("deaths", Integer),
-    column("first_at", Millis),
-    column("last_at", Millis),
-    maybe("told_at", Millis),
+    lambda: [
+        column("fingerprint", Text, primary_key=True),
+        column("kind", Text),
+        # The newest of them, as an example.
+        column("error", Text),
+        column("deaths", Integer),
+        column("first_at", Millis),
+        column("last_at", Millis),
+        maybe("told_at", Millis),
+    ],
 )
 """One cause, how many it killed, and when the owner was told of it last."""

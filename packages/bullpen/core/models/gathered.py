@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Table, Text
+from sqlalchemy import Index, Text
 
-from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe
+from bullpen.core.models.base import BigId, Millis, column, maybe, table
 
-GATHERED = Table(
+GATHERED = table(
     "gathered",
-    METADATA,
-    column("id", BigId, primary_key=True),
-    column("conversation_id", Text),
-    column("message_id", Text),
-    column("agent", Text),
-    column("message", Text),
-    maybe("files", Text),
-    column("created_at", Millis),
-    Index("ix_gathered_conversation", "conversation_id", "id"),
+    lambda: [
+        column("id", BigId, primary_key=True),
+        column("conversation_id", Text),
+        column("message_id", Text),
+        column("agent", Text),
+        column("message", Text),
+        maybe("files", Text),
+        column("created_at", Millis),
+        Index("ix_gathered_conversation", "conversation_id", "id"),
+    ],
 )
 """One agent's part of the answer."""

@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Integer, Table, Text
+from sqlalchemy import Index, Integer, Text
 
-from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe, partial_index
+from bullpen.core.models.base import BigId, Millis, column, maybe, partial_index, table
 
-HEARTBEATS = Table(
+HEARTBEATS = table(
     "heartbeats",
-    METADATA,
-    column("agent", Text, primary_key=True),
-    column("state", Text),
-    maybe("reason", Text),
-    column("every", Millis),
-    # Minutes of the day in the owner's zone; none is the whole day.
-    maybe("active_from", Integer),
-    maybe("active_until", Integer),
-    # So many beats a day at the most.
-    column("budget", Integer),
-    # After so many silent ones in a row it is paused; 0 is never.
-    column("max_silent", Integer),
-    # Where it says something, if it does; empty is the owner's place.
-    column("channel", Text),
-    maybe("sender_id", Text),
-    maybe("reply_to", Text),
-    column("silent", Integer),
-    column("errors", Integer),
-    maybe("due_at", Millis),
-    maybe("last_at", Millis),
-    column("created_at", Millis),
-    column("updated_at", Millis),
-    partial_index("ix_heartbeats_due", "due_at", where="state = 'on'"),
+    lambda: [
+        column("agent", Text, primary_key=True),
+        column("state", Text),
+        maybe("reason", Text),
+        column("every", Millis),
+        # Minutes of the day in the owner's zone; none is the whole day.
+        maybe("active_from", Integer),
+        maybe("active_until", Integer),
+        # So many beats a day at the most.
+        column("budget", Integer),
+        # After so many silent ones in a row it is paused; 0 is never.
+        column("max_silent", Integer),
+        # Where it says something, if it does; empty is the owner's place.
+        column("channel", Text),
+        maybe("sender_id", Text),
+        maybe("reply_to", Text),
+        column("silent", Integer),
+        column("errors", Integer),
+        maybe("due_at", Millis),
+        maybe("last_at", Millis),
+        column("created_at", Millis),
+        column("updated_at", Millis),
+        partial_index("ix_heartbeats_due", "due_at", where="state = 'on'"),
+    ],
 )
 """How one agent is woken, and how it has fared."""
 
-BEATS = Table(
+BEATS = table(
     "beats",
-    METADATA,
-    column("id", BigId, primary_key=True),
-    column("agent", Text),
-    column("due_at", Millis),
-    column("fired_at", Millis),
-    column("outcome", Text),
-    maybe("message_id", Text),
-    maybe("reason", Text),
-    Index("uq_beats_message_id", "message_id", unique=True),
-    Index("ix_beats_agent", "agent", "id"),
+    lambda: [
+        column("id", BigId, primary_key=True),
+        column("agent", Text),
+        column("due_at", Millis),
+        column("fired_at", Millis),
+        column("outcome", Text),
+        maybe("message_id", Text),
+        maybe("reason", Text),
+        Index("uq_beats_message_id", "message_id", unique=True),
+        Index("ix_beats_agent", "agent", "id"),
+    ],
     sqlite_autoincrement=True,
 )
 """One beat: sent, or not, and what came of it."""

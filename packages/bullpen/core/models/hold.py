@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Table, Text
+from sqlalchemy import Text
 
-from bullpen.core.models.base import METADATA, Millis, column
+from bullpen.core.models.base import Millis, column, table
 
-HOLDS = Table(
+HOLDS = table(
     "holds",
-    METADATA,
-    column("name", Text, primary_key=True),
-    # Why, in words for a person.
-    column("reason", Text),
-    column("held_at", Millis),
+    lambda: [
+        column("name", Text, primary_key=True),
+        # Why, in words for a person.
+        column("reason", Text),
+        column("held_at", Millis),
+    ],
 )
 """Something of the whole store that does not go on by itself."""

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Integer, Table, Text
+from sqlalchemy import Boolean, Integer, Text
 
-from bullpen.core.models.base import METADATA, Millis, column, maybe, partial_index
+from bullpen.core.models.base import Millis, column, maybe, partial_index, table
 
-LANES = Table(
+LANES = table(
     "lanes",
-    METADATA,
-    column("agent", Text, primary_key=True),
-    # True if workers outside of Bullpen answer it, and no processor does.
-    column("outside", Boolean),
-    column("state", Text),
-    # Why it is not active, in words for a person.
-    maybe("reason", Text),
-    column("ordering", Text),
-    column("batching", Text),
-    maybe("max_depth", Integer),
-    column("overflow", Text),
-    column("max_attempts", Integer),
-    # How many messages are pending, kept in every transaction that changes it.
-    column("pending", Integer),
-    # The sort key of what to claim next; NULL while there is nothing or the lane may not run.
-    maybe("head_key", Millis),
-    # Set while a provider's rate limit makes the whole lane wait.
-    maybe("not_before", Millis),
-    maybe("claim_token", Text),
-    maybe("claimed_by", Text),
-    # When it was last claimed: who has waited longest is served first.
-    column("claimed_at", Millis),
-    maybe("lease_expires_at", Millis),
-    # The ids of the claimed messages, a JSON list, the primary first.
-    maybe("batch", Text),
-    column("created_at", Millis),
-    column("updated_at", Millis),
-    partial_index(
-        "ix_lanes_claimable",
-        *("claimed_at", "head_key"),
-        where="head_key IS NOT NULL AND outside = 0",
-        postgresql="head_key IS NOT NULL AND NOT outside",
-    ),
-    partial_index("ix_lanes_not_before", "not_before", where="not_before IS NOT NULL"),
+    lambda: [
+        column("agent", Text, primary_key=True),
+        # True if workers outside of Bullpen answer it, and no processor does.
+        column("outside", Boolean),
+        column("state", Text),
+        # Why it is not active, in words for a person.
+        maybe("reason", Text),
+        column("ordering", Text),
+        column("batching", Text),
+        maybe("max_depth", Integer),
+        column("overflow", Text),
+        column("max_attempts", Integer),
+        # How many messages are pending, kept in every transaction that changes it.
+        column("pending", Integer),
+        # The sort key of what to claim next; NULL while there is nothing or the lane may not run.
+        maybe("head_key", Millis),
+        # Set while a provider's rate limit makes the whole lane wait.
+        maybe("not_before", Millis),
+        maybe("claim_token", Text),
+        maybe("claimed_by", Text),
+        # When it was last claimed: who has waited longest is served first.
+        column("claimed_at", Millis),
+        maybe("lease_expires_at", Millis),
+        # The ids of the claimed messages, a JSON list, the primary first.
+        maybe("batch", Text),
+        column("created_at", Millis),
+        column("updated_at", Millis),
+        partial_index(
+            "ix_lanes_claimable",
+            *("claimed_at", "head_key"),
+            where="head_key IS NOT NULL AND outside = 0",
+            postgresql="head_key IS NOT NULL AND NOT outside",
+        ),
+        partial_index("ix_lanes_not_before", "not_before", where="not_before IS NOT NULL"),
+    ],
 )
 """The queue of one agent and the claim on it."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Index, Integer, Table, Text
+from sqlalchemy import Boolean, Column, Index, Integer, Text
 
-from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe, partial_index
+from bullpen.core.models.base import BigId, Millis, column, maybe, partial_index, table
 
 
 def _columns() -> list[Column[Any]]:
@@ -49,56 +49,58 @@ def _columns() -> list[Column[Any]]:
     ]
 
 
-MESSAGES = Table(
+MESSAGES = table(
     "messages",
-    METADATA,
-    column("id", BigId, primary_key=True),
-    *_columns(),
-    Index("uq_messages_message_id", "message_id", unique=True),
-    # The root of a conversation is found by its message_id, which is the conversation's id.
-    partial_index(
-        "ix_messages_conversation",
-        "conversation_id",
-        where="conversation_id <> message_id",
-    ),
-    partial_index(
-        "ix_messages_ready",
-        *("agent", "sort_key", "id", "batch_key"),
-        where="status = 'pending' AND ready = 1",
-        postgresql="status = 'pending' AND ready",
-    ),
-    partial_index(
-        "ix_messages_delayed",
-        "available_at",
-        where="status = 'pending' AND ready = 0",
-        postgresql="status = 'pending' AND NOT ready",
-    ),
-    partial_index(
-        "ix_messages_deadline",
-        "deadline",
-        where="status = 'pending' AND deadline IS NOT NULL",
-    ),
-    partial_index(
-        "ix_messages_waiting_for_people",
-        *("status", "updated_at", "id"),
-        where="status IN ('dead', 'held')",
-    ),
-    partial_index(
-        "ix_messages_finished",
-        *("updated_at", "id"),
-        where="status IN ('completed', 'cancelled', 'expired')",
-    ),
+    lambda: [
+        column("id", BigId, primary_key=True),
+        *_columns(),
+        Index("uq_messages_message_id", "message_id", unique=True),
+        # The root of a conversation is found by its message_id, which is the conversation's id.
+        partial_index(
+            "ix_messages_conversation",
+            "conversation_id",
+            where="conversation_id <> message_id",
+        ),
+        partial_index(
+            "ix_messages_ready",
+            *("agent", "sort_key", "id", "batch_key"),
+            where="status = 'pending' AND ready = 1",
+            postgresql="status = 'pending' AND ready",
+        ),
+        partial_index(
+            "ix_messages_delayed",
+            "available_at",
+            where="status = 'pending' AND ready = 0",
+            postgresql="status = 'pending' AND NOT ready",
+        ),
+        partial_index(
+            "ix_messages_deadline",
+            "deadline",
+            where="status = 'pending' AND deadline IS NOT NULL",
+        ),
+        partial_index(
+            "ix_messages_waiting_for_people",
+            *("status", "updated_at", "id"),
+            where="status IN ('dead', 'held')",
+        ),
+        partial_index(
+            "ix_messages_finished",
+            *("updated_at", "id"),
+            where="status IN ('completed', 'cancelled', 'expired')",
+        ),
+    ],
     sqlite_autoincrement=True,  # an id is never given twice, whatever was deleted
 )
 """A message for one agent."""
 
-ARCHIVE = Table(
+ARCHIVE = table(
     "messages_archive",
-    METADATA,
-    column("id", BigId, primary_key=True, autoincrement=False),
-    *_columns(),
-    Index("uq_messages_archive_message_id", "message_id", unique=True),
-    Index("ix_messages_archive_conversation", "conversation_id"),
-    Index("ix_messages_archive_updated_at", "updated_at", "id"),
+    lambda: [
+        column("id", BigId, primary_key=True, autoincrement=False),
+        *_columns(),
+        Index("uq_messages_archive_message_id", "message_id", unique=True),
+        Index("ix_messages_archive_conversation", "conversation_id"),
+        Index("ix_messages_archive_updated_at", "updated_at", "id"),
+    ],
 )
 """A message that was finished more than a day ago, kept for search and duplicates."""

@@ -1,17 +1,19 @@
-"""The whole schema, every table of it loaded: for migrations, and for whoever looks at all."""
+"""The whole schema, every table of it built: for migrations, and for whoever looks at all."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from functools import cache
 
-from bullpen.core.models import FILES
-from bullpen.core.models.base import METADATA
+from sqlalchemy import MetaData
 
-__all__ = ["METADATA"]
+import bullpen.core.models  # noqa: F401 - each file of it adds its tables to `TABLES`
+from bullpen.core.models.base import METADATA, TABLES
 
-for _file in FILES:
-    import_module(f"bullpen.core.models.{_file}")
 
-for _table in METADATA.tables.values():
-    for _index in _table.indexes:
-        _index.dialect_kwargs.update(_index.info)
+@cache
+def whole_schema() -> MetaData:
+    """All tables, with what each dialect has to know of their indexes."""
+    for table in TABLES:
+        for index in table.indexes:
+            index.dialect_kwargs.update(index.info)
+    return METADATA

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Index, Integer, Table, Text
+from sqlalchemy import Boolean, Column, Index, Integer, Text
 
-from bullpen.core.models.base import METADATA, BigId, Millis, column, maybe, partial_index
+from bullpen.core.models.base import BigId, Millis, column, maybe, partial_index, table
 
 
 def _columns() -> list[Column[Any]]:
@@ -44,33 +44,35 @@ def _columns() -> list[Column[Any]]:
     ]
 
 
-RESPONSES = Table(
+RESPONSES = table(
     "responses",
-    METADATA,
-    column("id", BigId, primary_key=True),
-    *_columns(),
-    Index("ix_responses_message_id", "message_id"),
-    # A lease moves `available_at` to its own end, so that one order serves new and abandoned.
-    partial_index(
-        "ix_responses_pending",
-        *("channel", "available_at", "id", "expires_at"),
-        where="status = 'pending'",
-    ),
-    partial_index(
-        "ix_responses_waiting_for_people",
-        *("status", "id"),
-        where="status IN ('dead', 'unknown')",
-    ),
-    partial_index("ix_responses_acked", "acked_at", "id", where="status = 'acked'"),
+    lambda: [
+        column("id", BigId, primary_key=True),
+        *_columns(),
+        Index("ix_responses_message_id", "message_id"),
+        # A lease moves `available_at` to its own end, so that one order serves new and abandoned.
+        partial_index(
+            "ix_responses_pending",
+            *("channel", "available_at", "id", "expires_at"),
+            where="status = 'pending'",
+        ),
+        partial_index(
+            "ix_responses_waiting_for_people",
+            *("status", "id"),
+            where="status IN ('dead', 'unknown')",
+        ),
+        partial_index("ix_responses_acked", "acked_at", "id", where="status = 'acked'"),
+    ],
 )
 """An answer for one person on one channel."""
 
-RESPONSES_ARCHIVE = Table(
+RESPONSES_ARCHIVE = table(
     "responses_archive",
-    METADATA,
-    column("id", BigId, primary_key=True, autoincrement=False),
-    *_columns(),
-    Index("ix_responses_archive_message_id", "message_id"),
-    Index("ix_responses_archive_acked_at", "acked_at", "id"),
+    lambda: [
+        column("id", BigId, primary_key=True, autoincrement=False),
+        *_columns(),
+        Index("ix_responses_archive_message_id", "message_id"),
+        Index("ix_responses_archive_acked_at", "acked_at", "id"),
+    ],
 )
 """A response that was delivered more than a day ago."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Integer, Table, Text
+from sqlalchemy import Integer, Text
 
-from bullpen.core.models.base import METADATA, Millis, column, maybe
+from bullpen.core.models.base import Millis, column, maybe, table
 
-SYSTEM_AGENTS = Table(
+SYSTEM_AGENTS = table(
     "system_agents",
-    METADATA,
-    column("name", Text, primary_key=True),
-    # Which process runs it just now.
-    maybe("holder", Text),
-    column("lease_expires_at", Millis),
-    maybe("running_since", Millis),
-    column("next_run_at", Millis),
-    maybe("last_run_at", Millis),
-    maybe("last_duration", Integer),
-    maybe("last_result", Text),
-    maybe("last_error", Text),
-    # How often it failed in a row.
-    column("failures", Integer),
-    # Up to which moment it has looked, if it goes through something bit by bit.
-    column("cursor", Millis),
+    lambda: [
+        column("name", Text, primary_key=True),
+        # Which process runs it just now.
+        maybe("holder", Text),
+        column("lease_expires_at", Millis),
+        maybe("running_since", Millis),
+        column("next_run_at", Millis),
+        maybe("last_run_at", Millis),
+        maybe("last_duration", Integer),
+        maybe("last_result", Text),
+        maybe("last_error", Text),
+        # How often it failed in a row.
+        column("failures", Integer),
+        # Up to which moment it has looked, if it goes through something bit by bit.
+        column("cursor", Millis),
+    ],
 )
 """One maintenance loop; the row is its election."""

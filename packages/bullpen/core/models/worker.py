@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Integer, Table, Text
+from sqlalchemy import Integer, Text
 
-from bullpen.core.models.base import METADATA, Millis, column, maybe
+from bullpen.core.models.base import Millis, column, maybe, table
 
-WORKERS = Table(
+WORKERS = table(
     "workers",
-    METADATA,
-    column("id", Text, primary_key=True),
-    column("kind", Text),
-    column("host", Text),
-    column("pid", Integer),
-    # The Unix socket that takes hints, on SQLite.
-    maybe("wake", Text),
-    column("started_at", Millis),
-    column("heartbeat_at", Millis),
+    lambda: [
+        column("id", Text, primary_key=True),
+        column("kind", Text),
+        column("host", Text),
+        column("pid", Integer),
+        # The Unix socket that takes hints, on SQLite.
+        maybe("wake", Text),
+        column("started_at", Millis),
+        column("heartbeat_at", Millis),
+    ],
 )
 """One running process."""

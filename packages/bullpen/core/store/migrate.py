@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from bullpen.core.errors import StoreError
-from bullpen.core.models.metadata import METADATA
+from bullpen.core.models.metadata import whole_schema
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore, translate
@@ -58,7 +58,7 @@ def differences(store: Store) -> list[str]:
         context = MigrationContext.configure(
             connection, opts={"compare_type": True, "include_object": _ours}
         )
-        return [str(each) for each in compare_metadata(context, METADATA)]
+        return [str(each) for each in compare_metadata(context, whole_schema())]
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _in_words(store: Store) -> Iterator[None]:
 
 def _ours(item: object, name: str | None, kind: str, reflected: bool, other: object) -> bool:
     # A caller may keep tables of his own beside ours.
-    return kind != "table" or not reflected or name in METADATA.tables
+    return kind != "table" or not reflected or name in whole_schema().tables
 
 
 def _config(connection: Connection) -> Config:
