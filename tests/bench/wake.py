@@ -32,9 +32,11 @@ LOST_GAP = (0.3, 1.2)
 END = "end"
 
 NEWER: Statement[tuple[int, str]] = Statement(
-    select(MESSAGES.c.id, MESSAGES.c.message)
-    .where(MESSAGES.c.id > bindparam("last"))
-    .order_by(MESSAGES.c.id)
+    lambda: (
+        select(MESSAGES.c.id, MESSAGES.c.message)
+        .where(MESSAGES.c.id > bindparam("last"))
+        .order_by(MESSAGES.c.id)
+    )
 )
 
 

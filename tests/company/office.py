@@ -27,7 +27,7 @@ from tests.processor.working import eventually
 STANDIN = Path(__file__).with_name("standin.py")
 OVER = {state.value for state in FINAL} | {MessageState.HELD.value}
 STATES: Statement[tuple[str, int]] = Statement(
-    select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
+    lambda: select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
 )
 
 

@@ -98,7 +98,7 @@ def rows(store: Store, table: Table) -> list[Row]:
 
 @cache
 def _everything(table: Table) -> Statement[tuple[object, ...]]:
-    return Statement(select(*table.c).order_by(*table.primary_key.columns))
+    return Statement(lambda: select(*table.c).order_by(*table.primary_key.columns))
 
 
 def dump(store: Store) -> Dump:

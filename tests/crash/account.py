@@ -30,10 +30,12 @@ from tests.crash.work import ANSWERS, BATCHED, CHILDREN, PARTS, Order, Platform,
 Row = dict[str, Any]
 Dump = dict[str, list[tuple[object, ...]]]
 
-EVERYTHING: dict[str, Statement[tuple[object, ...]]] = {
-    name: Statement(select(*table.c).order_by(*table.primary_key.columns))
-    for name, table in whole_schema().tables.items()
-}
+
+def _everything(table: Table) -> Statement[tuple[object, ...]]:
+    return Statement(lambda: select(*table.c).order_by(*table.primary_key.columns))
+
+
+EVERYTHING = {name: _everything(table) for name, table in whole_schema().tables.items()}
 
 
 def rows(store: Store, table: Table) -> list[Row]:

@@ -26,15 +26,17 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run"]
 
 WORKER: Statement[tuple[str]] = Statement(
-    select(WORKERS.c.id).where(WORKERS.c.kind == bindparam("kind")).order_by(WORKERS.c.id)
+    lambda: select(WORKERS.c.id).where(WORKERS.c.kind == bindparam("kind")).order_by(WORKERS.c.id)
 )
 STATES: Statement[tuple[str, int]] = Statement(
-    select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
+    lambda: select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
 )
 RUNNING: Statement[tuple[str, str]] = Statement(
-    select(MESSAGES.c.message_id, WORKERS.c.pid)
-    .join(WORKERS, WORKERS.c.id == MESSAGES.c.claimed_by)
-    .where(MESSAGES.c.status == "processing")
+    lambda: (
+        select(MESSAGES.c.message_id, WORKERS.c.pid)
+        .join(WORKERS, WORKERS.c.id == MESSAGES.c.claimed_by)
+        .where(MESSAGES.c.status == "processing")
+    )
 )
 
 

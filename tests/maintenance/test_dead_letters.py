@@ -23,9 +23,11 @@ from tests.stores import FakeClock
 
 # As ADVANCE, of a row whose cursor another process has moved.
 LATER: Statement[None] = Statement(
-    update(SYSTEM_AGENTS)
-    .where(SYSTEM_AGENTS.c.cursor == bindparam("seen") + 1)
-    .values(cursor=bindparam("upto"))
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(SYSTEM_AGENTS.c.cursor == bindparam("seen") + 1)
+        .values(cursor=bindparam("upto"))
+    )
 )
 
 

@@ -107,7 +107,7 @@ def put_into(store: Store, state: ResponseState) -> int:
 def rows(store: Store, table: Table) -> list[Row]:
     """All rows of a table, in the order of its key."""
     statement: Statement[tuple[object, ...]]
-    statement = Statement(select(*table.c).order_by(*table.primary_key.columns))
+    statement = Statement(lambda: select(*table.c).order_by(*table.primary_key.columns))
     with store.read() as tx:
         found = tx.all(statement, {})
     return [dict(zip(table.c.keys(), row, strict=True)) for row in found]

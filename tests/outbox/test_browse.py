@@ -97,7 +97,9 @@ def test_what_may_be_delivered_is_what_nobody_delivers_and_is_due(
 def test_one_that_waits_for_its_next_try_is_not_to_be_delivered(
     store: Store, clock: FakeClock
 ) -> None:
-    later: Statement[None] = Statement(update(RESPONSES).values(available_at=clock.now() + 5_000))
+    later: Statement[None] = Statement(
+        lambda: update(RESPONSES).values(available_at=clock.now() + 5_000)
+    )
     response = answer(store)
     with store.write() as tx:
         tx.write(later, {})

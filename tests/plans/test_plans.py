@@ -188,7 +188,7 @@ def _sorts(plan: list[str]) -> list[str]:
 def test_the_test_sees_what_it_looks_for(full: Store) -> None:
     """A plan that is bad on purpose."""
     bad: Statement[object] = Statement(
-        delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
+        lambda: delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
     )
     assert _scans(_plan(full, bad))
     assert _scans(_plan(full, reap.EXPIRED))

@@ -11,12 +11,12 @@ from bullpen.core.store.statement import Statement
 
 MIB = 1024 * 1024
 
-ECHO: Statement[tuple[str]] = Statement(select(type_coerce(bindparam("text"), Text)))
+ECHO: Statement[tuple[str]] = Statement(lambda: select(type_coerce(bindparam("text"), Text)))
 DIVIDE: Statement[tuple[int]] = Statement(
-    select(type_coerce(bindparam("a"), Integer) / type_coerce(bindparam("b"), Integer))
+    lambda: select(type_coerce(bindparam("a"), Integer) / type_coerce(bindparam("b"), Integer))
 )
 TYPES: Statement[tuple[object, ...]] = Statement(
-    select(
+    lambda: select(
         *(
             literal_column(each)
             for each in (

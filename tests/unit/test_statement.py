@@ -7,7 +7,7 @@ import pkgutil
 import re
 
 import pytest
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, select
 
 from bullpen import core
 from bullpen.core.models import MESSAGES
@@ -54,17 +54,29 @@ def test_no_value_is_left_that_nobody_gives(name: str, dialect: str) -> None:
     assert made_up == []
 
 
-def test_a_statement_is_compiled_once() -> None:
-    statement: Statement[tuple[int]] = Statement(select(MESSAGES.c.id))
+def test_a_statement_is_built_and_compiled_once_when_its_text_is_asked_for() -> None:
+    built = []
+
+    def element() -> Select[int]:
+        built.append(1)
+        return select(MESSAGES.c.id)
+
+    statement: Statement[tuple[int]] = Statement(element)
+    assert built == []
     assert statement.text["sqlite"] is statement.text["sqlite"]
+    assert built == [1]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_constant_stands_in_the_text(dialect: str) -> None:
-    element = select(MESSAGES.c.id).where(
-        MESSAGES.c.status == const("it's"), MESSAGES.c.agent == bindparam("agent")
+    statement: Statement[tuple[int]] = Statement(
+        lambda: (
+            select(MESSAGES.c.id)
+            .where(MESSAGES.c.status == const("it's"), MESSAGES.c.agent == bindparam("agent"))
+            .limit(7)
+        )
     )
-    text = Statement[tuple[int]](element.limit(7)).text[dialect]
+    text = statement.text[dialect]
     assert "'it''s'" in text
     assert "LIMIT 7" in text
     assert _binds(text, dialect) == {"agent"}

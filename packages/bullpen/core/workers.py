@@ -21,27 +21,31 @@ GONE_SECONDS = 3 * BEAT_SECONDS
 W = WORKERS.c
 
 REGISTER: Statement[None] = Statement(
-    insert(WORKERS).values({column.name: bindparam(column.name) for column in W})
+    lambda: insert(WORKERS).values({column.name: bindparam(column.name) for column in W})
 )
 
 BEAT: Statement[None] = Statement(
-    update(WORKERS).where(W.id == bindparam("worker")).values(heartbeat_at=bindparam("now"))
+    lambda: update(WORKERS).where(W.id == bindparam("worker")).values(heartbeat_at=bindparam("now"))
 )
 
-LEAVE: Statement[None] = Statement(delete(WORKERS).where(W.id == bindparam("worker")))
+LEAVE: Statement[None] = Statement(lambda: delete(WORKERS).where(W.id == bindparam("worker")))
 
 # There are as many rows as processes; an index would be larger than the table.
 FORGET: Statement[tuple[str | None, str, str, int, int]] = Statement(
-    delete(WORKERS)
-    .where(W.heartbeat_at <= bindparam("silent_since"))
-    .returning(W.wake, W.kind, W.host, W.pid, W.heartbeat_at)
+    lambda: (
+        delete(WORKERS)
+        .where(W.heartbeat_at <= bindparam("silent_since"))
+        .returning(W.wake, W.kind, W.host, W.pid, W.heartbeat_at)
+    )
 )
 
 ALIVE: Statement[tuple[str, int]] = Statement(
-    select(W.kind, func.count())
-    .where(W.heartbeat_at > bindparam("silent_since"))
-    .group_by(W.kind)
-    .order_by(W.kind)
+    lambda: (
+        select(W.kind, func.count())
+        .where(W.heartbeat_at > bindparam("silent_since"))
+        .group_by(W.kind)
+        .order_by(W.kind)
+    )
 )
 
 

@@ -30,15 +30,17 @@ H = AGENT_MESSAGES.c
 
 # What an agent writes to somebody of its own accord is no answer: the notes are still to be told.
 LAST: Statement[tuple[int, str, str]] = Statement(
-    select(H.id, H.role, H.content)
-    .where(
-        H.agent_id == bindparam("agent"),
-        H.role.in_([const("assistant"), const("note")]),
-        H.message_id.not_like(const("proactive\\_%"), escape="\\"),
-        H.channel != const(HEARTBEAT),
+    lambda: (
+        select(H.id, H.role, H.content)
+        .where(
+            H.agent_id == bindparam("agent"),
+            H.role.in_([const("assistant"), const("note")]),
+            H.message_id.not_like(const("proactive\\_%"), escape="\\"),
+            H.channel != const(HEARTBEAT),
+        )
+        .order_by(H.id.desc())
+        .limit(const(20))
     )
-    .order_by(H.id.desc())
-    .limit(const(20))
 )
 
 

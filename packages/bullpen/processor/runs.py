@@ -24,7 +24,7 @@ RELEASE_SECONDS = 20.0
 """How long a run that was told to stop has for ending its child and giving back its claim."""
 
 HOLDS: Statement[tuple[str | None]] = Statement(
-    select(LANES.c.claim_token).where(LANES.c.agent == bindparam("agent"))
+    lambda: select(LANES.c.claim_token).where(LANES.c.agent == bindparam("agent"))
 )
 
 Answer = Callable[[Claim, Stop], None]

@@ -17,7 +17,7 @@ A = AUDIT_LOG.c
 DONE = "done"
 
 INSERT: Statement[None] = Statement(
-    insert(AUDIT_LOG).values(
+    lambda: insert(AUDIT_LOG).values(
         {column.name: bindparam(column.name) for column in A if column.name != "id"}
     )
 )

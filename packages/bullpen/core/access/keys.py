@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import Column, bindparam, insert, select, update
 
 from bullpen.core.access.key import Key, Kind, Scope, digest, new_secret
 from bullpen.core.clock import DAY, MINUTE
@@ -22,30 +22,38 @@ LINK_MINUTES = 5
 BROWSER_DAYS = 30
 USED_EVERY = MINUTE
 
-_COLUMNS = (
-    *(K.id, K.kind, K.name, K.scopes, K.agents),
-    *(K.created_at, K.expires_at, K.used_at, K.revoked_at),
-)
+
+def _columns() -> tuple[Column[object], ...]:
+    return (
+        *(K.id, K.kind, K.name, K.scopes, K.agents),
+        *(K.created_at, K.expires_at, K.used_at, K.revoked_at),
+    )
+
+
 KeyTuple = tuple[str, str, str, str, str | None, int, int | None, int | None, int | None]
 
-BY_HASH: Statement[KeyTuple] = Statement(select(*_COLUMNS).where(K.hash == bindparam("digest")))
-NOW: Statement[KeyTuple] = Statement(select(*_COLUMNS).where(K.id == bindparam("key")))
+BY_HASH: Statement[KeyTuple] = Statement(
+    lambda: select(*_columns()).where(K.hash == bindparam("digest"))
+)
+NOW: Statement[KeyTuple] = Statement(lambda: select(*_columns()).where(K.id == bindparam("key")))
 BY_ID: Statement[KeyTuple] = Statement(
-    select(*_COLUMNS).where(K.id == bindparam("key")).with_for_update()
+    lambda: select(*_columns()).where(K.id == bindparam("key")).with_for_update()
 )
 LIST: Statement[KeyTuple] = Statement(
-    select(*_COLUMNS).where(K.kind != bindparam("kind")).order_by(K.created_at, K.id)
+    lambda: select(*_columns()).where(K.kind != bindparam("kind")).order_by(K.created_at, K.id)
 )
 INSERT: Statement[None] = Statement(
-    insert(API_KEYS).values({column.name: bindparam(column.name) for column in K})
+    lambda: insert(API_KEYS).values({column.name: bindparam(column.name) for column in K})
 )
 REVOKE: Statement[None] = Statement(
-    update(API_KEYS)
-    .where(K.id == bindparam("key"), K.revoked_at.is_(None))
-    .values(revoked_at=bindparam("now"))
+    lambda: (
+        update(API_KEYS)
+        .where(K.id == bindparam("key"), K.revoked_at.is_(None))
+        .values(revoked_at=bindparam("now"))
+    )
 )
 USED: Statement[None] = Statement(
-    update(API_KEYS).where(K.id == bindparam("key")).values(used_at=bindparam("now"))
+    lambda: update(API_KEYS).where(K.id == bindparam("key")).values(used_at=bindparam("now"))
 )
 
 

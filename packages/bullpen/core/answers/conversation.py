@@ -9,7 +9,7 @@ from bullpen.core.store.transaction import Transaction
 
 # It has no row of its own: that of its first message may be archived, and a room post has none.
 LOCK: Statement[tuple[str]] = Statement(
-    select(
+    lambda: select(
         func.pg_advisory_xact_lock(
             func.hashtextextended(bindparam("conversation"), literal_column("0"))
         )

@@ -22,7 +22,7 @@ from bullpen.core.store.transaction import Transaction
 G, M = GATHERED.c, MESSAGES.c
 
 KEEP: Statement[None] = Statement(
-    insert(GATHERED).values(
+    lambda: insert(GATHERED).values(
         conversation_id=bindparam("conversation"),
         message_id=bindparam("message_id"),
         agent=bindparam("agent"),
@@ -34,34 +34,41 @@ KEEP: Statement[None] = Statement(
 
 # Who deletes the parts sends them.
 TAKE: Statement[tuple[int, str, str, str, str | None]] = Statement(
-    delete(GATHERED)
-    .where(G.conversation_id == bindparam("conversation"))
-    .returning(G.id, G.message_id, G.agent, G.message, G.files)
+    lambda: (
+        delete(GATHERED)
+        .where(G.conversation_id == bindparam("conversation"))
+        .returning(G.id, G.message_id, G.agent, G.message, G.files)
+    )
 )
 
-_MOVES = [const(state.value) for state in (MessageState.PENDING, MessageState.PROCESSING)]
+_MOVES = (MessageState.PENDING, MessageState.PROCESSING)
 
 MOVING: Statement[tuple[int]] = Statement(
-    select(M.id)
-    .where(
-        or_(
-            M.message_id == bindparam("conversation"),
-            (M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id),
-        ),
-        M.status.in_(_MOVES),
+    lambda: (
+        select(M.id)
+        .where(
+            or_(
+                M.message_id == bindparam("conversation"),
+                (M.conversation_id == bindparam("conversation"))
+                & (M.conversation_id != M.message_id),
+            ),
+            M.status.in_([const(state.value) for state in _MOVES]),
+        )
+        .limit(const(1))
     )
-    .limit(const(1))
 )
 
 WAITING: Statement[tuple[str, int]] = Statement(
-    select(G.conversation_id, func.min(G.created_at)).group_by(G.conversation_id)
+    lambda: select(G.conversation_id, func.min(G.created_at)).group_by(G.conversation_id)
 )
 
 LAST: Statement[tuple[str]] = Statement(
-    select(G.message_id)
-    .where(G.conversation_id == bindparam("conversation"))
-    .order_by(G.id.desc())
-    .limit(const(1))
+    lambda: (
+        select(G.message_id)
+        .where(G.conversation_id == bindparam("conversation"))
+        .order_by(G.id.desc())
+        .limit(const(1))
+    )
 )
 
 

@@ -22,7 +22,7 @@ LIMITED = "the conversation has "
 
 # The first message of a conversation is found by its own id.
 COUNT: Statement[tuple[str, int]] = Statement(
-    union_all(
+    lambda: union_all(
         select(M.status, func.count())
         .where(M.conversation_id == bindparam("conversation"), M.conversation_id != M.message_id)
         .group_by(M.status),
@@ -36,18 +36,22 @@ COUNT: Statement[tuple[str, int]] = Statement(
 )
 
 COST: Statement[tuple[float | None]] = Statement(
-    select(func.sum(ATTEMPTS.c.cost)).where(ATTEMPTS.c.conversation_id == bindparam("conversation"))
+    lambda: select(func.sum(ATTEMPTS.c.cost)).where(
+        ATTEMPTS.c.conversation_id == bindparam("conversation")
+    )
 )
 
 WAITS_FOR_LIMIT: Statement[tuple[int]] = Statement(
-    select(M.id)
-    .where(
-        M.conversation_id == bindparam("conversation"),
-        M.conversation_id != M.message_id,
-        M.status == const(MessageState.HELD.value),
-        M.last_error.like(bindparam("reason")),
+    lambda: (
+        select(M.id)
+        .where(
+            M.conversation_id == bindparam("conversation"),
+            M.conversation_id != M.message_id,
+            M.status == const(MessageState.HELD.value),
+            M.last_error.like(bindparam("reason")),
+        )
+        .limit(const(1))
     )
-    .limit(const(1))
 )
 
 

@@ -15,15 +15,19 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 CLAIMS: Statement[tuple[str]] = Statement(
-    select(LANES.c.claim_token).where(LANES.c.claim_token.is_not(None)).order_by(LANES.c.agent)
+    lambda: (
+        select(LANES.c.claim_token).where(LANES.c.claim_token.is_not(None)).order_by(LANES.c.agent)
+    )
 )
 HOLDERS: Statement[tuple[str]] = Statement(
-    select(SYSTEM_AGENTS.c.holder).where(SYSTEM_AGENTS.c.holder.is_not(None)).distinct()
+    lambda: select(SYSTEM_AGENTS.c.holder).where(SYSTEM_AGENTS.c.holder.is_not(None)).distinct()
 )
-FORGET_WORKERS: Statement[None] = Statement(delete(WORKERS))
+FORGET_WORKERS: Statement[None] = Statement(lambda: delete(WORKERS))
 # Links for browsers that were not used: nobody lists them, and they end within minutes.
 CLOSE_LINKS: Statement[None] = Statement(
-    update(API_KEYS).where(API_KEYS.c.revoked_at.is_(None)).values(revoked_at=bindparam("now"))
+    lambda: (
+        update(API_KEYS).where(API_KEYS.c.revoked_at.is_(None)).values(revoked_at=bindparam("now"))
+    )
 )
 
 

@@ -24,12 +24,12 @@ from bullpen.core.store.transaction import Transaction
 OLD = "set aside: it was too old when it was let go"
 
 SCHEDULES_DUE: Statement[tuple[int]] = Statement(
-    select(func.count()).where(
+    lambda: select(func.count()).where(
         SCHEDULES.c.state == const("active"), SCHEDULES.c.due_at <= bindparam("now")
     )
 )
 HEARTBEATS_DUE: Statement[tuple[int]] = Statement(
-    select(func.count()).where(
+    lambda: select(func.count()).where(
         HEARTBEATS.c.state == const("on"), HEARTBEATS.c.due_at <= bindparam("now")
     )
 )

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Table, Text, bindparam, func, update
+from sqlalchemy import BindParameter, Table, Text, bindparam, func, update
 
 from bullpen.core.backup.manifest import FILES, WORKSPACE, Manifest
 from bullpen.core.models import AGENTS
@@ -14,11 +14,17 @@ from bullpen.core.models.metadata import whole_schema
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-_OLD = bindparam("old", type_=Text)
+
+def _old() -> BindParameter[str]:
+    return bindparam("old", type_=Text)
+
+
 DIRECTORY: Statement[None] = Statement(
-    update(AGENTS)
-    .where(func.substr(AGENTS.c.directory, 1, func.length(_OLD)) == _OLD)
-    .values(directory=func.replace(AGENTS.c.directory, _OLD, bindparam("new")))
+    lambda: (
+        update(AGENTS)
+        .where(func.substr(AGENTS.c.directory, 1, func.length(_old())) == _old())
+        .values(directory=func.replace(AGENTS.c.directory, _old(), bindparam("new")))
+    )
 )
 
 
@@ -51,7 +57,7 @@ def move_paths(tx: Transaction, moved: list[Move]) -> None:
 def _lists(table: Table) -> Statement[None]:
     files = table.c.files
     replaced = func.replace(files, bindparam("old"), bindparam("new"))
-    return Statement(update(table).where(files.is_not(None)).values(files=replaced))
+    return Statement(lambda: update(table).where(files.is_not(None)).values(files=replaced))
 
 
 def _in_list(path: str) -> str:

@@ -17,19 +17,26 @@ A = ATTEMPTS.c
 
 # From the newest on: so it costs what came since, and not the whole table.
 BEFORE: Statement[tuple[int]] = Statement(
-    select(A.id).where(A.finished_at < bindparam("before")).order_by(A.id.desc()).limit(const(1))
+    lambda: (
+        select(A.id)
+        .where(A.finished_at < bindparam("before"))
+        .order_by(A.id.desc())
+        .limit(const(1))
+    )
 )
 
 SINCE: Statement[tuple[str, int, float, int, int]] = Statement(
-    select(
-        A.agent,
-        func.count(),
-        func.coalesce(func.sum(A.cost), const(0)),
-        func.coalesce(func.sum(A.input_tokens), const(0)),
-        func.coalesce(func.sum(A.output_tokens), const(0)),
+    lambda: (
+        select(
+            A.agent,
+            func.count(),
+            func.coalesce(func.sum(A.cost), const(0)),
+            func.coalesce(func.sum(A.input_tokens), const(0)),
+            func.coalesce(func.sum(A.output_tokens), const(0)),
+        )
+        .where(A.id > bindparam("after"), A.finished_at >= bindparam("since"))
+        .group_by(A.agent)
     )
-    .where(A.id > bindparam("after"), A.finished_at >= bindparam("since"))
-    .group_by(A.agent)
 )
 
 

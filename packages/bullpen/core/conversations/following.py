@@ -18,9 +18,11 @@ from bullpen.core.store.transaction import Transaction
 R = RESPONSES.c
 
 ANSWERS: Statement[tuple[int, str, str, str | None]] = Statement(
-    select(R.id, R.agent, R.message, R.files)
-    .where(R.message_id.in_(everywhere("message_id")), R.channel == bindparam("channel"))
-    .order_by(R.id)
+    lambda: (
+        select(R.id, R.agent, R.message, R.files)
+        .where(R.message_id.in_(everywhere("message_id")), R.channel == bindparam("channel"))
+        .order_by(R.id)
+    )
 )
 
 

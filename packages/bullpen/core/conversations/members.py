@@ -72,7 +72,7 @@ def everywhere(name: str) -> Select[tuple[str]]:
 
 
 COUNT: Statement[tuple[str, int]] = Statement(
-    union_all(
+    lambda: union_all(
         *(
             select(table.c.status, func.count()).where(_whose(table)).group_by(table.c.status)
             for table in (MESSAGES, ARCHIVE)
@@ -80,7 +80,7 @@ COUNT: Statement[tuple[str, int]] = Statement(
     )
 )
 
-AGENTS: Statement[tuple[str]] = Statement(everywhere("agent").distinct())
+AGENTS: Statement[tuple[str]] = Statement(lambda: everywhere("agent").distinct())
 
 
 def count(tx: Transaction, conversation_id: str) -> Counts:

@@ -18,7 +18,7 @@ from bullpen.core.store.transaction import Transaction
 M, A = MESSAGES.c, ATTEMPTS.c
 
 COST: Statement[tuple[float]] = Statement(
-    select(func.coalesce(func.sum(A.cost), const(0))).where(
+    lambda: select(func.coalesce(func.sum(A.cost), const(0))).where(
         A.conversation_id == bindparam("conversation")
     )
 )
@@ -34,7 +34,7 @@ class Begun:
     cost: float
 
 
-LISTING = Listing(MESSAGES, NAMES, M.conversation_id == M.message_id)
+LISTING = Listing(MESSAGES, NAMES, lambda: M.conversation_id == M.message_id)
 
 
 def conversations(

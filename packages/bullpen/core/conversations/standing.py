@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from bullpen.core.answers.gather import LAST
 from bullpen.core.conversations.members import MOVING, Counts, count, members
@@ -23,20 +23,26 @@ PROCESSOR, SCHEDULER = "processor", "scheduler"
 
 BAD_ENDS = FINAL - {MessageState.COMPLETED}
 
-_OPEN = (
-    members(MESSAGES, ("id", "message_id", "agent", "status", "last_error", "available_at"))
-    .where(M.status != const(MessageState.COMPLETED.value))
-    .subquery()
-    .c
-)
+
+def _unfinished_rows() -> Select[tuple[object, ...]]:
+    found = (
+        members(MESSAGES, ("id", "message_id", "agent", "status", "last_error", "available_at"))
+        .where(M.status != const(MessageState.COMPLETED.value))
+        .subquery()
+        .c
+    )
+    return (
+        select(
+            *(found.message_id, found.agent, found.status, found.last_error, found.available_at),
+            *(L.state, L.reason, L.outside),
+        )
+        .join(LANES, L.agent == found.agent)
+        .order_by(found.id)
+    )
+
 
 UNFINISHED: Statement[tuple[str, str, str, str | None, int, str, str | None, bool]] = Statement(
-    select(
-        *(_OPEN.message_id, _OPEN.agent, _OPEN.status, _OPEN.last_error, _OPEN.available_at),
-        *(L.state, L.reason, L.outside),
-    )
-    .join(LANES, L.agent == _OPEN.agent)
-    .order_by(_OPEN.id)
+    _unfinished_rows
 )
 
 

@@ -23,13 +23,15 @@ M, A, L = MESSAGES.c, ATTEMPTS.c, LANES.c
 MOST = 1000
 """So many messages, runs and answers of one conversation are shown."""
 
-LIVE: Statement[tuple[object, ...]] = Statement(members(MESSAGES).order_by(M.id).limit(const(MOST)))
+LIVE: Statement[tuple[object, ...]] = Statement(
+    lambda: members(MESSAGES).order_by(M.id).limit(const(MOST))
+)
 OLD: Statement[tuple[object, ...]] = Statement(
-    members(ARCHIVE).order_by(ARCHIVE.c.id).limit(const(MOST))
+    lambda: members(ARCHIVE).order_by(ARCHIVE.c.id).limit(const(MOST))
 )
 
 TOTALS: Statement[tuple[int, float, int, int]] = Statement(
-    select(
+    lambda: select(
         func.count(),
         func.coalesce(func.sum(A.cost), const(0)),
         func.coalesce(func.sum(A.input_tokens), const(0)),
@@ -38,22 +40,26 @@ TOTALS: Statement[tuple[int, float, int, int]] = Statement(
 )
 
 CLAIMED_AT: Statement[tuple[int]] = Statement(
-    select(L.claimed_at).where(L.agent == bindparam("agent"), L.lease_expires_at.is_not(None))
+    lambda: select(L.claimed_at).where(
+        L.agent == bindparam("agent"), L.lease_expires_at.is_not(None)
+    )
 )
 
 # All messages of one run are completed at the same moment; the attempt is that of its first.
 BESIDE: Statement[tuple[str]] = Statement(
-    select(M.message_id)
-    .join(ATTEMPTS, A.message_id == M.message_id)
-    .where(
-        M.status.in_([const(state.value) for state in ARCHIVED]),
-        M.updated_at == bindparam("at"),
-        M.agent == bindparam("agent"),
-        M.claimed_by == bindparam("worker"),
-        A.finished_at == bindparam("at"),
+    lambda: (
+        select(M.message_id)
+        .join(ATTEMPTS, A.message_id == M.message_id)
+        .where(
+            M.status.in_([const(state.value) for state in ARCHIVED]),
+            M.updated_at == bindparam("at"),
+            M.agent == bindparam("agent"),
+            M.claimed_by == bindparam("worker"),
+            A.finished_at == bindparam("at"),
+        )
+        .order_by(M.id)
+        .limit(const(1))
     )
-    .order_by(M.id)
-    .limit(const(1))
 )
 
 

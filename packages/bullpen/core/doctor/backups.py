@@ -14,7 +14,7 @@ from bullpen.core.store.statement import Statement
 OLD = 7 * DAY
 
 FIRST: Statement[tuple[int]] = Statement(
-    select(AGENTS.c.created_at).order_by(AGENTS.c.created_at).limit(1)
+    lambda: select(AGENTS.c.created_at).order_by(AGENTS.c.created_at).limit(1)
 )
 MAKE = "bullpen db backup"
 

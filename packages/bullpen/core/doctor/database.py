@@ -40,7 +40,7 @@ LONG_READ = 60 * SECOND
 FIX_SECONDS = 5
 
 READERS: Statement[tuple[int, str, str, int]] = Statement(
-    text(
+    lambda: text(
         "SELECT pid, coalesce(application_name, ''), coalesce(state, ''),"
         " CAST(extract(epoch FROM clock_timestamp() - xact_start) * 1000 AS bigint)"
         " FROM pg_stat_activity WHERE datname = current_database()"

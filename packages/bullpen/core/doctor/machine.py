@@ -21,12 +21,12 @@ FEW = 1000
 TOLERANCE = 5 * SECOND
 
 NEWEST: Statement[tuple[int | None]] = Statement(
-    select(EVENTS.c.created_at).order_by(EVENTS.c.id.desc()).limit(1)
+    lambda: select(EVENTS.c.created_at).order_by(EVENTS.c.id.desc()).limit(1)
 )
-HEARD: Statement[tuple[int | None]] = Statement(select(func.max(WORKERS.c.heartbeat_at)))
-RAN: Statement[tuple[int | None]] = Statement(select(func.max(SYSTEM_AGENTS.c.last_run_at)))
+HEARD: Statement[tuple[int | None]] = Statement(lambda: select(func.max(WORKERS.c.heartbeat_at)))
+RAN: Statement[tuple[int | None]] = Statement(lambda: select(func.max(SYSTEM_AGENTS.c.last_run_at)))
 SERVER: Statement[tuple[int]] = Statement(
-    text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
+    lambda: text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
 )
 
 

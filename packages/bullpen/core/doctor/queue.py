@@ -32,14 +32,17 @@ FAILURES = 3
 SHOWN = 4
 
 M = MESSAGES.c
-_FOR_PEOPLE = [const(each.value) for each in (MessageState.DEAD, MessageState.HELD)]
+_FOR_PEOPLE = (MessageState.DEAD, MessageState.HELD)
 
 # The states are named twice, so that SQLite recognises the index of those that wait for people.
 SINCE: Statement[tuple[int]] = Statement(
-    select(func.count()).select_from(
+    lambda: select(func.count()).select_from(
         select(M.id)
         .where(
-            and_(M.status == bindparam("state"), M.status.in_(_FOR_PEOPLE)),
+            and_(
+                M.status == bindparam("state"),
+                M.status.in_([const(each.value) for each in _FOR_PEOPLE]),
+            ),
             M.updated_at >= bindparam("since"),
         )
         .limit(const(MOST))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import StrEnum
 
 from sqlalchemy import Text, bindparam, cast, func, insert, select
@@ -83,43 +84,51 @@ class EventType(StrEnum):
 ENCODE = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
-def _insert(data: ColumnElement[str]) -> Statement[None]:
+def _insert(data: Callable[[], ColumnElement[str]]) -> Statement[None]:
     return Statement(
-        insert(EVENTS).values(
+        lambda: insert(EVENTS).values(
             type=bindparam("type"),
             agent=bindparam("agent"),
             conversation_id=bindparam("conversation_id"),
             message_id=bindparam("message_id"),
-            data=data,
+            data=data(),
             created_at=bindparam("created_at"),
         )
     )
 
 
-def _naming(name: str, number: ColumnElement[int]) -> Statement[None]:
+def _naming(name: str, number: Callable[[], ColumnElement[int]]) -> Statement[None]:
     """An insert that also names the row which was written just before; `data` has no last brace.
 
     The number is found where it is written: so nobody has to wait for the answer to an insert.
     """
-    found = func.coalesce(cast(number, Text), const("null"))
-    head = bindparam("data", type_=Text)
-    return _insert(head + const(f',"{name}":') + found + const("}"))
+
+    def data() -> ColumnElement[str]:
+        found = func.coalesce(cast(number(), Text), const("null"))
+        head = bindparam("data", type_=Text)
+        return head + const(f',"{name}":') + found + const("}")
+
+    return _insert(data)
 
 
-INSERT = _insert(bindparam("data"))
+INSERT = _insert(lambda: bindparam("data"))
 
 READY = _naming(
     "response",
-    select(func.max(RESPONSES.c.id))
-    .where(RESPONSES.c.message_id == bindparam("message_id"))
-    .scalar_subquery(),
+    lambda: (
+        select(func.max(RESPONSES.c.id))
+        .where(RESPONSES.c.message_id == bindparam("message_id"))
+        .scalar_subquery()
+    ),
 )
 
 SAID = _naming(
     "said",
-    select(func.max(AGENT_MESSAGES.c.id))
-    .where(AGENT_MESSAGES.c.agent_id == bindparam("agent"))
-    .scalar_subquery(),
+    lambda: (
+        select(func.max(AGENT_MESSAGES.c.id))
+        .where(AGENT_MESSAGES.c.agent_id == bindparam("agent"))
+        .scalar_subquery()
+    ),
 )
 
 NAMING = {EventType.RESPONSE_READY: READY, EventType.CHAIN_STEP_DONE: SAID}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 
 from sqlalchemy import ColumnElement, Select, Text, bindparam, func, select
 
-from bullpen.core.events.tail import COLUMNS, Event, EventTuple, event_of
+from bullpen.core.events.tail import Event, EventTuple, columns, event_of
 from bullpen.core.models import EVENTS
 from bullpen.core.models.base import const
 from bullpen.core.store.place import id_before
@@ -46,30 +47,30 @@ def _one_of(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
     return func.replace(given, const(",") + column + const(","), const("")) != given
 
 
-_ALIKE: dict[str, ColumnElement[bool]] = {
-    "types": _one_of(E.type, "types"),
-    "agents": _one_of(E.agent, "agents"),
-    "conversation_id": E.conversation_id == bindparam("conversation_id"),
-    "message_id": E.message_id == bindparam("message_id"),
+_ALIKE: dict[str, Callable[[], ColumnElement[bool]]] = {
+    "types": lambda: _one_of(E.type, "types"),
+    "agents": lambda: _one_of(E.agent, "agents"),
+    "conversation_id": lambda: E.conversation_id == bindparam("conversation_id"),
+    "message_id": lambda: E.message_id == bindparam("message_id"),
 }
 
 
-def _of(names: frozenset[str]) -> Select[EventTuple]:
+def _of(names: frozenset[str]) -> Select[*tuple[object, ...]]:
     return (
-        select(*COLUMNS)
-        .where(E.id <= bindparam("upto"), *(_ALIKE[name] for name in sorted(names)))
+        select(*columns())
+        .where(E.id <= bindparam("upto"), *(_ALIKE[name]() for name in sorted(names)))
         .limit(bindparam("limit"))
     )
 
 
 @cache
 def _page(names: frozenset[str]) -> Statement[EventTuple]:
-    return Statement(_of(names).where(E.id > bindparam("since")).order_by(E.id))
+    return Statement(lambda: _of(names).where(E.id > bindparam("since")).order_by(E.id))
 
 
 @cache
 def _newest(names: frozenset[str]) -> Statement[EventTuple]:
-    return Statement(_of(names).order_by(E.id.desc()))
+    return Statement(lambda: _of(names).order_by(E.id.desc()))
 
 
 def last_events(

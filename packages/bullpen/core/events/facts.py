@@ -58,35 +58,41 @@ def _response(table: Table) -> Select[tuple[str, str, str, int]]:
     return select(*shown).where(columns.id == bindparam("response"))
 
 
-_LATEST = (
-    select(H.id, H.message_id, H.role, H.content, H.created_at)
-    .where(H.agent_id == bindparam("agent"), H.id <= bindparam("said"))
-    .order_by(H.id.desc())
-    .limit(const(NEAR))
-    .subquery()
-)
+def _spoken_last() -> Select[tuple[str, int]]:
+    latest = (
+        select(H.id, H.message_id, H.role, H.content, H.created_at)
+        .where(H.agent_id == bindparam("agent"), H.id <= bindparam("said"))
+        .order_by(H.id.desc())
+        .limit(const(NEAR))
+        .subquery()
+        .c
+    )
+    return (
+        select(_head(latest.content, LONGEST), func.length(latest.content))
+        .where(
+            latest.message_id == bindparam("message_id"),
+            latest.created_at == bindparam("at"),
+            latest.role == const("assistant"),
+        )
+        .order_by(latest.id)
+        .limit(const(1))
+    )
+
 
 MESSAGE: Statement[tuple[str, str, str, str | None, str | None]] = Statement(
-    union_all(_message(MESSAGES), _message(ARCHIVE))
+    lambda: union_all(_message(MESSAGES), _message(ARCHIVE))
 )
 RESPONSE: Statement[tuple[str, str, str, int]] = Statement(
-    union_all(_response(RESPONSES), _response(RESPONSES_ARCHIVE))
+    lambda: union_all(_response(RESPONSES), _response(RESPONSES_ARCHIVE))
 )
-SPOKEN: Statement[tuple[str, int]] = Statement(
-    select(_head(_LATEST.c.content, LONGEST), func.length(_LATEST.c.content))
-    .where(
-        _LATEST.c.message_id == bindparam("message_id"),
-        _LATEST.c.created_at == bindparam("at"),
-        _LATEST.c.role == const("assistant"),
-    )
-    .order_by(_LATEST.c.id)
-    .limit(const(1))
-)
+SPOKEN: Statement[tuple[str, int]] = Statement(_spoken_last)
 POST: Statement[tuple[str, int]] = Statement(
-    select(_head(P.message, LONGEST), func.length(P.message)).where(P.id == bindparam("post"))
+    lambda: select(_head(P.message, LONGEST), func.length(P.message)).where(
+        P.id == bindparam("post")
+    )
 )
 NAME: Statement[tuple[str]] = Statement(
-    select(AGENTS.c.name).where(AGENTS.c.id == bindparam("agent"))
+    lambda: select(AGENTS.c.name).where(AGENTS.c.id == bindparam("agent"))
 )
 
 

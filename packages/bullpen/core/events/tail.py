@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import (
     BigInteger,
+    Column,
+    TableClause,
     Text,
     bindparam,
     column,
@@ -33,24 +35,34 @@ E = EVENTS.c
 
 SETTLE_SECONDS = 5.0
 
-LAST: Statement[tuple[int | None]] = Statement(select(func.max(E.id)))
+LAST: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E.id)))
 
-FIRST: Statement[tuple[int | None]] = Statement(select(func.min(E.id)))
+FIRST: Statement[tuple[int | None]] = Statement(lambda: select(func.min(E.id)))
 
 EventTuple = tuple[int, str, str | None, str | None, str | None, str | None, int]
-COLUMNS = (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
+
+
+def columns() -> tuple[Column[object], ...]:
+    """What an event is made of, in the order of `EventTuple`."""
+    return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
+
 
 PAGE: Statement[EventTuple] = Statement(
-    select(*COLUMNS)
-    .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
-    .order_by(E.id)
-    .limit(bindparam("limit"))
+    lambda: (
+        select(*columns())
+        .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
+        .order_by(E.id)
+        .limit(bindparam("limit"))
+    )
 )
 
-_LOCKS = table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
+
+def _locks() -> TableClause:
+    return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
+
 
 WRITERS: Statement[tuple[str]] = Statement(
-    select(_LOCKS.c.virtualtransaction).where(
+    lambda: select(_locks().c.virtualtransaction).where(
         # Other databases of the server may have a table of the same number.
         text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted"),
         text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),

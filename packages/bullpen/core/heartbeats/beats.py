@@ -42,23 +42,29 @@ class Beat:
 LISTING = Listing(BEATS, [each.name for each in fields(Beat)])
 
 INSERT: Statement[None] = Statement(
-    insert(BEATS).values({each.name: bindparam(each.name) for each in B if each.name != "id"})
+    lambda: insert(BEATS).values(
+        {each.name: bindparam(each.name) for each in B if each.name != "id"}
+    )
 )
 SETTLE: Statement[None] = Statement(
-    update(BEATS)
-    .where(B.message_id == bindparam("message"))
-    .values(outcome=bindparam("came"), reason=bindparam("why"))
+    lambda: (
+        update(BEATS)
+        .where(B.message_id == bindparam("message"))
+        .values(outcome=bindparam("came"), reason=bindparam("why"))
+    )
 )
 # The one that was sent so many beats ago.
 EARLIER: Statement[tuple[int]] = Statement(
-    select(B.fired_at)
-    .where(B.agent == bindparam("name"), B.message_id.is_not(None))
-    .order_by(B.id.desc())
-    .limit(1)
-    .offset(bindparam("beats"))
+    lambda: (
+        select(B.fired_at)
+        .where(B.agent == bindparam("name"), B.message_id.is_not(None))
+        .order_by(B.id.desc())
+        .limit(1)
+        .offset(bindparam("beats"))
+    )
 )
 SENT_SINCE: Statement[tuple[int]] = Statement(
-    select(func.count()).where(
+    lambda: select(func.count()).where(
         B.agent == bindparam("name"), B.message_id.is_not(None), B.fired_at >= bindparam("since")
     )
 )

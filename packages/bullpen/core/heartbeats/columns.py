@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Column
+
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import HEARTBEATS
 from bullpen.core.outbox.place import Place
 
 H = HEARTBEATS.c
-COLUMNS = tuple(H)
+
+
+def columns() -> tuple[Column[object], ...]:
+    """The columns, in the order of `HeartbeatTuple`."""
+    return tuple(H)
+
 
 HeartbeatTuple = tuple[
     str, str, str | None, int, int | None, int | None, int, int, str, str | None, str | None,

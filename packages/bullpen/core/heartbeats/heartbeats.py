@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import BadHeartbeat, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.heartbeats.columns import COLUMNS, H, HeartbeatTuple, heartbeat_of, values_of
+from bullpen.core.heartbeats.columns import H, HeartbeatTuple, columns, heartbeat_of, values_of
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
 from bullpen.core.models import AGENTS, HEARTBEATS
 from bullpen.core.outbox.place import Place
@@ -22,22 +22,26 @@ LEAST, MOST = MINUTE, 366 * DAY
 MOST_A_DAY = DAY // MINUTE
 MOST_SILENT = 1_000_000
 
-SEE: Statement[HeartbeatTuple] = Statement(select(*COLUMNS).where(H.agent == bindparam("name")))
-LIST: Statement[HeartbeatTuple] = Statement(select(*COLUMNS).order_by(H.agent))
+SEE: Statement[HeartbeatTuple] = Statement(
+    lambda: select(*columns()).where(H.agent == bindparam("name"))
+)
+LIST: Statement[HeartbeatTuple] = Statement(lambda: select(*columns()).order_by(H.agent))
 INSERT: Statement[None] = Statement(
-    insert(HEARTBEATS).values({each.name: bindparam(each.name) for each in H})
+    lambda: insert(HEARTBEATS).values({each.name: bindparam(each.name) for each in H})
 )
 _KEPT = ("agent", "created_at")
 UPDATE: Statement[None] = Statement(
-    update(HEARTBEATS)
-    .where(H.agent == bindparam("name"))
-    .values({each.name: bindparam(each.name) for each in H if each.name not in _KEPT})
+    lambda: (
+        update(HEARTBEATS)
+        .where(H.agent == bindparam("name"))
+        .values({each.name: bindparam(each.name) for each in H if each.name not in _KEPT})
+    )
 )
-DELETE: Statement[None] = Statement(delete(HEARTBEATS).where(H.agent == bindparam("name")))
+DELETE: Statement[None] = Statement(lambda: delete(HEARTBEATS).where(H.agent == bindparam("name")))
 
 
 EMPLOYED: Statement[tuple[str]] = Statement(
-    select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
+    lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
 )
 
 

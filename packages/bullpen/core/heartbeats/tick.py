@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import ColumnElement, bindparam, select, update
 
 from bullpen.core.clock import seconds_until
 from bullpen.core.errors import LaneError, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.heartbeats.beats import BeatOutcome, record_beat, spent
-from bullpen.core.heartbeats.columns import COLUMNS, H, HeartbeatTuple, heartbeat_of
+from bullpen.core.heartbeats.columns import H, HeartbeatTuple, columns, heartbeat_of
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState
 from bullpen.core.heartbeats.heartbeats import remove_heartbeat
 from bullpen.core.message import HEARTBEAT, NewMessage
@@ -27,25 +27,38 @@ from bullpen.core.time_zone import midnight, owner_zone, zone
 from bullpen.core.workspace.heartbeat_text import read_heartbeat_text
 
 SENDER = "Heartbeat"
-_ON = H.state == const(HeartbeatState.ON.value)
+
+
+def _on() -> ColumnElement[bool]:
+    return H.state == const(HeartbeatState.ON.value)
+
 
 DUE: Statement[HeartbeatTuple] = Statement(
-    select(*COLUMNS).where(_ON, H.due_at <= bindparam("now")).order_by(H.due_at).limit(const(100))
+    lambda: (
+        select(*columns())
+        .where(_on(), H.due_at <= bindparam("now"))
+        .order_by(H.due_at)
+        .limit(const(100))
+    )
 )
 NEXT: Statement[tuple[int]] = Statement(
-    select(H.due_at).where(_ON, H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
+    lambda: select(H.due_at).where(_on(), H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
 )
 # Of many schedulers that come with the same beat, one moves it on.
 ADVANCE: Statement[None] = Statement(
-    update(HEARTBEATS)
-    .where(H.agent == bindparam("name"), _ON, H.due_at == bindparam("seen"))
-    .values(due_at=bindparam("next"), last_at=bindparam("last"))
+    lambda: (
+        update(HEARTBEATS)
+        .where(H.agent == bindparam("name"), _on(), H.due_at == bindparam("seen"))
+        .values(due_at=bindparam("next"), last_at=bindparam("last"))
+    )
 )
 # Read in full: there are as many as agents.
 PASS_OVER: Statement[None] = Statement(
-    update(HEARTBEATS)
-    .where(_ON, H.due_at <= bindparam("now"))
-    .values(due_at=bindparam("now", type_=H.every.type) + H.every)
+    lambda: (
+        update(HEARTBEATS)
+        .where(_on(), H.due_at <= bindparam("now"))
+        .values(due_at=bindparam("now", type_=H.every.type) + H.every)
+    )
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 
@@ -19,23 +19,27 @@ from bullpen.core.text import check_text
 
 H, C = AGENT_MESSAGES.c, CHAT_MESSAGES.c
 
-_SAID: Select[HistoryTuple] = (
-    select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
-    .where(H.id > bindparam("after"), H.created_at >= bindparam("since"))
-    .order_by(H.id.desc())
-    .limit(bindparam("limit"))
-)
 
-_POSTS: Select[PostTuple] = (
-    select(C.id, C.team_id, C.from_agent, C.message, C.created_at)
-    .where(
-        C.team_id == bindparam("team"),
-        C.id > bindparam("after"),
-        C.created_at >= bindparam("since"),
+def _said_last() -> Select[HistoryTuple]:
+    return (
+        select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+        .where(H.id > bindparam("after"), H.created_at >= bindparam("since"))
+        .order_by(H.id.desc())
+        .limit(bindparam("limit"))
     )
-    .order_by(C.id.desc())
-    .limit(bindparam("limit"))
-)
+
+
+def _posted_last() -> Select[PostTuple]:
+    return (
+        select(C.id, C.team_id, C.from_agent, C.message, C.created_at)
+        .where(
+            C.team_id == bindparam("team"),
+            C.id > bindparam("after"),
+            C.created_at >= bindparam("since"),
+        )
+        .order_by(C.id.desc())
+        .limit(bindparam("limit"))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,21 +62,25 @@ def _wrote(table: Table) -> ColumnElement[bool]:
     )
 
 
-_ALIKE: Mapping[str, ColumnElement[bool]] = {
-    "agent": H.agent_id == bindparam("agent"),
+_ALIKE: Mapping[str, Callable[[], ColumnElement[bool]]] = {
+    "agent": lambda: H.agent_id == bindparam("agent"),
     # What was said is kept for longer than the message that it answers.
-    "person": or_(H.sender == bindparam("person"), _wrote(MESSAGES), _wrote(ARCHIVE)),
+    "person": lambda: or_(H.sender == bindparam("person"), _wrote(MESSAGES), _wrote(ARCHIVE)),
 }
 
 
 @cache
 def _said(names: frozenset[str]) -> Statement[HistoryTuple]:
-    return Statement(_SAID.where(*(_ALIKE[name] for name in sorted(names))))
+    return Statement(lambda: _said_last().where(*(_ALIKE[name]() for name in sorted(names))))
 
 
 @cache
 def _posts(*, by_one: bool) -> Statement[PostTuple]:
-    return Statement(_POSTS.where(C.from_agent == bindparam("author")) if by_one else _POSTS)
+    return Statement(
+        lambda: (
+            _posted_last().where(C.from_agent == bindparam("author")) if by_one else _posted_last()
+        )
+    )
 
 
 def last_spoken(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import ScalarSelect, Select, bindparam, select
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.models import CHAT_MESSAGES, TEAMS
@@ -16,43 +16,58 @@ C = CHAT_MESSAGES.c
 
 PostTuple = tuple[int, str, str, str, int]
 
-_POSTS: Select[PostTuple] = select(C.id, C.team_id, C.from_agent, C.message, C.created_at).where(
-    C.team_id == bindparam("team")
+
+def _posts() -> Select[PostTuple]:
+    return select(C.id, C.team_id, C.from_agent, C.message, C.created_at).where(
+        C.team_id == bindparam("team")
+    )
+
+
+NEWEST: Statement[PostTuple] = Statement(
+    lambda: _posts().order_by(C.id.desc()).limit(bindparam("limit"))
 )
 
-NEWEST: Statement[PostTuple] = Statement(_POSTS.order_by(C.id.desc()).limit(bindparam("limit")))
-
 AFTER: Statement[PostTuple] = Statement(
-    _POSTS.where(
-        C.id > bindparam("since_id"),
-        C.id <= bindparam("upto"),
-        C.created_at > bindparam("since"),
+    lambda: (
+        _posts()
+        .where(
+            C.id > bindparam("since_id"),
+            C.id <= bindparam("upto"),
+            C.created_at > bindparam("since"),
+        )
+        .order_by(C.id)
+        .limit(bindparam("limit"))
     )
-    .order_by(C.id)
-    .limit(bindparam("limit"))
 )
 
 OLDER: Statement[PostTuple] = Statement(
-    _POSTS.where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
+    lambda: (
+        _posts().where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
+    )
 )
 
 # From the newest on: so it costs what came since, and not the whole room.
 BEFORE: Statement[tuple[int]] = Statement(
-    select(C.id)
-    .where(C.team_id == bindparam("team"), C.created_at <= bindparam("before"))
-    .order_by(C.id.desc())
-    .limit(const(1))
+    lambda: (
+        select(C.id)
+        .where(C.team_id == bindparam("team"), C.created_at <= bindparam("before"))
+        .order_by(C.id.desc())
+        .limit(const(1))
+    )
 )
 
-_LAST = (
-    select(C.created_at)
-    .where(C.team_id == TEAMS.c.id)
-    .order_by(C.id.desc())
-    .limit(const(1))
-    .scalar_subquery()
-)
 
-LAST: Statement[tuple[str, int | None]] = Statement(select(TEAMS.c.id, _LAST))
+def _last_post() -> ScalarSelect[int]:
+    return (
+        select(C.created_at)
+        .where(C.team_id == TEAMS.c.id)
+        .order_by(C.id.desc())
+        .limit(const(1))
+        .scalar_subquery()
+    )
+
+
+LAST: Statement[tuple[str, int | None]] = Statement(lambda: select(TEAMS.c.id, _last_post()))
 
 
 @dataclass(frozen=True, slots=True)

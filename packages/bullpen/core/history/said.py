@@ -15,9 +15,11 @@ from bullpen.core.text import check_text
 
 H = AGENT_MESSAGES.c
 
-_ROWS: Select[HistoryTuple] = select(
-    *(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
-)
+
+def _rows() -> Select[HistoryTuple]:
+    return select(
+        *(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+    )
 
 
 def last_said(tx: Transaction, agents: Collection[str] | None, limit: int) -> list[Spoken]:
@@ -38,15 +40,15 @@ def said_since(
 
 @cache
 def _newest(count: int | None) -> Statement[HistoryTuple]:
-    rows = _ROWS.where(*_of_these(count)).order_by(H.id.desc()).limit(bindparam("limit"))
-    return Statement(rows)
+    rows = _rows().where(*_of_these(count)).order_by(H.id.desc()).limit(bindparam("limit"))
+    return Statement(lambda: rows)
 
 
 @cache
 def _page(count: int | None) -> Statement[HistoryTuple]:
     between = (H.id > bindparam("since"), H.id <= bindparam("upto"))
-    rows = _ROWS.where(*_of_these(count), *between).order_by(H.id).limit(bindparam("limit"))
-    return Statement(rows)
+    rows = _rows().where(*_of_these(count), *between).order_by(H.id).limit(bindparam("limit"))
+    return Statement(lambda: rows)
 
 
 def _of_these(count: int | None) -> list[ColumnElement[bool]]:

@@ -8,7 +8,7 @@ from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.store.statement import Statement
 
 SAY: Statement[None] = Statement(
-    insert(AGENT_MESSAGES).values(
+    lambda: insert(AGENT_MESSAGES).values(
         agent_id=bindparam("agent"),
         role=bindparam("role"),
         channel=bindparam("channel"),

@@ -25,15 +25,17 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 HistoryTuple = tuple[int, str, str, str, str, str, str, int]
 
-_HISTORY = (
-    select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
-    .where(
-        func.lower(H.content).like(bindparam("pattern"), escape="\\"),
-        H.id < bindparam("before"),
+
+def _history() -> Select[HistoryTuple]:
+    return (
+        select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+        .where(
+            func.lower(H.content).like(bindparam("pattern"), escape="\\"),
+            H.id < bindparam("before"),
+        )
+        .order_by(H.id.desc())
+        .limit(bindparam("limit"))
     )
-    .order_by(H.id.desc())
-    .limit(bindparam("limit"))
-)
 
 
 def _people(table_number: int) -> Select[tuple[str, str, str | None]]:
@@ -45,9 +47,11 @@ def _people(table_number: int) -> Select[tuple[str, str, str | None]]:
     )
 
 
-EVERYWHERE: Statement[HistoryTuple] = Statement(_HISTORY)
-OF_AGENT: Statement[HistoryTuple] = Statement(_HISTORY.where(H.agent_id == bindparam("agent")))
-PEOPLE: Statement[tuple[str, str, str | None]] = Statement(union(_people(0), _people(1)))
+EVERYWHERE: Statement[HistoryTuple] = Statement(_history)
+OF_AGENT: Statement[HistoryTuple] = Statement(
+    lambda: _history().where(H.agent_id == bindparam("agent"))
+)
+PEOPLE: Statement[tuple[str, str, str | None]] = Statement(lambda: union(_people(0), _people(1)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ AccountTuple = tuple[
 ]
 
 LIST: Statement[AccountTuple] = Statement(
-    select(
+    lambda: select(
         *(A.name, A.next_run_at, A.last_run_at, A.last_duration, A.last_result, A.last_error),
         *(A.failures, A.holder, A.running_since, A.lease_expires_at),
     )

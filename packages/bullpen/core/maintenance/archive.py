@@ -6,7 +6,7 @@ milliseconds, and seldom. The newest row of a table stays: SQLite would give its
 
 from __future__ import annotations
 
-from sqlalchemy import Table, bindparam, delete, func, insert, select
+from sqlalchemy import Insert, Table, bindparam, delete, func, insert, select
 
 from bullpen.core.clock import HOUR
 from bullpen.core.maintenance.batches import REST, in_batches
@@ -23,40 +23,43 @@ BATCH = 500
 M, R = MESSAGES.c, RESPONSES.c
 
 OLD_MESSAGES: Statement[tuple[int]] = Statement(
-    select(M.id)
-    .where(
-        M.status.in_([const(state.value) for state in ARCHIVED]),
-        M.updated_at <= bindparam("before"),
+    lambda: (
+        select(M.id)
+        .where(
+            M.status.in_([const(state.value) for state in ARCHIVED]),
+            M.updated_at <= bindparam("before"),
+        )
+        .order_by(M.updated_at, M.id)
+        .limit(const(BATCH))
+        .with_for_update(skip_locked=True)
     )
-    .order_by(M.updated_at, M.id)
-    .limit(const(BATCH))
-    .with_for_update(skip_locked=True)
 )
 
 OLD_RESPONSES: Statement[tuple[int]] = Statement(
-    select(R.id)
-    .where(
-        R.status == const(ResponseState.ACKED.value),
-        R.acked_at <= bindparam("before"),
-        R.id < select(func.max(RESPONSES.alias().c.id)).scalar_subquery(),
+    lambda: (
+        select(R.id)
+        .where(
+            R.status == const(ResponseState.ACKED.value),
+            R.acked_at <= bindparam("before"),
+            R.id < select(func.max(RESPONSES.alias().c.id)).scalar_subquery(),
+        )
+        .order_by(R.acked_at, R.id)
+        .limit(const(BATCH))
     )
-    .order_by(R.acked_at, R.id)
-    .limit(const(BATCH))
 )
 
 
 def _copy(source: Table, target: Table) -> Statement[None]:
-    names = [column.name for column in source.c]
-    return Statement(
-        insert(target).from_select(
-            names,
-            select(*(source.c[name] for name in names)).where(Among(source.c.id, "rows")),
-        )
-    )
+    def made() -> Insert:
+        names = [column.name for column in source.c]
+        rows = select(*(source.c[name] for name in names)).where(Among(source.c.id, "rows"))
+        return insert(target).from_select(names, rows)
+
+    return Statement(made)
 
 
 def _remove(source: Table) -> Statement[None]:
-    return Statement(delete(source).where(Among(source.c.id, "rows")))
+    return Statement(lambda: delete(source).where(Among(source.c.id, "rows")))
 
 
 COPY_MESSAGE, REMOVE_MESSAGE = _copy(MESSAGES, ARCHIVE), _remove(MESSAGES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from sqlalchemy import Column, Table, bindparam, delete, select
+from sqlalchemy import Delete, Table, bindparam, delete, select
 
 from bullpen.core.clock import DAY
 from bullpen.core.maintenance.batches import REST, in_batches
@@ -17,18 +17,22 @@ from bullpen.core.store.transaction import Transaction
 BATCH = 500
 
 
-def _old(table: Table, at: Column[int]) -> Statement[None]:
-    first = (
-        select(table.c.id)
-        .where(at <= bindparam("old"))
-        .order_by(at, table.c.id)
-        .limit(const(BATCH))
-    )
-    return Statement(delete(table).where(table.c.id.in_(first.scalar_subquery())))
+def _old(table: Table, at: str) -> Statement[None]:
+    def made() -> Delete:
+        number, moment = table.c.id, table.c[at]
+        first = (
+            select(number)
+            .where(moment <= bindparam("old"))
+            .order_by(moment, number)
+            .limit(const(BATCH))
+        )
+        return delete(table).where(number.in_(first.scalar_subquery()))
+
+    return Statement(made)
 
 
-OLD_MESSAGES = _old(ARCHIVE, ARCHIVE.c.updated_at)
-OLD_RESPONSES = _old(RESPONSES_ARCHIVE, RESPONSES_ARCHIVE.c.acked_at)
+OLD_MESSAGES = _old(ARCHIVE, "updated_at")
+OLD_RESPONSES = _old(RESPONSES_ARCHIVE, "acked_at")
 
 
 def archived(store: Store) -> str:

@@ -6,7 +6,7 @@ from bullpen.core.maintenance.old import Old
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.store.base import Store
 
-OLD = Old(ATTEMPTS, ATTEMPTS.c.finished_at)
+OLD = Old(ATTEMPTS, "finished_at")
 
 
 def attempts(store: Store) -> str:

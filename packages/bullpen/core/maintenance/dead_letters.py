@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Subquery, and_, bindparam, func, select, update
 
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.events.append import EventType, append_event
@@ -35,38 +35,48 @@ SHOWN = 500
 
 A, M = SYSTEM_AGENTS.c, MESSAGES.c
 
-CURSOR: Statement[tuple[int]] = Statement(select(A.cursor).where(A.name == const(NAME)))
+CURSOR: Statement[tuple[int]] = Statement(lambda: select(A.cursor).where(A.name == const(NAME)))
 
 ADVANCE: Statement[None] = Statement(
-    update(SYSTEM_AGENTS)
-    .where(A.name == const(NAME), A.cursor == bindparam("seen"))
-    .values(cursor=bindparam("upto"))
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(A.name == const(NAME), A.cursor == bindparam("seen"))
+        .values(cursor=bindparam("upto"))
+    )
 )
 
 # Twice, for SQLite takes a partial index only where its own condition is asked for.
-_DEAD = and_(
-    M.status.in_([const(state.value) for state in (MessageState.DEAD, MessageState.HELD)]),
-    M.status == const(MessageState.DEAD.value),
-)
 
-_NEXT = (
-    select(M.updated_at)
-    .where(_DEAD, M.updated_at > bindparam("after"), M.updated_at <= bindparam("settled"))
-    .order_by(M.updated_at, M.id)
-    .limit(const(BATCH))
-    .subquery()
-)
 
-UPTO: Statement[tuple[int | None]] = Statement(select(func.max(_NEXT.c.updated_at)))
+def _dead() -> ColumnElement[bool]:
+    return and_(
+        M.status.in_([const(state.value) for state in (MessageState.DEAD, MessageState.HELD)]),
+        M.status == const(MessageState.DEAD.value),
+    )
+
+
+def _next_dead() -> Subquery:
+    return (
+        select(M.updated_at)
+        .where(_dead(), M.updated_at > bindparam("after"), M.updated_at <= bindparam("settled"))
+        .order_by(M.updated_at, M.id)
+        .limit(const(BATCH))
+        .subquery()
+    )
+
+
+UPTO: Statement[tuple[int | None]] = Statement(lambda: select(func.max(_next_dead().c.updated_at)))
 
 # Those that died in the same millisecond are looked at together, be they a few more.
 DEATHS: Statement[tuple[str, str, str | None, str | None, int]] = Statement(
-    select(M.message_id, M.agent, M.error_kind, M.last_error, M.updated_at)
-    .where(_DEAD, M.updated_at > bindparam("after"), M.updated_at <= bindparam("upto"))
-    .order_by(M.updated_at, M.id)
+    lambda: (
+        select(M.message_id, M.agent, M.error_kind, M.last_error, M.updated_at)
+        .where(_dead(), M.updated_at > bindparam("after"), M.updated_at <= bindparam("upto"))
+        .order_by(M.updated_at, M.id)
+    )
 )
 
-COUNT: Statement[tuple[int]] = Statement(select(func.count()).where(_DEAD))
+COUNT: Statement[tuple[int]] = Statement(lambda: select(func.count()).where(_dead()))
 
 
 def dead_letters(store: Store) -> str:

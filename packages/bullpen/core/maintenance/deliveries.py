@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import ColumnElement, bindparam, select
 
 from bullpen.core.maintenance.batches import in_batches
 from bullpen.core.message import UNSENT
@@ -21,37 +21,46 @@ R = RESPONSES.c
 
 BATCH = 500
 
-_PENDING = R.status == const(ResponseState.PENDING.value)
+
+def _pending() -> ColumnElement[bool]:
+    return R.status == const(ResponseState.PENDING.value)
+
 
 CHANNEL: Statement[tuple[str]] = Statement(
-    select(R.channel)
-    .where(_PENDING, R.channel > bindparam("after"))
-    .order_by(R.channel)
-    .limit(const(1))
+    lambda: (
+        select(R.channel)
+        .where(_pending(), R.channel > bindparam("after"))
+        .order_by(R.channel)
+        .limit(const(1))
+    )
 )
 
 # Walks the waiting responses of one channel in their index, which has all that is asked for.
 OVER: Statement[tuple[int]] = Statement(
-    select(R.id)
-    .where(
-        R.channel == bindparam("channel"),
-        _PENDING,
-        R.available_at <= bindparam("now"),
-        R.expires_at <= bindparam("now"),
+    lambda: (
+        select(R.id)
+        .where(
+            R.channel == bindparam("channel"),
+            _pending(),
+            R.available_at <= bindparam("now"),
+            R.expires_at <= bindparam("now"),
+        )
+        .limit(const(BATCH))
     )
-    .limit(const(BATCH))
 )
 
 ABANDONED: Statement[tuple[int]] = Statement(
-    select(R.id)
-    .where(
-        R.channel == bindparam("channel"),
-        _PENDING,
-        R.available_at <= bindparam("now"),
-        R.sending,
+    lambda: (
+        select(R.id)
+        .where(
+            R.channel == bindparam("channel"),
+            _pending(),
+            R.available_at <= bindparam("now"),
+            R.sending,
+        )
+        .limit(const(BATCH))
+        .with_for_update(skip_locked=True)
     )
-    .limit(const(BATCH))
-    .with_for_update(skip_locked=True)
 )
 
 

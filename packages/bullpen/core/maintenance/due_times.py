@@ -12,13 +12,13 @@ from bullpen.core.schedules.schedule import ScheduleState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 
-RUNS = Old(SCHEDULE_RUNS, SCHEDULE_RUNS.c.fired_at)
-OLD_BEATS = Old(BEATS, BEATS.c.fired_at)
+RUNS = Old(SCHEDULE_RUNS, "fired_at")
+OLD_BEATS = Old(BEATS, "fired_at")
 
 
 # There are few, and no index is worth its while.
 DONE: Statement[None] = Statement(
-    delete(SCHEDULES).where(
+    lambda: delete(SCHEDULES).where(
         SCHEDULES.c.state == const(ScheduleState.DONE.value), SCHEDULES.c.at <= bindparam("before")
     )
 )

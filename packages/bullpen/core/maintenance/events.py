@@ -10,11 +10,11 @@ from bullpen.core.models import DEATH_CAUSES, EVENTS
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 
-OLD = Old(EVENTS, EVENTS.c.created_at)
+OLD = Old(EVENTS, "created_at")
 
 # A row for each cause: there are few.
 OLD_CAUSES: Statement[None] = Statement(
-    delete(DEATH_CAUSES).where(DEATH_CAUSES.c.last_at <= bindparam("before"))
+    lambda: delete(DEATH_CAUSES).where(DEATH_CAUSES.c.last_at <= bindparam("before"))
 )
 
 

@@ -23,10 +23,12 @@ MILLISECOND = 1_000_000
 def _naming(table: Table) -> Statement[tuple[int, str]]:
     row = table.c
     return Statement(
-        select(row.id, row.files)
-        .where(row.files.is_not(None), row.id > bindparam("after"))
-        .order_by(row.id)
-        .limit(const(PAGE))
+        lambda: (
+            select(row.id, row.files)
+            .where(row.files.is_not(None), row.id > bindparam("after"))
+            .order_by(row.id)
+            .limit(const(PAGE))
+        )
     )
 
 

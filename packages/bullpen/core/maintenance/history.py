@@ -6,8 +6,8 @@ from bullpen.core.maintenance.old import Old
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.store.base import Store
 
-SAID = Old(AGENT_MESSAGES, AGENT_MESSAGES.c.created_at)
-POSTED = Old(CHAT_MESSAGES, CHAT_MESSAGES.c.created_at)
+SAID = Old(AGENT_MESSAGES, "created_at")
+POSTED = Old(CHAT_MESSAGES, "created_at")
 
 
 def history(store: Store) -> str:

@@ -5,7 +5,7 @@ Ids grow with time: so the lowest are looked at, and those of them that are old 
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Table, bindparam, delete, func, select
+from sqlalchemy import Delete, Select, Table, bindparam, delete, func, select
 
 from bullpen.core.clock import DAY
 from bullpen.core.maintenance.batches import REST, in_batches
@@ -18,19 +18,26 @@ BATCH = 500
 
 
 class Old:
-    """The old rows of one table."""
+    """The old rows of one table, by the column that says when each was written."""
 
-    def __init__(self, table: Table, at: Column[int]) -> None:
-        number = table.c.id
+    def __init__(self, table: Table, at: str) -> None:
+        self._table = table
+        self._at = at
+        self._upto: Statement[tuple[int | None]] = Statement(self._highest)
+        self._delete: Statement[None] = Statement(self._older)
+
+    def _highest(self) -> Select[int]:
+        number = self._table.c.id
         lowest = select(number).order_by(number).limit(const(BATCH)).subquery()
-        self._upto: Statement[tuple[int | None]] = Statement(select(func.max(lowest.c.id)))
-        self._delete: Statement[None] = Statement(
-            delete(table).where(
-                number <= bindparam("upto"),
-                at <= bindparam("before"),
-                # The newest stays: SQLite would give its id again.
-                number < select(func.max(table.alias().c.id)).scalar_subquery(),
-            )
+        return select(func.max(lowest.c.id))
+
+    def _older(self) -> Delete:
+        number = self._table.c.id
+        return delete(self._table).where(
+            number <= bindparam("upto"),
+            self._table.c[self._at] <= bindparam("before"),
+            # The newest stays: SQLite would give its id again.
+            number < select(func.max(self._table.alias().c.id)).scalar_subquery(),
         )
 
     def forget(self, store: Store, days: int) -> int:

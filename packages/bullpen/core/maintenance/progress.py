@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import Select, bindparam, delete, func, select
 
 from bullpen.core.clock import HOUR
 from bullpen.core.events.append import EventType
@@ -18,18 +18,24 @@ E = EVENTS.c
 BATCH = 500
 
 # The newest event stays: SQLite would give its id again.
-_OLD = (
-    select(E.id)
-    .where(
-        E.type == const(EventType.AGENT_PROGRESS.value),
-        E.created_at <= bindparam("before"),
-        E.id < select(func.max(EVENTS.alias().c.id)).scalar_subquery(),
-    )
-    .order_by(E.created_at)
-    .limit(const(BATCH))
-)
 
-DELETE: Statement[None] = Statement(delete(EVENTS).where(E.id.in_(_OLD.scalar_subquery())))
+
+def _old() -> Select[int]:
+    return (
+        select(E.id)
+        .where(
+            E.type == const(EventType.AGENT_PROGRESS.value),
+            E.created_at <= bindparam("before"),
+            E.id < select(func.max(EVENTS.alias().c.id)).scalar_subquery(),
+        )
+        .order_by(E.created_at)
+        .limit(const(BATCH))
+    )
+
+
+DELETE: Statement[None] = Statement(
+    lambda: delete(EVENTS).where(E.id.in_(_old().scalar_subquery()))
+)
 
 
 def forget_progress(tx: Transaction) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, delete, select, tuple_
+from sqlalchemy import Select, bindparam, delete, select, tuple_
 
 from bullpen.core.clock import DAY
 from bullpen.core.maintenance.batches import REST, in_batches
@@ -18,14 +18,19 @@ BATCH = 500
 LEAST_DAYS = 7
 """Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
 
-_OLD = (
-    select(C.channel, C.event_id)
-    .where(C.created_at <= bindparam("before"))
-    .order_by(C.created_at)
-    .limit(const(BATCH))
-)
 
-FORGET: Statement[None] = Statement(delete(RECEIPTS).where(tuple_(C.channel, C.event_id).in_(_OLD)))
+def _old() -> Select[str, str]:
+    return (
+        select(C.channel, C.event_id)
+        .where(C.created_at <= bindparam("before"))
+        .order_by(C.created_at)
+        .limit(const(BATCH))
+    )
+
+
+FORGET: Statement[None] = Statement(
+    lambda: delete(RECEIPTS).where(tuple_(C.channel, C.event_id).in_(_old()))
+)
 
 
 def forget_receipts(tx: Transaction) -> int:

@@ -26,10 +26,10 @@ LARGEST = 5
 MEGABYTE = 1 << 20
 
 # Python takes one step of it, and forgets the others, whatever number is given.
-GIVE_BACK: Statement[None] = Statement(text("PRAGMA incremental_vacuum(1)"))
+GIVE_BACK: Statement[None] = Statement(lambda: text("PRAGMA incremental_vacuum(1)"))
 
 TABLES: Statement[tuple[str, int, int, int]] = Statement(
-    text(
+    lambda: text(
         "SELECT relname, n_live_tup, n_dead_tup, pg_total_relation_size(relid)"
         " FROM pg_stat_user_tables WHERE schemaname = current_schema() ORDER BY 4 DESC, 1"
     )

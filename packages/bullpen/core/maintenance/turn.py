@@ -8,7 +8,19 @@ from __future__ import annotations
 
 import logging
 
-from sqlalchemy import Text, and_, bindparam, case, insert, null, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Text,
+    and_,
+    bindparam,
+    case,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.events.append import EventType, append_event
@@ -31,7 +43,7 @@ LONGEST = HOUR
 """The longest pause after failures, and the longest between two runs."""
 
 ENTER: Statement[None] = Statement(
-    insert(SYSTEM_AGENTS).from_select(
+    lambda: insert(SYSTEM_AGENTS).from_select(
         [A.name, A.lease_expires_at, A.next_run_at, A.failures, A.cursor],
         select(bindparam("name", type_=A.name.type), const(0), const(0), const(0), const(0))
         .where(const(1) == const(1))
@@ -40,60 +52,78 @@ ENTER: Statement[None] = Statement(
 )
 
 WHEN: Statement[tuple[int, int, str | None]] = Statement(
-    select(A.next_run_at, A.lease_expires_at, A.holder).where(A.name == bindparam("agent"))
+    lambda: select(A.next_run_at, A.lease_expires_at, A.holder).where(A.name == bindparam("agent"))
 )
 
 # What lies further ahead than it can was written before somebody set the clock back.
-_FREE = or_(
-    A.lease_expires_at <= bindparam("now"),
-    A.lease_expires_at > bindparam("never_held"),
-    # Its run is over, and that could not be written down.
-    A.holder == bindparam("worker"),
-)
-_DUE = or_(A.next_run_at <= bindparam("now"), A.next_run_at > bindparam("never_due"))
+
+
+def _free() -> ColumnElement[bool]:
+    return or_(
+        A.lease_expires_at <= bindparam("now"),
+        A.lease_expires_at > bindparam("never_held"),
+        # Its run is over, and that could not be written down.
+        A.holder == bindparam("worker"),
+    )
+
+
+def _due() -> ColumnElement[bool]:
+    return or_(A.next_run_at <= bindparam("now"), A.next_run_at > bindparam("never_due"))
+
 
 TAKE: Statement[tuple[int]] = Statement(
-    update(SYSTEM_AGENTS)
-    .where(and_(A.name == bindparam("agent"), _DUE, _FREE))
-    .values(
-        holder=bindparam("worker"),
-        lease_expires_at=bindparam("until"),
-        running_since=bindparam("now"),
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(and_(A.name == bindparam("agent"), _due(), _free()))
+        .values(
+            holder=bindparam("worker"),
+            lease_expires_at=bindparam("until"),
+            running_since=bindparam("now"),
+        )
+        .returning(A.failures)
     )
-    .returning(A.failures)
 )
 
 RENEW: Statement[None] = Statement(
-    update(SYSTEM_AGENTS)
-    .where(A.holder == bindparam("worker"))
-    .values(lease_expires_at=bindparam("until"))
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(A.holder == bindparam("worker"))
+        .values(lease_expires_at=bindparam("until"))
+    )
 )
 
 HOLDS: Statement[tuple[str]] = Statement(
-    select(A.name).where(A.holder == bindparam("worker")).limit(const(1))
+    lambda: select(A.name).where(A.holder == bindparam("worker")).limit(const(1))
 )
 
 GIVE_BACK: Statement[None] = Statement(
-    update(SYSTEM_AGENTS)
-    .where(A.holder == bindparam("worker"))
-    .values(holder=null(), lease_expires_at=const(0), running_since=null())
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(A.holder == bindparam("worker"))
+        .values(holder=null(), lease_expires_at=const(0), running_since=null())
+    )
 )
 
-_error = bindparam("error", type_=Text)
+
+def _error() -> BindParameter[str]:
+    return bindparam("error", type_=Text)
+
 
 DONE: Statement[None] = Statement(
-    update(SYSTEM_AGENTS)
-    .where(A.name == bindparam("agent"), A.holder == bindparam("worker"))
-    .values(
-        holder=null(),
-        lease_expires_at=const(0),
-        running_since=null(),
-        next_run_at=bindparam("again"),
-        last_run_at=bindparam("began"),
-        last_duration=bindparam("duration"),
-        last_result=bindparam("result"),
-        last_error=_error,
-        failures=case((_error.is_(null()), const(0)), else_=A.failures + const(1)),
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(A.name == bindparam("agent"), A.holder == bindparam("worker"))
+        .values(
+            holder=null(),
+            lease_expires_at=const(0),
+            running_since=null(),
+            next_run_at=bindparam("again"),
+            last_run_at=bindparam("began"),
+            last_duration=bindparam("duration"),
+            last_result=bindparam("result"),
+            last_error=_error(),
+            failures=case((_error().is_(null()), const(0)), else_=A.failures + const(1)),
+        )
     )
 )
 

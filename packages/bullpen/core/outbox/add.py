@@ -22,7 +22,7 @@ _GIVEN = (
 )
 
 INSERT: Statement[None] = Statement(
-    insert(RESPONSES).values(
+    lambda: insert(RESPONSES).values(
         {
             **{name: bindparam(name) for name in _GIVEN},
             "status": const(ResponseState.PENDING.value),

@@ -69,7 +69,7 @@ def _of(table: Table) -> Select[tuple[object, ...]]:
 
 
 ONE: Statement[tuple[object, ...]] = Statement(
-    union_all(
+    lambda: union_all(
         *(
             _of(table).where(table.c.id == bindparam("response"))
             for table in (RESPONSES, RESPONSES_ARCHIVE)
@@ -78,7 +78,7 @@ ONE: Statement[tuple[object, ...]] = Statement(
 )
 
 OF_MESSAGE: Statement[tuple[object, ...]] = Statement(
-    union_all(
+    lambda: union_all(
         *(
             _of(table).where(table.c.message_id == bindparam("message_id"))
             for table in (RESPONSES, RESPONSES_ARCHIVE)
@@ -88,16 +88,18 @@ OF_MESSAGE: Statement[tuple[object, ...]] = Statement(
 
 # A client that has leased one has moved `available_at` to the end of its lease.
 TO_SEND: Statement[tuple[object, ...]] = Statement(
-    _of(RESPONSES)
-    .where(
-        R.status == const(ResponseState.PENDING.value),
-        R.channel == bindparam("channel"),
-        R.available_at <= bindparam("now"),
-        R.expires_at > bindparam("now"),
-        R.id > bindparam("since"),
+    lambda: (
+        _of(RESPONSES)
+        .where(
+            R.status == const(ResponseState.PENDING.value),
+            R.channel == bindparam("channel"),
+            R.available_at <= bindparam("now"),
+            R.expires_at > bindparam("now"),
+            R.id > bindparam("since"),
+        )
+        .order_by(R.id)
+        .limit(bindparam("limit"))
     )
-    .order_by(R.id)
-    .limit(bindparam("limit"))
 )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, false, null, select, update
 from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.delivery import FENCED, RENEW, Delivery, held
+from bullpen.core.outbox.delivery import RENEW, Delivery, fenced, held
 from bullpen.core.outbox.settle import lose_response, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
@@ -22,18 +22,20 @@ from bullpen.core.text import check_text
 
 R = RESPONSES.c
 
-RECEIPTS: Statement[tuple[str | None]] = Statement(select(R.part_receipts).where(*FENCED))
+RECEIPTS: Statement[tuple[str | None]] = Statement(lambda: select(R.part_receipts).where(*fenced()))
 
 RESCHEDULE: Statement[None] = Statement(
-    update(RESPONSES)
-    .where(*FENCED)
-    .values(
-        claim_token=null(),
-        lease_expires_at=null(),
-        sending=false(),
-        available_at=bindparam("at"),
-        delivery_attempts=R.delivery_attempts - bindparam("uncounted"),
-        last_error=bindparam("error"),
+    lambda: (
+        update(RESPONSES)
+        .where(*fenced())
+        .values(
+            claim_token=null(),
+            lease_expires_at=null(),
+            sending=false(),
+            available_at=bindparam("at"),
+            delivery_attempts=R.delivery_attempts - bindparam("uncounted"),
+            last_error=bindparam("error"),
+        )
     )
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Column, ColumnElement, bindparam, select, update
 
 from bullpen.core.errors import StaleToken
 from bullpen.core.models import RESPONSES
@@ -21,8 +21,15 @@ ID_DIGITS = 18
 
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 
-PENDING = R.status == const(ResponseState.PENDING.value)
-FENCED = (R.id == bindparam("response"), R.claim_token == bindparam("token"), PENDING)
+
+def pending() -> ColumnElement[bool]:
+    """Whether a response still waits to be delivered."""
+    return R.status == const(ResponseState.PENDING.value)
+
+
+def fenced() -> tuple[ColumnElement[bool], ...]:
+    """Whether this response is still held by this token."""
+    return (R.id == bindparam("response"), R.claim_token == bindparam("token"), pending())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,10 @@ class Delivery:
     claim_token: str | None
 
 
-COLUMNS = tuple(R[field.name] for field in fields(Delivery))
+def columns() -> tuple[Column[object], ...]:
+    """The columns of a delivery, in the order of its fields."""
+    return tuple(R[field.name] for field in fields(Delivery))
+
 
 DeliveryTuple = tuple[
     int,
@@ -72,17 +82,21 @@ DeliveryTuple = tuple[
     str | None,
 ]
 
-HELD: Statement[DeliveryTuple] = Statement(select(*COLUMNS).where(*FENCED).with_for_update())
+HELD: Statement[DeliveryTuple] = Statement(
+    lambda: select(*columns()).where(*fenced()).with_for_update()
+)
 
 RENEW: Statement[None] = Statement(
-    update(RESPONSES)
-    .where(*FENCED)
-    .values(
-        sending=bindparam("is_sending"),
-        parts_sent=R.parts_sent + bindparam("parts"),
-        part_receipts=bindparam("receipts"),
-        available_at=bindparam("until"),
-        lease_expires_at=bindparam("until"),
+    lambda: (
+        update(RESPONSES)
+        .where(*fenced())
+        .values(
+            sending=bindparam("is_sending"),
+            parts_sent=R.parts_sent + bindparam("parts"),
+            part_receipts=bindparam("receipts"),
+            available_at=bindparam("until"),
+            lease_expires_at=bindparam("until"),
+        )
     )
 )
 

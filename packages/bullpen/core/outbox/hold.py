@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, delete, exists, insert, select
+from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
 
 from bullpen.core.models import HOLDS
 from bullpen.core.models.base import const
@@ -17,16 +17,25 @@ from bullpen.core.store.transaction import Transaction
 
 NAME = "outgoing"
 
-_HERE = HOLDS.c.name == const(NAME)
 
-HELD = exists(select(HOLDS.c.name).where(_HERE))
-"""Whether there is a hold, as a condition of another statement: asked once for all its rows."""
+def _here() -> ColumnElement[bool]:
+    return HOLDS.c.name == const(NAME)
 
-FIND: Statement[tuple[str, int]] = Statement(select(HOLDS.c.reason, HOLDS.c.held_at).where(_HERE))
-BEGIN: Statement[None] = Statement(
-    insert(HOLDS).values(name=const(NAME), reason=bindparam("why"), held_at=bindparam("now"))
+
+def on_hold() -> ColumnElement[bool]:
+    """Whether there is a hold, as a condition of another statement: asked once for all its rows."""
+    return exists(select(HOLDS.c.name).where(_here()))
+
+
+FIND: Statement[tuple[str, int]] = Statement(
+    lambda: select(HOLDS.c.reason, HOLDS.c.held_at).where(_here())
 )
-END: Statement[None] = Statement(delete(HOLDS).where(_HERE))
+BEGIN: Statement[None] = Statement(
+    lambda: insert(HOLDS).values(
+        name=const(NAME), reason=bindparam("why"), held_at=bindparam("now")
+    )
+)
+END: Statement[None] = Statement(lambda: delete(HOLDS).where(_here()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from sqlalchemy import bindparam, false, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.delivery import COLUMNS, PENDING, Delivery, DeliveryTuple
-from bullpen.core.outbox.hold import HELD
+from bullpen.core.outbox.delivery import Delivery, DeliveryTuple, columns, pending
+from bullpen.core.outbox.hold import on_hold
 from bullpen.core.outbox.settle import expire_response, lose_response, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
@@ -18,25 +18,34 @@ R = RESPONSES.c
 
 # A leased response has moved `available_at` to the end of its lease: the abandoned come again.
 NEXT: Statement[tuple[int, int, bool, int]] = Statement(
-    select(R.id, R.expires_at, R.sending, R.delivery_attempts)
-    .where(R.channel == bindparam("channel"), PENDING, R.available_at <= bindparam("now"), ~HELD)
-    .order_by(R.available_at, R.id)
-    .limit(bindparam("limit"))
-    .with_for_update(skip_locked=True)
+    lambda: (
+        select(R.id, R.expires_at, R.sending, R.delivery_attempts)
+        .where(
+            R.channel == bindparam("channel"),
+            pending(),
+            R.available_at <= bindparam("now"),
+            ~on_hold(),
+        )
+        .order_by(R.available_at, R.id)
+        .limit(bindparam("limit"))
+        .with_for_update(skip_locked=True)
+    )
 )
 
 TAKE: Statement[DeliveryTuple] = Statement(
-    update(RESPONSES)
-    .where(R.id == bindparam("response"), PENDING)
-    .values(
-        claim_token=bindparam("token"),
-        claimed_by=bindparam("worker"),
-        sending=false(),
-        lease_expires_at=bindparam("until"),
-        available_at=bindparam("until"),
-        delivery_attempts=R.delivery_attempts + 1,
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), pending())
+        .values(
+            claim_token=bindparam("token"),
+            claimed_by=bindparam("worker"),
+            sending=false(),
+            lease_expires_at=bindparam("until"),
+            available_at=bindparam("until"),
+            delivery_attempts=R.delivery_attempts + 1,
+        )
+        .returning(*columns())
     )
-    .returning(*COLUMNS)
 )
 
 

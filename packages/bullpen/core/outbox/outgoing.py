@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, bindparam, case, func, select, update
 
 from bullpen.core.clock import HOUR
 from bullpen.core.message import UNSENT
@@ -19,32 +19,48 @@ R = RESPONSES.c
 
 BATCH = 500
 
-_PENDING = R.status == const(ResponseState.PENDING.value)
-_OLD = R.created_at < bindparam("before")
+
+def _pending() -> ColumnElement[bool]:
+    return R.status == const(ResponseState.PENDING.value)
+
+
+def _old() -> ColumnElement[bool]:
+    return R.created_at < bindparam("before")
+
 
 WAITING: Statement[tuple[str, int, int, int]] = Statement(
-    select(
-        R.channel,
-        func.count(),
-        func.sum(case((_OLD, const(1)), else_=const(0))),
-        func.min(R.created_at),
+    lambda: (
+        select(
+            R.channel,
+            func.count(),
+            func.sum(case((_old(), const(1)), else_=const(0))),
+            func.min(R.created_at),
+        )
+        .where(_pending())
+        .group_by(R.channel)
+        .order_by(R.channel)
     )
-    .where(_PENDING)
-    .group_by(R.channel)
-    .order_by(R.channel)
 )
 OLD: Statement[tuple[int]] = Statement(
-    select(R.id).where(R.channel == bindparam("channel"), _PENDING, _OLD).limit(const(BATCH))
+    lambda: (
+        select(R.id)
+        .where(R.channel == bindparam("channel"), _pending(), _old())
+        .limit(const(BATCH))
+    )
 )
 STALE: Statement[tuple[int]] = Statement(
-    select(R.id)
-    .where(R.channel == bindparam("channel"), _PENDING, R.expires_at < bindparam("until"))
-    .limit(const(BATCH))
+    lambda: (
+        select(R.id)
+        .where(R.channel == bindparam("channel"), _pending(), R.expires_at < bindparam("until"))
+        .limit(const(BATCH))
+    )
 )
 FRESHEN: Statement[None] = Statement(
-    update(RESPONSES)
-    .where(R.id == bindparam("response"), _PENDING)
-    .values(expires_at=bindparam("until"))
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), _pending())
+        .values(expires_at=bindparam("until"))
+    )
 )
 
 

@@ -11,16 +11,16 @@ from bullpen.core.models import ARCHIVE, MESSAGES
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outbox.proactive import OWNER
 from bullpen.core.outcome import Answer
-from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.columns import MessageTuple, message_columns
 from bullpen.core.queue.room import keep_post
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 # A conversation may last for longer than its first message stays among the live ones.
 FIND: Statement[MessageTuple] = Statement(
-    union_all(
+    lambda: union_all(
         *(
-            select(*(table.c[column.name] for column in MESSAGE_COLUMNS)).where(
+            select(*(table.c[column.name] for column in message_columns())).where(
                 table.c.message_id == bindparam("message_id")
             )
             for table in (MESSAGES, ARCHIVE)

@@ -17,20 +17,22 @@ from bullpen.core.store.transaction import Transaction
 R = RESPONSES.c
 
 STATE: Statement[tuple[str, str]] = Statement(
-    select(R.status, R.channel).where(R.id == bindparam("response")).with_for_update()
+    lambda: select(R.status, R.channel).where(R.id == bindparam("response")).with_for_update()
 )
 
 AGAIN: Statement[None] = Statement(
-    update(RESPONSES)
-    .where(R.id == bindparam("response"))
-    .values(
-        available_at=bindparam("now"),
-        expires_at=bindparam("expires"),
-        delivery_attempts=const(0),
-        possible_duplicate=or_(
-            R.possible_duplicate, bindparam("sent_before", type_=R.sending.type)
-        ),
-        claimed_by=null(),
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"))
+        .values(
+            available_at=bindparam("now"),
+            expires_at=bindparam("expires"),
+            delivery_attempts=const(0),
+            possible_duplicate=or_(
+                R.possible_duplicate, bindparam("sent_before", type_=R.sending.type)
+            ),
+            claimed_by=null(),
+        )
     )
 )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam
+from sqlalchemy import ColumnElement, bindparam
 
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.base import const
-from bullpen.core.queue.roads import Road, in_state
+from bullpen.core.queue.roads import Road, by_number, in_state
 from bullpen.core.queue.selection import Selection
 from bullpen.core.queue.walk import Way
 from bullpen.core.states import ResponseState
@@ -16,17 +16,22 @@ from bullpen.core.states import ResponseState
 R = RESPONSES.c
 
 # Named twice, so that the partial index is recognised.
-_LOST = R.status.in_([const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)])
-_PENDING = R.status == const(ResponseState.PENDING.value)
 
-LOST = Road(RESPONSES, (_LOST, R.status == bindparam("state")), (R.id,), R.created_at)
-PENDING_OF_ALL = Road(RESPONSES, (_PENDING,), (R.channel, R.available_at, R.id), R.created_at)
-PENDING_OF_ONE = Road(RESPONSES, (_PENDING,), (R.available_at, R.id), R.created_at)
 
-BY_NUMBER = {
-    table: Road(table, (), (table.c.id,), table.c.created_at)
-    for table in (RESPONSES, RESPONSES_ARCHIVE)
-}
+def _lost() -> ColumnElement[bool]:
+    return R.status.in_([const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)])
+
+
+def _pending() -> ColumnElement[bool]:
+    return R.status == const(ResponseState.PENDING.value)
+
+
+LOST = Road(RESPONSES, lambda: (_lost(), R.status == bindparam("state")), ("id",), "created_at")
+PENDING_OF_ALL = Road(
+    RESPONSES, lambda: (_pending(),), ("channel", "available_at", "id"), "created_at"
+)
+PENDING_OF_ONE = Road(RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at")
+BY_NUMBER = {table: by_number(table) for table in (RESPONSES, RESPONSES_ARCHIVE)}
 BY_NUMBER_IN_STATE = {table: in_state(road) for table, road in BY_NUMBER.items()}
 
 

@@ -20,17 +20,19 @@ _EVENTS = {
 }
 
 END: Statement[tuple[str, str, str, str]] = Statement(
-    update(RESPONSES)
-    .where(R.id == bindparam("response"), R.status == bindparam("source"))
-    .values(
-        status=bindparam("target"),
-        claim_token=null(),
-        lease_expires_at=null(),
-        sending=false(),
-        last_error=bindparam("error"),
-        acked_at=bindparam("acked"),
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), R.status == bindparam("source"))
+        .values(
+            status=bindparam("target"),
+            claim_token=null(),
+            lease_expires_at=null(),
+            sending=false(),
+            last_error=bindparam("error"),
+            acked_at=bindparam("acked"),
+        )
+        .returning(R.message_id, R.agent, R.conversation_id, R.channel)
     )
-    .returning(R.message_id, R.agent, R.conversation_id, R.channel)
 )
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, null, select, update
 
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import PENDING
+from bullpen.core.outbox.delivery import pending
 from bullpen.core.outbox.settle import lose_response
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -15,17 +15,19 @@ R = RESPONSES.c
 
 # Reads all that waits: it is asked once in the life of a store.
 LEASED: Statement[tuple[int, bool]] = Statement(
-    select(R.id, R.sending).where(PENDING, R.claim_token.is_not(None)).order_by(R.id)
+    lambda: select(R.id, R.sending).where(pending(), R.claim_token.is_not(None)).order_by(R.id)
 )
 TAKE_BACK: Statement[None] = Statement(
-    update(RESPONSES)
-    .where(R.id == bindparam("response"), PENDING)
-    .values(
-        claim_token=null(),
-        claimed_by=null(),
-        lease_expires_at=null(),
-        available_at=bindparam("now"),
-        delivery_attempts=R.delivery_attempts - const(1),
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), pending())
+        .values(
+            claim_token=null(),
+            claimed_by=null(),
+            lease_expires_at=null(),
+            available_at=bindparam("now"),
+            delivery_attempts=R.delivery_attempts - const(1),
+        )
     )
 )
 

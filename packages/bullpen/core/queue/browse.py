@@ -70,7 +70,7 @@ def _of(table: Table) -> Select[tuple[object, ...]]:
 
 
 ONE: Statement[tuple[object, ...]] = Statement(
-    union_all(
+    lambda: union_all(
         *(
             _of(table).where(table.c.message_id == bindparam("message_id"))
             for table in (MESSAGES, ARCHIVE)
@@ -79,7 +79,7 @@ ONE: Statement[tuple[object, ...]] = Statement(
 )
 
 NUMBERED: Statement[tuple[object, ...]] = Statement(
-    _of(MESSAGES).where(MESSAGES.c.id == bindparam("number"))
+    lambda: _of(MESSAGES).where(MESSAGES.c.id == bindparam("number"))
 )
 
 

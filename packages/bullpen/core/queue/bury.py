@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import ColumnElement, bindparam, select, update
 
@@ -12,39 +12,45 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Answer
-from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
-from bullpen.core.queue.lane import READY, settle_lane
+from bullpen.core.queue.columns import MessageTuple, message_columns
+from bullpen.core.queue.lane import ready, settle_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
 
-_PENDING = M.status == const(MessageState.PENDING.value)
+
+def _pending() -> ColumnElement[bool]:
+    return M.status == const(MessageState.PENDING.value)
 
 
-def _oldest(*which: ColumnElement[bool]) -> Statement[tuple[int]]:
+def _oldest(which: Callable[[], tuple[ColumnElement[bool], ...]]) -> Statement[tuple[int]]:
     return Statement(
-        select(M.id)
-        .where(M.agent == bindparam("agent"), *which)
-        .order_by(M.id)
-        .limit(bindparam("count"))
+        lambda: (
+            select(M.id)
+            .where(M.agent == bindparam("agent"), *which())
+            .order_by(M.id)
+            .limit(bindparam("count"))
+        )
     )
 
 
-OLDEST = (_oldest(READY), _oldest(_PENDING, ~M.ready))
+OLDEST = (_oldest(lambda: (ready(),)), _oldest(lambda: (_pending(), ~M.ready)))
 """Among the ready and among the delayed, each by an index of its own."""
 
 OVERFLOWED: Statement[MessageTuple] = Statement(
-    update(MESSAGES)
-    .where(M.id == bindparam("message"), _PENDING)
-    .values(
-        status=const(MessageState.DEAD.value),
-        error_kind=const("overflow"),
-        last_error=const("newer messages took its place in a full lane"),
-        updated_at=bindparam("now"),
+    lambda: (
+        update(MESSAGES)
+        .where(M.id == bindparam("message"), _pending())
+        .values(
+            status=const(MessageState.DEAD.value),
+            error_kind=const("overflow"),
+            last_error=const("newer messages took its place in a full lane"),
+            updated_at=bindparam("now"),
+        )
+        .returning(*message_columns())
     )
-    .returning(*MESSAGE_COLUMNS)
 )
 
 

@@ -27,26 +27,31 @@ DYING = 2 * SECOND
 """The lane waits so long for word that the run is over, so that no second one begins beside it."""
 
 DIED: Statement[None] = Statement(
-    update(LANES)
-    .where(
-        L.agent == bindparam("agent"),
-        L.batch == bindparam("ids"),
-        L.claim_token.is_(None),
-        L.not_before <= bindparam("until"),
+    lambda: (
+        update(LANES)
+        .where(
+            L.agent == bindparam("agent"),
+            L.batch == bindparam("ids"),
+            L.claim_token.is_(None),
+            L.not_before <= bindparam("until"),
+        )
+        .values(not_before=null())
     )
-    .values(not_before=null())
 )
 
 OPEN: Statement[tuple[str, str]] = Statement(
-    select(M.message_id, M.agent)
-    .where(
-        or_(
-            M.message_id == bindparam("conversation"),
-            (M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id),
-        ),
-        M.status.in_([const(state.value) for state in sources(MessageState.CANCELLED)]),
+    lambda: (
+        select(M.message_id, M.agent)
+        .where(
+            or_(
+                M.message_id == bindparam("conversation"),
+                (M.conversation_id == bindparam("conversation"))
+                & (M.conversation_id != M.message_id),
+            ),
+            M.status.in_([const(state.value) for state in sources(MessageState.CANCELLED)]),
+        )
+        .order_by(M.agent, M.id)
     )
-    .order_by(M.agent, M.id)
 )
 
 

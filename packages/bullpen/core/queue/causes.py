@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import Column, bindparam, insert, select, update
 
 from bullpen.core.models import DEATH_CAUSES
 from bullpen.core.store.statement import Statement
@@ -15,31 +15,40 @@ C = DEATH_CAUSES.c
 
 DeathCauseTuple = tuple[str, str, str, int, int, int, int | None]
 
-_COLUMNS = (C.fingerprint, C.kind, C.error, C.deaths, C.first_at, C.last_at, C.told_at)
+
+def _columns() -> tuple[Column[object], ...]:
+    return (C.fingerprint, C.kind, C.error, C.deaths, C.first_at, C.last_at, C.told_at)
+
 
 ADD: Statement[DeathCauseTuple] = Statement(
-    update(DEATH_CAUSES)
-    .where(C.fingerprint == bindparam("cause"))
-    .values(
-        kind=bindparam("kind"),
-        error=bindparam("error"),
-        deaths=C.deaths + bindparam("deaths"),
-        last_at=bindparam("last_at"),
+    lambda: (
+        update(DEATH_CAUSES)
+        .where(C.fingerprint == bindparam("cause"))
+        .values(
+            kind=bindparam("kind"),
+            error=bindparam("error"),
+            deaths=C.deaths + bindparam("deaths"),
+            last_at=bindparam("last_at"),
+        )
+        .returning(*_columns())
     )
-    .returning(*_COLUMNS)
 )
 
 INSERT: Statement[None] = Statement(
-    insert(DEATH_CAUSES).values({column.name: bindparam(column.name) for column in C})
+    lambda: insert(DEATH_CAUSES).values({column.name: bindparam(column.name) for column in C})
 )
 
 TOLD: Statement[None] = Statement(
-    update(DEATH_CAUSES).where(C.fingerprint == bindparam("cause")).values(told_at=bindparam("now"))
+    lambda: (
+        update(DEATH_CAUSES)
+        .where(C.fingerprint == bindparam("cause"))
+        .values(told_at=bindparam("now"))
+    )
 )
 
 # There are as many rows as ways to die: an index would be larger than the table.
 NEWEST: Statement[DeathCauseTuple] = Statement(
-    select(*_COLUMNS).order_by(C.last_at.desc(), C.fingerprint).limit(bindparam("limit"))
+    lambda: select(*_columns()).order_by(C.last_at.desc(), C.fingerprint).limit(bindparam("limit"))
 )
 
 

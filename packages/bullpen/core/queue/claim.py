@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
-from sqlalchemy import Select, bindparam, exists, null, or_, select, update
+from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, select, update
 
 from bullpen.core.errors import BadClaim, UnknownAgent
 from bullpen.core.events.append import EventType, tell
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
-from bullpen.core.queue.due import DUE, SWEEP, make_due
-from bullpen.core.queue.lane import LOCK, READY, Batching, settle_lane
+from bullpen.core.queue.columns import MessageTuple, message_columns
+from bullpen.core.queue.due import SWEEP, anything_due, make_due
+from bullpen.core.queue.lane import LOCK, Batching, ready, settle_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -27,84 +28,105 @@ SWEEPS = 20
 WINDOW = 256
 """How far back in its lane a message is looked for that the same run may answer."""
 
-_CLAIMABLE = select(L.agent).where(L.head_key.is_not(None))
-_BEST = _CLAIMABLE.where(~L.outside).order_by(L.claimed_at, L.head_key).limit(const(1))
-_BATCHING = select(_OF.batching).where(_OF.agent == M.agent).correlate(MESSAGES).scalar_subquery()
+
+def _claimable() -> Select[str]:
+    return select(L.agent).where(L.head_key.is_not(None))
+
+
+def _best() -> Select[str]:
+    return _claimable().where(~L.outside).order_by(L.claimed_at, L.head_key).limit(const(1))
+
+
+def _batching() -> ScalarSelect[str]:
+    return select(_OF.batching).where(_OF.agent == M.agent).correlate(MESSAGES).scalar_subquery()
+
 
 Candidate = tuple[int, str | None, str, str, bool]
 
 
-def _candidates(lane: Select[str]) -> Statement[Candidate]:
+def _candidates(lane: Callable[[], Select[str]]) -> Statement[Candidate]:
     return Statement(
-        select(M.id, M.batch_key, M.agent, _BATCHING, DUE)
-        .where(
-            M.agent == lane.with_for_update(skip_locked=True).scalar_subquery(),
-            READY,
+        lambda: (
+            select(M.id, M.batch_key, M.agent, _batching(), anything_due())
+            .where(
+                M.agent == lane().with_for_update(skip_locked=True).scalar_subquery(),
+                ready(),
+            )
+            .order_by(M.sort_key, M.id)
+            .limit(bindparam("window"))
         )
-        .order_by(M.sort_key, M.id)
-        .limit(bindparam("window"))
     )
 
 
-BEST = _candidates(_BEST)
+BEST = _candidates(_best)
 """The head of the free lane that was served longest ago, and what stands behind it."""
 
-OF_AGENT = _candidates(_CLAIMABLE.where(L.agent == bindparam("agent")))
+OF_AGENT = _candidates(lambda: _claimable().where(L.agent == bindparam("agent")))
 """The same of one agent's lane."""
 
-ANY_DUE: Statement[tuple[bool]] = Statement(select(DUE))
+ANY_DUE: Statement[tuple[bool]] = Statement(lambda: select(anything_due()))
 
 CLAIMABLE: Statement[tuple[bool]] = Statement(
-    select(or_(exists().where(L.head_key.is_not(None), ~L.outside), DUE))
+    lambda: select(or_(exists().where(L.head_key.is_not(None), ~L.outside), anything_due()))
 )
 
 BEHIND: Statement[tuple[int, str | None]] = Statement(
-    select(M.id, M.batch_key)
-    .where(M.agent == bindparam("agent"), READY)
-    .order_by(M.sort_key, M.id)
-    .limit(const(WINDOW))
+    lambda: (
+        select(M.id, M.batch_key)
+        .where(M.agent == bindparam("agent"), ready())
+        .order_by(M.sort_key, M.id)
+        .limit(const(WINDOW))
+    )
 )
 
 TAKE: Statement[MessageTuple] = Statement(
-    update(MESSAGES)
-    .where(
-        M.id == bindparam("message"),
-        READY,
-        or_(M.deadline.is_(None), M.deadline > bindparam("now")),
+    lambda: (
+        update(MESSAGES)
+        .where(
+            M.id == bindparam("message"),
+            ready(),
+            or_(M.deadline.is_(None), M.deadline > bindparam("now")),
+        )
+        .values(
+            status=const(MessageState.PROCESSING.value),
+            claimed_by=bindparam("worker"),
+            claim_token=bindparam("token"),
+            updated_at=bindparam("now"),
+        )
+        .returning(*message_columns())
     )
-    .values(
-        status=const(MessageState.PROCESSING.value),
-        claimed_by=bindparam("worker"),
-        claim_token=bindparam("token"),
-        updated_at=bindparam("now"),
-    )
-    .returning(*MESSAGE_COLUMNS)
 )
 
 TAKE_LANE: Statement[None] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("lane"))
-    .values(
-        claim_token=bindparam("token"),
-        claimed_by=bindparam("worker"),
-        claimed_at=bindparam("now"),
-        lease_expires_at=bindparam("expires"),
-        batch=bindparam("ids"),
-        pending=L.pending - bindparam("count"),
-        head_key=null(),
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values(
+            claim_token=bindparam("token"),
+            claimed_by=bindparam("worker"),
+            claimed_at=bindparam("now"),
+            lease_expires_at=bindparam("expires"),
+            batch=bindparam("ids"),
+            pending=L.pending - bindparam("count"),
+            head_key=null(),
+        )
     )
 )
 
 MEND: Statement[None] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("lane"))
-    .values(batch=bindparam("ids"), pending=L.pending + bindparam("gone"))
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values(batch=bindparam("ids"), pending=L.pending + bindparam("gone"))
+    )
 )
 
 UNCLAIM: Statement[None] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("lane"))
-    .values(claim_token=null(), lease_expires_at=null())
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values(claim_token=null(), lease_expires_at=null())
+    )
 )
 
 

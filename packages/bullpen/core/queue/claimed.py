@@ -18,7 +18,7 @@ L = LANES.c
 
 # Not locked: whoever ends the claim locks this lane among others, in the order of their names.
 CLAIM: Statement[tuple[str, int]] = Statement(
-    select(L.batch, L.lease_expires_at).where(
+    lambda: select(L.batch, L.lease_expires_at).where(
         L.agent == bindparam("agent"), L.claim_token == bindparam("token")
     )
 )

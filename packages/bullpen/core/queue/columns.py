@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from sqlalchemy import Column
+
 from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES
 
-MESSAGE_COLUMNS = tuple(MESSAGES.c[field.name] for field in fields(Message))
+
+def message_columns() -> tuple[Column[object], ...]:
+    """The columns of a message, in the order of its fields."""
+    return tuple(MESSAGES.c[field.name] for field in fields(Message))
+
 
 MessageTuple = tuple[
     int,

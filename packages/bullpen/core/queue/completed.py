@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from sqlalchemy import Subquery, func, select
 
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
@@ -14,18 +14,21 @@ M = MESSAGES.c
 
 MOST = 10_000
 
-_COMPLETED = (
-    select(const(1).label("one"))
-    .where(
-        M.status == const(MessageState.COMPLETED.value),
-        # Said once more, so that the index of the finished is recognised.
-        M.status.in_([const(state.value) for state in ARCHIVED]),
-    )
-    .limit(const(MOST))
-    .subquery()
-)
 
-COMPLETED: Statement[tuple[int]] = Statement(select(func.count()).select_from(_COMPLETED))
+def _completed() -> Subquery:
+    return (
+        select(const(1).label("one"))
+        .where(
+            M.status == const(MessageState.COMPLETED.value),
+            # Said once more, so that the index of the finished is recognised.
+            M.status.in_([const(state.value) for state in ARCHIVED]),
+        )
+        .limit(const(MOST))
+        .subquery()
+    )
+
+
+COMPLETED: Statement[tuple[int]] = Statement(lambda: select(func.count()).select_from(_completed()))
 
 
 def completed(tx: Transaction) -> int:

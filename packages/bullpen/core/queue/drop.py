@@ -12,7 +12,7 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 DELETE: Statement[None] = Statement(
-    delete(MESSAGES).where(
+    lambda: delete(MESSAGES).where(
         MESSAGES.c.id == bindparam("message"), MESSAGES.c.status == bindparam("source")
     )
 )

@@ -5,7 +5,7 @@ A claim looks first, with one probe of three small indexes, so that nothing depe
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, exists, func, or_, select, true, update
+from sqlalchemy import ColumnElement, bindparam, exists, func, or_, select, true, update
 
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.models import LANES, MESSAGES
@@ -21,49 +21,67 @@ _W = LANES.alias("waiting").c
 SWEEP = 500
 """How many messages one transaction moves."""
 
-_PENDING = M.status == const(MessageState.PENDING.value)
-_DELAYED = (_PENDING, ~M.ready)
-_OVERDUE = (_PENDING, M.deadline.is_not(None))
 
-DUE = or_(
-    exists().where(*_DELAYED, M.available_at <= bindparam("now")),
-    exists().where(*_OVERDUE, M.deadline <= bindparam("now")),
-    exists().where(_W.not_before <= bindparam("now")),
-)
+def _pending() -> ColumnElement[bool]:
+    return M.status == const(MessageState.PENDING.value)
+
+
+def _delayed() -> tuple[ColumnElement[bool], ...]:
+    return (_pending(), ~M.ready)
+
+
+def _overdue() -> tuple[ColumnElement[bool], ...]:
+    return (_pending(), M.deadline.is_not(None))
+
+
+def anything_due() -> ColumnElement[bool]:
+    """Whether time has something to change, as a condition of another statement."""
+    return or_(
+        exists().where(*_delayed(), M.available_at <= bindparam("now")),
+        exists().where(*_overdue(), M.deadline <= bindparam("now")),
+        exists().where(_W.not_before <= bindparam("now")),
+    )
+
 
 ARRIVED: Statement[tuple[int, str]] = Statement(
-    select(M.id, M.agent)
-    .where(*_DELAYED, M.available_at <= bindparam("now"))
-    .order_by(M.available_at)
-    .limit(const(SWEEP))
+    lambda: (
+        select(M.id, M.agent)
+        .where(*_delayed(), M.available_at <= bindparam("now"))
+        .order_by(M.available_at)
+        .limit(const(SWEEP))
+    )
 )
 
 MAKE_READY: Statement[None] = Statement(
-    update(MESSAGES).where(M.id == bindparam("message"), *_DELAYED).values(ready=true())
+    lambda: update(MESSAGES).where(M.id == bindparam("message"), *_delayed()).values(ready=true())
 )
 
 OVERDUE: Statement[tuple[int, str]] = Statement(
-    select(M.id, M.agent)
-    .where(*_OVERDUE, M.deadline <= bindparam("now"))
-    .order_by(M.deadline)
-    .limit(const(SWEEP))
+    lambda: (
+        select(M.id, M.agent)
+        .where(*_overdue(), M.deadline <= bindparam("now"))
+        .order_by(M.deadline)
+        .limit(const(SWEEP))
+    )
 )
 
 EXPIRE: Statement[tuple[str, str]] = Statement(
-    update(MESSAGES)
-    .where(M.id == bindparam("message"), _PENDING)
-    .values(status=const(MessageState.EXPIRED.value), updated_at=bindparam("now"))
-    .returning(M.message_id, M.conversation_id)
+    lambda: (
+        update(MESSAGES)
+        .where(M.id == bindparam("message"), _pending())
+        .values(status=const(MessageState.EXPIRED.value), updated_at=bindparam("now"))
+        .returning(M.message_id, M.conversation_id)
+    )
 )
 
 WAITED: Statement[tuple[str]] = Statement(
-    select(L.agent).where(L.not_before <= bindparam("now")).order_by(L.not_before)
+    lambda: select(L.agent).where(L.not_before <= bindparam("now")).order_by(L.not_before)
 )
 
 NEXT: Statement[tuple[int | None, int | None]] = Statement(
-    select(
+    lambda: select(
         select(M.available_at)
-        .where(*_DELAYED)
+        .where(*_delayed())
         .order_by(M.available_at)
         .limit(const(1))
         .scalar_subquery(),

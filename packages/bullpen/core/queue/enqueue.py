@@ -23,13 +23,13 @@ from bullpen.core.text import check_text
 FAR = 100 * 365 * DAY
 
 TAKEN_IN: Statement[tuple[str]] = Statement(
-    select(RECEIPTS.c.message_id).where(
+    lambda: select(RECEIPTS.c.message_id).where(
         RECEIPTS.c.channel == bindparam("channel"), RECEIPTS.c.event_id == bindparam("event_id")
     )
 )
 
 TAKE_IN: Statement[None] = Statement(
-    insert(RECEIPTS).values(
+    lambda: insert(RECEIPTS).values(
         channel=bindparam("channel"),
         event_id=bindparam("event_id"),
         message_id=bindparam("message_id"),

@@ -11,9 +11,11 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 EXTEND: Statement[None] = Statement(
-    update(LANES)
-    .where(LANES.c.agent == bindparam("lane"), LANES.c.claim_token == bindparam("token"))
-    .values(lease_expires_at=bindparam("expires"))
+    lambda: (
+        update(LANES)
+        .where(LANES.c.agent == bindparam("lane"), LANES.c.claim_token == bindparam("token"))
+        .values(lease_expires_at=bindparam("expires"))
+    )
 )
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, null, select, update
 from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
 from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.columns import MessageTuple, message_columns
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.statement import Statement
@@ -19,25 +19,27 @@ from bullpen.core.text import check_text
 M = MESSAGES.c
 
 AGENT: Statement[tuple[str]] = Statement(
-    select(M.agent).where(M.message_id == bindparam("message_id"))
+    lambda: select(M.agent).where(M.message_id == bindparam("message_id"))
 )
 
 STATUS: Statement[tuple[str, str | None]] = Statement(
-    select(M.status, M.claim_token).where(M.message_id == bindparam("message_id"))
+    lambda: select(M.status, M.claim_token).where(M.message_id == bindparam("message_id"))
 )
 
 MESSAGE: Statement[MessageTuple] = Statement(
-    select(*MESSAGE_COLUMNS).where(M.message_id == bindparam("message_id"))
+    lambda: select(*message_columns()).where(M.message_id == bindparam("message_id"))
 )
 
 SET: Statement[None] = Statement(
-    update(MESSAGES)
-    .where(M.id == bindparam("message"), M.status == bindparam("source"))
-    .values(
-        status=bindparam("target"),
-        last_error=bindparam("reason"),
-        claim_token=null(),
-        updated_at=bindparam("now"),
+    lambda: (
+        update(MESSAGES)
+        .where(M.id == bindparam("message"), M.status == bindparam("source"))
+        .values(
+            status=bindparam("target"),
+            last_error=bindparam("reason"),
+            claim_token=null(),
+            updated_at=bindparam("now"),
+        )
     )
 )
 

@@ -15,7 +15,7 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Outcome, RoomPost
-from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.columns import MessageTuple, message_columns
 from bullpen.core.queue.enqueue import check, place
 from bullpen.core.queue.lane import LOCK, claimed_agent, lock_lane
 from bullpen.core.queue.room import keep_post
@@ -28,18 +28,20 @@ from bullpen.core.text import check_text
 M = MESSAGES.c
 
 DONE: Statement[MessageTuple] = Statement(
-    update(MESSAGES)
-    .where(
-        M.id == bindparam("message"),
-        M.status == const(MessageState.PROCESSING.value),
-        M.claim_token == bindparam("token"),
+    lambda: (
+        update(MESSAGES)
+        .where(
+            M.id == bindparam("message"),
+            M.status == const(MessageState.PROCESSING.value),
+            M.claim_token == bindparam("token"),
+        )
+        .values(
+            status=const(MessageState.COMPLETED.value),
+            claim_token=null(),
+            updated_at=bindparam("now"),
+        )
+        .returning(*message_columns())
     )
-    .values(
-        status=const(MessageState.COMPLETED.value),
-        claim_token=null(),
-        updated_at=bindparam("now"),
-    )
-    .returning(*MESSAGE_COLUMNS)
 )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, func, null, select, update
+from sqlalchemy import ColumnElement, bindparam, func, null, select, update
 
 from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.columns import MESSAGE_COLUMNS, MessageTuple
+from bullpen.core.queue.columns import MessageTuple, message_columns
 from bullpen.core.queue.run import Run
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
@@ -18,27 +18,32 @@ from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
 
-_CLAIMED = (
-    M.id == bindparam("message"),
-    M.status == const(MessageState.PROCESSING.value),
-    M.claim_token == bindparam("token"),
-)
 
-CLAIMED: Statement[MessageTuple] = Statement(select(*MESSAGE_COLUMNS).where(*_CLAIMED))
+def _claimed() -> tuple[ColumnElement[bool], ...]:
+    return (
+        M.id == bindparam("message"),
+        M.status == const(MessageState.PROCESSING.value),
+        M.claim_token == bindparam("token"),
+    )
+
+
+CLAIMED: Statement[MessageTuple] = Statement(lambda: select(*message_columns()).where(*_claimed()))
 
 MOVE: Statement[None] = Statement(
-    update(MESSAGES)
-    .where(*_CLAIMED)
-    .values(
-        status=bindparam("status"),
-        retry_count=M.retry_count + bindparam("failed"),
-        crash_count=M.crash_count + bindparam("crashed"),
-        last_error=func.coalesce(bindparam("error"), M.last_error),
-        error_kind=func.coalesce(bindparam("kind"), M.error_kind),
-        ready=bindparam("is_ready"),
-        available_at=bindparam("at"),
-        claim_token=null(),
-        updated_at=bindparam("now"),
+    lambda: (
+        update(MESSAGES)
+        .where(*_claimed())
+        .values(
+            status=bindparam("status"),
+            retry_count=M.retry_count + bindparam("failed"),
+            crash_count=M.crash_count + bindparam("crashed"),
+            last_error=func.coalesce(bindparam("error"), M.last_error),
+            error_kind=func.coalesce(bindparam("kind"), M.error_kind),
+            ready=bindparam("is_ready"),
+            available_at=bindparam("at"),
+            claim_token=null(),
+            updated_at=bindparam("now"),
+        )
     )
 )
 

@@ -18,15 +18,18 @@ from bullpen.core.text import check_text
 M = MESSAGES.c
 
 HELD: Statement[tuple[str, str]] = Statement(
-    select(M.message_id, M.agent)
-    .where(
-        or_(
-            M.message_id == bindparam("conversation"),
-            (M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id),
-        ),
-        M.status == const(MessageState.HELD.value),
+    lambda: (
+        select(M.message_id, M.agent)
+        .where(
+            or_(
+                M.message_id == bindparam("conversation"),
+                (M.conversation_id == bindparam("conversation"))
+                & (M.conversation_id != M.message_id),
+            ),
+            M.status == const(MessageState.HELD.value),
+        )
+        .order_by(M.agent, M.id)
     )
-    .order_by(M.agent, M.id)
 )
 
 

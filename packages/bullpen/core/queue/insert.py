@@ -21,15 +21,15 @@ M = MESSAGES.c
 Draft = dict[str, object]
 
 _GIVEN = (
-    *(M.message_id, M.channel, M.sender, M.sender_id, M.message, M.agent, M.from_agent, M.files),
-    *(M.conversation_id, M.parent_id, M.hop, M.team_id, M.reply_to, M.batch_key, M.priority),
-    *(M.sort_key, M.ready, M.due_at, M.available_at, M.deadline, M.payload, M.schema, M.status),
-    M.last_error,
+    *("message_id", "channel", "sender", "sender_id", "message", "agent", "from_agent", "files"),
+    *("conversation_id", "parent_id", "hop", "team_id", "reply_to", "batch_key", "priority"),
+    *("sort_key", "ready", "due_at", "available_at", "deadline", "payload", "schema", "status"),
+    "last_error",
 )
 INSERT: Statement[None] = Statement(
-    insert(MESSAGES).values(
+    lambda: insert(MESSAGES).values(
         {
-            **{column.name: bindparam(column.name) for column in _GIVEN},
+            **{name: bindparam(name) for name in _GIVEN},
             "retry_count": const(0),
             "crash_count": const(0),
             "created_at": bindparam("now"),
@@ -39,9 +39,11 @@ INSERT: Statement[None] = Statement(
 )
 
 GROW: Statement[None] = Statement(
-    update(LANES)
-    .where(LANES.c.agent == bindparam("lane"))
-    .values(pending=LANES.c.pending + bindparam("change"), head_key=bindparam("head"))
+    lambda: (
+        update(LANES)
+        .where(LANES.c.agent == bindparam("lane"))
+        .values(pending=LANES.c.pending + bindparam("change"), head_key=bindparam("head"))
+    )
 )
 
 

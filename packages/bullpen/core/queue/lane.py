@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import and_, bindparam, case, null, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, and_, bindparam, case, null, select, update
 
 from bullpen.core.errors import StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
@@ -48,41 +48,58 @@ class Overflow(StrEnum):
     DROP_OLDEST = "drop_oldest"
 
 
-READY = and_(M.status == const(MessageState.PENDING.value), M.ready)
-"""The messages that stand in the claim's index."""
+def ready() -> ColumnElement[bool]:
+    """The messages that stand in the claim's index."""
+    return and_(M.status == const(MessageState.PENDING.value), M.ready)
 
-_RUNS = L.state.in_([const(LaneState.ACTIVE.value), const(LaneState.DRAINING.value)])
-_WAITS = and_(L.not_before.is_not(None), L.not_before > bindparam("now"))
-_FIRST = (
-    select(M.sort_key)
-    .where(M.agent == L.agent, READY)
-    .order_by(M.sort_key, M.id)
-    .limit(const(1))
-    .scalar_subquery()
-)
-_FREE_HEAD = case((and_(_RUNS, ~_WAITS), _FIRST), else_=null())
+
+def _runs() -> ColumnElement[bool]:
+    return L.state.in_([const(LaneState.ACTIVE.value), const(LaneState.DRAINING.value)])
+
+
+def _waits() -> ColumnElement[bool]:
+    return and_(L.not_before.is_not(None), L.not_before > bindparam("now"))
+
+
+def _first() -> ScalarSelect[int]:
+    return (
+        select(M.sort_key)
+        .where(M.agent == L.agent, ready())
+        .order_by(M.sort_key, M.id)
+        .limit(const(1))
+        .scalar_subquery()
+    )
+
+
+def _free_head() -> ColumnElement[int | None]:
+    return case((and_(_runs(), ~_waits()), _first()), else_=null())
+
 
 LOCK: Statement[tuple[str, str, str, int | None, str, int, int, int | None, int | None, str | None]]
 LOCK = Statement(
-    select(
-        *(L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
-        *(L.pending, L.head_key, L.not_before, L.claim_token),
+    lambda: (
+        select(
+            *(L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
+            *(L.pending, L.head_key, L.not_before, L.claim_token),
+        )
+        .where(L.agent == bindparam("agent"))
+        .with_for_update()
     )
-    .where(L.agent == bindparam("agent"))
-    .with_for_update()
 )
 
 LOCK_IF_FREE: Statement[tuple[str]] = Statement(
-    select(L.state).where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
+    lambda: select(L.state).where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
 )
 
 SETTLE: Statement[None] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("agent"))
-    .values(
-        pending=L.pending + bindparam("change"),
-        not_before=case((_WAITS, L.not_before), else_=null()),
-        head_key=case((L.claim_token.is_(None), _FREE_HEAD), else_=null()),
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("agent"))
+        .values(
+            pending=L.pending + bindparam("change"),
+            not_before=case((_waits(), L.not_before), else_=null()),
+            head_key=case((L.claim_token.is_(None), _free_head()), else_=null()),
+        )
     )
 )
 
@@ -90,15 +107,17 @@ SETTLE: Statement[None] = Statement(
 Freed = tuple[str, int, str]
 
 FREE: Statement[Freed] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("agent"), L.claim_token == bindparam("token"))
-    .values(
-        claim_token=null(),
-        lease_expires_at=null(),
-        not_before=case((_WAITS, L.not_before), else_=null()),
-        head_key=_FREE_HEAD,
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("agent"), L.claim_token == bindparam("token"))
+        .values(
+            claim_token=null(),
+            lease_expires_at=null(),
+            not_before=case((_waits(), L.not_before), else_=null()),
+            head_key=_free_head(),
+        )
+        .returning(L.batch, L.claimed_at, L.claimed_by)
     )
-    .returning(L.batch, L.claimed_at, L.claimed_by)
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Column, bindparam, select
 
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.models import LANES
@@ -45,12 +45,14 @@ class SeenLane:
         return self.batch.count(",") + 1
 
 
-_COLUMNS = tuple(L[each.name] for each in fields(SeenLane))
+def _columns() -> tuple[Column[object], ...]:
+    return tuple(L[each.name] for each in fields(SeenLane))
 
-ALL: Statement[tuple[object, ...]] = Statement(select(*_COLUMNS).order_by(L.agent))
+
+ALL: Statement[tuple[object, ...]] = Statement(lambda: select(*_columns()).order_by(L.agent))
 
 ONE: Statement[tuple[object, ...]] = Statement(
-    select(*_COLUMNS).where(L.agent == bindparam("agent"))
+    lambda: select(*_columns()).where(L.agent == bindparam("agent"))
 )
 
 

@@ -43,7 +43,7 @@ class LanePolicy:
 
 
 CREATE: Statement[None] = Statement(
-    insert(LANES).from_select(
+    lambda: insert(LANES).from_select(
         [
             *(L.agent, L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
             *(L.outside, L.pending, L.claimed_at, L.created_at, L.updated_at),
@@ -64,41 +64,55 @@ CREATE: Statement[None] = Statement(
 )
 
 CONFIGURE: Statement[None] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("lane"))
-    .values({**{name: bindparam(name) for name in _POLICY}, "updated_at": bindparam("now")})
-)
-
-_WEIGHT = case(
-    *((M.priority == const(int(each)), const(each.weight)) for each in Priority), else_=const(0)
-)
-
-_KEYS: dict[Ordering, ColumnElement[int]] = {
-    Ordering.FIFO: M.due_at,
-    Ordering.PRIORITY: M.due_at - _WEIGHT,
-    Ordering.DEADLINE: func.coalesce(M.deadline, M.due_at + const(DAY)),
-}
-
-# The dead as well: they may be tried again.
-RESORT: dict[Ordering, Statement[None]] = {
-    ordering: Statement(
-        update(MESSAGES)
-        .where(M.agent == bindparam("lane"), M.status != const(MessageState.COMPLETED.value))
-        .values(sort_key=key)
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values({**{name: bindparam(name) for name in _POLICY}, "updated_at": bindparam("now")})
     )
-    for ordering, key in _KEYS.items()
-}
+)
 
+
+def _weight() -> ColumnElement[int]:
+    return case(
+        *((M.priority == const(int(each)), const(each.weight)) for each in Priority), else_=const(0)
+    )
+
+
+def _key(ordering: Ordering) -> ColumnElement[int]:
+    match ordering:
+        case Ordering.FIFO:
+            return M.due_at
+        case Ordering.PRIORITY:
+            return M.due_at - _weight()
+        case Ordering.DEADLINE:
+            return func.coalesce(M.deadline, M.due_at + const(DAY))
+
+
+def _resort(ordering: Ordering) -> Statement[None]:
+    return Statement(
+        lambda: (
+            update(MESSAGES)
+            .where(M.agent == bindparam("lane"), M.status != const(MessageState.COMPLETED.value))
+            .values(sort_key=_key(ordering))
+        )
+    )
+
+
+RESORT: dict[Ordering, Statement[None]] = {ordering: _resort(ordering) for ordering in Ordering}
 MOVE: Statement[None] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("lane"))
-    .values(state=bindparam("target"), reason=bindparam("why"), updated_at=bindparam("now"))
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values(state=bindparam("target"), reason=bindparam("why"), updated_at=bindparam("now"))
+    )
 )
 
 WAIT: Statement[None] = Statement(
-    update(LANES)
-    .where(L.agent == bindparam("lane"))
-    .values(not_before=bindparam("until"), head_key=null())
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values(not_before=bindparam("until"), head_key=null())
+    )
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from sqlalchemy import bindparam, func, select, tuple_
+from sqlalchemy import Subquery, bindparam, func, select, tuple_
 
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.models import ATTEMPTS, MESSAGES
@@ -14,7 +14,7 @@ from bullpen.core.outbox.browse import SeenResponse, responses_to
 from bullpen.core.queue.attempts import Attempt, browse_attempts
 from bullpen.core.queue.browse import Seen, look_up
 from bullpen.core.queue.find import STATUS
-from bullpen.core.queue.lane import READY
+from bullpen.core.queue.lane import ready
 from bullpen.core.queue.lane_list import SeenLane, look_at_lane
 from bullpen.core.queue.overview import PROCESSOR
 from bullpen.core.queue.roads import FINISHED, FOR_PEOPLE, Road
@@ -29,22 +29,27 @@ MOST = 1000
 """So many of its runs are shown, and of the messages before it counted."""
 
 KEY: Statement[tuple[int, bool]] = Statement(
-    select(M.sort_key, M.ready).where(M.id == bindparam("message"))
+    lambda: select(M.sort_key, M.ready).where(M.id == bindparam("message"))
 )
 
-_EARLIER = (
-    select(M.id)
-    .where(
-        M.agent == bindparam("agent"),
-        READY,
-        tuple_(M.sort_key, M.id)
-        < tuple_(bindparam("key", type_=M.sort_key.type), bindparam("message", type_=M.id.type)),
+
+def _earlier() -> Subquery:
+    return (
+        select(M.id)
+        .where(
+            M.agent == bindparam("agent"),
+            ready(),
+            tuple_(M.sort_key, M.id)
+            < tuple_(
+                bindparam("key", type_=M.sort_key.type), bindparam("message", type_=M.id.type)
+            ),
+        )
+        .limit(const(MOST))
+        .subquery()
     )
-    .limit(const(MOST))
-    .subquery()
-)
 
-EARLIER: Statement[tuple[int]] = Statement(select(func.count()).select_from(_EARLIER))
+
+EARLIER: Statement[tuple[int]] = Statement(lambda: select(func.count()).select_from(_earlier()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +104,18 @@ def life(tx: Transaction, message_id: str) -> Life:
 def _beside(road: Road) -> Statement[tuple[str]]:
     """Messages of one run end in the same moment; the run is written down for the first of them."""
     return Statement(
-        select(M.message_id)
-        .join(ATTEMPTS, A.message_id == M.message_id)
-        .where(
-            *road.where,
-            M.updated_at == bindparam("at"),
-            M.agent == bindparam("agent"),
-            A.finished_at == bindparam("at"),
+        lambda: (
+            select(M.message_id)
+            .join(ATTEMPTS, A.message_id == M.message_id)
+            .where(
+                *road.where(),
+                M.updated_at == bindparam("at"),
+                M.agent == bindparam("agent"),
+                A.finished_at == bindparam("at"),
+            )
+            .order_by(M.id)
+            .limit(const(1))
         )
-        .order_by(M.id)
-        .limit(const(1))
     )
 
 

@@ -15,7 +15,7 @@ from bullpen.core.store.transaction import Transaction
 
 # An id stays taken after its message went to the archive.
 STATE: Statement[tuple[str]] = Statement(
-    union_all(
+    lambda: union_all(
         *(
             select(table.c.status).where(table.c.message_id == bindparam("message_id"))
             for table in (MESSAGES, ARCHIVE)

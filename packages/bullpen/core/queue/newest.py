@@ -25,7 +25,7 @@ MARGIN = 1_000
 """A number is given before its transaction ends: so far they may be out of the order of time."""
 
 PENDING: Statement[tuple[int | None]] = Statement(
-    select(func.sum(L.pending)).where(L.pending > const(0))
+    lambda: select(func.sum(L.pending)).where(L.pending > const(0))
 )
 
 
@@ -34,7 +34,7 @@ def _too_old(table: Table) -> Statement[tuple[int]]:
     """The number of the newest message that is too old: all before it are."""
     c = table.c
     older = select(c.id).where(c.created_at < bindparam("since"))
-    return Statement(older.order_by(c.id.desc()).limit(const(1)))
+    return Statement(lambda: older.order_by(c.id.desc()).limit(const(1)))
 
 
 def above(tx: Transaction, table: Table, selection: Selection) -> dict[str, object]:

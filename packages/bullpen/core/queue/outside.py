@@ -8,7 +8,7 @@ from bullpen.core.errors import UnknownAgent
 from bullpen.core.message import Claim
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import claim
-from bullpen.core.queue.due import DUE
+from bullpen.core.queue.due import anything_due
 from bullpen.core.queue.reap import reap
 from bullpen.core.roster.agent import HTTP
 from bullpen.core.roster.find import find_agent
@@ -19,10 +19,10 @@ from bullpen.core.text import check_text
 L = LANES.c
 
 WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
-    select(
+    lambda: select(
         L.head_key.is_not(None),
         L.lease_expires_at <= bindparam("now"),
-        DUE,
+        anything_due(),
     ).where(L.agent == bindparam("agent"))
 )
 

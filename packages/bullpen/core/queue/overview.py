@@ -24,11 +24,15 @@ PROCESSOR = "processor"
 R = RESPONSES.c
 
 UNDELIVERED: Statement[tuple[str, int]] = Statement(
-    select(R.status, func.count())
-    .where(
-        R.status.in_([const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)])
+    lambda: (
+        select(R.status, func.count())
+        .where(
+            R.status.in_(
+                [const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)]
+            )
+        )
+        .group_by(R.status)
     )
-    .group_by(R.status)
 )
 
 

@@ -13,17 +13,20 @@ from bullpen.core.store.transaction import Transaction
 
 L = LANES.c
 
-_EXPIRED: Select[tuple[str, str, int]] = select(
-    L.claim_token, L.claimed_by, L.lease_expires_at
-).where(L.lease_expires_at <= bindparam("now"))
+
+def _expired() -> Select[tuple[str, str, int]]:
+    return select(L.claim_token, L.claimed_by, L.lease_expires_at).where(
+        L.lease_expires_at <= bindparam("now")
+    )
+
 
 # Reads all lanes, of which there are as many as agents: an index would cost every claim a page.
 EXPIRED: Statement[tuple[str, str, int]] = Statement(
-    _EXPIRED.order_by(L.agent).with_for_update(skip_locked=True)
+    lambda: _expired().order_by(L.agent).with_for_update(skip_locked=True)
 )
 
 EXPIRED_OF: Statement[tuple[str, str, int]] = Statement(
-    _EXPIRED.where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
+    lambda: _expired().where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
 )
 
 

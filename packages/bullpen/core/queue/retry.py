@@ -14,16 +14,18 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 AGAIN: Statement[None] = Statement(
-    update(MESSAGES)
-    .where(MESSAGES.c.id == bindparam("message"), MESSAGES.c.status == bindparam("source"))
-    .values(
-        status=const(MessageState.PENDING.value),
-        retry_count=const(0),
-        crash_count=const(0),
-        ready=true(),
-        available_at=bindparam("now"),
-        deadline=null(),
-        updated_at=bindparam("now"),
+    lambda: (
+        update(MESSAGES)
+        .where(MESSAGES.c.id == bindparam("message"), MESSAGES.c.status == bindparam("source"))
+        .values(
+            status=const(MessageState.PENDING.value),
+            retry_count=const(0),
+            crash_count=const(0),
+            ready=true(),
+            available_at=bindparam("now"),
+            deadline=null(),
+            updated_at=bindparam("now"),
+        )
     )
 )
 

@@ -16,14 +16,16 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 POST: Statement[tuple[int]] = Statement(
-    insert(CHAT_MESSAGES)
-    .values(
-        team_id=bindparam("team"),
-        from_agent=bindparam("agent"),
-        message=bindparam("message"),
-        created_at=bindparam("now"),
+    lambda: (
+        insert(CHAT_MESSAGES)
+        .values(
+            team_id=bindparam("team"),
+            from_agent=bindparam("agent"),
+            message=bindparam("message"),
+            created_at=bindparam("now"),
+        )
+        .returning(CHAT_MESSAGES.c.id)
     )
-    .returning(CHAT_MESSAGES.c.id)
 )
 
 

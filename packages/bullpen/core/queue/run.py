@@ -24,7 +24,7 @@ _VARIABLE = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
 _ERROR_LENGTH = 2000
 
 INSERT: Statement[None] = Statement(
-    insert(ATTEMPTS).values(
+    lambda: insert(ATTEMPTS).values(
         {column.name: bindparam(column.name) for column in ATTEMPTS.c if column.name != "id"}
     )
 )

@@ -15,9 +15,11 @@ from bullpen.core.store.transaction import Transaction
 L = LANES.c
 
 CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
-    select(L.batch, L.claimed_at, L.claimed_by, L.lease_expires_at)
-    .where(L.lease_expires_at.is_not(None))
-    .order_by(L.claimed_at, L.agent)
+    lambda: (
+        select(L.batch, L.claimed_at, L.claimed_by, L.lease_expires_at)
+        .where(L.lease_expires_at.is_not(None))
+        .order_by(L.claimed_at, L.agent)
+    )
 )
 
 

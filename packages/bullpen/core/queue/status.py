@@ -16,19 +16,23 @@ L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
 
 LANE_LIST: Statement[tuple[str, str, str | None, int, str | None, str | None, int | None]]
 LANE_LIST = Statement(
-    select(
+    lambda: select(
         *(L.agent, L.state, L.reason, L.pending, L.batch, L.claimed_by, L.lease_expires_at),
     ).order_by(L.agent)
 )
 
-_FOR_PEOPLE = [const(MessageState.DEAD.value), const(MessageState.HELD.value)]
+_FOR_PEOPLE = (MessageState.DEAD, MessageState.HELD)
 
 WAITING: Statement[tuple[str, int]] = Statement(
-    select(M.status, func.count()).where(M.status.in_(_FOR_PEOPLE)).group_by(M.status)
+    lambda: (
+        select(M.status, func.count())
+        .where(M.status.in_([const(each.value) for each in _FOR_PEOPLE]))
+        .group_by(M.status)
+    )
 )
 
 OUTGOING: Statement[tuple[int]] = Statement(
-    select(func.count()).where(R.status == const(ResponseState.PENDING.value))
+    lambda: select(func.count()).where(R.status == const(ResponseState.PENDING.value))
 )
 
 

@@ -21,7 +21,7 @@ M = MESSAGES.c
 
 STUCK = (MessageState.DEAD, MessageState.HELD)
 
-_COLUMNS = {"agent": M.agent, "kind": M.error_kind}
+_COLUMNS = {"agent": "agent", "kind": "error_kind"}
 
 
 @cache
@@ -30,13 +30,13 @@ def _ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
     which = [
         M.status == bindparam("state"),
         M.status.in_([const(each.value) for each in STUCK]),
-        *(_COLUMNS[name] == bindparam(name) for name in sorted(names)),
+        *(M[_COLUMNS[name]] == bindparam(name) for name in sorted(names)),
     ]
     order = (M.updated_at.desc(), M.id.desc())
     if since:
         which.append(M.id > bindparam("since"))
         order = (M.id.asc(), M.updated_at.asc())
-    return Statement(select(M.id).where(*which).order_by(*order).limit(bindparam("limit")))
+    return Statement(lambda: select(M.id).where(*which).order_by(*order).limit(bindparam("limit")))
 
 
 def list_stuck(

@@ -13,23 +13,27 @@ from bullpen.core.store.transaction import Transaction
 L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
 
 NEXT: Statement[tuple[str, int | None]] = Statement(
-    select(
-        L.agent,
-        select(M.due_at)
-        .where(M.agent == L.agent, M.status == const(MessageState.PENDING.value), M.ready)
-        .order_by(M.sort_key, M.id)
-        .limit(const(1))
-        .scalar_subquery(),
+    lambda: (
+        select(
+            L.agent,
+            select(M.due_at)
+            .where(M.agent == L.agent, M.status == const(MessageState.PENDING.value), M.ready)
+            .order_by(M.sort_key, M.id)
+            .limit(const(1))
+            .scalar_subquery(),
+        )
+        .where(L.pending > const(0))
+        .order_by(L.agent)
     )
-    .where(L.pending > const(0))
-    .order_by(L.agent)
 )
 
 OUTGOING: Statement[tuple[str, int]] = Statement(
-    select(R.channel, func.count())
-    .where(R.status == const(ResponseState.PENDING.value))
-    .group_by(R.channel)
-    .order_by(R.channel)
+    lambda: (
+        select(R.channel, func.count())
+        .where(R.status == const(ResponseState.PENDING.value))
+        .group_by(R.channel)
+        .order_by(R.channel)
+    )
 )
 
 

@@ -29,7 +29,7 @@ from bullpen.core.store.transaction import Transaction
 L = LANES.c
 
 BATCHES: Statement[tuple[str]] = Statement(
-    select(L.batch).where(L.lease_expires_at.is_not(None), L.batch.is_not(None))
+    lambda: select(L.batch).where(L.lease_expires_at.is_not(None), L.batch.is_not(None))
 )
 
 
@@ -92,16 +92,18 @@ def piece(
 ) -> Statement[tuple[object, ...]]:
     """The next messages of a road, in its order or from its end."""
     c, keys = road.table.c, road.keys
-    which = [*road.where, *conditions(road.table, names, road.when)]
+    which = [*road.where(), *conditions(road.table, names, road.when)]
     if further:
         here = tuple_(*keys)
         last = tuple_(*(bindparam(f"last_{key.name}", type_=key.type) for key in keys))
         which.append(here < last if newest else here > last)
     return Statement(
-        select(c.id, c.message_id, c.agent, *(key.label(f"key_{key.name}") for key in keys))
-        .where(*which)
-        .order_by(*(key.desc() if newest else key.asc() for key in keys))
-        .limit(bindparam("limit"))
+        lambda: (
+            select(c.id, c.message_id, c.agent, *(key.label(f"key_{key.name}") for key in keys))
+            .where(*which)
+            .order_by(*(key.desc() if newest else key.asc() for key in keys))
+            .limit(bindparam("limit"))
+        )
     )
 
 
@@ -109,7 +111,9 @@ def piece(
 def amount(road: Road, names: frozenset[str]) -> Statement[tuple[int]]:
     """How many messages of a road are meant."""
     which = conditions(road.table, names, road.when)
-    return Statement(select(func.count()).select_from(road.table).where(*road.where, *which))
+    return Statement(
+        lambda: select(func.count()).select_from(road.table).where(*road.where(), *which)
+    )
 
 
 def ways_to(tx: Transaction, states: Sequence[MessageState], selection: Selection) -> list[Way]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import PurePath
 from typing import Unpack
 
@@ -31,7 +31,7 @@ from bullpen.core.roster.agent import (
     AgentChange,
 )
 from bullpen.core.roster.display_name import check_display_name
-from bullpen.core.roster.find import COLUMNS, find_agent, get_agent
+from bullpen.core.roster.find import find_agent, get_agent
 from bullpen.core.roster.model_name import check_model
 from bullpen.core.roster.teams import leave_teams
 from bullpen.core.schedules.stop import stop_orphans
@@ -42,42 +42,50 @@ from bullpen.core.text import check_text
 
 A = AGENTS.c
 EVERY = 1 << 31
-_CHANGES = tuple(column for column in COLUMNS if column.name not in ("id", "resets"))
+_CHANGES = tuple(each.name for each in fields(Agent) if each.name not in ("id", "resets"))
 
 INSERT: Statement[None] = Statement(
-    insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
+    lambda: insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
 )
 UPDATE: Statement[None] = Statement(
-    update(AGENTS)
-    .where(A.id == bindparam("agent"))
-    .values(
-        {
-            **{column.name: bindparam(column.name) for column in _CHANGES},
-            "updated_at": bindparam("now"),
-        }
+    lambda: (
+        update(AGENTS)
+        .where(A.id == bindparam("agent"))
+        .values(
+            {
+                **{name: bindparam(name) for name in _CHANGES},
+                "updated_at": bindparam("now"),
+            }
+        )
     )
 )
 RESET: Statement[None] = Statement(
-    update(AGENTS)
-    .where(A.id == bindparam("agent"))
-    .values(resets=A.resets + const(1), updated_at=bindparam("now"))
+    lambda: (
+        update(AGENTS)
+        .where(A.id == bindparam("agent"))
+        .values(resets=A.resets + const(1), updated_at=bindparam("now"))
+    )
 )
-DELETE: Statement[None] = Statement(delete(AGENTS).where(A.id == bindparam("agent")))
+DELETE: Statement[None] = Statement(lambda: delete(AGENTS).where(A.id == bindparam("agent")))
 
 TEAM_OF_THIS_ID: Statement[tuple[str]] = Statement(
-    select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
+    lambda: select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
 )
-FORGET: Statement[None] = Statement(delete(SESSIONS).where(SESSIONS.c.agent == bindparam("agent")))
+FORGET: Statement[None] = Statement(
+    lambda: delete(SESSIONS).where(SESSIONS.c.agent == bindparam("agent"))
+)
 LEAVE_OUTSIDE: Statement[None] = Statement(
-    update(LANES).where(LANES.c.agent == bindparam("lane")).values(outside=bindparam("outside"))
+    lambda: (
+        update(LANES).where(LANES.c.agent == bindparam("lane")).values(outside=bindparam("outside"))
+    )
 )
 RUNNING: Statement[tuple[str | None]] = Statement(
-    select(LANES.c.batch).where(
+    lambda: select(LANES.c.batch).where(
         LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
     )
 )
 NAME_OF: Statement[tuple[str]] = Statement(
-    select(MESSAGES.c.message_id).where(MESSAGES.c.id == bindparam("message"))
+    lambda: select(MESSAGES.c.message_id).where(MESSAGES.c.id == bindparam("message"))
 )
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypedDict, Unpack
 from urllib.parse import urlsplit
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import Column, bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadProvider, NameTaken, UnknownProvider
 from bullpen.core.ids import check_name
@@ -52,25 +52,36 @@ class CustomProviderChange(TypedDict, total=False):
 
 
 _NAMES = tuple(each.name for each in fields(CustomProvider))
-_COLUMNS = tuple(P[name] for name in _NAMES)
+
+
+def _columns() -> tuple[Column[object], ...]:
+    return tuple(P[name] for name in _NAMES)
+
+
 ProviderTuple = tuple[str, str, str, str, str, str]
 
-FIND: Statement[ProviderTuple] = Statement(select(*_COLUMNS).where(P.id == bindparam("provider")))
-LIST: Statement[ProviderTuple] = Statement(select(*_COLUMNS).order_by(P.id))
+FIND: Statement[ProviderTuple] = Statement(
+    lambda: select(*_columns()).where(P.id == bindparam("provider"))
+)
+LIST: Statement[ProviderTuple] = Statement(lambda: select(*_columns()).order_by(P.id))
 INSERT: Statement[None] = Statement(
-    insert(CUSTOM_PROVIDERS).values({column.name: bindparam(column.name) for column in P})
+    lambda: insert(CUSTOM_PROVIDERS).values({column.name: bindparam(column.name) for column in P})
 )
 UPDATE: Statement[None] = Statement(
-    update(CUSTOM_PROVIDERS)
-    .where(P.id == bindparam("provider"))
-    .values(
-        {
-            **{name: bindparam(name) for name in _NAMES if name != "id"},
-            "updated_at": bindparam("now"),
-        }
+    lambda: (
+        update(CUSTOM_PROVIDERS)
+        .where(P.id == bindparam("provider"))
+        .values(
+            {
+                **{name: bindparam(name) for name in _NAMES if name != "id"},
+                "updated_at": bindparam("now"),
+            }
+        )
     )
 )
-DELETE: Statement[None] = Statement(delete(CUSTOM_PROVIDERS).where(P.id == bindparam("provider")))
+DELETE: Statement[None] = Statement(
+    lambda: delete(CUSTOM_PROVIDERS).where(P.id == bindparam("provider"))
+)
 
 
 def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:

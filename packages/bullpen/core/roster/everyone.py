@@ -10,10 +10,10 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 AGENT_NAMES: Statement[tuple[str, str]] = Statement(
-    select(AGENTS.c.id, AGENTS.c.name).order_by(AGENTS.c.id)
+    lambda: select(AGENTS.c.id, AGENTS.c.name).order_by(AGENTS.c.id)
 )
 TEAM_NAMES: Statement[tuple[str, str, str]] = Statement(
-    select(TEAMS.c.id, TEAMS.c.name, TEAMS.c.leader).order_by(TEAMS.c.id)
+    lambda: select(TEAMS.c.id, TEAMS.c.name, TEAMS.c.leader).order_by(TEAMS.c.id)
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Column, bindparam, select
 
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.models import AGENTS
@@ -14,11 +14,19 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 A = AGENTS.c
-COLUMNS = tuple(A[field.name] for field in fields(Agent))
+
+
+def columns() -> tuple[Column[object], ...]:
+    """The columns of an agent, in the order of its fields."""
+    return tuple(A[field.name] for field in fields(Agent))
+
+
 AgentTuple = tuple[str, str, str, str, str, str, str, str, str, int]
 
-FIND: Statement[AgentTuple] = Statement(select(*COLUMNS).where(A.id == bindparam("agent")))
-LIST: Statement[AgentTuple] = Statement(select(*COLUMNS).order_by(A.id))
+FIND: Statement[AgentTuple] = Statement(
+    lambda: select(*columns()).where(A.id == bindparam("agent"))
+)
+LIST: Statement[AgentTuple] = Statement(lambda: select(*columns()).order_by(A.id))
 
 
 def find_agent(tx: Transaction, agent_id: str) -> Agent | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 
 from bullpen.core.message import SEPARATOR, Message
 from bullpen.core.models import AGENTS, SESSIONS
@@ -14,28 +14,40 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 S = SESSIONS.c
-_HERE = (S.agent == bindparam("agent_id"), S.context == bindparam("key"))
+
+
+def _here() -> tuple[ColumnElement[bool], ...]:
+    return (S.agent == bindparam("agent_id"), S.context == bindparam("key"))
+
 
 FIND: Statement[tuple[str, str, int, int, float, str]] = Statement(
-    select(S.provider, S.session_id, S.input_tokens, S.output_tokens, S.cost, S.told).where(*_HERE)
+    lambda: select(S.provider, S.session_id, S.input_tokens, S.output_tokens, S.cost, S.told).where(
+        *_here()
+    )
 )
 STILL: Statement[tuple[int]] = Statement(
-    select(AGENTS.c.resets).where(AGENTS.c.id == bindparam("agent_id")).with_for_update(read=True)
+    lambda: (
+        select(AGENTS.c.resets)
+        .where(AGENTS.c.id == bindparam("agent_id"))
+        .with_for_update(read=True)
+    )
 )
 _GIVEN = ("provider", "session_id", "input_tokens", "output_tokens", "cost", "told")
 UPDATE: Statement[None] = Statement(
-    update(SESSIONS)
-    .where(*_HERE)
-    .values(
-        {
-            **{name: bindparam(name) for name in _GIVEN},
-            "runs": S.runs + const(1),
-            "updated_at": bindparam("now"),
-        }
+    lambda: (
+        update(SESSIONS)
+        .where(*_here())
+        .values(
+            {
+                **{name: bindparam(name) for name in _GIVEN},
+                "runs": S.runs + const(1),
+                "updated_at": bindparam("now"),
+            }
+        )
     )
 )
 INSERT: Statement[None] = Statement(
-    insert(SESSIONS).values(
+    lambda: insert(SESSIONS).values(
         {
             **{name: bindparam(name) for name in _GIVEN},
             "agent": bindparam("agent_id"),
@@ -45,7 +57,7 @@ INSERT: Statement[None] = Statement(
         }
     )
 )
-FORGET: Statement[None] = Statement(delete(SESSIONS).where(*_HERE))
+FORGET: Statement[None] = Statement(lambda: delete(SESSIONS).where(*_here()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

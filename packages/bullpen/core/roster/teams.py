@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Unpack
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import Column, bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadTeam, NameTaken, UnknownAgent, UnknownTeam
 from bullpen.core.events.append import EventType, append_event
@@ -19,41 +19,54 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 T, M = TEAMS.c, TEAM_MEMBERS.c
-_COLUMNS = (T.id, T.name, T.leader, T.delivery, T.max_hops, T.max_messages, T.max_cost)
+
+
+def _columns() -> tuple[Column[object], ...]:
+    return (T.id, T.name, T.leader, T.delivery, T.max_hops, T.max_messages, T.max_cost)
+
+
 TeamTuple = tuple[str, str, str, str, int | None, int | None, float | None]
 
-FIND: Statement[TeamTuple] = Statement(select(*_COLUMNS).where(T.id == bindparam("team")))
+FIND: Statement[TeamTuple] = Statement(lambda: select(*_columns()).where(T.id == bindparam("team")))
 LOCK: Statement[tuple[str]] = Statement(
-    select(T.id).where(T.id == bindparam("team")).with_for_update()
+    lambda: select(T.id).where(T.id == bindparam("team")).with_for_update()
 )
-LIST: Statement[TeamTuple] = Statement(select(*_COLUMNS).order_by(T.id))
+LIST: Statement[TeamTuple] = Statement(lambda: select(*_columns()).order_by(T.id))
 MEMBERS: Statement[tuple[str]] = Statement(
-    select(M.agent).where(M.team_id == bindparam("team")).order_by(M.position)
+    lambda: select(M.agent).where(M.team_id == bindparam("team")).order_by(M.position)
 )
 OF_AGENT: Statement[tuple[str]] = Statement(
-    select(M.team_id).where(M.agent == bindparam("agent")).order_by(M.team_id)
+    lambda: select(M.team_id).where(M.agent == bindparam("agent")).order_by(M.team_id)
 )
 EXISTS: Statement[tuple[str]] = Statement(
-    select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
+    lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
 )
 
 INSERT: Statement[None] = Statement(
-    insert(TEAMS).values({column.name: bindparam(column.name) for column in T})
+    lambda: insert(TEAMS).values({column.name: bindparam(column.name) for column in T})
 )
 UPDATE: Statement[None] = Statement(
-    update(TEAMS)
-    .where(T.id == bindparam("team"))
-    .values(
-        {
-            **{column.name: bindparam(column.name) for column in _COLUMNS if column.name != "id"},
-            "updated_at": bindparam("now"),
-        }
+    lambda: (
+        update(TEAMS)
+        .where(T.id == bindparam("team"))
+        .values(
+            {
+                **{
+                    column.name: bindparam(column.name)
+                    for column in _columns()
+                    if column.name != "id"
+                },
+                "updated_at": bindparam("now"),
+            }
+        )
     )
 )
-DELETE: Statement[None] = Statement(delete(TEAMS).where(T.id == bindparam("team")))
-DISBAND: Statement[None] = Statement(delete(TEAM_MEMBERS).where(M.team_id == bindparam("team")))
+DELETE: Statement[None] = Statement(lambda: delete(TEAMS).where(T.id == bindparam("team")))
+DISBAND: Statement[None] = Statement(
+    lambda: delete(TEAM_MEMBERS).where(M.team_id == bindparam("team"))
+)
 JOIN: Statement[None] = Statement(
-    insert(TEAM_MEMBERS).values(
+    lambda: insert(TEAM_MEMBERS).values(
         team_id=bindparam("team"), agent=bindparam("agent"), position=bindparam("position")
     )
 )

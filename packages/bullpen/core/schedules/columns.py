@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Column
+
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import SCHEDULES
 from bullpen.core.outbox.place import Place
@@ -11,7 +13,11 @@ from bullpen.core.schedules.timing import Kind, Timing
 
 S = SCHEDULES.c
 
-COLUMNS = tuple(SCHEDULES.c)
+
+def columns() -> tuple[Column[object], ...]:
+    """The columns, in the order of `ScheduleTuple`."""
+    return tuple(SCHEDULES.c)
+
 
 ScheduleTuple = tuple[
     str, str | None, str | None, str | None, str, str, str | None, int | None, int | None, str, int,

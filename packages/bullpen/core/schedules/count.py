@@ -9,7 +9,9 @@ from bullpen.core.schedules.schedule import ScheduleState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-COUNT: Statement[tuple[str, int]] = Statement(select(S.state, func.count()).group_by(S.state))
+COUNT: Statement[tuple[str, int]] = Statement(
+    lambda: select(S.state, func.count()).group_by(S.state)
+)
 
 
 def count_schedules(tx: Transaction) -> dict[str, int]:

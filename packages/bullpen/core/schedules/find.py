@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, or_, select
 
 from bullpen.core.errors import UnknownSchedule
 from bullpen.core.models.base import const
-from bullpen.core.schedules.columns import COLUMNS, S, ScheduleTuple, schedule_of
+from bullpen.core.schedules.columns import S, ScheduleTuple, columns, schedule_of
 from bullpen.core.schedules.schedule import Schedule, ScheduleState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -16,22 +16,28 @@ from bullpen.core.text import check_text
 
 # An id comes before another's label that reads the same.
 FIND: Statement[ScheduleTuple] = Statement(
-    select(*COLUMNS)
-    .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
-    .order_by(S.id != bindparam("name"))
-    .with_for_update()
+    lambda: (
+        select(*columns())
+        .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
+        .order_by(S.id != bindparam("name"))
+        .with_for_update()
+    )
 )
 SEE: Statement[ScheduleTuple] = Statement(
-    select(*COLUMNS)
-    .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
-    .order_by(S.id != bindparam("name"))
+    lambda: (
+        select(*columns())
+        .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
+        .order_by(S.id != bindparam("name"))
+    )
 )
-LIST: Statement[ScheduleTuple] = Statement(select(*COLUMNS).order_by(S.created_at, S.id))
+LIST: Statement[ScheduleTuple] = Statement(lambda: select(*columns()).order_by(S.created_at, S.id))
 NEXT: Statement[tuple[int]] = Statement(
-    select(S.due_at)
-    .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at.is_not(None))
-    .order_by(S.due_at)
-    .limit(const(1))
+    lambda: (
+        select(S.due_at)
+        .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at.is_not(None))
+        .order_by(S.due_at)
+        .limit(const(1))
+    )
 )
 
 

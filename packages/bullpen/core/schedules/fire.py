@@ -25,14 +25,16 @@ from bullpen.core.store.transaction import Transaction
 
 # Of many schedulers that come with the same due time, one moves it on.
 ADVANCE: Statement[None] = Statement(
-    update(SCHEDULES)
-    .where(
-        S.id == bindparam("schedule"),
-        S.state == const(ScheduleState.ACTIVE.value),
-        S.due_at == bindparam("seen"),
-        S.updated_at == bindparam("version"),
+    lambda: (
+        update(SCHEDULES)
+        .where(
+            S.id == bindparam("schedule"),
+            S.state == const(ScheduleState.ACTIVE.value),
+            S.due_at == bindparam("seen"),
+            S.updated_at == bindparam("version"),
+        )
+        .values(due_at=bindparam("next"), state=bindparam("becomes"))
     )
-    .values(due_at=bindparam("next"), state=bindparam("becomes"))
 )
 
 

@@ -16,12 +16,12 @@ from bullpen.core.store.transaction import Transaction
 M = MESSAGES.c
 
 BATCH: Statement[tuple[str | None]] = Statement(
-    select(LANES.c.batch).where(
+    lambda: select(LANES.c.batch).where(
         LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
     )
 )
 ASKED: Statement[tuple[str, str, str | None, str | None]] = Statement(
-    select(M.channel, M.sender, M.sender_id, M.reply_to).where(M.id == bindparam("message"))
+    lambda: select(M.channel, M.sender, M.sender_id, M.reply_to).where(M.id == bindparam("message"))
 )
 
 

@@ -32,7 +32,7 @@ LISTING = Listing(
 )
 
 STATE: Statement[tuple[str, str | None]] = Statement(
-    union_all(
+    lambda: union_all(
         *(
             select(table.c.status, table.c.last_error).where(
                 table.c.message_id == bindparam("message")
@@ -42,12 +42,12 @@ STATE: Statement[tuple[str, str | None]] = Statement(
     )
 )
 SPENT: Statement[tuple[float | None, int | None]] = Statement(
-    select(func.sum(T.cost), func.sum(T.input_tokens + T.output_tokens)).where(
+    lambda: select(func.sum(T.cost), func.sum(T.input_tokens + T.output_tokens)).where(
         T.conversation_id == bindparam("message")
     )
 )
 ANSWERS: Statement[tuple[int, str, str, str | None, int | None, str | None]] = Statement(
-    union_all(
+    lambda: union_all(
         *(
             select(
                 table.c.id,

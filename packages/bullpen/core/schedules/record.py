@@ -27,27 +27,34 @@ class RunOutcome(StrEnum):
 _GIVEN = ("schedule_id", "due_at", "until", "fired_at", "outcome", "times", "message_id", "reason")
 
 INSERT: Statement[None] = Statement(
-    insert(SCHEDULE_RUNS).values({name: bindparam(name) for name in _GIVEN})
+    lambda: insert(SCHEDULE_RUNS).values({name: bindparam(name) for name in _GIVEN})
 )
 KNOWN: Statement[tuple[int]] = Statement(
-    select(R.id).where(R.schedule_id == bindparam("schedule"), R.due_at == bindparam("due"))
+    lambda: select(R.id).where(R.schedule_id == bindparam("schedule"), R.due_at == bindparam("due"))
 )
 LAST: Statement[tuple[str]] = Statement(
-    select(R.message_id)
-    .where(R.schedule_id == bindparam("schedule"), R.message_id.is_not(None))
-    .order_by(R.id.desc())
-    .limit(const(1))
+    lambda: (
+        select(R.message_id)
+        .where(R.schedule_id == bindparam("schedule"), R.message_id.is_not(None))
+        .order_by(R.id.desc())
+        .limit(const(1))
+    )
 )
 _OPEN = (MessageState.PENDING, MessageState.PROCESSING, MessageState.HELD)
 # The run's message, and all that it set off.
 OPEN: Statement[tuple[str]] = Statement(
-    select(M.message_id)
-    .where(
-        (M.message_id == bindparam("conversation"))
-        | ((M.conversation_id == bindparam("conversation")) & (M.conversation_id != M.message_id)),
-        M.status.in_([const(state.value) for state in _OPEN]),
+    lambda: (
+        select(M.message_id)
+        .where(
+            (M.message_id == bindparam("conversation"))
+            | (
+                (M.conversation_id == bindparam("conversation"))
+                & (M.conversation_id != M.message_id)
+            ),
+            M.status.in_([const(state.value) for state in _OPEN]),
+        )
+        .limit(const(1))
     )
-    .limit(const(1))
 )
 
 

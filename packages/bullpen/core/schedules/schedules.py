@@ -28,7 +28,7 @@ from bullpen.core.text import check_text
 LONGEST_JITTER = DAY
 
 LABELLED: Statement[tuple[str]] = Statement(
-    select(S.id).where((S.label == bindparam("label")) | (S.id == bindparam("label")))
+    lambda: select(S.id).where((S.label == bindparam("label")) | (S.id == bindparam("label")))
 )
 
 

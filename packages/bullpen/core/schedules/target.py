@@ -13,7 +13,7 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 EMPLOYED: Statement[tuple[str]] = Statement(
-    select(AGENTS.c.id).where(AGENTS.c.id == bindparam("agent"))
+    lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("agent"))
 )
 
 

@@ -10,7 +10,7 @@ from bullpen.core.clock import seconds_until
 from bullpen.core.errors import StoreError
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.schedules.columns import COLUMNS, S, ScheduleTuple, schedule_of
+from bullpen.core.schedules.columns import S, ScheduleTuple, columns, schedule_of
 from bullpen.core.schedules.find import get_schedule, next_due
 from bullpen.core.schedules.fire import fire
 from bullpen.core.schedules.plan import Missed, plan
@@ -23,10 +23,12 @@ log = logging.getLogger(__name__)
 
 BATCH = 100
 DUE: Statement[ScheduleTuple] = Statement(
-    select(*COLUMNS)
-    .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
-    .order_by(S.due_at)
-    .limit(const(BATCH))
+    lambda: (
+        select(*columns())
+        .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
+        .order_by(S.due_at)
+        .limit(const(BATCH))
+    )
 )
 
 

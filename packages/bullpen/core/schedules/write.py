@@ -16,14 +16,18 @@ from bullpen.core.store.transaction import Transaction
 _KEPT = ("id", "made_by", "created_at")
 
 INSERT: Statement[None] = Statement(
-    insert(SCHEDULES).values({column.name: bindparam(column.name) for column in SCHEDULES.c})
+    lambda: insert(SCHEDULES).values(
+        {column.name: bindparam(column.name) for column in SCHEDULES.c}
+    )
 )
 UPDATE: Statement[None] = Statement(
-    update(SCHEDULES)
-    .where(S.id == bindparam("schedule"))
-    .values({each.name: bindparam(each.name) for each in SCHEDULES.c if each.name not in _KEPT})
+    lambda: (
+        update(SCHEDULES)
+        .where(S.id == bindparam("schedule"))
+        .values({each.name: bindparam(each.name) for each in SCHEDULES.c if each.name not in _KEPT})
+    )
 )
-DELETE: Statement[None] = Statement(delete(SCHEDULES).where(S.id == bindparam("schedule")))
+DELETE: Statement[None] = Statement(lambda: delete(SCHEDULES).where(S.id == bindparam("schedule")))
 
 
 def write(tx: Transaction, schedule: Schedule) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 
-from sqlalchemy import Column, ColumnElement, Table, bindparam, select
+from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -19,10 +19,15 @@ EVERY = 1 << 62
 class Listing:
     """The rows of a table, in the columns of these names; of some tables only some rows."""
 
-    def __init__(self, table: Table, names: Sequence[str], *always: ColumnElement[bool]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        names: Sequence[str],
+        always: Callable[[], ColumnElement[bool]] | None = None,
+    ) -> None:
         self._table = table
         self._always = always
-        self._columns: list[Column[object]] = [table.c[name] for name in names]
+        self._names = names
         self._statement = cache(self._made)
 
     def page(
@@ -53,11 +58,16 @@ class Listing:
     def _made(self, names: frozenset[str], forward: bool) -> Statement[tuple[object, ...]]:
         number = self._table.c.id
         alike = (self._table.c[name] == bindparam(name) for name in sorted(names))
-        which = [*self._always, *alike]
+        which = [*([] if self._always is None else [self._always()]), *alike]
         order = number.desc()
         if forward:
             which += [number > bindparam("since"), number <= bindparam("upto")]
             order = number.asc()
         return Statement(
-            select(*self._columns).where(*which).order_by(order).limit(bindparam("limit"))
+            lambda: (
+                select(*(self._table.c[name] for name in self._names))
+                .where(*which)
+                .order_by(order)
+                .limit(bindparam("limit"))
+            )
         )

@@ -36,14 +36,16 @@ def id_before(tx: Transaction, table: Table, moment: int) -> int:
 @cache
 def _ends(table: Table) -> Statement[tuple[int | None, int | None]]:
     first, last = (select(end(table.c.id)).scalar_subquery() for end in (func.min, func.max))
-    return Statement(select(first, last))
+    return Statement(lambda: select(first, last))
 
 
 @cache
 def _next(table: Table) -> Statement[tuple[int, int]]:
     return Statement(
-        select(table.c.id, table.c.created_at)
-        .where(table.c.id >= bindparam("number"))
-        .order_by(table.c.id)
-        .limit(const(1))
+        lambda: (
+            select(table.c.id, table.c.created_at)
+            .where(table.c.id >= bindparam("number"))
+            .order_by(table.c.id)
+            .limit(const(1))
+        )
     )

@@ -39,11 +39,13 @@ IDLE_CONNECTIONS = 8
 FRESH_SECONDS = 1.0
 """A connection that was idle for longer is asked whether it is alive before it is trusted."""
 
-BEGIN: Statement[None] = Statement(text("BEGIN"))
-BEGIN_TO_READ: Statement[None] = Statement(text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-COMMIT: Statement[None] = Statement(text("COMMIT"))
+BEGIN: Statement[None] = Statement(lambda: text("BEGIN"))
+BEGIN_TO_READ: Statement[None] = Statement(
+    lambda: text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+)
+COMMIT: Statement[None] = Statement(lambda: text("COMMIT"))
 NOTIFY: Statement[None] = Statement(
-    select(func.pg_notify(bindparam("channel"), bindparam("topics")))
+    lambda: select(func.pg_notify(bindparam("channel"), bindparam("topics")))
 )
 
 Row = TypeVar("Row")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from functools import cache
 
-from sqlalchemy import BigInteger, Table, Text, column, func, select, table, text
+from sqlalchemy import BigInteger, Table, TableClause, Text, column, func, select, table, text
 
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -18,19 +18,21 @@ from bullpen.core.store.statement import Statement
 WAIT_SECONDS = 2.0
 LOOK_SECONDS = 0.005
 
-_LOCKS = table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
+
+def _locks() -> TableClause:
+    return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
 
 
 @cache
 def _last(rows: Table) -> Statement[tuple[int | None]]:
-    return Statement(select(func.max(rows.c.id)))
+    return Statement(lambda: select(func.max(rows.c.id)))
 
 
 @cache
 def _writers(rows: Table) -> Statement[tuple[str]]:
     # Other databases of the server may have a table of the same number.
     return Statement(
-        select(_LOCKS.c.virtualtransaction).where(
+        lambda: select(_locks().c.virtualtransaction).where(
             text(f"relation = '{rows.name}'::regclass AND mode = 'RowExclusiveLock' AND granted"),
             text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
         )

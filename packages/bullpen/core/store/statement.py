@@ -1,9 +1,14 @@
-"""A statement of the hot path: an SQLAlchemy Core expression, compiled once for each database."""
+"""A statement of the hot path: an SQLAlchemy Core expression, compiled once for each database.
+
+The expression is built when its text is first asked for: a module full of statements is imported
+at next to no cost, and a process builds those that it runs.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -30,8 +35,8 @@ class Numbered(NamedTuple):
 class Statement(Generic[Row]):
     """SQL text for each dialect; `Row` is what a row of its answer looks like."""
 
-    def __init__(self, element: ClauseElement) -> None:
-        self.text = Texts(element)
+    def __init__(self, make: Callable[[], ClauseElement]) -> None:
+        self.text = Texts(make)
         """The SQL by the dialect's name."""
 
     @cached_property
@@ -46,13 +51,13 @@ class Statement(Generic[Row]):
 class Texts(dict[str, str]):
     """Compiles when a dialect is first asked for; from then on it is a plain look-up."""
 
-    def __init__(self, element: ClauseElement) -> None:
+    def __init__(self, make: Callable[[], ClauseElement]) -> None:
         super().__init__()
-        self._element = element
+        self._make = make
 
     def __missing__(self, name: str) -> str:
         dialect = _dialect(name)
-        compiled: Any = self._element.compile(dialect=dialect)
+        compiled: Any = self._make().compile(dialect=dialect)
         text = str(compiled)
         for bind, bound in compiled.bind_names.items():
             if bind.required:

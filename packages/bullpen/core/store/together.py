@@ -26,9 +26,9 @@ Work = Callable[[Transaction], Result]
 MOST = 32
 """So many are done in one transaction: the first of them must not wait for all the world."""
 
-BEGIN: Statement[None] = Statement(text("SAVEPOINT work"))
-END: Statement[None] = Statement(text("RELEASE work"))
-UNDO: Statement[None] = Statement(text("ROLLBACK TO work"))
+BEGIN: Statement[None] = Statement(lambda: text("SAVEPOINT work"))
+END: Statement[None] = Statement(lambda: text("RELEASE work"))
+UNDO: Statement[None] = Statement(lambda: text("ROLLBACK TO work"))
 
 
 class Together:

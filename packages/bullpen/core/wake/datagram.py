@@ -27,7 +27,9 @@ REFRESH_SECONDS = 0.5
 """How old the list of workers may be; a newcomer polls until it is known."""
 
 ADDRESSES: Statement[tuple[str]] = Statement(
-    query(WORKERS.c.wake).where(WORKERS.c.host == bindparam("host"), WORKERS.c.wake.is_not(None))
+    lambda: query(WORKERS.c.wake).where(
+        WORKERS.c.host == bindparam("host"), WORKERS.c.wake.is_not(None)
+    )
 )
 
 
