@@ -18,7 +18,8 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.hold import hold, let_go_conversation
 from bullpen.core.roster.team import Delivery
-from bullpen.core.roster.teams import change_team, remove_team
+from bullpen.core.roster.team_removal import remove_team
+from bullpen.core.roster.teams import change_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside

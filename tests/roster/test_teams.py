@@ -25,13 +25,13 @@ from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
 from bullpen.core.roster.everyone import everyone
 from bullpen.core.roster.team import Delivery, Team, TeamChange
+from bullpen.core.roster.team_removal import remove_team
 from bullpen.core.roster.teams import (
     add_team,
     change_team,
     find_team,
     get_team,
     list_teams,
-    remove_team,
     teams_of,
 )
 from bullpen.core.store.base import Store

@@ -21,7 +21,7 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.roster.agents import add_agent, remove_agent
 from bullpen.core.roster.find import get_agent
-from bullpen.core.roster.teams import remove_team
+from bullpen.core.roster.team_removal import remove_team
 from bullpen.core.schedules.find import list_schedules
 from bullpen.core.schedules.fire import run_now
 from bullpen.core.schedules.history import next_times

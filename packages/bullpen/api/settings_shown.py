@@ -8,7 +8,9 @@ from dataclasses import asdict
 from pydantic import BaseModel, Field
 
 from bullpen.api.context import api
-from bullpen.api.roster import AgentMap, ProviderMap, TeamMap, agent_map, provider_map, team_map
+from bullpen.api.roster.agents import AgentMap, agent_map
+from bullpen.api.roster.providers import ProviderMap, provider_map
+from bullpen.api.roster.teams import TeamMap, team_map
 from bullpen.api.services import known_services
 from bullpen.core.roster.find import find_agent
 from bullpen.core.roster.provider_names import ALIASES

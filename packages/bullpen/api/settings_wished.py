@@ -17,14 +17,9 @@ from pydantic import (
 )
 
 from bullpen.api.models import Input
-from bullpen.api.roster import (
-    AgentBody,
-    ProviderBody,
-    TeamBody,
-    put_agent,
-    put_provider,
-    put_team,
-)
+from bullpen.api.roster.agents import AgentBody, put_agent
+from bullpen.api.roster.providers import ProviderBody, put_provider
+from bullpen.api.roster.teams import TeamBody, put_team
 from bullpen.api.settings_shown import FAMILIES, ModelsAnswer, SettingsAnswer
 from bullpen.core.errors import BadSetting, SettingFixed
 from bullpen.core.masking import MASK

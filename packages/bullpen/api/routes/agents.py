@@ -6,7 +6,14 @@ from pydantic import BaseModel, Field
 
 from bullpen.api.context import api, reach, read, write
 from bullpen.api.models import Done
-from bullpen.api.roster import AgentAnswer, AgentBody, AgentMap, agent_answer, agent_map, put_agent
+from bullpen.api.roster.agents import (
+    AgentAnswer,
+    AgentBody,
+    AgentMap,
+    agent_answer,
+    agent_map,
+    put_agent,
+)
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import Conflict, LaneBusy, LaneError, NameTaken, NotFound

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, reach, read, write
 from bullpen.api.models import Done
-from bullpen.api.roster import (
+from bullpen.api.roster.providers import (
     ProviderAnswer,
     ProviderBody,
     ProviderMap,

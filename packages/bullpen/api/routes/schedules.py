@@ -10,15 +10,10 @@ from bullpen.api.models import Done, Page, listed, upto
 from bullpen.api.roster.body import Name
 from bullpen.api.route import blueprint, route
 from bullpen.api.routes.messages import Reason
-from bullpen.api.schedules import (
-    RunAnswer,
-    RunList,
-    ScheduleAnswer,
-    ScheduleBody,
-    ScheduleList,
-    changed,
-    new,
-)
+from bullpen.api.schedules.answer import ScheduleAnswer, ScheduleList
+from bullpen.api.schedules.body import ScheduleBody
+from bullpen.api.schedules.given import changed, new
+from bullpen.api.schedules.runs import RunAnswer, RunList
 from bullpen.core.access.key import OWNER as OWNER_KEY
 from bullpen.core.access.key import Kind, Scope
 from bullpen.core.errors import Conflict, LaneError, NotFound

@@ -6,11 +6,12 @@ from pydantic import BaseModel, Field
 
 from bullpen.api.context import read, write
 from bullpen.api.models import Done
-from bullpen.api.roster import TeamAnswer, TeamBody, TeamMap, put_team, reach_all, team_map
+from bullpen.api.roster.teams import TeamAnswer, TeamBody, TeamMap, put_team, reach_all, team_map
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import NameTaken, NotFound
-from bullpen.core.roster.teams import get_team, remove_team
+from bullpen.core.roster.team_removal import remove_team
+from bullpen.core.roster.teams import get_team
 
 ROUTES = blueprint("teams", "Agents that work together.")
 

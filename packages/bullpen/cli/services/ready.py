@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from bullpen.core.errors import BullpenError, UnknownService
+from bullpen.cli.services.table import last_words
+from bullpen.core.errors import BullpenError
 from bullpen.core.listening import address
-from bullpen.core.log_tail import log_tail
 from bullpen.core.services.lock import holders
 from bullpen.core.services.supervisor import ASLEEP, RUNNING, Supervisor
 from bullpen.core.settings import Settings
@@ -83,14 +83,6 @@ def say_why(settings: Settings, name: str) -> None:
     for line in last_words(settings, name, REASON_LINES):
         click.echo(f"  {line}", err=True)
     click.echo(f"  Then: bullpen restart {name}", err=True)
-
-
-def last_words(settings: Settings, name: str, count: int) -> list[str]:
-    """The last lines of a service's log; none where it has none."""
-    try:
-        return log_tail(settings, name, count, settings.secrets())
-    except UnknownService:
-        return []
 
 
 def _answers(settings: Settings, path: str = ALIVE, seconds: float = ASK_SECONDS) -> bool:

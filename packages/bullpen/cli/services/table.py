@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import click
 
 from bullpen.cli.output import show_table
-from bullpen.cli.services.ready import last_words
 from bullpen.cli.span import span
 from bullpen.core.clock import SECOND
+from bullpen.core.errors import UnknownService
+from bullpen.core.log_tail import log_tail
 from bullpen.core.services.supervisor import ASLEEP, Service
 from bullpen.core.settings import Settings
 
@@ -42,3 +43,11 @@ def _say_why(settings: Settings, service: Service) -> None:
     words = last_words(settings, name, 1)
     said = f" Its last words: {words[0]}" if words else ""
     click.echo(f"{name} does not run.{said}\n  Next: bullpen logs {name}; bullpen restart {name}")
+
+
+def last_words(settings: Settings, name: str, count: int) -> list[str]:
+    """The last lines of a service's log; none where it has none."""
+    try:
+        return log_tail(settings, name, count, settings.secrets())
+    except UnknownService:
+        return []

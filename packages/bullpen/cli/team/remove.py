@@ -10,7 +10,8 @@ from bullpen.cli.confirm import confirm, yes
 from bullpen.cli.orphans import told_of_orphans
 from bullpen.cli.output import as_json, reading, tell, writing
 from bullpen.core.roster.leaving import orphaned_by_team
-from bullpen.core.roster.teams import lock_team, remove_team
+from bullpen.core.roster.team_removal import remove_team
+from bullpen.core.roster.teams import lock_team
 from bullpen.core.settings import Settings
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, select, union_all
 
+from bullpen.core.history.post import keep_post
 from bullpen.core.message import UNHEARD, Message
 from bullpen.core.models import ARCHIVE, MESSAGES
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outbox.proactive import OWNER
 from bullpen.core.outcome import Answer
 from bullpen.core.queue.columns import MessageTuple, message_columns
-from bullpen.core.queue.room import keep_post
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, null, update
 
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import EventType, tell
+from bullpen.core.history.post import keep_post
 from bullpen.core.history.say import SAY
 from bullpen.core.message import INTERNAL, ROOM, UNHEARD, Claim, Message, NewMessage, ReplyTo
 from bullpen.core.models import MESSAGES
@@ -18,7 +19,6 @@ from bullpen.core.outcome import Outcome, RoomPost
 from bullpen.core.queue.columns import MessageTuple, message_columns
 from bullpen.core.queue.enqueue import check, place
 from bullpen.core.queue.lane import LOCK, claimed_agent, lock_lane
-from bullpen.core.queue.room import keep_post
 from bullpen.core.queue.run import Run, RunOutcome, ask_to_end, end_run, ended, record_attempt
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement

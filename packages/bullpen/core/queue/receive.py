@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from bullpen.core.errors import BadText, TextTooLong
 from bullpen.core.events.append import EventType, append_event
+from bullpen.core.history.post import keep_post
 from bullpen.core.message import ROOM, Accepted, NewMessage
 from bullpen.core.queue.enqueue import TAKE_IN, TAKEN_IN, enqueue_many
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.queue.names import state_of
-from bullpen.core.queue.room import copies, keep_post
+from bullpen.core.queue.room import copies
 from bullpen.core.roster.everyone import everyone
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import get_team

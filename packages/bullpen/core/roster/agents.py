@@ -33,7 +33,7 @@ from bullpen.core.roster.agent import (
 from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.find import find_agent, get_agent
 from bullpen.core.roster.model_name import check_model
-from bullpen.core.roster.teams import leave_teams
+from bullpen.core.roster.team_removal import leave_teams
 from bullpen.core.schedules.stop import stop_orphans
 from bullpen.core.states import LaneState
 from bullpen.core.store.statement import Statement

@@ -13,7 +13,6 @@ from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
 from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.team import Delivery, Team, TeamChange
-from bullpen.core.schedules.stop import stop_orphans
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -92,25 +91,12 @@ def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> 
     return changed
 
 
-def remove_team(tx: Transaction, team_id: str) -> None:
-    """Disband a team; its agents and its room's history stay."""
+def disband_team(tx: Transaction, team_id: str) -> None:
+    """Delete a team's rows; its agents and its room's history stay."""
     get_team(tx, team_id)
-    stop_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
     tx.write(DISBAND, {"team": team_id})
     tx.write(DELETE, {"team": team_id})
     append_event(tx, EventType.TEAM_REMOVED, team=team_id)
-
-
-def leave_teams(tx: Transaction, agent: str) -> None:
-    """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
-    for team_id in [team.id for team in teams_of(tx, agent)]:
-        team = lock_team(tx, team_id)
-        rest = tuple(member for member in team.members if member != agent)
-        if not rest:
-            remove_team(tx, team.id)
-        else:
-            leader = rest[0] if team.leader == agent else team.leader
-            change_team(tx, team.id, members=rest, leader=leader)
 
 
 def find_team(tx: Transaction, team_id: str) -> Team | None:
