@@ -19,7 +19,8 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-G, M = GATHERED.c, MESSAGES.c
+G = GATHERED.c
+M = MESSAGES.c
 
 KEEP: Statement[None] = Statement(
     lambda: insert(GATHERED).values(

@@ -13,7 +13,8 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-M, A = MESSAGES.c, ARCHIVE.c
+M = MESSAGES.c
+A = ARCHIVE.c
 
 NO_LIMITS = Team(id="", leader="", members=())
 

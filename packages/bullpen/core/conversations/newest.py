@@ -15,7 +15,8 @@ from bullpen.core.store.listing import EVERY, Listing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-M, A = MESSAGES.c, ATTEMPTS.c
+M = MESSAGES.c
+A = ATTEMPTS.c
 
 COST: Statement[tuple[float]] = Statement(
     lambda: select(func.coalesce(func.sum(A.cost), const(0))).where(

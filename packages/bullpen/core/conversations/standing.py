@@ -16,7 +16,8 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.workers import alive_workers
 
-L, M = LANES.c, MESSAGES.c
+L = LANES.c
+M = MESSAGES.c
 
 PROCESSOR, SCHEDULER = "processor", "scheduler"
 """As these processes call themselves in the register."""

@@ -18,7 +18,9 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-M, A, L = MESSAGES.c, ATTEMPTS.c, LANES.c
+M = MESSAGES.c
+A = ATTEMPTS.c
+L = LANES.c
 
 MOST = 1000
 """So many messages, runs and answers of one conversation are shown."""

@@ -37,7 +37,8 @@ LONGEST = 20_000
 NEAR = 16
 """What a run said is among so many rows that its agent's history has last."""
 
-H, P = AGENT_MESSAGES.c, CHAT_MESSAGES.c
+H = AGENT_MESSAGES.c
+P = CHAT_MESSAGES.c
 
 
 def _head(text: ColumnElement[str], most: int) -> ColumnElement[str]:

@@ -17,7 +17,8 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-H, C = AGENT_MESSAGES.c, CHAT_MESSAGES.c
+H = AGENT_MESSAGES.c
+C = CHAT_MESSAGES.c
 
 
 def _said_last() -> Select[HistoryTuple]:

@@ -20,7 +20,8 @@ from bullpen.core.store.transaction import Transaction
 
 BATCH = 500
 
-M, R = MESSAGES.c, RESPONSES.c
+M = MESSAGES.c
+R = RESPONSES.c
 
 OLD_MESSAGES: Statement[tuple[int]] = Statement(
     lambda: (

@@ -33,7 +33,8 @@ SILENCE = DAY
 SHOWN = 500
 """Characters of an error."""
 
-A, M = SYSTEM_AGENTS.c, MESSAGES.c
+A = SYSTEM_AGENTS.c
+M = MESSAGES.c
 
 CURSOR: Statement[tuple[int]] = Statement(lambda: select(A.cursor).where(A.name == const(NAME)))
 

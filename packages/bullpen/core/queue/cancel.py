@@ -21,7 +21,8 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-L, M = LANES.c, MESSAGES.c
+L = LANES.c
+M = MESSAGES.c
 
 DYING = 2 * SECOND
 """The lane waits so long for word that the run is over, so that no second one begins beside it."""

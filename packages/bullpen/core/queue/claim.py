@@ -19,7 +19,8 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-L, M = LANES.c, MESSAGES.c
+L = LANES.c
+M = MESSAGES.c
 _OF = LANES.alias("of").c
 
 SWEEPS = 20

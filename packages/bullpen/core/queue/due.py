@@ -15,7 +15,8 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-M, L = MESSAGES.c, LANES.c
+M = MESSAGES.c
+L = LANES.c
 _W = LANES.alias("waiting").c
 
 SWEEP = 500

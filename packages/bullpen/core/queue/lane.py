@@ -20,7 +20,8 @@ from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-M, L = MESSAGES.c, LANES.c
+M = MESSAGES.c
+L = LANES.c
 
 
 _TOKEN = re.compile(r"[a-z0-9_-]{1,40}\.[a-z0-9]{1,64}")

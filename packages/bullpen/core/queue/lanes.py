@@ -19,7 +19,8 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-L, M = LANES.c, MESSAGES.c
+L = LANES.c
+M = MESSAGES.c
 
 _EVENTS = {
     LaneState.PAUSED: EventType.LANE_PAUSED,

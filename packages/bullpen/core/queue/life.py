@@ -23,7 +23,8 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.workers import alive_workers
 
-A, M = ATTEMPTS.c, MESSAGES.c
+A = ATTEMPTS.c
+M = MESSAGES.c
 
 MOST = 1000
 """So many of its runs are shown, and of the messages before it counted."""

@@ -12,7 +12,9 @@ from bullpen.core.states import MessageState, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
+L = LANES.c
+M = MESSAGES.c
+R = RESPONSES.c
 
 LANE_LIST: Statement[tuple[str, str, str | None, int, str | None, str | None, int | None]]
 LANE_LIST = Statement(

@@ -10,7 +10,9 @@ from bullpen.core.states import MessageState, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-L, M, R = LANES.c, MESSAGES.c, RESPONSES.c
+L = LANES.c
+M = MESSAGES.c
+R = RESPONSES.c
 
 NEXT: Statement[tuple[str, int | None]] = Statement(
     lambda: (

@@ -17,7 +17,8 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-T, M = TEAMS.c, TEAM_MEMBERS.c
+T = TEAMS.c
+M = TEAM_MEMBERS.c
 
 
 def _columns() -> tuple[Column[object], ...]:

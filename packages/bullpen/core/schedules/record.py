@@ -13,7 +13,8 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-R, M = SCHEDULE_RUNS.c, MESSAGES.c
+R = SCHEDULE_RUNS.c
+M = MESSAGES.c
 
 
 class RunOutcome(StrEnum):
