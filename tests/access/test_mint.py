@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import OWNER, Key, Kind, Scope
-from bullpen.core.access.keys import add_key, find_key, make_link, redeem_link
-from bullpen.core.access.mint import close, known_to, mint
+from bullpen.core.access.key import OWNER_KEY, Key, KeyKind, Scope
+from bullpen.core.access.keys import add_key, create_login_link, find_key, redeem_login_link
+from bullpen.core.access.mint import add_key_as, list_keys_as, revoke_key_as
 from bullpen.core.clock import DAY
 from bullpen.core.errors import BadKey, OutOfReach, ScopeTooSmall, UnknownKey
 from bullpen.core.store.base import Store
@@ -20,7 +20,7 @@ def key(
     """A key that asks."""
     return Key(
         id="key_asks",
-        kind=Kind.KEY,
+        kind=KeyKind.KEY,
         name="asks",
         scopes=frozenset(scopes),
         agents=None if agents is None else frozenset(agents),
@@ -32,11 +32,11 @@ def test_no_key_makes_one_with_a_scope_that_it_has_not(store: Store) -> None:
     with store.write() as tx:
         for scopes in ((Scope.CLAIM,), (Scope.READ, Scope.ADMIN)):
             with pytest.raises(ScopeTooSmall):
-                mint(tx, key(Scope.READ), "more", scopes)
-        made, secret = mint(tx, key(Scope.READ), "as much", READ)
+                add_key_as(tx, key(Scope.READ), "more", scopes)
+        made, secret = add_key_as(tx, key(Scope.READ), "as much", READ)
         assert made.scopes == {Scope.READ}
         assert find_key(tx, secret) is not None
-        mint(tx, key(Scope.ADMIN), "all", tuple(Scope))
+        add_key_as(tx, key(Scope.ADMIN), "all", tuple(Scope))
 
 
 def test_no_key_makes_one_for_an_agent_that_it_does_not_reach(store: Store) -> None:
@@ -44,9 +44,9 @@ def test_no_key_makes_one_for_an_agent_that_it_does_not_reach(store: Store) -> N
     with store.write() as tx:
         for agents in (None, ("c",), ("a", "c")):
             with pytest.raises(OutOfReach):
-                mint(tx, mine, "more", READ, agents)
-        assert mint(tx, mine, "less", READ, ("a",))[0].agents == frozenset("a")
-        assert mint(tx, OWNER, "all", READ)[0].agents is None
+                add_key_as(tx, mine, "more", READ, agents)
+        assert add_key_as(tx, mine, "less", READ, ("a",))[0].agents == frozenset("a")
+        assert add_key_as(tx, OWNER_KEY, "all", READ)[0].agents is None
 
 
 def test_no_key_makes_one_that_lasts_longer_but_a_browsers_end_is_not_its_owners(
@@ -57,11 +57,11 @@ def test_no_key_makes_one_that_lasts_longer_but_a_browsers_end_is_not_its_owners
         short = key(Scope.ADMIN, expires_at=end)
         for expires_at in (None, end + 1):
             with pytest.raises(BadKey):
-                mint(tx, short, "longer", READ, None, expires_at)
-        mint(tx, short, "as long", READ, None, end)
-        found = redeem_link(tx, make_link(tx), "firefox")
+                add_key_as(tx, short, "longer", READ, None, expires_at)
+        add_key_as(tx, short, "as long", READ, None, end)
+        found = redeem_login_link(tx, create_login_link(tx), "firefox")
         assert found is not None
-        assert mint(tx, found[0], "for ever", READ)[0].expires_at is None
+        assert add_key_as(tx, found[0], "for ever", READ)[0].expires_at is None
 
 
 def test_a_key_knows_and_closes_those_within_its_reach(store: Store) -> None:
@@ -70,12 +70,16 @@ def test_a_key_knows_and_closes_those_within_its_reach(store: Store) -> None:
         inside, _ = add_key(tx, "inside", READ, ("a",))
         over, secret = add_key(tx, "over", READ, ("a", "c"))
         everywhere, _ = add_key(tx, "everywhere", READ)
-        assert [each.id for each in known_to(tx, mine)] == [inside.id]
-        assert {each.id for each in known_to(tx, OWNER)} == {inside.id, over.id, everywhere.id}
+        assert [each.id for each in list_keys_as(tx, mine)] == [inside.id]
+        assert {each.id for each in list_keys_as(tx, OWNER_KEY)} == {
+            inside.id,
+            over.id,
+            everywhere.id,
+        }
         for other in (over.id, everywhere.id, "nothing", "\0", "\ud800"):
             with pytest.raises(UnknownKey):
-                close(tx, mine, other)
-        close(tx, mine, inside.id)
+                revoke_key_as(tx, mine, other)
+        revoke_key_as(tx, mine, inside.id)
         assert find_key(tx, secret) is not None
-        close(tx, OWNER, over.id)
+        revoke_key_as(tx, OWNER_KEY, over.id)
         assert find_key(tx, secret) is None

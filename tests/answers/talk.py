@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said
+from bullpen.core.answers.said import RunOutput
 from bullpen.core.message import Accepted, Claim, NewMessage, ReplyTo
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, GATHERED, MESSAGES
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.store.base import Store
@@ -41,7 +41,7 @@ def written(store: Store, text: str, **more: Any) -> tuple[Accepted, ...]:  # no
     """The same; gives what became of each part."""
     new = NewMessage(**{"agent": "", "message": text, **ADA, **more})
     with store.write() as tx:
-        return receive(tx, new)
+        return submit(tx, new)
 
 
 def said(
@@ -53,7 +53,7 @@ def said(
 ) -> None:
     """The run of this claim said this."""
     with store.write() as tx:
-        complete(tx, claim, Said(text=text, **more), roots)
+        complete(tx, claim, RunOutput(text=text, **more), roots)
 
 
 def answer(store: Store, agent: str, text: str, **more: Any) -> Claim:  # noqa: ANN401

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.answers.complete import MOST_NOTES, complete
-from bullpen.core.answers.said import Said
+from bullpen.core.answers.complete import MAX_NOTES, complete
+from bullpen.core.answers.said import RunOutput
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.outcome import Usage
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.lanes import drain_lane
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.store.base import Store
 from tests.answers.talk import (
     ADA,
@@ -122,7 +122,7 @@ def test_of_very_many_notes_only_some_are_told(store: Store) -> None:
     answer(store, "coder", f"[@{names}: help] " + "[send_file: no]" * 3 + f"[@{'x' * 60}: hi]")
     ((_, text),) = told(store)
     assert len(text.encode()) < store.settings.message_bytes
-    assert len(notes(store, "coder")) == MOST_NOTES + 1
+    assert len(notes(store, "coder")) == MAX_NOTES + 1
     assert "more of the kind" in notes(store, "coder")[-1]
 
 
@@ -261,14 +261,14 @@ def test_a_stale_token_leaves_nothing(store: Store, files: Path, clock: FakeCloc
     write(store, "@dev go")
     claim = take(store, "coder")
     clock.advance(2 * MINUTE)
-    do(store, reap)
+    do(store, expire_leases)
     before = dump(store)
     text = "[@reviewer: x] [#dev: x] [send_file: report.txt] [send_file: no] [@nobody: x]" * 9
     with pytest.raises(StaleToken):
         said(store, claim, text, roots=[files])
     assert dump(store) == before
     with store.write() as tx, pytest.raises(StaleToken):
-        complete(tx, claim, Said(text=text), [files])
+        complete(tx, claim, RunOutput(text=text), [files])
     assert dump(store) == before
 
 
@@ -290,7 +290,7 @@ def test_a_complete_that_is_broken_off_leaves_nothing(store: Store, files: Path)
     before = dump(store)
     text = "[@reviewer: x] [#dev: x] [send_file: no]"
     with broken_off(store.write()) as tx:
-        complete(tx, claim, Said(text=text), [files])
+        complete(tx, claim, RunOutput(text=text), [files])
     assert dump(store) == before
     said(store, claim, text, roots=[files])
     assert len(responses(store)) == 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullpen.core.answers.compose import MOST, Composed, Handoff, Post, compose
-from bullpen.core.routing.directory import Directory
+from bullpen.core.answers.compose import MAX_PARTS, Handoff, ParsedAnswer, Post, parse_answer
+from bullpen.core.routing.directory import AddressBook
 
-EVERYBODY = Directory(
+EVERYBODY = AddressBook(
     agents={"coder": "Code Wizard", "reviewer": "", "tester": "Tess"},
     teams={"dev": ("Developers", "coder"), "ops": ("", "tester")},
 )
@@ -22,13 +22,15 @@ pieces = st.sampled_from(
 )
 
 
-def composed(text: str, speaker: str = "coder") -> Composed:
+def composed(text: str, speaker: str = "coder") -> ParsedAnswer:
     """The answer of an agent that is in #dev."""
-    return compose(text, speaker, EVERYBODY, ROOMS)
+    return parse_answer(text, speaker, EVERYBODY, ROOMS)
 
 
 def test_an_answer_without_tags_is_for_people_as_it_is() -> None:
-    assert composed("  All done. `[@reviewer: no]`\n") == Composed("All done. `[@reviewer: no]`")
+    assert composed("  All done. `[@reviewer: no]`\n") == ParsedAnswer(
+        "All done. `[@reviewer: no]`"
+    )
 
 
 def test_a_tag_is_a_handoff_and_people_see_who_says_what_to_whom() -> None:
@@ -96,19 +98,19 @@ def test_files_are_named_each_once_and_not_shown() -> None:
 
 
 def test_an_answer_has_at_most_so_many_parts() -> None:
-    names = ",".join(["reviewer"] * MOST)
+    names = ",".join(["reviewer"] * MAX_PARTS)
     found = composed(
-        "".join(f"[@tester: {number}]" for number in range(MOST + 2)) + f"[@{names}: x]"
+        "".join(f"[@tester: {number}]" for number in range(MAX_PARTS + 2)) + f"[@{names}: x]"
     )
-    assert len(found.handoffs) == MOST
+    assert len(found.handoffs) == MAX_PARTS
     assert found.notes
-    assert f"at most {MOST}" in found.notes[0]
+    assert f"at most {MAX_PARTS}" in found.notes[0]
 
 
 @given(st.lists(pieces, max_size=14).map("".join) | st.text())
 def test_whatever_is_said_is_shown_or_sent_or_noted(text: str) -> None:
     found = composed(text)
-    assert len(found.handoffs) + len(found.posts) <= MOST
+    assert len(found.handoffs) + len(found.posts) <= MAX_PARTS
     assert {each.agent for each in found.handoffs} <= {"reviewer", "tester"}
     assert {each.team for each in found.posts} <= {"dev"}
     assert all(each.text for each in found.handoffs)

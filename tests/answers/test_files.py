@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.answers.files import MOST, Refused, allowed, sort_out
+from bullpen.core.answers.files import MAX_FILES, RefusedFile, resolve_allowed, split_allowed
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_file_below_the_directory_leaves_by_its_real_path(
 ) -> None:
     (work / "link.txt").symlink_to(work / "sub" / "deep.txt")
     (work / "way").symlink_to("sub")
-    assert allowed(path.format(work=work), [work]) == work / real
+    assert resolve_allowed(path.format(work=work), [work]) == work / real
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,16 @@ def test_what_may_not_leave_is_refused_with_the_reason(work: Path, path: str, wh
     (work / os.fsdecode(b"\xff.txt")).write_text("odd")
     (work / "odd").symlink_to(os.fsdecode(b"\xff.txt"))
     os.mkfifo(work / "pipe")
-    found = allowed(path.format(work=work), [work])
-    assert isinstance(found, Refused)
+    found = resolve_allowed(path.format(work=work), [work])
+    assert isinstance(found, RefusedFile)
     assert why in found.why
 
 
 def test_one_that_may_not_be_read_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Root may read everything: only here is it said otherwise.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    found = allowed("report.txt", [work])
-    assert isinstance(found, Refused)
+    found = resolve_allowed("report.txt", [work])
+    assert isinstance(found, RefusedFile)
     assert "may not" in found.why
 
 
@@ -90,34 +90,36 @@ def test_any_of_the_directories_will_do_and_the_first_is_where_it_is_looked_for(
     work: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "work-elsewhere"
-    assert allowed(str(other / "near.txt"), [work, other]) == other / "near.txt"
-    assert isinstance(allowed("near.txt", [work, other]), Refused)
+    assert resolve_allowed(str(other / "near.txt"), [work, other]) == other / "near.txt"
+    assert isinstance(resolve_allowed("near.txt", [work, other]), RefusedFile)
 
 
 def test_a_directory_that_is_a_link_is_the_one_it_leads_to(work: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(work)
-    assert allowed("report.txt", [link]) == work / "report.txt"
-    assert allowed(str(work / "report.txt"), [link]) == work / "report.txt"
+    assert resolve_allowed("report.txt", [link]) == work / "report.txt"
+    assert resolve_allowed(str(work / "report.txt"), [link]) == work / "report.txt"
 
 
 def test_without_a_directory_nothing_leaves(work: Path) -> None:
-    assert isinstance(allowed(str(work / "report.txt"), []), Refused)
+    assert isinstance(resolve_allowed(str(work / "report.txt"), []), RefusedFile)
 
 
 def test_each_leaves_once_and_the_rest_are_told(work: Path) -> None:
-    leave, refused = sort_out(["report.txt", "nothing", "sub/../report.txt", "sub"], [work])
+    leave, refused = split_allowed(["report.txt", "nothing", "sub/../report.txt", "sub"], [work])
     assert leave == (str(work / "report.txt"),)
     assert [each.path for each in refused] == ["nothing", "sub"]
 
 
 def test_of_very_many_only_the_first_are_looked_at(work: Path) -> None:
-    leave, refused = sort_out(["report.txt"] + [f"no{number}" for number in range(5000)], [work])
+    leave, refused = split_allowed(
+        ["report.txt"] + [f"no{number}" for number in range(5000)], [work]
+    )
     assert leave == (str(work / "report.txt"),)
-    assert len(refused) == MOST
+    assert len(refused) == MAX_FILES
     assert "5001" in refused[-1].why
 
 
 def test_what_is_said_of_it_is_one_short_line() -> None:
-    assert str(Refused("a\nb", "it is odd")) == "a b was not sent: it is odd"
-    assert len(str(Refused("x" * 100_000, "it is long"))) < 300
+    assert str(RefusedFile("a\nb", "it is odd")) == "a b was not sent: it is odd"
+    assert len(str(RefusedFile("x" * 100_000, "it is long"))) < 300

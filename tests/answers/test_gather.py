@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said
+from bullpen.core.answers.said import RunOutput
 from bullpen.core.clock import MINUTE
-from bullpen.core.maintenance.archive import archive
-from bullpen.core.maintenance.gathered import gathered
+from bullpen.core.maintenance.archive import archive_finished
+from bullpen.core.maintenance.gathered import send_due_aggregates
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.hold import hold, let_go_conversation
-from bullpen.core.roster.team import Delivery
+from bullpen.core.queue.hold import hold, resume_conversation
+from bullpen.core.roster.team import DeliveryMode
 from bullpen.core.roster.team_removal import remove_team
 from bullpen.core.roster.teams import change_team
 from bullpen.core.settings import Settings
@@ -60,7 +60,7 @@ def settings(stores: Stores, kind: str) -> Settings:
 @pytest.fixture
 def store(store: Store) -> Store:
     """A store with a team that answers as one."""
-    team(store, "a", "b", "c", delivery=Delivery.AGGREGATE)
+    team(store, "a", "b", "c", delivery=DeliveryMode.AGGREGATE)
     return store
 
 
@@ -80,14 +80,14 @@ def _one(store: Store) -> dict[str, Any]:
 def test_one_answer_when_the_conversation_is_at_rest(store: Store) -> None:
     root = _asked(store)
     answer(store, "b", "yes")
-    gathered(store)
+    send_due_aggregates(store)
     assert responses(store) == []
     answer(store, "c", "no")
     row = _one(store)
     assert row["message"] == ("@a: I ask.\n\n@a → @b: what?\n\n@a → @c: what?\n\n@b: yes\n\n@c: no")
     assert (row["message_id"], row["agent"], row["conversation_id"]) == (root, "a", root)
     assert (row["sender_id"], row["reply_to"]) == ("U1", str(ADA["reply_to"]))
-    assert gathered(store) == "0 answers sent"
+    assert send_due_aggregates(store) == "0 answers sent"
     assert len(responses(store)) == 1
 
 
@@ -125,9 +125,9 @@ def test_after_a_while_what_there_is_is_sent(store: Store, clock: FakeClock) -> 
     clock.advance(10 * MINUTE)
     answer(store, "b", "yes")
     clock.advance(20 * MINUTE - 1)
-    assert gathered(store) == "0 answers sent"
+    assert send_due_aggregates(store) == "0 answers sent"
     clock.advance(1)
-    assert gathered(store) == "1 answers sent"
+    assert send_due_aggregates(store) == "1 answers sent"
     assert _one(store)["message"].endswith("@b: yes")
     assert events(store, "team_chain_end") == []
     answer(store, "c", "no")
@@ -142,7 +142,7 @@ def test_a_crash_in_between_changes_nothing(store: Store) -> None:
     claim = take(store, "c")
     before = dump(store)
     with broken_off(store.write()) as tx:
-        complete(tx, claim, Said(text="no"), ())
+        complete(tx, claim, RunOutput(text="no"), ())
     assert dump(store) == before
     said(store, claim, "no")
     assert _one(store)["message"].endswith("@b: yes\n\n@c: no")
@@ -165,10 +165,10 @@ def test_it_goes_out_as_well_when_the_rest_will_not_come(store: Store, end: Any)
     root = _asked(store)
     answer(store, "b", "yes")
     (rest,) = (row["message_id"] for row in children(store, root) if row["agent"] == "c")
-    gathered(store)
+    send_due_aggregates(store)
     end(store, rest)
     assert kept(store) != []
-    assert gathered(store) == "1 answers sent"
+    assert send_due_aggregates(store) == "1 answers sent"
     assert kept(store) == []
     assert told(store)[-1][1].endswith("@b: yes")
     assert len(events(store, "team_chain_end")) == 1
@@ -179,7 +179,7 @@ def test_what_was_held_comes_as_a_second_answer(store: Store) -> None:
         change_team(tx, "dev", max_hops=0)
     root = _asked(store)
     with store.write() as tx:
-        assert let_go_conversation(tx, root) == 2
+        assert resume_conversation(tx, root) == 2
     answer(store, "b", "yes")
     answer(store, "c", "no")
     texts = [row["message"] for row in responses(store) if row["channel"] == "slack"]
@@ -191,7 +191,7 @@ def test_two_that_finish_at_once_give_one_response(store: Store) -> None:
     _asked(store)
     first, second = take(store, "b"), take(store, "c")
     with store.write() as tx:
-        complete(tx, first, Said(text="yes"), ())
+        complete(tx, first, RunOutput(text="yes"), ())
         other = beside(store, tx, said, store, second, "no")
     other.join(60)
     text = _one(store)["message"]
@@ -216,10 +216,10 @@ def test_parts_of_a_conversation_all_of_which_is_archived_are_sent(
     answer(store, "b", "yes")
     claim = take(store, "c")
     clock.advance(25 * 60 * MINUTE)
-    archive(store)
+    archive_finished(store)
     failed(store, claim.token, ErrorKind.PERMANENT)
     assert {row["agent"] for row in rows(store, MESSAGES)} == {"c"}
-    gathered(store)
+    send_due_aggregates(store)
     assert told(store)[-1][1].endswith("@b: yes")
 
 
@@ -232,14 +232,14 @@ def test_parts_without_any_address_are_not_lost(store: Store) -> None:
     do(store, cancel, children(store, root)[0]["message_id"])
     with store.engine.begin() as connection:
         connection.execute(MESSAGES.delete().where(MESSAGES.c.message_id == root))
-    gathered(store)
+    send_due_aggregates(store)
     assert (kept(store), responses(store)) == (before, [])
 
 
 def test_a_team_that_streams_from_now_on_still_sends_what_was_kept(store: Store) -> None:
     _asked(store)
     with store.write() as tx:
-        change_team(tx, "dev", delivery=Delivery.STREAM)
+        change_team(tx, "dev", delivery=DeliveryMode.STREAM)
     answer(store, "b", "yes")
     assert told(store) == [("b", "yes")]
     answer(store, "c", "no")
@@ -252,14 +252,14 @@ def test_a_team_that_is_gone_still_sends_what_was_kept(store: Store) -> None:
     do(store, remove_team, "dev")
     answer(store, "b", "yes")
     answer(store, "c", "no")
-    gathered(store)
+    send_due_aggregates(store)
     assert [agent for agent, _ in told(store)] == ["b", "c", "a"]
     assert kept(store) == []
 
 
 def test_a_team_that_streams_answers_one_by_one(store: Store) -> None:
     with store.write() as tx:
-        change_team(tx, "dev", delivery=Delivery.STREAM)
+        change_team(tx, "dev", delivery=DeliveryMode.STREAM)
     _asked(store)
     answer(store, "b", "yes")
     assert [agent for agent, _ in told(store)] == ["a", "b"]

@@ -7,12 +7,12 @@ import shlex
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said
+from bullpen.core.answers.said import RunOutput
 from bullpen.core.errors import LaneClosed
 from bullpen.core.models import MESSAGES
 from bullpen.core.outcome import Usage
 from bullpen.core.queue.cancel import cancel_conversation
-from bullpen.core.queue.hold import hold, let_go_conversation
+from bullpen.core.queue.hold import hold, resume_conversation
 from bullpen.core.queue.lanes import drain_lane
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.agents import remove_agent
@@ -51,7 +51,7 @@ def settings(stores: Stores, kind: str) -> Settings:
 
 def _let_go(store: Store, conversation: str) -> int:
     with store.write() as tx:
-        return let_go_conversation(tx, conversation)
+        return resume_conversation(tx, conversation)
 
 
 def _owner(store: Store) -> list[str]:
@@ -220,7 +220,7 @@ def test_what_is_for_a_removed_agent_keeps_nobody_else_from_going_on(store: Stor
     assert _let_go(store, root) == 1
     assert sorted(row["status"] for row in children(store, root)) == ["held", "pending"]
     answer(store, "c", "fine")
-    refused(store, LaneClosed, let_go_conversation, root)
+    refused(store, LaneClosed, resume_conversation, root)
 
 
 def test_a_conversation_named_by_a_client_cannot_give_the_owner_a_command(store: Store) -> None:
@@ -268,7 +268,7 @@ def test_two_runs_at_once_do_not_both_take_the_last_place(store: Store) -> None:
         conversation = post_in_room(tx, "dev", "hello", "ada").conversation_id
     first, second = (take(store, agent) for agent in ("a", "b"))
     with store.write() as tx:
-        complete(tx, first, Said(text="[@c: one]"), ())
+        complete(tx, first, RunOutput(text="[@c: one]"), ())
         other = beside(store, tx, said, store, second, "[@d: two]")
     other.join(60)
     found = [row["status"] for row in children(store, conversation)]

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from bullpen.core.answers import open as opening
-from bullpen.core.answers.files import Refused
+from bullpen.core.answers.files import RefusedFile
 from bullpen.core.answers.open import open_allowed
 
 Seen = Callable[[Path], None]
@@ -31,7 +31,7 @@ def work(tmp_path: Path) -> Path:
 def text(path: str, work: Path) -> str | None:
     """What is read of it; None if it is refused."""
     found = open_allowed(path, (work,))
-    if isinstance(found, Refused):
+    if isinstance(found, RefusedFile):
         return None
     with found:
         return found.read().decode()
@@ -67,7 +67,7 @@ def test_a_link_that_is_put_in_its_place_meanwhile_is_not_followed(
         (work / part).symlink_to(tmp_path / "secret" / part.partition("/")[2])
         return work / path
 
-    monkeypatch.setattr(opening, "allowed", swapped)
+    monkeypatch.setattr(opening, "resolve_allowed", swapped)
     assert text("sub/a.txt", work) is None
 
 
@@ -79,7 +79,7 @@ def test_a_pipe_that_is_put_in_its_place_meanwhile_keeps_nobody_waiting(
         os.mkfifo(work / path)
         return work / path
 
-    monkeypatch.setattr(opening, "allowed", swapped)
+    monkeypatch.setattr(opening, "resolve_allowed", swapped)
     found: list[str | None] = []
     reader = threading.Thread(target=lambda: found.append(text("sub/a.txt", work)), daemon=True)
     reader.start()

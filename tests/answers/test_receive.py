@@ -18,7 +18,7 @@ from bullpen.core.errors import (
 from bullpen.core.message import Accepted, NewMessage, Priority
 from bullpen.core.models import CHAT_MESSAGES, MESSAGES, RECEIPTS
 from bullpen.core.queue.lanes import LanePolicy, drain_lane
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.roster.agents import remove_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -50,7 +50,7 @@ def _sent(store: Store) -> list[tuple[str, str]]:
 
 
 def _refused(store: Store, kind: type[BullpenError], text: str, **more: object) -> BullpenError:
-    return refused(store, kind, receive, replace(NEW, message=text, **more))  # type: ignore[arg-type]
+    return refused(store, kind, submit, replace(NEW, message=text, **more))  # type: ignore[arg-type]
 
 
 def test_the_prefix_is_stripped_and_the_agent_stored(store: Store) -> None:
@@ -197,12 +197,12 @@ def test_a_redelivery_at_the_same_time_waits_and_is_recognised(store: Store) -> 
 
     def again() -> None:
         with store.write() as tx:
-            (found,) = receive(tx, new)
+            (found,) = submit(tx, new)
             fresh.append(found.fresh)
 
     fresh: list[bool] = []
     with store.write() as tx:
-        receive(tx, new)
+        submit(tx, new)
         other = beside(store, tx, again)
     other.join(60)
     assert fresh == [False]
@@ -222,7 +222,7 @@ def test_two_fan_outs_in_opposite_order_do_not_wait_in_a_circle(store: Store) ->
         write(store, "[@coder: three] [#dev: four]")
 
     with store.write() as tx:
-        receive(tx, replace(NEW, message="[@reviewer: one] [@coder: two]"))
+        submit(tx, replace(NEW, message="[@reviewer: one] [@coder: two]"))
         other = beside(store, tx, backwards)
     other.join(60)
     assert len(rows(store, MESSAGES)) == 5

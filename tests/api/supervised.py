@@ -15,7 +15,7 @@ import requests
 
 from bullpen.core.services.declared import supervisor_config
 from bullpen.core.services.directories import make_directories
-from bullpen.core.services.launch import command_line, environment
+from bullpen.core.services.launch import supervisor_command, supervisor_environment
 from bullpen.core.settings import Settings
 from tests.api.served import LIMIT, START_SECONDS, kill_family
 from tests.cli.command import Bullpen
@@ -115,8 +115,8 @@ def _start(settings: Settings) -> subprocess.Popen[bytes]:
     environ = Bullpen(home).environment(BULLPEN_API_PORT=str(settings.api_port))
     with (home / "logs" / "supervisord.out").open("ab") as out:
         return subprocess.Popen(
-            command_line(config),
-            env=environment(settings, environ, " ".join(files)),
+            supervisor_command(config),
+            env=supervisor_environment(settings, environ, " ".join(files)),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from bullpen.core.access.audit import browse_audit
+from bullpen.core.access.audit import list_audit_entries
 from bullpen.core.access.key import Scope
 from bullpen.core.access.keys import add_key, revoke_key
 from bullpen.core.access.owner import ensure_token
@@ -242,7 +242,7 @@ def test_what_is_refused_to_somebody_known_is_in_the_audit_log(
     key = served.key(Scope.READ)
     served.refused("POST", "/api/messages/x/cancel", {}, token=key)
     with inside.read() as tx:
-        deeds = browse_audit(tx, None, 10)
+        deeds = list_audit_entries(tx, None, 10)
     assert (deeds[0].action, deeds[0].outcome) == ("messages cancel_message", "scope_too_small")
     assert deeds[0].target == "/api/messages/x/cancel"
 
@@ -252,7 +252,7 @@ def test_what_was_done_is_in_the_audit_log(served: Served, inside: Store) -> Non
     asked = served.ask("POST", f"/api/messages/{sent}/cancel", {}, headers={"X-Request-Id": "r-1"})
     assert asked.headers["X-Request-Id"] == "r-1"
     with inside.read() as tx:
-        deed = browse_audit(tx, None, 1)[0]
+        deed = list_audit_entries(tx, None, 1)[0]
     assert (deed.key_id, deed.outcome, deed.request_id) == ("owner", "done", "r-1")
     assert deed.address == "127.0.0.1"
 

@@ -8,7 +8,7 @@ import pytest
 
 from bullpen.core.access.key import Scope
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said
+from bullpen.core.answers.said import RunOutput
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Usage
 from bullpen.core.queue.hold import hold
@@ -24,7 +24,7 @@ def answered(store: Store, agent: str, text: str) -> None:
     """The agent takes what waits for it, and says this."""
     claim = take(store, agent)
     with store.write() as tx:
-        complete(tx, claim, Said(text=text, usage=USAGE), ())
+        complete(tx, claim, RunOutput(text=text, usage=USAGE), ())
 
 
 def trace(served: Served, conversation: str) -> dict[str, Any]:

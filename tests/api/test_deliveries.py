@@ -9,7 +9,7 @@ import pytest
 
 from bullpen.core.access.key import Scope
 from bullpen.core.message import ReplyTo
-from bullpen.core.outbox.person import give_up
+from bullpen.core.outbox.person import drop_response
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 from tests.api.work import hired
@@ -160,7 +160,7 @@ def test_who_is_late_changes_nothing(
 ) -> None:
     message = answered(inside, agent, channel)
     found = lease_one(served, channel)
-    do(inside, give_up, found["id"], "not wanted")
+    do(inside, drop_response, found["id"], "not wanted")
     before = shown(served, message)
     for verb in VERBS:
         more = {"error": "x"} if verb in ("reschedule", "undeliverable", "unknown") else {}

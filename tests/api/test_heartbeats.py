@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from bullpen.core.access.key import Scope
-from bullpen.core.heartbeats.heartbeat import SILENT_WORD
-from bullpen.core.heartbeats.heartbeats import see_heartbeat
-from bullpen.core.heartbeats.tick import beat
+from bullpen.core.heartbeats.heartbeat import SILENT_ANSWER
+from bullpen.core.heartbeats.heartbeats import get_heartbeat
+from bullpen.core.heartbeats.tick import send_heartbeat
 from bullpen.core.message import ErrorKind
 from bullpen.core.store.base import Store
-from bullpen.core.time_zone import zone
+from bullpen.core.time_zone import get_zone
 from tests.api.served import Served
 from tests.api.work import hired
 from tests.conformance.verbs import events, failed, take
@@ -41,9 +41,9 @@ def path(agent: str) -> str:
 def beats(store: Store, agent: str) -> str:
     """Let its heart beat now; gives the message's id."""
     with store.read() as tx:
-        heartbeat = see_heartbeat(tx, agent)
+        heartbeat = get_heartbeat(tx, agent)
     with store.write() as tx:
-        assert beat(tx, heartbeat, "look after it", zone("UTC"))
+        assert send_heartbeat(tx, heartbeat, "look after it", get_zone("UTC"))
     with store.read() as tx:
         return str(tx.fetch(f"SELECT max(message_id) FROM beats WHERE agent = '{agent}'"))
 
@@ -225,7 +225,7 @@ def test_beats_are_listed_with_what_came_of_them(
     (sent,) = served.get(f"{path}/beats")
     assert (sent["outcome"], sent["reason"]) == ("sent", None)
     assert sent["message_id"].startswith("heartbeat_")
-    answers(served, agent, SILENT_WORD)
+    answers(served, agent, SILENT_ANSWER)
     beats(inside, agent)
     answers(served, agent, "the disk is full")
     beats(inside, agent)

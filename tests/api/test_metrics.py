@@ -140,7 +140,13 @@ def lite(inside: Store) -> SqliteStore:
 
 
 @pytest.mark.parametrize(
-    "statement", [waiting.NEXT, waiting.OUTGOING, status.WAITING, status.LANE_LIST]
+    "statement",
+    [
+        waiting.SELECT_WAITING_SINCE,
+        waiting.COUNT_OUTGOING_BY_CHANNEL,
+        status.COUNT_DEAD_AND_HELD,
+        status.SELECT_LANE_STATUSES,
+    ],
 )
 def test_a_scrape_reads_no_table_of_messages(
     lite: SqliteStore, statement: Statement[object]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bullpen.core.access.key import Scope
-from bullpen.core.outbox.deliver import begin_part, unknown
+from bullpen.core.outbox.deliver import begin_part, mark_unknown
 from bullpen.core.outbox.lease import lease_responses
 from bullpen.core.outcome import Answer, Outcome
 from bullpen.core.queue.claim import claim
@@ -166,7 +166,7 @@ def test_what_may_have_arrived_is_labelled_when_it_is_sent_again(
         (leased,) = lease_responses(tx, channel, "client", limit=1)
         assert leased.claim_token is not None
         begin_part(tx, leased.claim_token)
-        unknown(tx, leased.claim_token, "no answer came")
+        mark_unknown(tx, leased.claim_token, "no answer came")
     assert served.get(f"/api/responses/{number}")["status"] == "unknown"
     served.post(f"/api/responses/{number}/send-again")
     (found,) = served.get(f"/api/responses/pending?channel={channel}")

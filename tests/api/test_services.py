@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.core.access.audit import browse_audit
+from bullpen.core.access.audit import list_audit_entries
 from bullpen.core.access.key import Scope
 from bullpen.core.access.keys import add_key
 from bullpen.core.store.open import open_store
@@ -120,7 +120,9 @@ def test_only_keys_that_may_everything_steer_and_it_is_in_the_audit_log(
     assert company.services()["telegram"]["state"] == "RUNNING"
     company.ok("POST", f"{CHANNEL}/restart")
     with store.read() as tx:
-        deeds = [(each.key_name, each.target, each.outcome) for each in browse_audit(tx, None, 5)]
+        deeds = [
+            (each.key_name, each.target, each.outcome) for each in list_audit_entries(tx, None, 5)
+        ]
     store.close()
     assert deeds[0] == ("owner", f"{CHANNEL}/restart", "done")
     assert ("limited", "/api/services/apply", "out_of_reach") in deeds

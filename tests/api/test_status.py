@@ -10,8 +10,8 @@ from sqlalchemy import update
 
 from bullpen import __version__
 from bullpen.core.access.key import Scope
-from bullpen.core.maintenance.rota import ROTA
-from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.rota import JOBS
+from bullpen.core.maintenance.system_agent import MaintenanceJob
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.settings import Settings
@@ -125,12 +125,12 @@ def test_logs_are_for_keys_that_may_everything(served: Served, logs: Path) -> No
 
 def test_the_maintenance_says_what_it_did_and_when(served: Served, inside: Store) -> None:
     fresh = served.get("/api/system-agents")
-    assert [each["name"] for each in fresh] == [each.name for each in ROTA]
+    assert [each["name"] for each in fresh] == [each.name for each in JOBS]
     enter_rota(inside)
     with inside.engine.begin() as connection:
         connection.execute(update(SYSTEM_AGENTS).values(next_run_at=0))
     run_due(inside, "test")
-    for each, agent in zip(served.get("/api/system-agents"), ROTA, strict=True):
+    for each, agent in zip(served.get("/api/system-agents"), JOBS, strict=True):
         assert each["every_seconds"] == agent.every_seconds
         assert each["last_run_at"] > 0
         assert each["last_duration"] >= 0
@@ -150,7 +150,7 @@ def test_a_loop_that_runs_and_one_that_fails_say_so(served: Served, inside: Stor
     enter_rota(inside)
     with inside.engine.begin() as connection:
         connection.execute(update(SYSTEM_AGENTS).values(next_run_at=0))
-    run_due(inside, "test", (SystemAgent("space", 600, run),))
+    run_due(inside, "test", (MaintenanceJob("space", 600, run),))
     assert seen["space"]["holder"] == "test"
     assert seen["space"]["running_since"] is not None
     (failed,) = (each for each in served.get("/api/system-agents") if each["name"] == "space")

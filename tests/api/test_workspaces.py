@@ -18,7 +18,7 @@ from bullpen.core.roster.find import get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.workspace.templates import protocol
+from bullpen.core.workspace.templates import protocol_template
 from bullpen.processor.prompt import system_prompt
 from tests.api.served import Served
 from tests.stores import Stores
@@ -70,13 +70,13 @@ def test_the_users_part_is_read_and_written_and_bullpens_stays(served: Served, h
     assert served.ok("PUT", PROMPT, {"content": text}) == {"ok": True}
     assert served.get(PROMPT) == {**before, "content": text}
     written = (home / "AGENTS.md").read_text()
-    assert protocol() in written
+    assert protocol_template() in written
     assert "About this agent" not in written
     served.ok("PUT", PROMPT, {"content": written})
     assert (home / "AGENTS.md").read_text() == written
     served.ok("PUT", PROMPT, {"content": ""})
     assert served.get(PROMPT)["content"] == ""
-    assert protocol() in (home / "AGENTS.md").read_text()
+    assert protocol_template() in (home / "AGENTS.md").read_text()
 
 
 @pytest.mark.parametrize("directory", ["", "somewhere"])

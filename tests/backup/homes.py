@@ -11,16 +11,16 @@ from pathlib import Path
 
 from bullpen.core.access.key import Scope
 from bullpen.core.access.keys import add_key
-from bullpen.core.backup.make import Made, back_up
-from bullpen.core.backup.place import Place, backup_place
-from bullpen.core.backup.progress import Tell
-from bullpen.core.backup.restore import Restored, restore
+from bullpen.core.backup.make import BackupResult, create_backup
+from bullpen.core.backup.place import BackupTarget, resolve_target
+from bullpen.core.backup.progress import ProgressCallback
+from bullpen.core.backup.restore import RestoredHome, restore
 from bullpen.core.message import ReplyTo
 from bullpen.core.outcome import Answer, Outcome
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.workers import register
+from bullpen.core.workers import register_worker
 from tests.conformance.verbs import AGENT, Dump, done, dump, hire, send, take
 from tests.heartbeats.hearts import awake
 from tests.outbox.outgoing import answer
@@ -46,7 +46,7 @@ def lived_in(store: Store) -> None:
     answer(store, "slack_waits")
     with store.write() as tx:
         add_key(tx, "script", [Scope.READ])
-        register(tx, "processor", "/nowhere/sock")
+        register_worker(tx, "processor", "/nowhere/sock")
     plugins = settings.home / "plugins"
     (plugins / "shout" / "empty").mkdir(parents=True)
     (plugins / "shout" / "run.sh").write_text("#!/bin/sh\n")
@@ -68,12 +68,14 @@ def keep_file(settings: Settings, name: str, text: str) -> Path:
 
 def take_backup(
     store: Store, to: Path, *, workspace: bool = False, keep: int | None = None
-) -> Made:
+) -> BackupResult:
     """A backup in this directory, or of this file's name."""
-    return back_up(store, backup_place(store.settings, to), with_workspace=workspace, keep=keep)
+    return create_backup(
+        store, resolve_target(store.settings, to), with_workspace=workspace, keep=keep
+    )
 
 
-def made_of(backup: Path, home: Path, url: str = "", *, keep_keys: bool = False) -> Restored:
+def made_of(backup: Path, home: Path, url: str = "", *, keep_keys: bool = False) -> RestoredHome:
     """A home made of it."""
     return restore(backup, home, database_url=url, keep_keys=keep_keys)
 
@@ -130,11 +132,11 @@ def take_until(settings: Settings, to: Path, count: int) -> None:
     with_told(settings, to, StopsAt(count))
 
 
-def with_told(settings: Settings, to: Path, tell: Tell) -> None:
+def with_told(settings: Settings, to: Path, tell: ProgressCallback) -> None:
     """Take a backup and be told how far it is."""
     store = open_store(settings)
     try:
-        back_up(store, Place(to), with_workspace=True, tell=tell)
+        create_backup(store, BackupTarget(to), with_workspace=True, tell=tell)
     finally:
         store.close()
 

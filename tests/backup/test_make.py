@@ -13,14 +13,14 @@ import pytest
 
 from bullpen.core.backup import make
 from bullpen.core.backup.last import last_backup
-from bullpen.core.backup.make import back_up
+from bullpen.core.backup.make import create_backup
 from bullpen.core.backup.manifest import read_manifest
-from bullpen.core.backup.place import Place, backup_place
-from bullpen.core.backup.verify import verify
+from bullpen.core.backup.place import BackupTarget, resolve_target
+from bullpen.core.backup.verify import verify_backup
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import BackupFailed, InTheWay, SchemaTooOld
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.proactive import write_to, write_to_owner
+from bullpen.core.outbox.proactive import send_to_owner, send_to_person
 from bullpen.core.outcome import Answer
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -48,13 +48,13 @@ def test_it_has_the_rows_the_files_and_what_links_and_empty_directories_are(
     assert [(each.path, each.target) for each in manifest.links] == [("plugins/latest", "shout")]
     assert "plugins/shout/empty" in manifest.directories
     assert not any("token" in path or "draft" in path for path in paths)
-    assert verify(made.backup.path).good
+    assert verify_backup(made.backup.path).good
 
 
 def test_the_workspaces_are_in_it_if_asked_for(store: Store, tmp_path: Path) -> None:
     made = take_backup(store, tmp_path / "b", workspace=True)
     assert (made.backup.path / "workspace" / "coder" / "draft.md").read_text() == "a draft"
-    assert verify(made.backup.path).good
+    assert verify_backup(made.backup.path).good
 
 
 def test_nobody_else_can_read_any_of_it(store: Store, tmp_path: Path) -> None:
@@ -72,13 +72,13 @@ def test_nobody_else_can_read_any_of_it(store: Store, tmp_path: Path) -> None:
 def test_it_is_one_database_file_that_needs_no_log(store: Store, tmp_path: Path) -> None:
     path = take_backup(store, tmp_path / "b").backup.path
     assert [each.name for each in path.glob("bullpen.db*")] == ["bullpen.db"]
-    verify(path)
+    verify_backup(path)
     assert [each.name for each in path.glob("bullpen.db*")] == ["bullpen.db"]
 
 
 def test_by_itself_it_lies_in_the_home_and_the_home_knows(store: Store) -> None:
     assert last_backup(store.settings) is None
-    made = back_up(store, backup_place(store.settings, None))
+    made = create_backup(store, resolve_target(store.settings, None))
     assert made.backup.path.parent == store.settings.home / "backups"
     assert made.backup.path.name == "bullpen-20231114T221320Z"
     assert last_backup(store.settings) == made.backup
@@ -135,17 +135,17 @@ def test_writers_go_on_meanwhile_and_what_they_write_is_not_in_it(
     with stores.opened(settings) as store, stores.opened(settings) as other:
         with store.write() as tx:
             for _ in range(40):
-                write_to(tx, Answer(message="x" * 1_000_000), channel="slack", sender="Ann")
+                send_to_person(tx, Answer(message="x" * 1_000_000), channel="slack", sender="Ann")
         done: list[int] = []
 
         def tell(what: str, so_far: int, total: int) -> None:
             if what == "the database":
                 done.append(so_far)
                 with other.write() as tx:
-                    write_to_owner(tx, "meanwhile")
+                    send_to_owner(tx, "meanwhile")
             assert len(done) < 50, "it begins anew with every commit"
 
-        made = back_up(store, Place(tmp_path / "b"), tell=tell)
+        made = create_backup(store, BackupTarget(tmp_path / "b"), tell=tell)
         assert len(done) > 3
         assert done == sorted(done)
         assert made.manifest.rows["responses"] == 40
@@ -176,7 +176,7 @@ def test_a_place_that_cannot_be_is_refused(store: Store, tmp_path: Path) -> None
 
 def test_a_backup_below_what_it_copies_has_an_end(store: Store) -> None:
     made = take_backup(store, store.settings.workspace, workspace=True)
-    assert verify(made.backup.path).good
+    assert verify_backup(made.backup.path).good
     assert not list(made.backup.path.glob("workspace/.bullpen-unfinished-*"))
 
 
@@ -185,7 +185,7 @@ def test_without_room_nothing_is_begun(
 ) -> None:
     if kind != "sqlite":
         pytest.skip("nobody knows beforehand how large it will be")
-    monkeypatch.setattr(make, "SPARE", 1 << 60)
+    monkeypatch.setattr(make, "SPARE_BYTES", 1 << 60)
     with pytest.raises(BackupFailed, match="no room"):
         take_backup(store, tmp_path / "b")
     assert left_in(tmp_path / "b") == []
@@ -196,7 +196,7 @@ def _limited(settings: Settings, to: Path, limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     store = open_store(settings)
     try:
-        back_up(store, backup_place(settings, to), with_workspace=True)
+        create_backup(store, resolve_target(settings, to), with_workspace=True)
     except BackupFailed:
         os._exit(77)
     finally:
@@ -240,4 +240,4 @@ def test_kill_9_leaves_nothing_that_looks_like_a_backup_and_the_next_tidies_up(
     after = take_backup(store, place).backup.path
     store.close()
     assert sorted(place.iterdir()) == sorted([beside, after])
-    assert verify(after).good
+    assert verify_backup(after).good

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import inspect, text
 
 from bullpen.core.access.keys import list_keys
-from bullpen.core.backup.let_go import let_go
-from bullpen.core.backup.manifest import FILE, read_manifest
+from bullpen.core.backup.let_go import release_hold
+from bullpen.core.backup.manifest import MANIFEST_FILE, read_manifest
 from bullpen.core.backup.restore import restore
 from bullpen.core.clock import DAY
 from bullpen.core.errors import BackupFailed, BadBackup, BadSetting, InTheWay, SchemaTooNew
@@ -126,7 +126,7 @@ def test_a_delivery_that_was_under_way_waits_uncounted_or_is_unknown(
         found = {row["id"]: row for row in rows(new, RESPONSES)}
         assert found[half.id]["status"] == "unknown"
         assert (found[waited]["status"], found[waited]["delivery_attempts"]) == ("pending", 0)
-        let_go(new)
+        release_hold(new)
         assert [each.id for each in lease(new, limit=100)] == [each.id for each in taken]
 
 
@@ -144,7 +144,7 @@ def test_nothing_goes_out_before_it_is_let_go_and_all_of_it_once_afterwards(
         assert hold.reason == "restored from the backup of 2023-11-14 22:13 UTC"
         later = answer(new, "slack_later")
         assert lease(new) == []
-        found = let_go(new)
+        found = release_hold(new)
         assert found is not None
         assert found.count == 3
         assert [each.id for each in lease(new)] == [*waiting, later]
@@ -218,7 +218,7 @@ def test_settings_that_nobody_can_read_count_no_more(store: Store, tmp_path: Pat
     (store.settings.home / "settings.toml").write_text(bad)
     path = take_backup(store, tmp_path / "b").backup.path
     made = made_of(path, tmp_path / "new")
-    assert not made.settings_good
+    assert not made.settings_valid
     assert Settings.load({"BULLPEN_HOME": str(made.home)}).database_url == ""
     assert (made.home / "settings.toml.bak").read_text() == bad
 
@@ -241,7 +241,7 @@ def test_one_file_can_be_restored_as_well(store: Store, tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["b.tar.gz", "new"]
 
 
-@pytest.mark.parametrize("revision", schema.KNOWN[:-1])
+@pytest.mark.parametrize("revision", schema.KNOWN_REVISIONS[:-1])
 def test_a_backup_of_an_earlier_revision_is_brought_to_this_one(
     stores: Stores, kind: str, tmp_path: Path, url: str, revision: str
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_backup_of_an_earlier_revision_is_brought_to_this_one(
     assert read_manifest(path).revision == revision
     made_of(path, tmp_path / "new", url, keep_keys=True)
     with store_of(tmp_path / "new", url) as new:
-        assert new.revision() == schema.HEAD
+        assert new.revision() == schema.HEAD_REVISION
         assert migrate.differences(new) == []
         with new.engine.begin() as connection:
             after = read(connection)
@@ -283,7 +283,7 @@ def test_a_damaged_backup_is_refused_and_no_home_is_made(store: Store, tmp_path:
     flip(path / "files" / "file_1_a.txt", 0)
     with pytest.raises(BadBackup, match="is damaged"):
         made_of(path, tmp_path / "new")
-    (path / FILE).unlink()
+    (path / MANIFEST_FILE).unlink()
     with pytest.raises(BadBackup, match="is no backup"):
         made_of(path, tmp_path / "new")
     with pytest.raises(BadBackup, match="there is no backup"):

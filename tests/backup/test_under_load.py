@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup.let_go import let_go
+from bullpen.core.backup.let_go import release_hold
 from bullpen.core.models import MESSAGES, RESPONSES
-from bullpen.core.outbox.outgoing import outgoing
+from bullpen.core.outbox.outgoing import list_backlog
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
@@ -87,7 +87,7 @@ def _nothing_goes_out(new: Store, platform: Platform) -> None:
     deliver_all(new, platform)
     assert platform.everything() == {}
     with new.read() as tx:
-        assert sum(each.count for each in outgoing(tx) if each.channel == CHANNEL) > 0
+        assert sum(each.count for each in list_backlog(tx) if each.channel == CHANNEL) > 0
 
 
 def _everything_goes_out_once(new: Store, home: Path, url: str, platform: Platform) -> None:
@@ -104,4 +104,4 @@ def _everything_goes_out_once(new: Store, home: Path, url: str, platform: Platfo
     assert platform.everything() == {each: parts for each, parts in missing.items() if parts}
     ended = {row["id"]: row["status"] for row in rows(new, RESPONSES)}
     assert {ended[each] for each in waiting} == {"acked"}
-    assert let_go(new) is None
+    assert release_hold(new) is None

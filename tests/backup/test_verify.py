@@ -13,9 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup.archive import opened
-from bullpen.core.backup.manifest import DATABASE, FILE, Entry, read_manifest, written
-from bullpen.core.backup.verify import verified, verify
+from bullpen.core.backup.archive import open_backup
+from bullpen.core.backup.manifest import (
+    DATABASE_FILE,
+    MANIFEST_FILE,
+    FileEntry,
+    read_manifest,
+    serialize_manifest,
+)
+from bullpen.core.backup.verify import read_verified_manifest, verify_backup
 from bullpen.core.errors import BadBackup
 from tests.backup.homes import lived_in, take_backup
 from tests.stores import FakeClock, Stores
@@ -55,19 +61,19 @@ def cut(path: Path, by: int) -> None:
 
 def rewrite(backup: Path, **changes: object) -> None:
     """Write the manifest anew, checksum and all: as somebody who knows how."""
-    path = backup / FILE
+    path = backup / MANIFEST_FILE
     manifest = replace(read_manifest(backup), **changes)  # type: ignore[arg-type]
-    path.write_bytes(written(manifest))
+    path.write_bytes(serialize_manifest(manifest))
 
 
 def change_database(backup: Path, sql: str) -> None:
     """Change it, and let the manifest say that this is right."""
-    path = backup / DATABASE
+    path = backup / DATABASE_FILE
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(sql)
-    entries = [each for each in read_manifest(backup).files if each.path != DATABASE]
+    entries = [each for each in read_manifest(backup).files if each.path != DATABASE_FILE]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    rewrite(backup, files=(Entry(DATABASE, path.stat().st_size, digest), *entries))
+    rewrite(backup, files=(FileEntry(DATABASE_FILE, path.stat().st_size, digest), *entries))
 
 
 def replace_by_link(path: Path) -> None:
@@ -77,11 +83,14 @@ def replace_by_link(path: Path) -> None:
 
 
 DAMAGES: dict[str, tuple[Change, tuple[str, ...]]] = {
-    "a bit of the database": (lambda b: flip(b / DATABASE, 20_000), ("bullpen.db is damaged",)),
-    "a bit of its head": (lambda b: flip(b / DATABASE, 3), ("is damaged", "cannot be read")),
-    "the end of the database": (lambda b: cut(b / DATABASE, 4096), ("instead of",)),
-    "an empty database": (lambda b: (b / DATABASE).write_bytes(b""), ("has 0 bytes",)),
-    "no database": (lambda b: (b / DATABASE).unlink(), ("bullpen.db is missing",)),
+    "a bit of the database": (
+        lambda b: flip(b / DATABASE_FILE, 20_000),
+        ("bullpen.db is damaged",),
+    ),
+    "a bit of its head": (lambda b: flip(b / DATABASE_FILE, 3), ("is damaged", "cannot be read")),
+    "the end of the database": (lambda b: cut(b / DATABASE_FILE, 4096), ("instead of",)),
+    "an empty database": (lambda b: (b / DATABASE_FILE).write_bytes(b""), ("has 0 bytes",)),
+    "no database": (lambda b: (b / DATABASE_FILE).unlink(), ("bullpen.db is missing",)),
     "a bit of a file": (lambda b: flip(b / NOTES, 0), (f"{NOTES} is damaged",)),
     "a longer file": (lambda b: (b / NOTES).write_text("x" * 99), (f"{NOTES} has 99 bytes",)),
     "no file": (lambda b: (b / NOTES).unlink(), (f"{NOTES} is missing",)),
@@ -95,10 +104,16 @@ DAMAGES: dict[str, tuple[Change, tuple[str, ...]]] = {
         lambda b: (b / "plugins" / "evil").symlink_to("/etc"),
         ("plugins/evil is not of this backup",),
     ),
-    "a bit of the manifest": (lambda b: flip(b / FILE, 150), (FILE,)),
-    "the end of the manifest": (lambda b: cut(b / FILE, 20), (f"{FILE} cannot be read",)),
-    "no manifest": (lambda b: (b / FILE).unlink(), ("is no backup",)),
-    "another manifest": (lambda b: (b / FILE).write_text("[1]"), (f"{FILE} is not one",)),
+    "a bit of the manifest": (lambda b: flip(b / MANIFEST_FILE, 150), (MANIFEST_FILE,)),
+    "the end of the manifest": (
+        lambda b: cut(b / MANIFEST_FILE, 20),
+        (f"{MANIFEST_FILE} cannot be read",),
+    ),
+    "no manifest": (lambda b: (b / MANIFEST_FILE).unlink(), ("is no backup",)),
+    "another manifest": (
+        lambda b: (b / MANIFEST_FILE).write_text("[1]"),
+        (f"{MANIFEST_FILE} is not one",),
+    ),
     "rows that are gone": (
         lambda b: change_database(b, "DELETE FROM messages WHERE status = 'pending'"),
         ("table messages has 2 rows instead of 3 rows",),
@@ -121,7 +136,7 @@ DAMAGES: dict[str, tuple[Change, tuple[str, ...]]] = {
 
 def test_a_good_one_is_good_and_not_touched(backup: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in backup.rglob("*")}
-    found = verify(backup)
+    found = verify_backup(backup)
     assert found.damages == ()
     assert {path: path.stat().st_mtime_ns for path in backup.rglob("*")} == before
 
@@ -130,34 +145,34 @@ def test_a_good_one_is_good_and_not_touched(backup: Path) -> None:
 def test_each_damage_is_named(backup: Path, name: str) -> None:
     change, told = DAMAGES[name]
     change(backup)
-    found = verify(backup)
+    found = verify_backup(backup)
     assert not found.good
     text = "\n".join(found.damages)
     for each in told:
         assert each in text
     with pytest.raises(BadBackup):
-        verified(backup)
+        read_verified_manifest(backup)
 
 
 def test_all_damages_are_named_at_once(backup: Path) -> None:
     flip(backup / NOTES, 0)
     (backup / "settings.toml").unlink()
     (backup / "extra").write_text("x")
-    assert len(verify(backup).damages) == 3
+    assert len(verify_backup(backup).damages) == 3
 
 
 def test_every_bit_of_the_manifest_counts(backup: Path) -> None:
-    size = (backup / FILE).stat().st_size
+    size = (backup / MANIFEST_FILE).stat().st_size
     for at in range(0, size, 37):
-        before = (backup / FILE).read_bytes()
-        flip(backup / FILE, at)
-        changed = (backup / FILE).read_bytes()
+        before = (backup / MANIFEST_FILE).read_bytes()
+        flip(backup / MANIFEST_FILE, at)
+        changed = (backup / MANIFEST_FILE).read_bytes()
         try:
             same = json.loads(before) == json.loads(changed)
         except ValueError:
             same = False
-        assert verify(backup).good == same, at  # a blank may be another one
-        (backup / FILE).write_bytes(before)
+        assert verify_backup(backup).good == same, at  # a blank may be another one
+        (backup / MANIFEST_FILE).write_bytes(before)
 
 
 @pytest.mark.parametrize("ending", ["tar", "tar.gz"])
@@ -167,8 +182,8 @@ def test_an_archive_that_is_damaged_is_said_to_be(
     with stores.opened(stores.settings("sqlite")) as store:
         path = take_backup(store, tmp_path / f"b.{ending}").backup.path
     whole = path.read_bytes()
-    with opened(path) as directory:
-        assert verify(directory).good
+    with open_backup(path) as directory:
+        assert verify_backup(directory).good
     path.write_bytes(whole[: len(whole) // 2])
     assert _is_bad(path)
     path.write_bytes(whole)
@@ -180,7 +195,7 @@ def test_an_archive_that_is_damaged_is_said_to_be(
 
 def _is_bad(path: Path) -> bool:
     try:
-        with opened(path) as directory:
-            return not verify(directory).good
+        with open_backup(path) as directory:
+            return not verify_backup(directory).good
     except BadBackup:
         return True

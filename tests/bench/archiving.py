@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 from bullpen.core.maintenance.archive import archive_messages
-from bullpen.core.maintenance.batches import REST, in_batches
+from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction
@@ -58,7 +58,7 @@ def move(settings: Settings, start_at: float, seconds: float) -> int:
         return archive_messages(tx)
 
     time.sleep(max(0.0, start_at - time.monotonic()))
-    moved = in_batches(store, step, REST)
+    moved = in_batches(store, step, PAUSE_FACTOR)
     store.close()
     return moved
 

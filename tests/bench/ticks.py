@@ -7,10 +7,10 @@ from itertools import count
 
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import NewSchedule, Overlap
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy
 from bullpen.core.schedules.schedules import add_schedule
-from bullpen.core.schedules.tick import tick
+from bullpen.core.schedules.tick import fire_due_schedules
 from bullpen.core.schedules.timing import every_timing
 from bullpen.core.store.base import Store
 from tests.bench.measure import Measure, Unit, quantile
@@ -63,13 +63,13 @@ def _fill(store: Store, schedules: int) -> None:
                         agent=f"agent{number % AGENTS}",
                         timing=every_timing(DAY, "UTC", START - DAY + (number + 1) * SECOND),
                         place=NOWHERE,
-                        missed=Missed.ALL,
-                        overlap=Overlap.SKIP,
+                        missed=MissedPolicy.ALL,
+                        overlap=OverlapPolicy.SKIP,
                     ),
                 )
 
 
 def _milliseconds(store: Store) -> float:
     began = time.perf_counter()
-    tick(store)
+    fire_due_schedules(store)
     return (time.perf_counter() - began) * 1000

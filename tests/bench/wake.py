@@ -17,8 +17,8 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.statement import Statement
-from bullpen.core.wake.datagram import Bell
-from bullpen.core.workers import register
+from bullpen.core.wake.datagram import Notifier
+from bullpen.core.workers import register_worker
 from tests.bench.idle import idle
 from tests.bench.laps import message
 from tests.bench.measure import Measure, Unit, quantile
@@ -56,7 +56,7 @@ def wake(bench: Bench) -> Section:
     return Section([*measures, *idle(bench)])
 
 
-class StampedBell(Bell):
+class StampedBell(Notifier):
     """Keeps the moment of ringing, which is the moment after COMMIT."""
 
     at = 0
@@ -73,7 +73,7 @@ def wait(settings: Settings, hints: bool, pipe: Connection) -> None:
     listener = store.listen()
     if hints:
         with store.write() as tx:
-            register(tx, "bench", listener.address)
+            register_worker(tx, "bench", listener.address)
     seen: list[tuple[str, int]] = []
     last = 0
     pipe.send("ready")

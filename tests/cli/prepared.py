@@ -12,27 +12,27 @@ from bullpen.core.access.keys import add_key
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.heartbeats.heartbeats import change_heartbeat
-from bullpen.core.heartbeats.tick import tick
-from bullpen.core.maintenance.dead_letters import dead_letters
+from bullpen.core.heartbeats.tick import send_due_heartbeats
+from bullpen.core.maintenance.dead_letters import watch_dead_letters
 from bullpen.core.message import ErrorKind, NewMessage, ReplyTo
-from bullpen.core.outbox.browse import WantedResponses, browse_responses
-from bullpen.core.outbox.deliver import undeliverable
+from bullpen.core.outbox.browse import ResponseFilter, list_responses
+from bullpen.core.outbox.deliver import mark_undeliverable
 from bullpen.core.outbox.lease import lease_responses
 from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.outbox.proactive import write_to_owner
+from bullpen.core.outbox.proactive import send_to_owner
 from bullpen.core.outcome import Answer, Failure, Outcome, Usage
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
-from bullpen.core.schedules.fire import run_now
+from bullpen.core.schedules.fire import run_schedule_now
 from bullpen.core.schedules.schedule import NewSchedule
 from bullpen.core.schedules.schedules import add_schedule
 from bullpen.core.schedules.timing import cron_timing, every_timing
@@ -80,19 +80,19 @@ def furnish(bullpen: Bullpen) -> Names:
         with store.write() as tx:
             schedule = _schedules(tx)
             change_heartbeat(tx, "coder", on=True, every=HOUR)
-            write_to_owner(tx, "something to read")
+            send_to_owner(tx, "something to read")
         home = bullpen.home / "workspace" / "coder"
         home.mkdir(parents=True)
         (home / "heartbeat.md").write_text("Look after the build.\n")
     with direct(bullpen, time.time_ns() // 1_000_000 + 2 * HOUR) as store:
-        tick(store)
-        dead_letters(store)
+        send_due_heartbeats(store)
+        watch_dead_letters(store)
     with direct(bullpen) as store, store.write() as tx:
         (delivery,) = lease_responses(tx, "telegram", "sender", 1)
-        undeliverable(tx, str(delivery.claim_token), "the chat is gone")
+        mark_undeliverable(tx, str(delivery.claim_token), "the chat is gone")
     with direct(bullpen) as store, store.read() as tx:
-        (dead,) = browse_responses(tx, WantedResponses(status=ResponseState.DEAD), None, 10)
-        (waiting, *_) = browse_responses(tx, WantedResponses(channel="cli"), None, 10)
+        (dead,) = list_responses(tx, ResponseFilter(status=ResponseState.DEAD), None, 10)
+        (waiting, *_) = list_responses(tx, ResponseFilter(channel="cli"), None, 10)
     return Names(
         key=key.id,
         schedule=schedule,
@@ -117,9 +117,9 @@ def _said_and_done(tx: Transaction) -> None:
     """A conversation from a person to an agent and back, and a post in a room."""
     chat = ReplyTo(chat="4711", thread="")
     person = {"channel": "telegram", "sender": "Ann", "sender_id": "4711", "reply_to": chat}
-    receive(tx, NewMessage(agent="coder", message="fix it", message_id="telegram_done", **person))  # type: ignore[arg-type]
+    submit(tx, NewMessage(agent="coder", message="fix it", message_id="telegram_done", **person))  # type: ignore[arg-type]
     _answer(tx, "coder")
-    receive(tx, _mine("mine too", "coder", "cli_done"))
+    submit(tx, _mine("mine too", "coder", "cli_done"))
     _answer(tx, "coder")
     post_in_room(tx, "dev", "stand-up in ten minutes", "owner")
     _answer(tx, "coder")
@@ -128,7 +128,7 @@ def _said_and_done(tx: Transaction) -> None:
 
 def _dead(tx: Transaction) -> None:
     for name in ("cli_dead", "cli_dead2"):
-        receive(tx, _mine("break it", "tester", name))
+        submit(tx, _mine("break it", "tester", name))
         claimed = claim(tx, "worker-1", agent="tester")
         assert claimed is not None
         fail(tx, claimed.token, BROKEN)
@@ -136,11 +136,11 @@ def _dead(tx: Transaction) -> None:
 
 def _open(tx: Transaction) -> None:
     """One that runs, one that waits, one that is held, one that was cancelled."""
-    receive(tx, _mine("at work", "coder", "cli_running"))
+    submit(tx, _mine("at work", "coder", "cli_running"))
     assert claim(tx, "worker-1", agent="coder") is not None
-    receive(tx, _mine("later", "coder", "cli_waiting"))
-    receive(tx, _mine("may I?", "tester", "cli_held", hold="it asks for a person"))
-    receive(tx, _mine("never mind", "stranger", "cli_cancelled"))
+    submit(tx, _mine("later", "coder", "cli_waiting"))
+    submit(tx, _mine("may I?", "tester", "cli_held", hold="it asks for a person"))
+    submit(tx, _mine("never mind", "stranger", "cli_cancelled"))
     cancel(tx, "cli_cancelled")
 
 
@@ -150,7 +150,7 @@ def _schedules(tx: Transaction) -> str:
         message="Stand-up!", timing=times, team_id="dev", label="stand-up", place=NOWHERE
     )
     made = add_schedule(tx, daily, "owner")
-    run_now(tx, made.id)
+    run_schedule_now(tx, made.id)
     paused = NewSchedule(
         message="Is it up?",
         timing=every_timing(HOUR, "UTC", tx.now),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bullpen.core.store.base import Store
-from bullpen.core.workers import alive_workers
+from bullpen.core.workers import count_live_workers
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import direct
 from tests.processor.working import eventually
@@ -37,4 +37,4 @@ def processor(bullpen: Bullpen) -> Iterator[None]:
 
 def _signed_in(store: Store) -> bool:
     with store.read() as tx:
-        return alive_workers(tx).get("processor", 0) > 0
+        return count_live_workers(tx).get("processor", 0) > 0

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 import pytest
 
 from bullpen.core.clock import HOUR
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.message import Claim
 from bullpen.core.store.base import Store
-from bullpen.core.workers import register
+from bullpen.core.workers import register_worker
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import company, direct
 from tests.conformance.verbs import do, try_claim
@@ -47,7 +47,7 @@ def at_work(bullpen: Bullpen) -> Iterator[Store]:
 def sign_in(bullpen: Bullpen) -> None:
     """Have a processor in the register, which is thought to live for longer than any test takes."""
     with direct(bullpen, time.time_ns() // 1_000_000 + HOUR) as store:
-        do(store, register, "processor")
+        do(store, register_worker, "processor")
 
 
 @contextmanager
@@ -96,4 +96,7 @@ def line(stream: object) -> str:
 
 def say(store: Store, claim: Claim, text: str) -> None:
     """What a run says while it works."""
-    do(store, lambda tx: tell(tx, EventType.AGENT_PROGRESS, claim.primary, text=text))
+    do(
+        store,
+        lambda tx: append_message_event(tx, EventType.AGENT_PROGRESS, claim.primary, text=text),
+    )

@@ -37,7 +37,7 @@ def place(empty: Bullpen) -> Path:
 def endless(bullpen: Bullpen) -> tuple[str, ...]:
     """The command, whose demonstration stays with the first step: nobody comes too late to it."""
     lines = bullpen.home / "lines.py"
-    lines.write_text(stage.LINES.read_text().replace("!sleep 1", "!sleep 9999"))
+    lines.write_text(stage.PLUGIN_FILE.read_text().replace("!sleep 1", "!sleep 9999"))
     return (sys.executable, "-c", ENDLESS, str(lines))
 
 

@@ -15,7 +15,7 @@ import click
 import pytest
 from pydantic import TypeAdapter
 
-from bullpen.cli.commands import walk
+from bullpen.cli.commands import walk_commands
 from bullpen.cli.main import cli
 from tests.cli.command import Bullpen, Result
 from tests.cli.conftest import remove, stop_all
@@ -27,7 +27,7 @@ from tests.stores import Stores
 
 LEAVES = {
     " ".join(path): command
-    for path, command in walk(cli)
+    for path, command in walk_commands(cli)
     if not isinstance(command, click.Group) or command.invoke_without_command
 }
 KNOWN = sorted(name for name in LEAVES if name in ENTRIES)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.heartbeats.tick import tick
+from bullpen.core.heartbeats.tick import send_due_heartbeats
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure
 from bullpen.core.queue.claim import claim
@@ -108,7 +108,7 @@ def test_beats_and_what_came_of_them_until_it_pauses(on_both: Bullpen) -> None:
     due = shown(office)["due_at"]
     for number in range(3):
         with direct(office, due + number * 2 * MINUTE) as store:
-            tick(store)
+            send_due_heartbeats(store)
             with store.write() as tx:
                 work = claim(tx, "worker", agent="coder")
                 assert work is not None

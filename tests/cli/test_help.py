@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from bullpen import __version__
-from bullpen.cli.commands import walk
+from bullpen.cli.commands import walk_commands
 from bullpen.cli.main import cli
 from tests.cli.command import Bullpen
 
 Path = tuple[str, ...]
 
 
-COMMANDS = dict(walk(cli))
+COMMANDS = dict(walk_commands(cli))
 
 
 def help_of(path: Path) -> str:

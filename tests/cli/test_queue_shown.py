@@ -8,7 +8,7 @@ import pytest
 
 from bullpen.core.clock import HOUR
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.causes import Death, add_deaths
+from bullpen.core.queue.causes import DeadMessage, add_to_failure_group
 from bullpen.core.queue.hold import hold
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.roster.agents import remove_agent
@@ -181,7 +181,9 @@ def test_a_worker_that_is_not_heard_of_is_told(on_both: Bullpen) -> None:
 def test_causes_of_death_are_counted(on_both: Bullpen, store: Store) -> None:
     with store.write() as tx:
         for cause, error in (("one", "it broke"), ("two", "no route")):
-            add_deaths(tx, cause, [Death("api_1", "coder", "permanent", error, tx.now)] * 3)
+            add_to_failure_group(
+                tx, cause, [DeadMessage("api_1", "coder", "permanent", error, tx.now)] * 3
+            )
     shown = on_both.ok("queue", "causes").out
     assert "no route" in shown
     found = on_both.ok("queue", "causes", "--json", "--limit", "1").json

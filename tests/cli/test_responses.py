@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.outbox.proactive import write_to, write_to_owner
+from bullpen.core.outbox.proactive import send_to_owner, send_to_person
 from bullpen.core.outcome import Answer
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -22,11 +22,11 @@ def store(on_both: Bullpen) -> Store:
     """The store of the command, with a notice, an answer, and something for another channel."""
     with closing(open_store(Settings.load(on_both.environment()))) as opened:
         hire(opened)
-        do(opened, write_to_owner, "The heartbeat of @coder is paused.")
+        do(opened, send_to_owner, "The heartbeat of @coder is paused.")
         send(opened, "hello", channel="cli", sender="owner")
         done(opened, take(opened).token)
         with opened.write() as tx:
-            write_to(
+            send_to_person(
                 tx, Answer(message="far away"), channel="telegram", sender="Ann", sender_id="4711"
             )
         return opened

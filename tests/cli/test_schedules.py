@@ -17,7 +17,7 @@ from bullpen.core.outcome import Answer, Outcome, Usage
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.schedules.find import list_schedules
-from bullpen.core.schedules.tick import tick
+from bullpen.core.schedules.tick import fire_due_schedules
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 
@@ -196,7 +196,7 @@ def test_missed_times_are_one_line_of_the_history(office: Bullpen) -> None:
     made = add(office, *args)
     late = made["due_at"] + 10 * MINUTE + MINUTE // 2
     with direct(office, late) as store:
-        tick(store)
+        fire_due_schedules(store)
     runs = office.ok("schedule", "history", "often", "--json").json
     missed = [each for each in runs if each["outcome"] == "missed"]
     assert [(each["due_at"], each["times"]) for each in missed] == [(made["due_at"], 10)]
@@ -282,7 +282,7 @@ def test_a_label_is_taken_once(office: Bullpen) -> None:
 def test_what_is_over_cannot_be_resumed_but_given_another_time(office: Bullpen) -> None:
     made = add(office, *MINE, "--in", "1m", "--label", "soon")
     with direct(office, made["due_at"]) as store:
-        tick(store)
+        fire_due_schedules(store)
     assert shown(office, "soon")["state"] == "done"
     assert "has nothing to come" in office.ok("schedule", "pause", "soon").out
     assert "Nothing of it comes" in office.ok("schedule", "show", "soon").out

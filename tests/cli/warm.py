@@ -17,12 +17,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import tests.crash.warm  # noqa: F401 - one server is forked from, whoever asks first
-from bullpen.cli.commands import walk
+from bullpen.cli.commands import walk_commands
 from bullpen.cli.main import cli, main
 
 PRELOADED = ["tests.crash.warm", "tests.cli.warm"]
 
-walk(cli)  # every command is loaded before the first fork
+walk_commands(cli)  # every command is loaded before the first fork
 
 FIRST = "TESTS_FIRST"
 """Modules that a command is to import before it begins, for what no setting changes."""

@@ -15,9 +15,9 @@ from sqlalchemy import func, select
 
 from bullpen.core.message import NewMessage
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.settings import Settings
-from bullpen.core.states import FINAL, MessageState
+from bullpen.core.states import TERMINAL_STATES, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from tests.crash.processors import Processors
@@ -25,7 +25,7 @@ from tests.crash.processors import processing as crash_processing
 from tests.processor.working import eventually
 
 STANDIN = Path(__file__).with_name("standin.py")
-OVER = {state.value for state in FINAL} | {MessageState.HELD.value}
+OVER = {state.value for state in TERMINAL_STATES} | {MessageState.HELD.value}
 STATES: Statement[tuple[str, int]] = Statement(
     lambda: select(MESSAGES.c.status, func.count()).group_by(MESSAGES.c.status)
 )
@@ -51,7 +51,7 @@ def write(store: Store, text: str, **more: object) -> str:
     """A person writes; gives the id of the conversation."""
     new = NewMessage(agent="", message=text, channel="cli", sender="owner", **more)  # type: ignore[arg-type]
     with store.write() as tx:
-        return receive(tx, new)[0].message_id
+        return submit(tx, new)[0].message_id
 
 
 def wait_until_over(store: Store) -> Counter[str]:

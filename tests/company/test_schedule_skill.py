@@ -7,12 +7,12 @@ import time
 
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.message import NewMessage, ReplyTo
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.roster.agent import Scheduling
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.schedules.find import list_schedules
-from bullpen.core.schedules.fire import run_now
+from bullpen.core.schedules.fire import run_schedule_now
 from bullpen.core.schedules.schedule import Schedule
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -31,7 +31,7 @@ def ask(store: Store, text: str) -> None:
         reply_to=ReplyTo("-100", "7", "m1"),
     )
     with store.write() as tx:
-        receive(tx, new)
+        submit(tx, new)
     wait_until_over(store)
 
 
@@ -56,7 +56,7 @@ def test_an_agent_schedules_itself_and_its_answer_goes_to_who_asked(
         assert made.due_at is not None
         assert start + HOUR <= made.due_at < start + HOUR + 5 * MINUTE
         with store.write() as tx:
-            run_now(tx, made.id)
+            run_schedule_now(tx, made.id)
         wait_until_over(store)
         told = responses(store)[-1]
         assert (told["message"], told["channel"]) == ("the build is green", "telegram")

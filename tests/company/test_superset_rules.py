@@ -10,7 +10,7 @@ from bullpen.core.outbox.deliver import begin_part
 from bullpen.core.outbox.lease import lease_responses
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.enqueue import enqueue_many
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.settings import Settings
@@ -189,13 +189,13 @@ def test_rule_9_an_answer_that_comes_while_another_is_delivered_is_sent_within_o
 ) -> None:
     hire(store, "coder")
     with processors(settings):
-        do(store, receive, _from_ann("@coder !say one"))
+        do(store, submit, _from_ann("@coder !say one"))
         eventually(lambda: len(responses(store)) == 1, "the first answer")
         with store.write() as tx:
             (first,) = lease_responses(tx, "slack", "client")
             assert first.claim_token is not None
             begin_part(tx, first.claim_token)
-        do(store, receive, _from_ann("@coder !say two"))
+        do(store, submit, _from_ann("@coder !say two"))
         eventually(lambda: len(responses(store)) == 2, "the second answer")
         with store.write() as tx:
             (second,) = lease_responses(tx, "slack", "client")

@@ -26,7 +26,7 @@ from bullpen.core.queue.drop import drop
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.lanes import LanePolicy, archive_lane, drain_lane, pause_lane
 from bullpen.core.queue.release import release
 from bullpen.core.queue.retry import retry
@@ -215,7 +215,7 @@ def test_a_reason_that_cannot_be_stored_is_refused(store: Store, name: str, bad:
 
 IDS: dict[str, Callable[[Transaction, str], object]] = {
     "cancel": cancel,
-    "let_go": let_go,
+    "let_go": resume,
     "retry": retry,
     "drop": drop,
     "release": release,

@@ -8,7 +8,7 @@ from bullpen.core.errors import StaleToken, UnknownMessage
 from bullpen.core.message import ErrorKind, NewMessage
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.outcome import Outcome
-from bullpen.core.queue.cancel import DYING, cancel, cancel_conversation, has_died
+from bullpen.core.queue.cancel import CANCEL_WAIT_MS, cancel, cancel_conversation, confirm_run_ended
 from bullpen.core.queue.extend import extend
 from bullpen.core.queue.hold import hold
 from bullpen.core.store.base import Store
@@ -85,7 +85,7 @@ def test_cancelling_one_of_a_running_batch_ends_the_run_and_gives_the_others_bac
     (attempt,) = rows(store, ATTEMPTS)
     assert (attempt["outcome"], attempt["messages"]) == ("cancelled", 3)
     assert [event["message_id"] for event in events(store, "message_cancelled")] == [sent[which]]
-    clock.advance(DYING)
+    clock.advance(CANCEL_WAIT_MS)
     assert ids_of(take(store)) == others
     assert responses(store) == []
 
@@ -99,7 +99,7 @@ def test_no_run_begins_beside_one_that_was_cancelled_and_still_dies(
     take(store)
     do(store, cancel, first)
     assert try_claim(store) is None
-    clock.advance(DYING - 1)
+    clock.advance(CANCEL_WAIT_MS - 1)
     assert try_claim(store) is None
     clock.advance(1)
     assert ids_of(take(store)) == [second]
@@ -111,7 +111,7 @@ def test_word_that_the_cancelled_run_is_over_lets_the_lane_go_on(store: Store) -
     second = send(store, "b", sender_id="u2")
     found = take(store)
     do(store, cancel, first)
-    do(store, has_died, found)
+    do(store, confirm_run_ended, found)
     assert ids_of(take(store)) == [second]
 
 
@@ -120,10 +120,10 @@ def test_word_of_an_old_run_does_not_lift_a_rate_limit(store: Store) -> None:
     first = send(store, "a", sender_id="u1")
     found = take(store)
     do(store, cancel, first)
-    do(store, has_died, found)
+    do(store, confirm_run_ended, found)
     send(store, "b", sender_id="u2")
     failed(store, take(store).token, ErrorKind.RATE_LIMIT, retry_after=60_000)
-    do(store, has_died, found)
+    do(store, confirm_run_ended, found)
     assert try_claim(store) is None
 
 

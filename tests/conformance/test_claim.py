@@ -10,7 +10,7 @@ from bullpen.core.message import NewMessage, ReplyTo
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.queue.extend import extend
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,
@@ -157,7 +157,7 @@ def test_a_renewed_lease_is_not_taken_away(store: Store, clock: FakeClock) -> No
         clock.advance(20 * SECOND)
         with store.write() as tx:
             assert extend(tx, found.token) == clock.now() + 60 * SECOND
-        do(store, reap)
+        do(store, expire_leases)
     assert status(store, sent) == "processing"
     done(store, found.token)
     assert status(store, sent) == "completed"
@@ -172,7 +172,7 @@ def test_a_lease_is_over_at_its_end_and_not_before(
     take(store)
     clock.advance(passed)
     with store.write() as tx:
-        assert reap(tx) == taken
+        assert expire_leases(tx) == taken
     assert status(store, sent) == ("pending" if taken else "processing")
 
 
@@ -183,7 +183,7 @@ def test_every_lease_that_is_over_is_taken_back_at_once(store: Store, clock: Fak
         take(store)
         clock.advance(30 * SECOND)
     with store.write() as tx:
-        assert reap(tx) == 2
+        assert expire_leases(tx) == 2
     assert take(store).agent == "a"
     assert take(store).agent == "b"
     assert try_claim(store) is None
@@ -194,7 +194,7 @@ def test_the_next_processor_takes_what_a_dead_one_had(store: Store, clock: FakeC
     send(store, "one")
     take(store)
     clock.advance(60 * SECOND)
-    do(store, reap)
+    do(store, expire_leases)
     again = take(store)
     assert texts_of(again) == ["one"]
     assert again.primary.crash_count == 1

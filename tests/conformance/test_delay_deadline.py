@@ -5,7 +5,7 @@ from __future__ import annotations
 from bullpen.core.clock import DAY, HOUR, MINUTE
 from bullpen.core.message import NewMessage, Priority
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.queue.due import make_due, next_due
+from bullpen.core.queue.due import next_timer_at, run_timers
 from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.queue.lane import Ordering
 from bullpen.core.queue.lanes import LanePolicy, pause_lane
@@ -98,18 +98,18 @@ def test_the_next_delay_or_wait_is_known(store: Store, clock: FakeClock) -> None
     lane(store)
     lane(store, "other")
     with store.read() as tx:
-        assert next_due(tx) is None
+        assert next_timer_at(tx) is None
     send(store, delay=HOUR)
     with store.read() as tx:
-        assert next_due(tx) == START + HOUR
+        assert next_timer_at(tx) == START + HOUR
     send(store, agent="other")
     failed(store, take(store, "other").token, retry_after=MINUTE)
     with store.read() as tx:
-        assert next_due(tx) == START + MINUTE
+        assert next_timer_at(tx) == START + MINUTE
     clock.advance(HOUR)
     with store.write() as tx:
-        assert make_due(tx) == 2
-        assert next_due(tx) is None
+        assert run_timers(tx) == 2
+        assert next_timer_at(tx) is None
 
 
 def test_a_message_past_its_deadline_expires_and_never_runs(store: Store, clock: FakeClock) -> None:
@@ -192,7 +192,7 @@ def test_however_many_delays_are_over_all_of_them_run(store: Store, clock: FakeC
         enqueue_many(tx, news)
     clock.advance(MINUTE)
     with store.write() as tx:
-        moved = make_due(tx) + make_due(tx)
+        moved = run_timers(tx) + run_timers(tx)
     assert moved == 600
     assert lane_row(store)["pending"] == 600
     assert message(store, take(store).primary.message_id)["status"] == "processing"

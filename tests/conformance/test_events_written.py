@@ -11,7 +11,7 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.message import ErrorKind
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.release import release
 from bullpen.core.queue.retry import retry
 from bullpen.core.store.base import Store
@@ -40,7 +40,7 @@ def _died_and_retried(store: Store, clock: FakeClock) -> None:
 def _held_and_let_go(store: Store, clock: FakeClock) -> None:
     (sent,) = (event["message_id"] for event in events(store))
     do(store, hold, sent, "wait")
-    do(store, let_go, sent)
+    do(store, resume, sent)
 
 
 def _released(store: Store, clock: FakeClock) -> None:

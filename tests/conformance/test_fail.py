@@ -8,7 +8,7 @@ from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.message import ErrorKind, ReplyTo
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.queue.lanes import LanePolicy, pause_lane, resume_lane
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,
@@ -243,7 +243,7 @@ def test_crashes_count_apart_and_the_last_allowed_one_kills(store: Store, clock:
         assert (row["status"], row["crash_count"], row["retry_count"]) == ("pending", crash, 1)
         take(store)
         clock.advance(MINUTE)
-        do(store, reap)
+        do(store, expire_leases)
     row = message(store, sent)
     assert (row["status"], row["crash_count"], row["retry_count"]) == ("dead", 5, 1)
     assert row["error_kind"] == "crash"

@@ -15,7 +15,7 @@ from bullpen.core.queue.extend import extend
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import drain_lane, pause_lane
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.queue.release import release
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
@@ -58,7 +58,7 @@ VERBS: dict[str, Verb] = {
 
 def _reaped(store: Store, clock: FakeClock, token: str, first: str) -> None:
     clock.advance(MINUTE)
-    do(store, reap)
+    do(store, expire_leases)
 
 
 def _cancelled(store: Store, clock: FakeClock, token: str, first: str) -> None:
@@ -142,7 +142,7 @@ def test_a_lease_that_ended_holds_until_somebody_takes_it_back(
     done(store, found.token)
     assert status(store, sent) == "completed"
     with store.write() as tx:
-        assert reap(tx) == 0
+        assert expire_leases(tx) == 0
 
 
 @pytest.mark.parametrize("close", [pause_lane, drain_lane])
@@ -164,7 +164,7 @@ def test_a_run_that_was_done_twice_answers_once(store: Store, clock: FakeClock) 
     send(store)
     slow = take(store)
     clock.advance(MINUTE)
-    do(store, reap)
+    do(store, expire_leases)
     quick = take(store)
     done(store, quick.token)
     refused(store, StaleToken, lambda tx: finish(tx, slow.token, RICH))

@@ -8,9 +8,9 @@ from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import ROOM, ErrorKind, NewMessage, ReplyTo
 from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS
 from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost, Usage
-from bullpen.core.queue.cancel import DYING, cancel
+from bullpen.core.queue.cancel import CANCEL_WAIT_MS, cancel
 from bullpen.core.queue.fail import fail
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.queue.release import release
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, do, done, failed, lane, rows, send, take
@@ -145,10 +145,10 @@ def test_every_claim_that_ends_leaves_one_attempt(store: Store, clock: FakeClock
     do(store, release, take(store).token)
     take(store)
     clock.advance(MINUTE)
-    do(store, reap)
+    do(store, expire_leases)
     take(store)
     do(store, cancel, sent)
-    clock.advance(DYING)
+    clock.advance(CANCEL_WAIT_MS)
     send(store)
     done(store, take(store).token)
     attempts = rows(store, ATTEMPTS)

@@ -1,9 +1,9 @@
-"""hold and let_go: a message waits for a person, and no longer."""
+"""hold and resume: a message waits for a person, and no longer."""
 
 from __future__ import annotations
 
 from bullpen.core.clock import MINUTE
-from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.hold import hold, resume
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     do,
@@ -51,8 +51,8 @@ def test_a_message_that_is_let_go_takes_its_old_place(store: Store, clock: FakeC
         clock.advance(MINUTE)
     for each in sent[:2]:
         do(store, hold, each, "wait")
-    do(store, let_go, sent[1])
-    do(store, let_go, sent[0])
+    do(store, resume, sent[1])
+    do(store, resume, sent[0])
     assert in_order(store) == list("abc")
     assert [event["message_id"] for event in events(store, "message_let_go")] == sent[1::-1]
 
@@ -64,7 +64,7 @@ def test_a_message_enqueued_on_hold_runs_in_its_place_once_let_go(
     first = send(store, "first", hold="wait")
     clock.advance(1)
     send(store, "second")
-    do(store, let_go, first)
+    do(store, resume, first)
     assert in_order(store) == ["first", "second"]
 
 
@@ -74,7 +74,7 @@ def test_a_message_let_go_during_a_run_waits_for_its_end(store: Store) -> None:
     do(store, hold, first, "wait")
     send(store, sender="b")
     found = take(store)
-    do(store, let_go, first)
+    do(store, resume, first)
     assert try_claim(store) is None
     done(store, found.token)
     assert ids_of(take(store)) == [first]
@@ -87,7 +87,7 @@ def test_a_message_held_in_back_off_goes_on_waiting_after_it(
     sent = send(store)
     failed(store, take(store).token, retry_after=MINUTE)
     do(store, hold, sent, "wait")
-    do(store, let_go, sent)
+    do(store, resume, sent)
     assert status(store, sent) == "pending"
     assert try_claim(store) is None
     clock.advance(MINUTE)
@@ -100,7 +100,7 @@ def test_a_delayed_message_may_be_held_past_its_time(store: Store, clock: FakeCl
     do(store, hold, sent, "wait")
     clock.advance(2 * MINUTE)
     assert try_claim(store) is None
-    do(store, let_go, sent)
+    do(store, resume, sent)
     assert ids_of(take(store)) == [sent]
 
 
@@ -111,6 +111,6 @@ def test_a_message_held_past_its_deadline_expires_instead_of_running(
     sent = send(store, deadline=START + MINUTE)
     do(store, hold, sent, "wait")
     clock.advance(MINUTE)
-    do(store, let_go, sent)
+    do(store, resume, sent)
     assert try_claim(store) is None
     assert status(store, sent) == "expired"

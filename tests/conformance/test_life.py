@@ -5,23 +5,23 @@ from __future__ import annotations
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import ErrorKind
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.queue.life import Life, life
-from bullpen.core.queue.overview import Overview, overview
+from bullpen.core.queue.life import MessageDetail, get_message_detail
+from bullpen.core.queue.overview import QueueOverview, queue_overview
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, done, failed, hire, send, take, to_archive
 from tests.stores import FakeClock
 
 
-def life_of(store: Store, message_id: str) -> Life:
+def life_of(store: Store, message_id: str) -> MessageDetail:
     """What is known of it."""
     with store.read() as tx:
-        return life(tx, message_id)
+        return get_message_detail(tx, message_id)
 
 
-def seen(store: Store) -> Overview:
+def seen(store: Store) -> QueueOverview:
     """The whole queue."""
     with store.read() as tx:
-        return overview(tx)
+        return queue_overview(tx)
 
 
 def test_a_message_is_shown_with_its_runs_and_answers(store: Store, clock: FakeClock) -> None:

@@ -12,10 +12,16 @@ from bullpen.core.message import ErrorKind
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.lanes import archive_lane, drain_lane, pause_lane, resume_lane
 from bullpen.core.queue.retry import retry
-from bullpen.core.states import FINAL, LANE_MOVES, LaneState, MessageState, sources
+from bullpen.core.states import (
+    LANE_TRANSITIONS,
+    TERMINAL_STATES,
+    LaneState,
+    MessageState,
+    source_states,
+)
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import (
@@ -45,11 +51,11 @@ def _hold(tx: Transaction, message_id: str) -> None:
 RUNNING = {M.PROCESSING}
 # What leads to a state is the table's; fail, and not a person's verb, is what moves a running one.
 VERBS: dict[str, tuple[Verb, set[M], M | None]] = {
-    "hold": (_hold, set(sources(M.HELD)) - RUNNING, M.HELD),
-    "let_go": (let_go, set(sources(M.PENDING)) - RUNNING - FINAL, M.PENDING),
-    "cancel": (cancel, set(sources(M.CANCELLED)), M.CANCELLED),
-    "retry": (retry, set(sources(M.PENDING)) & FINAL, M.PENDING),
-    "drop": (drop, set(FINAL) - {M.COMPLETED}, None),
+    "hold": (_hold, set(source_states(M.HELD)) - RUNNING, M.HELD),
+    "let_go": (resume, set(source_states(M.PENDING)) - RUNNING - TERMINAL_STATES, M.PENDING),
+    "cancel": (cancel, set(source_states(M.CANCELLED)), M.CANCELLED),
+    "retry": (retry, set(source_states(M.PENDING)) & TERMINAL_STATES, M.PENDING),
+    "drop": (drop, set(TERMINAL_STATES) - {M.COMPLETED}, None),
 }
 
 
@@ -108,7 +114,7 @@ def test_a_lane_moves_as_its_table_says(store: Store, state: LaneState, target: 
     lane(store)
     if state is not LaneState.ACTIVE:
         do(store, LANE_VERBS[state], AGENT)
-    if target is not state and target not in LANE_MOVES[state]:
+    if target is not state and target not in LANE_TRANSITIONS[state]:
         refused(store, IllegalMove, LANE_VERBS[target], AGENT)
         return
     do(store, LANE_VERBS[target], AGENT)

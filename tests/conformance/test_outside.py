@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said
+from bullpen.core.answers.said import RunOutput
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.begin import begin
+from bullpen.core.queue.begin import record_start
 from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.claimed import claimed
-from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.claimed import get_claim
+from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.lanes import pause_lane, resume_lane
-from bullpen.core.queue.outside import has_work, provider_of, take
+from bullpen.core.queue.outside import claim_for_worker, get_provider_name, has_work
 from bullpen.core.queue.release import release
 from bullpen.core.roster.agent import HTTP, Agent
 from bullpen.core.roster.agents import remove_agent
-from bullpen.core.roster.directories import roots
+from bullpen.core.roster.directories import allowed_roots
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
@@ -59,7 +59,7 @@ def took(store: Store, lease: int | None = None) -> str | None:
     """Claim what there is; gives the token. If something is there, it was said to be."""
     said = there_is(store)
     with store.write(durable=False) as tx:
-        found = take(tx, "w-1", AGENT, lease=lease)
+        found = claim_for_worker(tx, "w-1", AGENT, lease=lease)
     assert said or found is None
     return None if found is None else found.token
 
@@ -81,7 +81,7 @@ def test_there_is_work_when_something_can_be_claimed_and_only_then(store: Store)
     do(store, resume_lane, AGENT)
     do(store, hold, sent, "wait")
     assert not there_is(store)
-    do(store, let_go, sent)
+    do(store, resume, sent)
     claim = token(store)
     assert not there_is(store)
     assert took(store) is None
@@ -120,13 +120,13 @@ def test_what_a_worker_left_behind_is_work_when_its_lease_is_over(
     row = message(store, sent)
     assert (row["status"], row["crash_count"], row["retry_count"]) == ("processing", 1, 0)
     with store.read() as tx, pytest.raises(StaleToken):
-        claimed(tx, stale)
+        get_claim(tx, stale)
 
 
 def test_another_agents_lease_is_left_to_the_upkeep(store: Store, clock: FakeClock) -> None:
     send(store, agent="other")
     with store.write() as tx:
-        assert take(tx, "w-1", "other", lease=1) is not None
+        assert claim_for_worker(tx, "w-1", "other", lease=1) is not None
     clock.advance(1)
     assert took(store) is None
     assert status(store, rows(store, MESSAGES)[0]["message_id"]) == "processing"
@@ -150,19 +150,19 @@ def test_an_agent_that_does_not_exist_has_no_work(store: Store) -> None:
         with store.read() as tx, pytest.raises(BadText):
             has_work(tx, name)
         with pytest.raises(BadText):
-            do(store, take, name, AGENT)
+            do(store, claim_for_worker, name, AGENT)
 
 
 def test_a_token_stands_for_its_claim(store: Store) -> None:
     ids = [send(store, text, AGENT, sender_id="U1") for text in ("one", "two")]
     with store.write() as tx:
-        found = take(tx, "w-1", AGENT)
+        found = claim_for_worker(tx, "w-1", AGENT)
     assert found is not None
     with store.read() as tx:
-        again = claimed(tx, found.token)
+        again = get_claim(tx, found.token)
     assert again == found
     assert [each.message_id for each in again.messages] == ids
-    do(store, complete, again, Said(text="both"), ())
+    do(store, complete, again, RunOutput(text="both"), ())
     assert [row["message"] for row in responses(store)] == ["both"]
     assert {status(store, each) for each in ids} == {"completed"}
 
@@ -173,18 +173,18 @@ def test_a_token_that_is_over_stands_for_nothing(store: Store) -> None:
     do(store, cancel, sent)
     for each in (claim, f"{AGENT}.0000", "nobody.00", "", "x", "a\0.b"):
         with store.read() as tx, pytest.raises(StaleToken):
-            claimed(tx, each)
+            get_claim(tx, each)
 
 
 def test_a_claim_that_ends_after_it_was_found_changes_nothing(store: Store) -> None:
     sent = send(store, agent=AGENT)
     claim = token(store)
     with store.read() as tx:
-        found = claimed(tx, claim)
+        found = get_claim(tx, claim)
     do(store, release, claim)
     before = dump(store)
     with pytest.raises(StaleToken):
-        do(store, complete, found, Said(text="late"), ())
+        do(store, complete, found, RunOutput(text="late"), ())
     assert dump(store) == before
     assert status(store, sent) == "pending"
 
@@ -192,9 +192,9 @@ def test_a_claim_that_ends_after_it_was_found_changes_nothing(store: Store) -> N
 def test_the_beginning_of_a_run_is_told(store: Store) -> None:
     sent = send(store, agent=AGENT)
     with store.write() as tx:
-        found = take(tx, "w-1", AGENT)
+        found = claim_for_worker(tx, "w-1", AGENT)
         assert found is not None
-        begin(tx, found, provider_of(tx, AGENT))
+        record_start(tx, found, get_provider_name(tx, AGENT))
     (event,) = events(store, "chain_step_start")
     assert (event["agent"], event["message_id"]) == (AGENT, sent)
     assert '"provider":"http"' in event["data"]
@@ -203,14 +203,14 @@ def test_the_beginning_of_a_run_is_told(store: Store) -> None:
 def test_an_agent_that_was_removed_is_told_of_as_what_it_was(store: Store) -> None:
     do(store, remove_agent, AGENT)
     with store.read() as tx:
-        assert provider_of(tx, AGENT) == HTTP
+        assert get_provider_name(tx, AGENT) == HTTP
 
 
 def test_files_leave_from_where_the_agent_works(settings: Settings) -> None:
     home = settings.workspace / AGENT
-    assert roots(settings, Agent(id=AGENT)) == (home, home, settings.files)
+    assert allowed_roots(settings, Agent(id=AGENT)) == (home, home, settings.files)
     elsewhere = Agent(id=AGENT, directory="/srv/project")
-    assert [str(each) for each in roots(settings, elsewhere)] == [
+    assert [str(each) for each in allowed_roots(settings, elsewhere)] == [
         "/srv/project",
         str(home),
         str(settings.files),

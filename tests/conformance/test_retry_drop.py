@@ -12,7 +12,7 @@ from bullpen.core.message import ErrorKind
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import let_go
+from bullpen.core.queue.hold import resume
 from bullpen.core.queue.lanes import archive_lane
 from bullpen.core.queue.retry import retry
 from bullpen.core.store.base import Store
@@ -143,4 +143,4 @@ def test_nothing_is_let_go_into_an_archived_lane(store: Store) -> None:
     lane(store)
     sent = send(store, hold="wait")
     do(store, archive_lane, AGENT)
-    refused(store, LaneClosed, let_go, sent)
+    refused(store, LaneClosed, resume, sent)

@@ -7,10 +7,10 @@ import pytest
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.errors import BadText, IllegalMove, LaneClosed, UnknownMessage
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.completed import completed
+from bullpen.core.queue.completed import count_completed
 from bullpen.core.queue.kill import Killed, kill
-from bullpen.core.queue.running import running
-from bullpen.core.queue.stuck import list_stuck, retry_all, stuck
+from bullpen.core.queue.running import list_running
+from bullpen.core.queue.stuck import list_dead_or_held, lock_message_in_state, retry_all_dead
 from bullpen.core.roster.agents import remove_agent
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import Store
@@ -43,7 +43,7 @@ def die(store: Store, agent: str = "coder", kind: ErrorKind = ErrorKind.PERMANEN
 def names(store: Store, state: MessageState = DEAD, limit: int = 10, **more: object) -> list[str]:
     """A page of those that wait for a person."""
     with store.read() as tx:
-        return [each.message_id for each in list_stuck(tx, state, limit=limit, **more)]  # type: ignore[arg-type]
+        return [each.message_id for each in list_dead_or_held(tx, state, limit=limit, **more)]  # type: ignore[arg-type]
 
 
 def test_the_latest_to_die_is_first_and_pages_go_by_number(store: Store, clock: FakeClock) -> None:
@@ -74,18 +74,18 @@ def test_they_are_found_by_agent_and_kind_and_the_held_apart(store: Store) -> No
     assert names(store, kind="crash") == []
     for odd in ("\0", "\ud800"):
         with store.read() as tx, pytest.raises(BadText):
-            list_stuck(tx, DEAD, agent=odd, limit=1)
+            list_dead_or_held(tx, DEAD, agent=odd, limit=1)
 
 
 def test_one_is_found_by_number_and_by_id_in_its_state_only(store: Store) -> None:
     hire(store)
     dead, waits = die(store), send(store)
     with store.write() as tx:
-        assert stuck(tx, dead, DEAD).message_id == dead
-        assert stuck(tx, str(message(store, dead)["id"]), DEAD).message_id == dead
+        assert lock_message_in_state(tx, dead, DEAD).message_id == dead
+        assert lock_message_in_state(tx, str(message(store, dead)["id"]), DEAD).message_id == dead
     for name in (waits, "nothing", "0", "9" * 30):
-        refused(store, UnknownMessage, stuck, name, DEAD)
-    refused(store, UnknownMessage, stuck, dead, HELD)
+        refused(store, UnknownMessage, lock_message_in_state, name, DEAD)
+    refused(store, UnknownMessage, lock_message_in_state, dead, HELD)
 
 
 def test_the_dead_are_tried_again_those_that_came_first_first(store: Store) -> None:
@@ -94,7 +94,7 @@ def test_the_dead_are_tried_again_those_that_came_first_first(store: Store) -> N
     dead = [die(store) for _ in range(3)]
     theirs = die(store, "other")
     with store.write() as tx:
-        assert retry_all(tx, "coder", "permanent", 2) == 2
+        assert retry_all_dead(tx, "coder", "permanent", 2) == 2
     assert [status(store, each) for each in (*dead, theirs)] == [
         "pending",
         "pending",
@@ -102,8 +102,8 @@ def test_the_dead_are_tried_again_those_that_came_first_first(store: Store) -> N
         "dead",
     ]
     with store.write() as tx:
-        assert retry_all(tx, None, None, 10) == 2
-        assert retry_all(tx, None, None, 10) == 0
+        assert retry_all_dead(tx, None, None, 10) == 2
+        assert retry_all_dead(tx, None, None, 10) == 0
 
 
 def test_the_dead_of_a_removed_agent_stay_and_keep_nobody_else(store: Store) -> None:
@@ -112,9 +112,9 @@ def test_the_dead_of_a_removed_agent_stay_and_keep_nobody_else(store: Store) -> 
     lost, mine = die(store, "gone"), die(store)
     do(store, remove_agent, "gone")
     with store.write() as tx:
-        assert retry_all(tx, None, None, 10) == 1
+        assert retry_all_dead(tx, None, None, 10) == 1
     assert (status(store, lost), status(store, mine)) == ("dead", "pending")
-    refused(store, LaneClosed, retry_all, "gone", None, 10)
+    refused(store, LaneClosed, retry_all_dead, "gone", None, 10)
 
 
 def test_what_runs_is_told_run_by_run_the_longest_first(store: Store, clock: FakeClock) -> None:
@@ -127,14 +127,14 @@ def test_what_runs_is_told_run_by_run_the_longest_first(store: Store, clock: Fak
     send(store, "a1", "a")
     second = take(store, "a")
     with store.read() as tx:
-        found = running(tx)
+        found = list_running(tx)
     assert [each.message.message for each in found] == ["b1", "b2", "a1"]
     assert found[0].claimed_at == clock.now() - SECOND
     assert {each.worker for each in found} == {"worker-1"}
     assert found[2].lease_expires_at == second.lease_expires_at
     done(store, first.token)
     with store.read() as tx:
-        assert [each.message.message for each in running(tx)] == ["a1"]
+        assert [each.message.message for each in list_running(tx)] == ["a1"]
 
 
 def test_what_lost_its_lease_still_runs_until_it_is_taken_back(
@@ -145,7 +145,7 @@ def test_what_lost_its_lease_still_runs_until_it_is_taken_back(
     take(store)
     clock.advance(10 * MINUTE)
     with store.read() as tx:
-        (found,) = running(tx)
+        (found,) = list_running(tx)
     assert found.lease_expires_at < clock.now()
 
 
@@ -190,4 +190,4 @@ def test_the_completed_are_counted_and_no_other(store: Store) -> None:
     die(store)
     send(store)
     with store.read() as tx:
-        assert completed(tx) == 3
+        assert count_completed(tx) == 3

@@ -9,13 +9,13 @@ import pytest
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.errors import BadText, LaneClosed
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.bulk import Batch, each_of
+from bullpen.core.queue.bulk import BulkResult, apply_to_messages
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.hold import hold
-from bullpen.core.queue.newest import newest
+from bullpen.core.queue.newest import newest_messages
 from bullpen.core.queue.retry import retry
 from bullpen.core.queue.selection import Selection
-from bullpen.core.queue.walk import Found, Walk, ways_to
+from bullpen.core.queue.walk import BatchCursor, RowRef, message_scans
 from bullpen.core.roster.agents import remove_agent
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import Store
@@ -51,7 +51,7 @@ def walked(
     """All that are meant, as they are met; as many as were counted."""
     found: list[str] = []
     with store.read() as tx:
-        walk = Walk(ways_to(tx, states, wanted), wanted)
+        walk = BatchCursor(message_scans(tx, states, wanted), wanted)
         count = walk.count(tx)
         while met := walk.next(tx, piece):
             assert len(met) <= piece
@@ -70,7 +70,7 @@ def listed(
 ) -> list[str]:
     """The newest of them."""
     with store.read() as tx:
-        found = newest(tx, wanted, state, limit, archived=archived)
+        found = newest_messages(tx, wanted, state, limit, archived=archived)
     return [each.message_id for each in found]
 
 
@@ -141,11 +141,11 @@ def test_what_moved_since_it_was_met_keeps_no_other(store: Store) -> None:
     do(store, remove_agent, "gone")
     do(store, retry, quick)
     found = [
-        Found(message(store, each)["id"], each, message(store, each)["agent"])
+        RowRef(message(store, each)["id"], each, message(store, each)["agent"])
         for each in (mine, quick, closed)
     ]
     with store.write() as tx:
-        batch: Batch = each_of(tx, retry, found)
+        batch: BulkResult = apply_to_messages(tx, retry, found)
     assert batch.done == 1
     first, second = batch.refused
     assert (first.id, first.error.code) == (quick, "illegal_move")
@@ -158,7 +158,7 @@ def test_a_walk_goes_on_while_what_it_met_leaves(store: Store) -> None:
     hire(store)
     sent = [send(store, sender=str(each)) for each in range(9)]
     with store.read() as tx:
-        walk = Walk(ways_to(tx, [PENDING], ANY), ANY)
+        walk = BatchCursor(message_scans(tx, [PENDING], ANY), ANY)
     met = []
     while True:
         with store.read() as tx:
@@ -167,7 +167,7 @@ def test_a_walk_goes_on_while_what_it_met_leaves(store: Store) -> None:
             break
         met += [each.message_id for each in found]
         with store.write() as tx:
-            each_of(tx, cancel, found[:1])
+            apply_to_messages(tx, cancel, found[:1])
     assert met == sent
     assert statuses(store) == {"cancelled": 5, "pending": 4}
 

@@ -12,7 +12,7 @@ from sqlalchemy import Table, select
 
 from bullpen.core.errors import BullpenError
 from bullpen.core.message import Claim, ErrorKind, NewMessage
-from bullpen.core.models import ARCHIVE, EVENTS, LANES, MESSAGES, RESPONSES
+from bullpen.core.models import EVENTS, LANES, MESSAGES, MESSAGES_ARCHIVE, RESPONSES
 from bullpen.core.models.metadata import whole_schema
 from bullpen.core.outcome import Answer, Failure, Outcome
 from bullpen.core.queue.claim import claim
@@ -163,11 +163,11 @@ def in_order(store: Store, agent: str | None = None) -> list[str]:
 def to_archive(store: Store, message_id: str) -> None:
     """Move a message to the archive, as retention does after a day."""
     with store.engine.begin() as connection:
-        names = [column.name for column in ARCHIVE.c]
+        names = [column.name for column in MESSAGES_ARCHIVE.c]
         source = select(*(MESSAGES.c[name] for name in names)).where(
             MESSAGES.c.message_id == message_id
         )
-        connection.execute(ARCHIVE.insert().from_select(names, source))
+        connection.execute(MESSAGES_ARCHIVE.insert().from_select(names, source))
         connection.execute(MESSAGES.delete().where(MESSAGES.c.message_id == message_id))
 
 

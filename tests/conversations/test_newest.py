@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bullpen.core.conversations.members import Stand
-from bullpen.core.conversations.newest import Begun, conversations
+from bullpen.core.conversations.members import ConversationState
+from bullpen.core.conversations.newest import ConversationSummary, list_conversations
 from bullpen.core.outcome import Usage
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, write
@@ -12,10 +12,10 @@ from tests.conformance.verbs import hire
 
 def listed(
     store: Store, since: int | None = None, limit: int = 10, wanted: dict[str, str] | None = None
-) -> list[Begun]:
+) -> list[ConversationSummary]:
     """A page of them."""
     with store.read() as tx:
-        return conversations(tx, wanted or {}, since, limit)
+        return list_conversations(tx, wanted or {}, since, limit)
 
 
 def test_each_is_there_once_with_what_became_of_all_of_it(store: Store) -> None:
@@ -27,11 +27,17 @@ def test_each_is_there_once_with_what_became_of_all_of_it(store: Store) -> None:
     newest, oldest = listed(store)
     assert (newest.first.message_id, newest.messages, newest.cost) == (second, 1, 0.0)
     assert (oldest.first.message_id, oldest.messages, oldest.cost) == (first, 2, 0.5)
-    assert (newest.stand, oldest.stand) == (Stand.UNDER_WAY, Stand.UNDER_WAY)
+    assert (newest.stand, oldest.stand) == (
+        ConversationState.UNDER_WAY,
+        ConversationState.UNDER_WAY,
+    )
     # One run answers none of another conversation's handoffs.
     answer(store, "reviewer", "fine")
     answer(store, "reviewer", "fine")
-    assert [each.stand for each in listed(store)] == [Stand.AT_REST, Stand.AT_REST]
+    assert [each.stand for each in listed(store)] == [
+        ConversationState.AT_REST,
+        ConversationState.AT_REST,
+    ]
 
 
 def test_they_are_found_by_what_they_began_with(store: Store) -> None:
@@ -70,5 +76,5 @@ def test_nothing_is_shown_beyond_what_is_settled(store: Store) -> None:
     first, _ = write(store, "@coder one"), write(store, "@coder two")
     (_, oldest) = listed(store)
     with store.read() as tx:
-        found = conversations(tx, {}, 0, 10, upto=oldest.first.id)
+        found = list_conversations(tx, {}, 0, 10, upto=oldest.first.id)
     assert [each.first.message_id for each in found] == [first]

@@ -6,11 +6,15 @@ import pytest
 
 from bullpen.core.clock import SECOND
 from bullpen.core.conversations import trace as module
-from bullpen.core.conversations.members import Stand, agents_of, count
+from bullpen.core.conversations.members import (
+    ConversationState,
+    count_messages,
+    list_conversation_agents,
+)
 from bullpen.core.conversations.trace import Trace, trace
 from bullpen.core.errors import BadText, NotFound
 from bullpen.core.message import Priority
-from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outbox.proactive import send_to_person
 from bullpen.core.outcome import Answer, Usage
 from bullpen.core.queue.hold import hold
 from bullpen.core.queue.lane import Ordering
@@ -82,17 +86,17 @@ def test_a_room_post_without_a_message_of_its_own_has_its_conversation(store: St
     found = look(store, posted.conversation_id)
     assert {step.message.agent for step in found.steps} == {"coder", "reviewer"}
     assert [(each.from_agent, each.agent) for each in found.handoffs] == [("coder", "reviewer")]
-    assert found.stand is Stand.UNDER_WAY
+    assert found.stand is ConversationState.UNDER_WAY
 
 
 def test_what_an_agent_writes_of_its_own_accord_is_a_conversation(store: Store) -> None:
     with store.write() as tx:
-        name = write_to(
+        name = send_to_person(
             tx, Answer(message="hear this"), channel="slack", sender="Ada", agent="coder"
         )
     found = look(store, name)
     assert [each.message for each in found.responses] == ["hear this"]
-    assert (found.stand, found.steps) == (Stand.AT_REST, ())
+    assert (found.stand, found.steps) == (ConversationState.AT_REST, ())
     assert found.agents == {"coder"}
 
 
@@ -106,9 +110,9 @@ def test_half_of_it_in_the_archive_is_all_of_it_in_order(store: Store) -> None:
     assert [step.archived for step in found.steps] == [True, False, False]
     assert [step.message.message for step in found.steps] == ["hello", "one", "two"]
     assert found.totals.messages == 3
-    assert found.stand is Stand.UNDER_WAY
+    assert found.stand is ConversationState.UNDER_WAY
     with store.read() as tx:
-        assert sorted(agents_of(tx, root)) == ["coder", "reviewer"]
+        assert sorted(list_conversation_agents(tx, root)) == ["coder", "reviewer"]
 
 
 def test_the_whole_cost_counts_of_failures_too(store: Store) -> None:
@@ -130,11 +134,11 @@ def test_what_waits_for_a_person_is_held_only_if_nothing_else_moves(store: Store
     first, second = (each.message_id for each in look(store, root).handoffs)
     do(store, hold, first, "wait")
     with store.read() as tx:
-        assert count(tx, root).stand is Stand.UNDER_WAY
+        assert count_messages(tx, root).stand is ConversationState.UNDER_WAY
     do(store, hold, second, "wait")
     with store.read() as tx:
-        assert count(tx, root).stand is Stand.HELD
-        assert count(tx, root).by_state == {"completed": 1, "held": 2}
+        assert count_messages(tx, root).stand is ConversationState.HELD
+        assert count_messages(tx, root).by_state == {"completed": 1, "held": 2}
 
 
 def test_a_very_long_one_is_cut_and_says_how_long_it_is(
@@ -144,7 +148,7 @@ def test_a_very_long_one_is_cut_and_says_how_long_it_is(
     root = write(store, "@coder hello")
     for number in range(5):
         send(store, f"{number}", conversation_id=root, from_agent="reviewer")
-    monkeypatch.setattr(module, "MOST", 3)
+    monkeypatch.setattr(module, "MAX_ROWS", 3)
     found = look(store, root)
     assert [step.message.message for step in found.steps] == ["hello", "0", "1"]
     assert found.totals.messages == 6
@@ -158,5 +162,5 @@ def test_what_does_not_exist_or_cannot_is_an_error(store: Store) -> None:
             with pytest.raises(BadText):
                 trace(tx, odd)
             with pytest.raises(BadText):
-                agents_of(tx, odd)
-        assert agents_of(tx, "nothing") == []
+                list_conversation_agents(tx, odd)
+        assert list_conversation_agents(tx, "nothing") == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bullpen.core.conversations.find import conversation_of
+from bullpen.core.conversations.find import get_conversation_id
 from bullpen.core.conversations.trace import trace
-from bullpen.core.conversations.tree import Node, Tree, grow
-from bullpen.core.outbox.proactive import write_to
+from bullpen.core.conversations.tree import Node, Tree, build_tree
+from bullpen.core.outbox.proactive import send_to_person
 from bullpen.core.outcome import Answer
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, write
@@ -17,13 +17,13 @@ from tests.conformance.verbs import failed, hire, send, take, to_archive
 def grown(store: Store, conversation: str) -> Tree:
     """The tree of a conversation."""
     with store.read() as tx:
-        return grow(trace(tx, conversation))
+        return build_tree(trace(tx, conversation))
 
 
 def found(store: Store, id_: str) -> str:
     """The conversation that this id is of."""
     with store.read() as tx:
-        return conversation_of(tx, id_)
+        return get_conversation_id(tx, id_)
 
 
 def shape(nodes: Iterable[Node]) -> list[object]:
@@ -73,7 +73,7 @@ def test_a_chain_may_be_as_long_as_it_likes(store: Store) -> None:
 
 def test_what_answers_none_of_the_messages_is_not_left_out(store: Store) -> None:
     with store.write() as tx:
-        name = write_to(
+        name = send_to_person(
             tx, Answer(message="hear this"), channel="slack", sender="Ada", agent="coder"
         )
     tree = grown(store, name)

@@ -20,7 +20,7 @@ from bullpen.core.models import (
     RESPONSES,
 )
 from bullpen.core.models.metadata import whole_schema
-from bullpen.core.states import FINAL, ResponseState
+from bullpen.core.states import TERMINAL_STATES, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.statement import Statement
@@ -106,7 +106,7 @@ class Account:
         children = Counter(row["parent_id"] for row in self.messages.values())
         for message_id, row in self.messages.items():
             completed = row["status"] == "completed"
-            assert row["status"] in FINAL, row
+            assert row["status"] in TERMINAL_STATES, row
             assert row["claim_token"] is None, row
             assert heard[message_id] == int(completed), row
             assert children[message_id] == (self._children(row) if completed else 0), row

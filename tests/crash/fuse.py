@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from bullpen.core.store.postgres import COMMIT, Piped, PipedTransaction
+from bullpen.core.store.postgres import COMMIT, PipelineContext, PipelineTransaction
 from bullpen.core.store.transaction import Transaction
 
 
@@ -50,14 +50,14 @@ class Counted:
 
 def arrive(tx: Transaction) -> None:
     """Let the server have done what the pipe still holds; SQLite has done everything."""
-    if isinstance(tx, PipedTransaction):
+    if isinstance(tx, PipelineTransaction):
         tx.fetch("SELECT 1")
 
 
 def die_when_commit_is_sent() -> None:
     """On PostgreSQL: send this process's next COMMIT off and do not wait for the answer."""
 
-    def commit(piped: Piped) -> NoReturn:
+    def commit(piped: PipelineContext) -> NoReturn:
         pipe = piped._pipe
         pipe.send(COMMIT, {})
         pipe.mark()
@@ -66,4 +66,4 @@ def die_when_commit_is_sent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("SIGKILL does not return")
 
-    setattr(Piped, "_commit", commit)  # noqa: B010 - mypy knows it for a method
+    setattr(PipelineContext, "_commit", commit)  # noqa: B010 - mypy knows it for a method

@@ -15,14 +15,14 @@ from typing import TypeVar
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import DuplicateMessage, StaleToken, StoreError
-from bullpen.core.maintenance.deliveries import deliveries
+from bullpen.core.maintenance.deliveries import end_stale_deliveries
 from bullpen.core.message import Claim
 from bullpen.core.outbox.lease import lease_responses
 from bullpen.core.queue.claim import claim
-from bullpen.core.queue.due import make_due
+from bullpen.core.queue.due import run_timers
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.extend import extend
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.queue.release import release
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -209,8 +209,8 @@ class Worker:
     def _tidy(self) -> None:
         def once() -> None:
             with self._store.write(durable=False) as tx:
-                reap(tx)
-                make_due(tx)
-            deliveries(self._store)
+                expire_leases(tx)
+                run_timers(tx)
+            end_stale_deliveries(self._store)
 
         self._repeat(once)

@@ -16,7 +16,7 @@ from bullpen.core.message import NewMessage, ReplyTo
 from bullpen.core.models import LANES, MESSAGES, WORKERS
 from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.settings import Settings
-from bullpen.core.states import FINAL
+from bullpen.core.states import TERMINAL_STATES
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from tests.crash.children import LIMIT, until
@@ -180,7 +180,7 @@ def wait_for_states(store: Store, states: dict[str, int], limit: float = LIMIT) 
 
 def finished(states: dict[str, int]) -> int:
     """How many of them are in a final state."""
-    return sum(count for state, count in states.items() if state in FINAL)
+    return sum(count for state, count in states.items() if state in TERMINAL_STATES)
 
 
 def holder(store: Store, message_id: str) -> int:

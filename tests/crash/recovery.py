@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bullpen.core.clock import MINUTE, SystemClock
-from bullpen.core.maintenance.deliveries import deliveries
-from bullpen.core.queue.reap import reap
+from bullpen.core.maintenance.deliveries import end_stale_deliveries
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
@@ -34,12 +34,12 @@ def later(settings: Settings, minutes: int = 10, *, alone: bool = True) -> Itera
 def take_back(store: Store) -> int:
     """Take back what the dead had claimed; gives how many claims it was."""
     with store.write(durable=False) as tx:
-        return reap(tx)
+        return expire_leases(tx)
 
 
 def run_to_the_end(store: Store, platform: Platform) -> None:
     """Take back, answer and deliver, until nothing is left to do."""
     take_back(store)
     work_off(store)
-    deliveries(store)
+    end_stale_deliveries(store)
     deliver_all(store, platform)

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.person import send_again
+from bullpen.core.outbox.person import retry_response
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.crash.account import Account, Row, check_integrity, rows
@@ -63,7 +63,7 @@ def test_an_unknown_delivery_goes_on_where_it_was_when_a_person_says_so_and_is_l
     with later(settings) as store:
         run_to_the_end(store, platform)
         with store.write() as tx:
-            send_again(tx, _response(store)["id"])
+            retry_response(tx, _response(store)["id"])
         assert _response(store)["possible_duplicate"]
         deliver_all(store, platform)
         assert _response(store)["status"] == "acked"

@@ -11,8 +11,8 @@ import pytest
 
 from bullpen.core.clock import MINUTE, SystemClock
 from bullpen.core.errors import StaleToken
-from bullpen.core.maintenance.rota import ROTA
-from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.rota import JOBS
+from bullpen.core.maintenance.system_agent import MaintenanceJob
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.extend import extend
@@ -30,7 +30,7 @@ def die_in_turn(settings: Settings, now: int, name: str) -> None:
     """Take the turn of this loop and die in it."""
     store = open_store(settings, clock=FakeClock(now))
     enter_rota(store)
-    (agent,) = (each for each in ROTA if each.name == name)
+    (agent,) = (each for each in JOBS if each.name == name)
     run_due(store, "victim", (replace(agent, run=_die),))
 
 
@@ -61,10 +61,10 @@ def test_of_two_processes_that_saw_a_loop_due_one_takes_the_turn(settings: Setti
 
         def look(_: Store) -> str:
             # It looked at the same time, so that it asks only now.
-            took.extend(run_due(second, "second", (SystemAgent("leases", 5, _idle),)))
+            took.extend(run_due(second, "second", (MaintenanceJob("leases", 5, _idle),)))
             return ""
 
-        assert run_due(first, "first", (SystemAgent("leases", 5, look),)) == ["leases"]
+        assert run_due(first, "first", (MaintenanceJob("leases", 5, look),)) == ["leases"]
     assert took == []
 
 

@@ -15,7 +15,7 @@ from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.queue.extend import extend
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.queue.release import release
 from bullpen.core.queue.retry import retry
 from bullpen.core.settings import Settings
@@ -128,7 +128,7 @@ def _extend_later(tx: Transaction, token: str) -> None:
 
 def _reap_later(tx: Transaction, _: str) -> None:
     tx.now += 3_600_000
-    assert reap(tx) == 1
+    assert expire_leases(tx) == 1
 
 
 CUTS: dict[str, Cut] = {

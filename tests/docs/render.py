@@ -13,10 +13,10 @@ import click
 from flask_openapi3.openapi import OpenAPI
 
 from bullpen.api.routes import ROUTES
-from bullpen.cli.commands import walk
+from bullpen.cli.commands import walk_commands
 from bullpen.cli.main import cli
-from bullpen.core.settings import PREFIX, Settings
-from bullpen.core.settings_file import FIXED
+from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
+from bullpen.core.settings_file import FIXED_SETTINGS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -41,7 +41,7 @@ def settings() -> str:
     ]
     for each in fields(Settings):
         default = str(each.default) or "(empty)"
-        name = PREFIX + each.name.upper()
+        name = ENVIRONMENT_PREFIX + each.name.upper()
         lines.append(f"| `{each.name}` | `{name}` | {default} | {each.metadata['doc']} |")
     lines += [
         "",
@@ -51,7 +51,7 @@ def settings() -> str:
         "there before is in `settings.toml.bak`. What the environment says cannot be changed so.",
         "`bullpen config set` on the machine itself changes these too, but for `home`.",
         "",
-        *(f"* `{name}`: {reason}" for name, reason in FIXED.items()),
+        *(f"* `{name}`: {reason}" for name, reason in FIXED_SETTINGS.items()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -59,7 +59,7 @@ def settings() -> str:
 def commands() -> str:
     """Every command's help, as it prints it."""
     parts = ["# Commands", "", "What each prints with `--help`."]
-    for path, command in walk(cli, "bullpen"):
+    for path, command in walk_commands(cli, "bullpen"):
         name = " ".join(path)
         with click.Context(command, info_name=name) as context:
             parts += ["", f"## {name}", "", "```", command.get_help(context), "```"]

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-from bullpen.cli.commands import walk
+from bullpen.cli.commands import walk_commands
 from bullpen.cli.main import cli
 from bullpen.core.events.append import EventType
-from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.maintenance.rota import JOBS
 from bullpen.core.models.metadata import whole_schema
 from bullpen.processor.plugins import Plugins
 from tests.cli.command import LIMIT_SECONDS
@@ -23,7 +23,7 @@ from tests.outbox.outgoing import asked
 from tests.stores import Stores
 
 ROOT = DOCS.parent
-COMMANDS = {" ".join(path): command for path, command in walk(cli, "bullpen")}
+COMMANDS = {" ".join(path): command for path, command in walk_commands(cli, "bullpen")}
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
@@ -36,7 +36,7 @@ def test_every_event_is_documented(event: EventType) -> None:
     assert f"| `{event}` |" in (DOCS / "events.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [agent.name for agent in ROTA])
+@pytest.mark.parametrize("name", [agent.name for agent in JOBS])
 def test_every_system_agent_is_documented(name: str) -> None:
     assert f"| `{name}` |" in (DOCS / "maintenance.md").read_text(encoding="utf-8")
 

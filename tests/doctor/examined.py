@@ -11,8 +11,8 @@ from unittest import mock
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.doctor import patient as patient_module
 from bullpen.core.doctor.check import Check, Finding
-from bullpen.core.doctor.examine import look
-from bullpen.core.doctor.patient import Patient, open_database
+from bullpen.core.doctor.examine import run_check
+from bullpen.core.doctor.patient import Installation, open_database
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
@@ -83,13 +83,13 @@ def store_of(bullpen: Bullpen, clock: Clock | None = None) -> Iterator[Store]:
 
 
 @contextmanager
-def patient_of(bullpen: Bullpen, **more: Any) -> Iterator[Patient]:  # noqa: ANN401 - its fields
+def patient_of(bullpen: Bullpen, **more: Any) -> Iterator[Installation]:  # noqa: ANN401 - its fields
     """Its home, for checks that are made in this process."""
     settings = settings_of(bullpen)
     environ: Mapping[str, str] = bullpen.environment()
     with mock.patch.object(patient_module, "OPEN_SECONDS", LONG):
         database = open_database(settings)
-    patient = Patient(
+    patient = Installation(
         settings=settings, environ=environ, now=SystemClock().now(), database=database, **more
     )
     try:
@@ -101,4 +101,4 @@ def patient_of(bullpen: Bullpen, **more: Any) -> Iterator[Patient]:  # noqa: ANN
 def look_at(bullpen: Bullpen, check: Check, **more: Any) -> Finding:  # noqa: ANN401 - as above
     """What one check says, made in this process."""
     with patient_of(bullpen, **more) as patient:
-        return look(patient, check)
+        return run_check(patient, check)

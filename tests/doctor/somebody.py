@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bullpen.core.clock import SystemClock
-from bullpen.core.doctor.catalogue import CHECKS
-from bullpen.core.doctor.examine import look
-from bullpen.core.doctor.patient import Patient, open_database
+from bullpen.core.doctor.catalogue import ALL_CHECKS
+from bullpen.core.doctor.examine import run_check
+from bullpen.core.doctor.patient import Installation, open_database
 from bullpen.core.settings import Settings
 from tests.cli.command import Bullpen
 from tests.cli.warm import PRELOADED
@@ -44,8 +44,8 @@ def _look(settings: Settings, ids: tuple[str, ...], report: Path) -> None:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-        patient = Patient(settings, {}, SystemClock().now(), open_database(settings))
-        said = [look(patient, each) for each in CHECKS if each.id in ids]
+        patient = Installation(settings, {}, SystemClock().now(), open_database(settings))
+        said = [run_check(patient, each) for each in ALL_CHECKS if each.id in ids]
         found = {
             each.id: [each.state.value, each.severity.value, each.fix is not None] for each in said
         }

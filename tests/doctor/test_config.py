@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup.last import Backup, remember
+from bullpen.core.backup.last import Backup, record_last_backup
 from bullpen.core.clock import DAY, SystemClock
 from bullpen.core.doctor import plugins
 from tests.cli.command import Bullpen
@@ -106,10 +106,10 @@ def test_a_backup_that_is_old_or_gone(bullpen: Bullpen) -> None:
     place = bullpen.home / "backups"
     place.mkdir()
     now = SystemClock().now()
-    remember(settings_of(bullpen), Backup(path=place, made_at=now - DAY, size=1))
+    record_last_backup(settings_of(bullpen), Backup(path=place, made_at=now - DAY, size=1))
     for each in ("backup.none", "backup.stale", "backup.gone"):
         fine(bullpen, each)
-    remember(settings_of(bullpen), Backup(path=place, made_at=now - 9 * DAY, size=1))
+    record_last_backup(settings_of(bullpen), Backup(path=place, made_at=now - 9 * DAY, size=1))
     assert "9 days" in found(bullpen, "backup.stale", "warning")
     place.rmdir()
     assert str(place) in found(bullpen, "backup.gone", "info")

@@ -135,10 +135,10 @@ def test_an_index_that_lost_a_row_is_found_by_a_close_look(bullpen: Bullpen) -> 
 def test_a_database_of_an_older_version_is_copied_and_upgraded(on_both: Bullpen) -> None:
     on_both.ok("agent", "add", "coder")
     store = open_store(settings_of(on_both))
-    migrate.downgrade(store, schema.KNOWN[-2])
+    migrate.downgrade(store, schema.KNOWN_REVISIONS[-2])
     store.close()
     text = found(on_both, "db.schema", "critical")
-    assert schema.KNOWN[-2] in text
+    assert schema.KNOWN_REVISIONS[-2] in text
     assert seen(on_both, "queue.held")["state"] == "unknown"
     plan = on_both("doctor", "--fix", "--dry-run", "--only", "db.schema")
     assert "with a backup before" in plan.err
@@ -212,7 +212,7 @@ def test_a_transaction_that_is_open_for_long_on_a_server(
         open_.execute("SELECT 1")
         fine(on_both, "db.oldest_reader")
         # A minute is long for a test.
-        monkeypatch.setattr(database, "LONG_READ", -1)
+        monkeypatch.setattr(database, "LONG_TRANSACTION_MS", -1)
         said = look_at(on_both, database.oldest_reader)
     assert said.state == "found"
     assert "a_report" in said.text

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from bullpen.core.doctor import files
-from bullpen.core.doctor.catalogue import CHECKS
+from bullpen.core.doctor.catalogue import ALL_CHECKS
 from tests.cli.command import Bullpen
 from tests.crash.disk import NOBODY
 from tests.doctor.examined import fine, fixed, found, look_at, seen
@@ -148,7 +148,7 @@ def test_a_database_on_the_disk_of_another_machine(
     )
     fine(bullpen, "fs.synced_dir")
     # No test can mount such a disk: let this one be of that kind.
-    monkeypatch.setattr(files, "REMOTE", {here.fstype})
+    monkeypatch.setattr(files, "REMOTE_FILE_SYSTEMS", {here.fstype})
     said = look_at(bullpen, files.synced_dir)
     assert (said.state, said.severity) == ("found", "critical")
     assert here.fstype in said.text
@@ -162,8 +162,8 @@ def test_what_is_of_no_home_is_not_looked_for(empty: Bullpen) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_whoever_may_not_even_look_is_told_so(bullpen: Bullpen) -> None:
-    found = as_nobody(bullpen, *(each.id for each in CHECKS))
-    assert len(found) == len(CHECKS)
+    found = as_nobody(bullpen, *(each.id for each in ALL_CHECKS))
+    assert len(found) == len(ALL_CHECKS)
     assert found["db.unreachable"][:2] == ["found", "critical"]
     assert found["fs.owner"][:2] == ["found", "critical"]
     assert found["queue.held"][0] == "unknown"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bullpen.core.doctor.catalogue import CHECKS
+from bullpen.core.doctor.catalogue import ALL_CHECKS
 from tests.cli.command import Bullpen
 from tests.doctor.examined import LONG, checks
 from tests.processor.working import eventually
@@ -15,7 +15,7 @@ from tests.processor.working import eventually
 def told(bullpen: Bullpen, *args: str) -> dict[str, str]:
     """The checks that found something or could not be made, with their severity."""
     found = checks(bullpen, *args)
-    assert list(found) == [each.id for each in CHECKS]
+    assert list(found) == [each.id for each in ALL_CHECKS]
     return {
         id_: f"{each['severity']} {each['state']}"
         for id_, each in found.items()

@@ -15,11 +15,11 @@ from tests.stores import FakeClock
 def test_little_room(bullpen: Bullpen, monkeypatch: pytest.MonkeyPatch) -> None:
     fine(bullpen, "disk.space")
     # No test fills a disk: let what there is be little, and then nothing.
-    monkeypatch.setattr(machine, "LITTLE", 1 << 60)
-    said = look_at(bullpen, machine.space)
+    monkeypatch.setattr(machine, "LOW_BYTES", 1 << 60)
+    said = look_at(bullpen, machine.disk_space)
     assert (said.state, said.severity) == ("found", "warning")
-    monkeypatch.setattr(machine, "NONE", 1 << 60)
-    assert look_at(bullpen, machine.space).severity == "critical"
+    monkeypatch.setattr(machine, "CRITICAL_BYTES", 1 << 60)
+    assert look_at(bullpen, machine.disk_space).severity == "critical"
 
 
 def test_a_clock_that_was_set_back(on_both: Bullpen) -> None:
@@ -40,5 +40,5 @@ def test_a_server_with_another_time(
         return
     fine(on_both, "clock.skew")
     # The server of the tests has this machine's clock: so let no difference be small enough.
-    monkeypatch.setattr(machine, "TOLERANCE", -1)
-    assert look_at(on_both, machine.skew).state == "found"
+    monkeypatch.setattr(machine, "CLOCK_TOLERANCE_MS", -1)
+    assert look_at(on_both, machine.clock_skew).state == "found"

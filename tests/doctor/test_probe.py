@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from bullpen.cli import probing
-from bullpen.cli.probing import Probe, probe
+from bullpen.cli.probing import ProbeResult, probe
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -167,7 +167,7 @@ def _add(store: Store) -> None:
 @pytest.mark.parametrize("provider", ["nonsense", "custom:nobody", "http"])
 def test_what_cannot_run_is_said_so(tmp_path: Path, provider: str) -> None:
     found = probe(Settings(home=tmp_path / "none", workspace=tmp_path / "ws"), provider)
-    assert isinstance(found, Probe)
+    assert isinstance(found, ProbeResult)
     assert (found.ok, found.kind) == (False, "setup")
     assert found.error
     assert not (tmp_path / "none").exists()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlalchemy import update
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SystemClock
-from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.maintenance.rota import JOBS
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.outbox.hold import begin_hold
 from bullpen.core.queue.hold import hold
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.workers import register
+from bullpen.core.workers import register_worker
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import do, failed, hire, lane_row, send, take
 from tests.doctor.examined import fine, fixed, found, store_of
@@ -82,7 +82,7 @@ def test_messages_that_nobody_is_there_to_answer(on_both: Bullpen) -> None:
         fine(on_both, "queue.unattended")
         send(store)
         assert "@coder" in found(on_both, "queue.unattended", "warning")
-        do(store, register, "processor")
+        do(store, register_worker, "processor")
     fine(on_both, "queue.unattended")
 
 
@@ -96,7 +96,7 @@ def test_messages_for_workers_outside_wait_for_no_processor(on_both: Bullpen) ->
 def test_a_loop_that_fails_or_is_not_run(on_both: Bullpen) -> None:
     fine(on_both, "queue.upkeep")
     row = dict.fromkeys(SYSTEM_AGENTS.c.keys(), 0) | {
-        "name": ROTA[0].name,
+        "name": JOBS[0].name,
         "holder": None,
         "running_since": None,
         "last_run_at": now(),
@@ -113,7 +113,7 @@ def test_a_loop_that_fails_or_is_not_run(on_both: Bullpen) -> None:
         with store.engine.begin() as connection:
             connection.execute(update(SYSTEM_AGENTS).values(late))
         fine(on_both, "queue.upkeep")  # for no scheduler runs, which is said elsewhere
-        do(store, register, "scheduler")
+        do(store, register_worker, "scheduler")
     assert "60 minutes ago" in found(on_both, "queue.upkeep", "warning")
 
 

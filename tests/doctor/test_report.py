@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.cli.commands import walk
+from bullpen.cli.commands import walk_commands
 from bullpen.cli.doctor.report import exit_status
 from bullpen.cli.main import cli
 from bullpen.core.doctor import check as check_module
-from bullpen.core.doctor.catalogue import CHECKS, chosen
-from bullpen.core.doctor.check import Check, Finding, Said, Severity, State, Trouble, check
-from bullpen.core.doctor.examine import examine
-from bullpen.core.doctor.patient import Patient
+from bullpen.core.doctor.catalogue import ALL_CHECKS, select_checks
+from bullpen.core.doctor.check import Check, CheckState, Finding, Problem, Severity, Verdict, check
+from bullpen.core.doctor.examine import run_checks
+from bullpen.core.doctor.patient import Installation
 from tests.cli.command import PROGRAM, Bullpen
 from tests.docs.render import DOCS
 from tests.doctor.examined import hurried, patient_of
@@ -39,9 +39,9 @@ def open_up(bullpen: Bullpen) -> None:
     (bullpen.home / "bullpen.db").chmod(0o644)
 
 
-@pytest.mark.parametrize("id_", [each.id for each in CHECKS])
+@pytest.mark.parametrize("id_", [each.id for each in ALL_CHECKS])
 def test_every_check_is_documented_with_its_severity(id_: str) -> None:
-    (known,) = (each for each in CHECKS if each.id == id_)
+    (known,) = (each for each in ALL_CHECKS if each.id == id_)
     text = (DOCS / "doctor.md").read_text(encoding="utf-8")
     assert f"| `{id_}` | {known.severity.value}" in text
     assert known.about
@@ -50,12 +50,12 @@ def test_every_check_is_documented_with_its_severity(id_: str) -> None:
 def test_nothing_is_documented_that_is_not_looked_for() -> None:
     text = (DOCS / "doctor.md").read_text(encoding="utf-8")
     lines = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
-    assert sorted(lines) == sorted(each.id for each in CHECKS)
+    assert sorted(lines) == sorted(each.id for each in ALL_CHECKS)
 
 
 def test_every_check_has_a_test_that_names_it() -> None:
     texts = "".join(each.read_text(encoding="utf-8") for each in HERE.glob("test_*.py"))
-    assert [each.id for each in CHECKS if f'"{each.id}"' not in texts] == []
+    assert [each.id for each in ALL_CHECKS if f'"{each.id}"' not in texts] == []
 
 
 SOURCES = [*sorted(Path(check_module.__file__ or "").parent.glob("*.py")), DOCS / "doctor.md"]
@@ -63,7 +63,7 @@ SOURCES = [*sorted(Path(check_module.__file__ or "").parent.glob("*.py")), DOCS 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda each: each.name)
 def test_what_it_says_to_type_is_a_command(source: Path) -> None:
-    known = {path for path, _ in walk(cli)}
+    known = {path for path, _ in walk_commands(cli)}
     groups = {path[:1] for path in known if len(path) > 1}
     typed = re.findall(r"\bbullpen ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", source.read_text())
     for first, second in typed:
@@ -73,21 +73,21 @@ def test_what_it_says_to_type_is_a_command(source: Path) -> None:
 
 
 def test_ids_are_there_once() -> None:
-    assert len({each.id for each in CHECKS}) == len(CHECKS)
+    assert len({each.id for each in ALL_CHECKS}) == len(ALL_CHECKS)
 
 
 @pytest.mark.parametrize(
     ("severity", "state", "status"),
     [
-        (Severity.CRITICAL, State.FOUND, 1),
-        (Severity.WARNING, State.FOUND, 3),
-        (Severity.INFO, State.FOUND, 0),
-        (Severity.INFO, State.UNKNOWN, 3),
-        (Severity.CRITICAL, State.OK, 0),
-        (Severity.CRITICAL, State.SKIPPED, 0),
+        (Severity.CRITICAL, CheckState.FOUND, 1),
+        (Severity.WARNING, CheckState.FOUND, 3),
+        (Severity.INFO, CheckState.FOUND, 0),
+        (Severity.INFO, CheckState.UNKNOWN, 3),
+        (Severity.CRITICAL, CheckState.OK, 0),
+        (Severity.CRITICAL, CheckState.SKIPPED, 0),
     ],
 )
-def test_the_exit_status(severity: Severity, state: State, status: int) -> None:
+def test_the_exit_status(severity: Severity, state: CheckState, status: int) -> None:
     assert exit_status([Finding(id="a.b", severity=severity, state=state)]) == status
 
 
@@ -103,31 +103,31 @@ def test_a_check_that_hangs_or_fails_keeps_no_other_from_being_made(bullpen: Bul
     never = threading.Event()
 
     @check("test.hangs", Severity.WARNING, seconds=0.3)
-    def hangs(patient: Patient) -> Trouble | Said:
+    def hangs(patient: Installation) -> Problem | Verdict:
         """Never ends."""
         never.wait()
         raise AssertionError
 
     @check("test.fails", Severity.WARNING, seconds=60)
-    def fails(patient: Patient) -> Trouble | Said:
+    def fails(patient: Installation) -> Problem | Verdict:
         """Fails."""
         raise RuntimeError(f"with {patient.settings.anthropic_api_key}")
 
     @check("test.finds", Severity.INFO, seconds=60)
-    def finds(patient: Patient) -> Trouble | Said:
+    def finds(patient: Installation) -> Problem | Verdict:
         """Finds something."""
-        return Trouble(text="here it is", remedy="do this")
+        return Problem(text="here it is", remedy="do this")
 
     many: list[Check] = [hangs] * 9 + [fails, finds]
     key = "sk-ant-quite-secret-indeed"
     secret = Bullpen(bullpen.home, {**bullpen.environ, "BULLPEN_ANTHROPIC_API_KEY": key})
     with patient_of(secret) as patient:
-        found = list(examine(patient, many))
+        found = list(run_checks(patient, many))
     never.set()
     by_id = {each.id: each for each in found}
     assert len(found) == 11
-    assert by_id["test.finds"].state is State.FOUND
-    assert by_id["test.hangs"].state is State.UNKNOWN
+    assert by_id["test.finds"].state is CheckState.FOUND
+    assert by_id["test.hangs"].state is CheckState.UNKNOWN
     assert "0.3 s" in by_id["test.hangs"].text
     assert by_id["test.fails"].text == "it cannot be told: RuntimeError: with [hidden]"
 
@@ -145,7 +145,7 @@ def test_it_takes_less_than_three_seconds(bullpen: Bullpen) -> None:
 def test_only_what_is_asked_for(bullpen: Bullpen) -> None:
     said = bullpen("doctor", "--only", "db", "--only", "fs.home_perms", "--json").json
     ids = [each["id"] for each in said["checks"]]
-    assert ids == [each.id for each in chosen(["db", "fs.home_perms"])]
+    assert ids == [each.id for each in select_checks(["db", "fs.home_perms"])]
     assert {each.partition(".")[0] for each in ids} == {"db", "fs"}
     assert "fs.db_perms" not in ids
     refused = bullpen("doctor", "--only", "nonsense")
@@ -155,7 +155,7 @@ def test_only_what_is_asked_for(bullpen: Bullpen) -> None:
 
 def test_the_list_of_all_checks(bullpen: Bullpen) -> None:
     listed = bullpen.ok("doctor", "--list", "--json").json
-    assert [each["id"] for each in listed] == [each.id for each in CHECKS]
+    assert [each["id"] for each in listed] == [each.id for each in ALL_CHECKS]
     assert {each["deep"] for each in listed} == {True, False}
     assert "fs.home_perms" in bullpen.ok("doctor", "--list").out
 
@@ -165,7 +165,7 @@ def test_one_document_with_counts(bullpen: Bullpen) -> None:
     said = bullpen("doctor", "--json")
     assert said.err == ""
     found = said.json
-    assert sum(found["counts"].values()) == len(found["checks"]) == len(CHECKS)
+    assert sum(found["counts"].values()) == len(found["checks"]) == len(ALL_CHECKS)
     assert found["counts"]["critical"] == 2
     assert found["home"] == str(bullpen.home)
     assert set(found["checks"][0]) == {"id", "severity", "state", "text", "remedy", "fixable"}

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.core.doctor.services import RESTARTS
-from bullpen.core.services.lock import holders
+from bullpen.core.doctor.services import MAX_RESTARTS
+from bullpen.core.services.lock import lock_holders
 from tests.cli.command import Bullpen
 from tests.doctor.conftest import home
 from tests.doctor.examined import (
@@ -133,7 +133,7 @@ def test_the_api_of_this_home_has_its_port_and_another_home_has_not(
 def test_a_service_that_is_killed_again_and_again(up: Bullpen) -> None:
     fine(up, "service.crash_loop")
     before = pid(up, "scheduler")
-    for _ in range(RESTARTS - 1):  # which its first start is one of
+    for _ in range(MAX_RESTARTS - 1):  # which its first start is one of
         os.kill(before, signal.SIGKILL)
         before = pid(up, "scheduler", before)
     assert "scheduler" in found(up, "service.crash_loop", "warning")
@@ -199,7 +199,9 @@ def left_behind(bullpen: Bullpen) -> Iterator[subprocess.Popen[bytes]]:
     run.mkdir(mode=0o700, exist_ok=True)
     (run / "supervisord.pid").write_text(f"{os.getpid()}\n")
     with child(settings_of(bullpen), SUPERVISOR_PROCESS_NAME="processor") as process:
-        eventually(lambda: process.pid in holders(settings_of(bullpen)).values(), "it has its lock")
+        eventually(
+            lambda: process.pid in lock_holders(settings_of(bullpen)).values(), "it has its lock"
+        )
         yield process
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from bullpen.core.errors import BadText
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.events.browse import WantedEvents, browse_events
+from bullpen.core.events.browse import EventFilter, list_events
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 
-ANY = WantedEvents()
+ANY = EventFilter()
 
 
 def happen(store: Store, kind: EventType, agent: str | None, about: str | None = None) -> None:
@@ -30,7 +30,7 @@ def _past(store: Store) -> None:
 
 def found(
     store: Store,
-    wanted: WantedEvents = ANY,
+    wanted: EventFilter = ANY,
     since: int | None = 0,
     upto: int | None = None,
     limit: int = 100,
@@ -38,7 +38,7 @@ def found(
     """The type and agent of each."""
     newest = EventTail.from_now(store).position
     with store.read() as tx:
-        events = browse_events(tx, wanted, since, newest if upto is None else upto, limit)
+        events = list_events(tx, wanted, since, newest if upto is None else upto, limit)
     return [(event.type, event.agent) for event in events]
 
 
@@ -55,18 +55,18 @@ ALL = [
     ("wanted", "expected"),
     [
         (ANY, [0, 1, 2, 3, 4]),
-        (WantedEvents(types=frozenset({"message_enqueued"})), [0, 2]),
-        (WantedEvents(types=frozenset({"message_enqueued", "message_dead", "x"})), [0, 2, 4]),
-        (WantedEvents(types=frozenset({"message"})), []),
-        (WantedEvents(types=frozenset()), []),
-        (WantedEvents(agents=frozenset({"a", "b"})), [0, 1, 4]),
-        (WantedEvents(agents=frozenset()), []),
-        (WantedEvents(conversation_id="two"), [2, 4]),
-        (WantedEvents(message_id="one", types=frozenset({"message_received"})), [1]),
+        (EventFilter(types=frozenset({"message_enqueued"})), [0, 2]),
+        (EventFilter(types=frozenset({"message_enqueued", "message_dead", "x"})), [0, 2, 4]),
+        (EventFilter(types=frozenset({"message"})), []),
+        (EventFilter(types=frozenset()), []),
+        (EventFilter(agents=frozenset({"a", "b"})), [0, 1, 4]),
+        (EventFilter(agents=frozenset()), []),
+        (EventFilter(conversation_id="two"), [2, 4]),
+        (EventFilter(message_id="one", types=frozenset({"message_received"})), [1]),
     ],
 )
 def test_what_has_it_in_common_is_found(
-    store: Store, wanted: WantedEvents, expected: list[int]
+    store: Store, wanted: EventFilter, expected: list[int]
 ) -> None:
     assert found(store, wanted) == [ALL[each] for each in expected]
     assert found(store, wanted, since=None) == [ALL[each] for each in reversed(expected)]
@@ -82,6 +82,6 @@ def test_a_page_goes_on_after_the_last_and_never_beyond_what_is_safe(store: Stor
 
 def test_what_no_text_can_be_is_refused(store: Store) -> None:
     with pytest.raises(BadText):
-        found(store, WantedEvents(conversation_id="a\0"))
+        found(store, EventFilter(conversation_id="a\0"))
     with pytest.raises(BadText):
-        found(store, WantedEvents(types=frozenset({"\ud800"})))
+        found(store, EventFilter(types=frozenset({"\ud800"})))

@@ -152,7 +152,7 @@ def test_writers_that_follow_each_other_without_a_gap_do_not_stop_the_tail(
 def test_from_now_waits_for_whoever_is_writing(
     pg: Store, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail_module, "SETTLE_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr(tail_module, "WRITER_WAIT_SECONDS", LIMIT_SECONDS)
     late = opened()
     happen_in(late, "lower")
     happen(pg, "higher")
@@ -171,7 +171,7 @@ def test_from_now_waits_for_whoever_is_writing(
 def test_from_now_does_not_wait_for_ever(
     pg: Store, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail_module, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(tail_module, "WRITER_WAIT_SECONDS", 0.2)
     late = opened()
     happen_in(late, "never ends")
     tail = EventTail.from_now(pg)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.errors import StoreUnavailable, UnknownFile
-from bullpen.core.files.browse import list_files, path_of, remove_file
+from bullpen.core.files.browse import file_path, list_files, remove_file
 
 SECOND = 10**9
 
@@ -59,7 +59,7 @@ def test_what_is_no_file_is_neither_listed_nor_found_nor_removed(files: Path) ->
             remove_file(files, name)
     for name in ("inner", "outer", "gone", ".hidden", "../f1"):
         with pytest.raises(UnknownFile):
-            path_of(files, name)
+            file_path(files, name)
     assert (files / "f1").exists()
 
 

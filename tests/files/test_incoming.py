@@ -13,8 +13,8 @@ import pytest
 
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from bullpen.core.files.disk import disk
-from bullpen.core.files.incoming import TRIES, UNFINISHED, Incoming
+from bullpen.core.files.disk import translated_disk_errors
+from bullpen.core.files.incoming import MAX_NAME_TRIES, UNFINISHED_DIRECTORY, Upload
 from bullpen.core.ids import Ids
 
 
@@ -26,16 +26,16 @@ def files(tmp_path: Path) -> Path:
 
 def shown(files: Path) -> list[str]:
     """What is there under a name."""
-    return sorted(path.name for path in files.iterdir() if path.name != UNFINISHED)
+    return sorted(path.name for path in files.iterdir() if path.name != UNFINISHED_DIRECTORY)
 
 
 def unfinished(files: Path) -> list[str]:
     """What is there under none."""
-    return sorted(path.name for path in (files / UNFINISHED).iterdir())
+    return sorted(path.name for path in (files / UNFINISHED_DIRECTORY).iterdir())
 
 
 def test_it_is_seen_when_it_is_whole(files: Path) -> None:
-    incoming = Incoming(files)
+    incoming = Upload(files)
     incoming.write(b"hello ")
     assert shown(files) == []
     incoming.write(b"world")
@@ -51,7 +51,7 @@ def test_it_is_seen_when_it_is_whole(files: Path) -> None:
 
 
 def test_what_is_dropped_was_never_there(files: Path) -> None:
-    incoming = Incoming(files)
+    incoming = Upload(files)
     incoming.write(b"hello")
     incoming.drop()
     assert (shown(files), unfinished(files)) == ([], [])
@@ -61,7 +61,7 @@ def test_a_name_that_is_taken_is_not_taken_from_anybody(files: Path) -> None:
     numbers = itertools.count()
     ids = Ids(lambda: f"{next(numbers) // 2:08}")  # each comes twice
     for text in (b"one", b"two"):
-        incoming = Incoming(files)
+        incoming = Upload(files)
         incoming.write(text)
         incoming.keep(ids, "same")
         incoming.drop()
@@ -73,7 +73,7 @@ def test_a_link_that_waits_under_the_name_is_not_followed(files: Path, tmp_path:
     target = tmp_path / "target"
     files.mkdir(parents=True)
     (files / "file_00000000_a").symlink_to(target)
-    incoming = Incoming(files)
+    incoming = Upload(files)
     numbers = itertools.count()
     kept = incoming.keep(Ids(lambda: f"{next(numbers):08}"), "a")
     incoming.drop()
@@ -84,22 +84,22 @@ def test_a_link_that_waits_under_the_name_is_not_followed(files: Path, tmp_path:
 def test_when_every_name_is_taken_it_is_said(files: Path) -> None:
     files.mkdir(parents=True)
     (files / "file_00000000_a").touch()
-    incoming = Incoming(files)
-    with pytest.raises(StoreUnavailable, match=str(TRIES)):
+    incoming = Upload(files)
+    with pytest.raises(StoreUnavailable, match=str(MAX_NAME_TRIES)):
         incoming.keep(Ids(lambda: "00000000"), "a")
     incoming.drop()
     assert unfinished(files) == []
 
 
 def test_what_a_killed_process_left_behind_is_forgotten_after_a_day(files: Path) -> None:
-    left = files / UNFINISHED
+    left = files / UNFINISHED_DIRECTORY
     left.mkdir(parents=True)
     for name, age in (("old", DAY + SECOND), ("new", DAY - 60 * SECOND)):
         path = left / name
         path.touch()
         at = path.stat().st_mtime - age / SECOND
         os.utime(path, (at, at))
-    Incoming(files).drop()
+    Upload(files).drop()
     assert unfinished(files) == ["new"]
 
 
@@ -118,7 +118,7 @@ def test_what_a_killed_process_left_behind_is_forgotten_after_a_day(files: Path)
 def test_what_the_disk_could_not_do_is_told_in_our_words(
     number: int, kind: type[StoreError]
 ) -> None:
-    with pytest.raises(kind) as caught, disk():
+    with pytest.raises(kind) as caught, translated_disk_errors():
         raise OSError(number, os.strerror(number))
     assert os.strerror(number) in str(caught.value)
     assert caught.value.hint

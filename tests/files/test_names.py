@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bullpen.core.errors import UnknownFile
-from bullpen.core.files.name import LENGTH, plain_name, safe_name
+from bullpen.core.files.name import MAX_GIVEN_NAME_BYTES, check_file_name, safe_name
 
 ANY = st.text(st.characters(exclude_categories=()))
 
@@ -16,8 +16,8 @@ ANY = st.text(st.characters(exclude_categories=()))
 @given(ANY)
 def test_a_safe_name_is_a_plain_one_whatever_was_given(given_name: str) -> None:
     name = safe_name(given_name)
-    assert plain_name(name) == name
-    assert 0 < len(name.encode()) <= LENGTH
+    assert check_file_name(name) == name
+    assert 0 < len(name.encode()) <= MAX_GIVEN_NAME_BYTES
     assert not name.startswith(("-", "."))
     assert name.isprintable()
     assert " " not in name
@@ -49,9 +49,9 @@ def test_a_safe_name_is_what_a_person_would_know_it_by(given_name: str, name: st
 )
 def test_what_is_no_plain_name_is_not_there(name: str) -> None:
     with pytest.raises(UnknownFile):
-        plain_name(name)
+        check_file_name(name)
 
 
 def test_a_plain_name_may_have_what_a_file_may() -> None:
     for name in ("a b", "ö", "a..b", "-x", "x" * 255):
-        assert plain_name(name) == name
+        assert check_file_name(name) == name

@@ -6,12 +6,12 @@ from typing import Unpack
 
 from bullpen.core.clock import HOUR
 from bullpen.core.heartbeats.heartbeat import Heartbeat
-from bullpen.core.heartbeats.heartbeats import HeartbeatChange, change_heartbeat, see_heartbeat
-from bullpen.core.heartbeats.tick import tick
+from bullpen.core.heartbeats.heartbeats import HeartbeatChange, change_heartbeat, get_heartbeat
+from bullpen.core.heartbeats.tick import send_due_heartbeats
 from bullpen.core.models import BEATS
 from bullpen.core.store.base import Store
 from bullpen.core.workspace.heartbeat_text import heartbeat_path, write_heartbeat_text
-from bullpen.core.workspace.provision import provision
+from bullpen.core.workspace.provision import prepare_directory
 from tests.conformance.verbs import AGENT, Row, hire, rows
 from tests.stores import FakeClock
 
@@ -21,7 +21,7 @@ TEXT = "Look after your work."
 def awake(store: Store, agent: str = AGENT, **change: Unpack[HeartbeatChange]) -> str:
     """Hire an agent that is woken each hour, if nothing else is said."""
     hire(store, agent)
-    provision(store.settings, agent)
+    prepare_directory(store.settings, agent)
     heartbeat_path(store.settings, agent).unlink()
     write_heartbeat_text(store.settings, agent, TEXT)
     turn(store, agent, **change)
@@ -38,13 +38,13 @@ def turn(store: Store, agent: str = AGENT, **change: Unpack[HeartbeatChange]) ->
 def see(store: Store, agent: str = AGENT) -> Heartbeat:
     """Its heartbeat as it is."""
     with store.read() as tx:
-        return see_heartbeat(tx, agent)
+        return get_heartbeat(tx, agent)
 
 
 def wait(store: Store, clock: FakeClock, milliseconds: int = HOUR) -> None:
     """Let time pass, and the scheduler look."""
     clock.advance(milliseconds)
-    while tick(store) == 0.0:
+    while send_due_heartbeats(store) == 0.0:
         pass
 
 

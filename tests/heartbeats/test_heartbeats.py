@@ -9,18 +9,18 @@ import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.errors import BadHeartbeat, UnknownAgent
-from bullpen.core.heartbeats.answered import without_word
-from bullpen.core.heartbeats.heartbeat import MOST_ERRORS, HeartbeatState, Hours
+from bullpen.core.heartbeats.answered import strip_silent_answer
+from bullpen.core.heartbeats.heartbeat import MAX_ERRORS, ActiveHours, HeartbeatState
 from bullpen.core.heartbeats.heartbeats import change_heartbeat
-from bullpen.core.heartbeats.tick import beat, tick
+from bullpen.core.heartbeats.tick import send_due_heartbeats, send_heartbeat
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import AGENT_MESSAGES, HEARTBEATS, MESSAGES, RESPONSES
-from bullpen.core.outbox.place import parse_place
-from bullpen.core.queue.due import make_due
+from bullpen.core.outbox.place import parse_address
+from bullpen.core.queue.due import run_timers
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.roster.agents import remove_agent
 from bullpen.core.store.base import Store
-from bullpen.core.time_zone import zone
+from bullpen.core.time_zone import get_zone
 from bullpen.core.workspace.heartbeat_text import heartbeat_path, write_heartbeat_text
 from tests.answers.talk import answer, said, told
 from tests.conformance.verbs import (
@@ -94,7 +94,7 @@ def test_what_it_has_to_say_goes_to_the_owner_without_the_word(
 
 
 def test_it_says_it_where_it_is_told_to(store: Store, clock: FakeClock) -> None:
-    awake(store, place=parse_place("slack:C0123456789/1700000000.000100", store.settings))
+    awake(store, place=parse_address("slack:C0123456789/1700000000.000100", store.settings))
     wait(store, clock)
     answer(store, AGENT, "The build is red.")
     (row,) = responses(store)
@@ -157,12 +157,12 @@ def test_three_errors_in_a_row_pause_it_and_tell_the_owner_once(
 ) -> None:
     awake(store)
     pausing = kind_of_error in (ErrorKind.AUTH, ErrorKind.QUOTA, ErrorKind.SETUP)
-    for _ in range(1 if pausing else MOST_ERRORS):
+    for _ in range(1 if pausing else MAX_ERRORS):
         wait(store, clock)
         failed(store, take(store).token, kind_of_error, "no such luck")
         assert try_claim(store) is None
         clock.advance(30 * MINUTE)
-        do(store, make_due)
+        do(store, run_timers)
         assert try_claim(store) is None, "it was tried again"
     if pausing:
         assert len(told(store)) == 1, "the lane is paused, and its owner knows"
@@ -175,14 +175,14 @@ def test_three_errors_in_a_row_pause_it_and_tell_the_owner_once(
     ((_, notice),) = told(store)
     assert "bullpen heartbeat on coder" in notice
     wait(store, clock, 30 * DAY)
-    assert len(beats(store)) == MOST_ERRORS
+    assert len(beats(store)) == MAX_ERRORS
 
 
 @pytest.mark.parametrize("text", ["HEARTBEAT_OK", "The build is red."])
 def test_an_error_between_is_forgotten(store: Store, clock: FakeClock, text: str) -> None:
     awake(store)
-    for _ in range(MOST_ERRORS):
-        for _ in range(MOST_ERRORS - 1):
+    for _ in range(MAX_ERRORS):
+        for _ in range(MAX_ERRORS - 1):
             wait(store, clock)
             failed(store, take(store).token)
         wait(store, clock)
@@ -226,7 +226,7 @@ def test_a_day_has_its_budget(stores: Stores, kind: str) -> None:
             wait(store, clock, MINUTE)
             if (found := try_claim(store)) is not None:
                 said(store, found, "HEARTBEAT_OK")
-        berlin = zone("Europe/Berlin")
+        berlin = get_zone("Europe/Berlin")
         sent = [row["fired_at"] for row in beats(store) if row["outcome"] == "silent"]
         days = Counter(datetime.fromtimestamp(each / SECOND, berlin).day for each in sent)
         # The 29th has 23 hours; what is spent is said once a day, not each minute.
@@ -239,13 +239,13 @@ def test_it_is_left_in_peace_outside_of_its_hours(stores: Stores, kind: str) -> 
     clock = FakeClock(begin)
     made = stores.settings(kind, time_zone="Europe/Berlin")
     with stores.opened(made, clock) as store:
-        awake(store, every=HOUR, hours=Hours.parse("08:30-18:00"), max_silent=0)
+        awake(store, every=HOUR, hours=ActiveHours.parse("08:30-18:00"), max_silent=0)
         for _ in range(2 * 24 * 60):
             wait(store, clock, MINUTE)
             if (found := try_claim(store)) is not None:
                 said(store, found, "HEARTBEAT_OK")
         shown = [
-            datetime.fromtimestamp(row["fired_at"] / SECOND, zone("Europe/Berlin")).strftime(
+            datetime.fromtimestamp(row["fired_at"] / SECOND, get_zone("Europe/Berlin")).strftime(
                 "%H:%M"
             )
             for row in beats(store)
@@ -255,21 +255,21 @@ def test_it_is_left_in_peace_outside_of_its_hours(stores: Stores, kind: str) -> 
 
 
 def test_hours_may_go_past_midnight() -> None:
-    night = Hours.parse("22:00-06:00")
+    night = ActiveHours.parse("22:00-06:00")
     at = {
         hour: int(datetime.fromisoformat(f"2026-11-18T{hour}:00+00:00").timestamp()) * SECOND
         for hour in ("05:59", "06:00", "21:59", "22:00")
     }
-    held = {hour: night.holds(moment, zone("UTC")) for hour, moment in at.items()}
+    held = {hour: night.contains(moment, get_zone("UTC")) for hour, moment in at.items()}
     assert held == {"05:59": True, "06:00": False, "21:59": False, "22:00": True}
-    assert night.next(at["06:00"], zone("UTC")) == at["22:00"]
+    assert night.next(at["06:00"], get_zone("UTC")) == at["22:00"]
     assert str(night) == "22:00-06:00"
 
 
 @pytest.mark.parametrize("text", ["", "8-18", "08:00", "25:00-26:00", "08:60-09:00", "08:00-08:00"])
 def test_what_are_no_hours_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadHeartbeat) as caught:
-        Hours.parse(text)
+        ActiveHours.parse(text)
     assert caught.value.hint
 
 
@@ -293,7 +293,7 @@ def test_a_beat_that_nobody_answers_expires_before_the_next(store: Store, clock:
     wait(store, clock)
     (first,) = (row["message_id"] for row in rows(store, MESSAGES))
     clock.advance(HOUR)
-    do(store, make_due)
+    do(store, run_timers)
     assert status(store, first) == "expired"
     assert rows(store, RESPONSES) == []
 
@@ -348,10 +348,10 @@ def test_of_two_schedulers_that_come_with_the_same_beat_one_wakes_it(
     clock.advance(HOUR)
     due = see(store)
     with store.write() as tx:
-        assert beat(tx, due, TEXT, zone("UTC"))
+        assert send_heartbeat(tx, due, TEXT, get_zone("UTC"))
     answer(store, AGENT, "HEARTBEAT_OK")
     with store.write() as tx:
-        assert not beat(tx, due, TEXT, zone("UTC"))
+        assert not send_heartbeat(tx, due, TEXT, get_zone("UTC"))
     assert len(rows(store, MESSAGES)) == 1
 
 
@@ -363,11 +363,11 @@ def test_a_shorter_interval_counts_from_the_last_beat(store: Store, clock: FakeC
 
 
 def test_the_scheduler_sleeps_until_the_next_beat(store: Store, clock: FakeClock) -> None:
-    assert tick(store) == 5.0
+    assert send_due_heartbeats(store) == 5.0
     awake(store)
-    assert tick(store) == 5.0
+    assert send_due_heartbeats(store) == 5.0
     clock.advance(HOUR - 3 * SECOND)
-    assert tick(store) == 3.0
+    assert send_due_heartbeats(store) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -381,4 +381,4 @@ def test_the_scheduler_sleeps_until_the_next_beat(store: Store, clock: FakeClock
     ],
 )
 def test_the_word_counts_on_a_line_of_its_own(text: str, left: str) -> None:
-    assert without_word(text) == left
+    assert strip_silent_answer(text) == left

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.heartbeats.heartbeat import HeartbeatState, Hours
+from bullpen.core.heartbeats.heartbeat import ActiveHours, HeartbeatState
 from bullpen.core.settings import Durability
 from bullpen.core.store.base import Store
-from bullpen.core.time_zone import zone
+from bullpen.core.time_zone import get_zone
 from tests.answers.talk import said
 from tests.conformance.verbs import failed, try_claim
 from tests.heartbeats.hearts import awake, beats, see, turn, wait
@@ -47,7 +47,7 @@ def step(store: Store, clock: FakeClock, what: str, number: int) -> None:
         case "every":
             turn(store, every=number * MINUTE)
         case "hours":
-            turn(store, hours=Hours(number * 60, (number * 60 + 600) % 1440))
+            turn(store, hours=ActiveHours(number * 60, (number * 60 + 600) % 1440))
         case "on" | "off":
             turn(store, on=what == "on")
         case "back" | "forward":
@@ -100,4 +100,4 @@ def test_it_beats_never_sooner_nor_more_often_than_it_may(stores: Stores, kind: 
 
 
 def _day(moment: int) -> str:
-    return datetime.fromtimestamp(moment / SECOND, zone("Europe/Berlin")).date().isoformat()
+    return datetime.fromtimestamp(moment / SECOND, get_zone("Europe/Berlin")).date().isoformat()

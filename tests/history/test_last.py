@@ -6,7 +6,7 @@ import pytest
 
 from bullpen.core.clock import HOUR, SECOND
 from bullpen.core.errors import BadText
-from bullpen.core.history.last import WantedSpoken, last_posted, last_spoken
+from bullpen.core.history.last import HistoryFilter, list_history, list_posts
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, team, write
@@ -19,7 +19,7 @@ BOB = {"sender": "Bob", "sender_id": "U2"}
 def said(store: Store, since: int | None = None, limit: int = 100, **wanted: str) -> list[str]:
     """The texts that are found."""
     with store.read() as tx:
-        return [each.content for each in last_spoken(tx, WantedSpoken(**wanted), since, limit)]
+        return [each.content for each in list_history(tx, HistoryFilter(**wanted), since, limit)]
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_room_is_listed_by_itself(store: Store, clock: FakeClock) -> None:
 
     def posted(author: str | None = None, since: int | None = None, limit: int = 9) -> list[str]:
         with store.read() as tx:
-            return [each.message for each in last_posted(tx, "dev", author, since, limit)]
+            return [each.message for each in list_posts(tx, "dev", author, since, limit)]
 
     assert posted() == ["early", "late"]
     assert posted(limit=1) == ["late"]

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 
 from bullpen.core.clock import MINUTE
-from bullpen.core.history.rooms import last_posts, last_times, posts_since
+from bullpen.core.history.rooms import last_posted_at, newest_posts, posts_since
 from bullpen.core.models import CHAT_MESSAGES
 from bullpen.core.store.base import Store
 from tests.answers.talk import team
@@ -42,7 +42,7 @@ def test_without_a_beginning_the_newest_come_first(store: Store) -> None:
         post(store, START + number, str(number))
     post(store, START, "elsewhere", "ops")
     with store.read() as tx:
-        found = last_posts(tx, "dev", 3)
+        found = newest_posts(tx, "dev", 3)
     assert [each.message for each in found] == ["3", "2", "1"]
     assert {each.team_id for each in found} == {"dev"}
 
@@ -51,7 +51,7 @@ def test_since_a_number_is_what_has_a_higher_one(store: Store) -> None:
     for number in range(1, 5):
         post(store, START, str(number))
     with store.read() as tx:
-        ids = [each.id for each in last_posts(tx, "dev", 9)][::-1]
+        ids = [each.id for each in newest_posts(tx, "dev", 9)][::-1]
     assert since(store, after=ids[1]) == "3 4"
     assert since(store, after=ids[0], limit=2) == "2 3"
     assert since(store, after=ids[0], upto=ids[1]) == "2"
@@ -81,7 +81,7 @@ def test_both_a_number_and_a_moment_hold_at_once(store: Store) -> None:
     for number in range(4):
         post(store, START + number, str(number))
     with store.read() as tx:
-        second = last_posts(tx, "dev", 3)[-1].id
+        second = newest_posts(tx, "dev", 3)[-1].id
     assert since(store, START + 2, after=second) == "3"
     assert since(store, START, after=second) == "2 3"
 
@@ -91,4 +91,4 @@ def test_when_somebody_last_spoke_is_told_of_rooms_that_exist(store: Store) -> N
     post(store, START + 7, "last")
     post(store, START + 9, "disbanded", "gone")
     with store.read() as tx:
-        assert last_times(tx) == {"dev": START + 7}
+        assert last_posted_at(tx) == {"dev": START + 7}

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 
 from bullpen.core.errors import BadText
-from bullpen.core.history.said import last_said, said_since
+from bullpen.core.history.said import history_since, newest_history
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.store.base import Store
 
@@ -27,14 +27,14 @@ def store(store: Store) -> Store:
 def newest(store: Store, agents: list[str] | None, limit: int = 100) -> str:
     """What is found, as one text."""
     with store.read() as tx:
-        return " ".join(each.content for each in last_said(tx, agents, limit))
+        return " ".join(each.content for each in newest_history(tx, agents, limit))
 
 
 def after(store: Store, agents: list[str] | None, first: int, limit: int = 100) -> str:
     """What was said after so many of all."""
     with store.read() as tx:
-        start = last_said(tx, None, 100)[-1].id - 1
-        found = said_since(tx, agents, start + first, END, limit)
+        start = newest_history(tx, None, 100)[-1].id - 1
+        found = history_since(tx, agents, start + first, END, limit)
     return " ".join(each.content for each in found)
 
 
@@ -56,8 +56,8 @@ def test_from_a_number_on_the_oldest_come_first(store: Store) -> None:
 
 def test_what_is_not_settled_yet_is_left_for_the_next_time(store: Store) -> None:
     with store.read() as tx:
-        third = last_said(tx, None, 4)[-1].id
-        assert [each.content for each in said_since(tx, None, 0, third, 9)] == ["0", "1", "2"]
+        third = newest_history(tx, None, 4)[-1].id
+        assert [each.content for each in history_since(tx, None, 0, third, 9)] == ["0", "1", "2"]
 
 
 def test_nobody_has_said_nothing(store: Store) -> None:

@@ -87,7 +87,7 @@ def test_no_more_are_found_than_were_asked_for(store: Store) -> None:
 def test_all_that_is_there_is_found_page_by_page(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "PAGE", 2)
+    monkeypatch.setattr(search, "PAGE_ROWS", 2)
     assert _found(store, "ärger", limit=2) == ["ärger", "Ärger mit GRÖSSE"]
     assert _found(store, "a", limit=2) == [each for each in SAID[::-1] if "a" in each.lower()][:2]
     assert len(_found(store, "ä", limit=20)) == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.maintenance.checkpoint import EMERGENCY, checkpoint
+from bullpen.core.maintenance.checkpoint import TRUNCATE_FACTOR, checkpoint
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 from tests.conformance.verbs import lane, send
@@ -107,7 +107,7 @@ def test_a_reader_is_never_blocked_and_keeps_what_it_sees(
 
 def test_in_an_emergency_the_log_is_cut_to_nothing(opened: Callable[[int], SqliteStore]) -> None:
     store = opened(1_000)
-    grow(store, EMERGENCY * 1_000 + 1)
+    grow(store, TRUNCATE_FACTOR * 1_000 + 1)
     assert "truncate" in checkpoint(store)
     assert log_size(store) == 0
     send(store)
@@ -121,7 +121,7 @@ def test_an_emergency_waits_for_no_reader_and_loses_nothing(
     reader = store.connect(query_only=True)
     reader.execute("BEGIN")
     assert count(reader) == 1
-    grow(store, EMERGENCY * 1_000 + 1)
+    grow(store, TRUNCATE_FACTOR * 1_000 + 1)
     began = time.monotonic()
     assert "busy 1" in checkpoint(store)
     assert time.monotonic() - began < 25  # less than a busy database is waited for

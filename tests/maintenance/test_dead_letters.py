@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, update
 
 from bullpen.core.clock import DAY, HOUR, MINUTE
 from bullpen.core.maintenance import dead_letters as module
-from bullpen.core.maintenance.dead_letters import BATCH, LATE, dead_letters
+from bullpen.core.maintenance.dead_letters import BATCH, SETTLE_TIME, watch_dead_letters
 from bullpen.core.message import ErrorKind, NewMessage
 from bullpen.core.models import DEATH_CAUSES, LANES, MESSAGES, SYSTEM_AGENTS
 from bullpen.core.queue.enqueue import enqueue_many
@@ -59,8 +59,8 @@ def test_deaths_that_differ_in_numbers_only_are_one_cause(store: Store, clock: F
     die(store, "connection 1234 was refused")
     die(store, "connection 99 was refused")
     die(store, "out of memory")
-    clock.advance(LATE)
-    assert dead_letters(store) == "3 dead, 3 of them new, of 2 causes"
+    clock.advance(SETTLE_TIME)
+    assert watch_dead_letters(store) == "3 dead, 3 of them new, of 2 causes"
     assert {(each["error"], each["deaths"]) for each in rows(store, DEATH_CAUSES)} == {
         ("connection 99 was refused", 2),
         ("out of memory", 1),
@@ -79,7 +79,7 @@ def test_only_what_died_since_the_last_look_is_new(
     def warned() -> list[str]:
         caplog.clear()
         clock.advance(MINUTE)
-        dead_letters(store)
+        watch_dead_letters(store)
         return [each.message for each in caplog.records if each.levelno >= logging.WARNING]
 
     assert warned() == []
@@ -91,14 +91,14 @@ def test_only_what_died_since_the_last_look_is_new(
     die(store, "no")
     (text,) = warned()
     assert text.startswith("1 more dead letters of one cause, 3 in all")
-    assert dead_letters(store) == "3 dead, 0 of them new"
+    assert watch_dead_letters(store) == "3 dead, 0 of them new"
 
 
 def test_the_owner_is_told_once_a_day_of_a_cause(store: Store, clock: FakeClock) -> None:
     for _ in range(30):
         die(store, "no")
         clock.advance(HOUR)
-        dead_letters(store)
+        watch_dead_letters(store)
     first, second = told(store)
     assert "1 in all" in first
     assert "bullpen queue dead" in first
@@ -111,16 +111,16 @@ def test_what_died_just_now_is_looked_at_later_and_not_missed(
 ) -> None:
     """On PostgreSQL, who began earlier may commit later."""
     die(store, "no")
-    clock.advance(LATE - 1)
-    assert dead_letters(store) == "1 dead, 0 of them new"
+    clock.advance(SETTLE_TIME - 1)
+    assert watch_dead_letters(store) == "1 dead, 0 of them new"
     clock.advance(1)
-    assert dead_letters(store).startswith("1 dead, 1 of them new")
+    assert watch_dead_letters(store).startswith("1 dead, 1 of them new")
 
 
 def test_what_was_dead_long_before_is_counted_and_not_told(store: Store, clock: FakeClock) -> None:
     die(store, "no")
     clock.advance(DAY)
-    dead_letters(store)
+    watch_dead_letters(store)
     assert [row["deaths"] for row in rows(store, DEATH_CAUSES)] == [1]
     assert told(store) == []
 
@@ -130,7 +130,7 @@ def test_a_message_that_dies_again_counts_again(store: Store, clock: FakeClock) 
     for _ in range(2):
         failed(store, take(store).token, ErrorKind.PERMANENT, error="no")
         clock.advance(MINUTE)
-        dead_letters(store)
+        watch_dead_letters(store)
         do(store, retry, message_id)
     assert [each["deaths"] for each in grown(store)] == [1, 2]
 
@@ -153,7 +153,7 @@ def test_many_that_died_in_one_moment_are_all_counted(store: Store, clock: FakeC
         )
         connection.execute(update(LANES).values(pending=0, head_key=None))
     clock.advance(MINUTE)
-    assert dead_letters(store) == f"{count} dead, {count} of them new, of 1 causes"
+    assert watch_dead_letters(store) == f"{count} dead, {count} of them new, of 1 causes"
     assert [row["deaths"] for row in rows(store, DEATH_CAUSES)] == [count]
     assert len(told(store)) == 1
 
@@ -164,19 +164,19 @@ def test_what_another_has_looked_at_meanwhile_is_not_counted_twice(
     """As when one has lost its turn and does not know."""
     die(store, "no", 3)
     clock.advance(MINUTE)
-    advance = module.ADVANCE
-    monkeypatch.setattr(module, "ADVANCE", LATER)
-    assert dead_letters(store) == "3 dead, 0 of them new"
+    advance = module.ADVANCE_CURSOR
+    monkeypatch.setattr(module, "ADVANCE_CURSOR", LATER)
+    assert watch_dead_letters(store) == "3 dead, 0 of them new"
     assert rows(store, DEATH_CAUSES) == []
-    monkeypatch.setattr(module, "ADVANCE", advance)
-    assert dead_letters(store) == "3 dead, 3 of them new, of 1 causes"
+    monkeypatch.setattr(module, "ADVANCE_CURSOR", advance)
+    assert watch_dead_letters(store) == "3 dead, 3 of them new, of 1 causes"
 
 
 def test_after_the_clock_was_set_back_deaths_are_seen(store: Store, clock: FakeClock) -> None:
     with store.engine.begin() as connection:
         connection.execute(update(SYSTEM_AGENTS).values(cursor=clock.now() + DAY))
     die(store, "no")
-    dead_letters(store)
+    watch_dead_letters(store)
     clock.advance(MINUTE)
-    dead_letters(store)
+    watch_dead_letters(store)
     assert [row["deaths"] for row in rows(store, DEATH_CAUSES)] == [1]

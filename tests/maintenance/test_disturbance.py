@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from bullpen.core.maintenance.batches import REST, in_batches
+from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.settings import Settings
@@ -92,7 +92,7 @@ def test_after_a_batch_comes_a_longer_rest(store: Store) -> None:
         return left[0]
 
     began = time.monotonic()
-    assert in_batches(store, step, REST) == 3
+    assert in_batches(store, step, PAUSE_FACTOR) == 3
     took = time.monotonic() - began
-    assert took >= 3 * 0.03 + 2 * 0.03 * REST
+    assert took >= 3 * 0.03 + 2 * 0.03 * PAUSE_FACTOR
     assert took < 5.0

@@ -23,10 +23,10 @@ from bullpen.core.models import (
     RESPONSES,
     SYSTEM_AGENTS,
 )
-from bullpen.core.outbox.person import mark_read
+from bullpen.core.outbox.person import ack_response
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.workers import beat, register
+from bullpen.core.workers import register_worker, report_liveness
 from tests.bench.load import NUMBERS
 from tests.conformance.verbs import do, done, hire, rows, send, take
 from tests.maintenance.turns import enter_rota, run_due
@@ -55,7 +55,7 @@ def store(
     stores: Stores, kind: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Store]:
     """A store that keeps things for a few days, and whose loops take no rest."""
-    monkeypatch.setattr(batches, "LONGEST_REST", 0.0)
+    monkeypatch.setattr(batches, "MAX_PAUSE_SECONDS", 0.0)
     settings = stores.settings(
         kind,
         **dict.fromkeys(("archive_days", "event_days"), 3),
@@ -71,7 +71,7 @@ def cycle(store: Store) -> dict[Table, list[dict[str, object]]]:
     hire(store)
     send(store, "x" * 200, channel="slack", sender="Ann", sender_id="U1", receipt="Ev1")
     done(store, take(store).token)
-    do(store, mark_read, rows(store, RESPONSES)[0]["id"])
+    do(store, ack_response, rows(store, RESPONSES)[0]["id"])
     found = {table: rows(store, table) for table in TABLES}
     with store.engine.begin() as connection:
         for table in TABLES:
@@ -142,13 +142,13 @@ def test_after_its_days_are_over_a_database_grows_no_more(store: Store, clock: F
     days = Days(store, clock)
     enter_rota(store)
     with store.write() as tx:
-        scheduler = register(tx, "scheduler")
+        scheduler = register_worker(tx, "scheduler")
     sizes: list[int] = []
     for day in range(SIMULATED_DAYS):
         for _ in range(ROUNDS):
             days.pass_hours(24 // ROUNDS, MESSAGES_A_DAY // ROUNDS)
             with store.write() as tx:
-                assert beat(tx, scheduler)
+                assert report_liveness(tx, scheduler)
             run_due(store, "upkeep")
         sizes.append(size(store))
         print(f"day {day + 1}: {sizes[-1] / 1e6:.1f} MB")

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import insert
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
-from bullpen.core.maintenance.deadlines import deadlines
-from bullpen.core.maintenance.deliveries import deliveries
-from bullpen.core.maintenance.leases import leases
-from bullpen.core.maintenance.receipts import receipts
-from bullpen.core.message import UNSENT, ErrorKind
+from bullpen.core.maintenance.deadlines import run_all_timers
+from bullpen.core.maintenance.deliveries import end_stale_deliveries
+from bullpen.core.maintenance.leases import recover_expired_claims
+from bullpen.core.maintenance.receipts import delete_receipts
+from bullpen.core.message import PULL_CHANNELS, ErrorKind
 from bullpen.core.models import RECEIPTS, RESPONSES
 from bullpen.core.outbox.deliver import begin_part
 from bullpen.core.store.base import Store
@@ -29,22 +29,22 @@ def test_leases_takes_back_what_a_dead_processor_had_claimed(
         send(store, message_id=f"api_{name}", agent=name)
         take(store, name)
     clock.advance(60 * SECOND - 1)
-    assert leases(store) == "0 claims taken back"
+    assert recover_expired_claims(store) == "0 claims taken back"
     clock.advance(1)
-    assert leases(store) == "2 claims taken back"
+    assert recover_expired_claims(store) == "2 claims taken back"
     row = message(store, "api_coder")
     assert (row["status"], row["crash_count"], row["retry_count"]) == ("pending", 1, 0)
-    assert leases(store) == "0 claims taken back"
+    assert recover_expired_claims(store) == "0 claims taken back"
 
 
 def test_deadlines_expires_what_nobody_claimed_in_time(store: Store, clock: FakeClock) -> None:
     lane(store)
     send(store, message_id="api_1", deadline=clock.now() + MINUTE)
     clock.advance(MINUTE - 1)
-    deadlines(store)
+    run_all_timers(store)
     assert status(store, "api_1") == "pending"
     clock.advance(1)
-    deadlines(store)
+    run_all_timers(store)
     assert status(store, "api_1") == "expired"
     assert lane_row(store)["pending"] == 0
 
@@ -54,7 +54,7 @@ def test_deadlines_makes_ready_what_was_delayed(store: Store, clock: FakeClock) 
     send(store, message_id="api_1", delay=MINUTE)
     assert lane_row(store)["head_key"] is None
     clock.advance(MINUTE)
-    deadlines(store)
+    run_all_timers(store)
     assert lane_row(store)["head_key"] is not None
     assert take(store).primary.message_id == "api_1"
 
@@ -63,23 +63,23 @@ def test_deadlines_lets_a_lane_go_on_after_its_rate_limit(store: Store, clock: F
     lane(store)
     send(store)
     failed(store, take(store).token, ErrorKind.RATE_LIMIT, retry_after=MINUTE)
-    deadlines(store)
+    run_all_timers(store)
     assert lane_row(store)["head_key"] is None
     clock.advance(MINUTE)
-    deadlines(store)
+    run_all_timers(store)
     assert lane_row(store)["not_before"] is None
     assert lane_row(store)["head_key"] is not None
 
 
-@pytest.mark.parametrize("channel", sorted(UNSENT))
+@pytest.mark.parametrize("channel", sorted(PULL_CHANNELS))
 def test_where_no_client_is_what_was_not_read_in_a_day_counts_as_read(
     store: Store, clock: FakeClock, channel: str
 ) -> None:
     response = answer(store, "x_1", channel)
     clock.advance(DAY - 1)
-    assert deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 ended"
     clock.advance(1)
-    assert deliveries(store) == "1 ended"
+    assert end_stale_deliveries(store) == "1 ended"
     row = row_of(store, response)
     assert (row["status"], row["acked_at"]) == ("acked", clock.now())
     assert ends(store) == ["response_delivered"]
@@ -90,9 +90,9 @@ def test_where_a_client_should_be_what_was_not_delivered_in_a_day_is_dead_withou
 ) -> None:
     response = answer(store, "slack_1", "slack")
     clock.advance(DAY - 1)
-    assert deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 ended"
     clock.advance(1)
-    assert deliveries(store) == "1 ended"
+    assert end_stale_deliveries(store) == "1 ended"
     row = row_of(store, response)
     assert row["status"] == "dead"
     assert "expired" in str(row["last_error"])
@@ -106,9 +106,9 @@ def test_what_was_abandoned_while_it_was_sent_is_unknown_also_without_a_client(
     _, token = lease_one(store)
     do(store, begin_part, token)
     clock.advance(MINUTE - 1)
-    assert deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 ended"
     clock.advance(1)
-    assert deliveries(store) == "1 ended"
+    assert end_stale_deliveries(store) == "1 ended"
     assert row_of(store, response)["status"] == "unknown"
     assert ends(store) == ["response_unknown"]
 
@@ -120,7 +120,7 @@ def test_what_is_being_delivered_when_its_day_ends_is_left_to_its_client(
     clock.advance(DAY - SECOND)
     lease_one(store)
     clock.advance(2 * SECOND)
-    assert deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 ended"
     assert row_of(store, response)["status"] == "pending"
 
 
@@ -136,7 +136,7 @@ def test_deliveries_looks_at_every_channel_and_all_of_its_responses(
             insert(RESPONSES), [{**row, "id": last + number} for number in range(1, 601)]
         )
     clock.advance(DAY)
-    assert deliveries(store) == "605 ended"
+    assert end_stale_deliveries(store) == "605 ended"
     assert {row["status"] for row in rows(store, RESPONSES)} == {"acked", "dead"}
 
 
@@ -149,10 +149,10 @@ def test_receipts_are_kept_for_their_days_and_at_least_for_seven(
         lane(store)
         send(store, channel="slack", receipt="Ev1")
         clock.advance(kept * DAY - 1)
-        assert receipts(store) == "0 forgotten"
+        assert delete_receipts(store) == "0 forgotten"
         clock.advance(1)
         send(store, channel="slack", receipt="Ev2")
-        assert receipts(store) == "1 forgotten"
+        assert delete_receipts(store) == "1 forgotten"
         assert [row["event_id"] for row in rows(store, RECEIPTS)] == ["Ev2"]
 
 
@@ -163,4 +163,4 @@ def test_receipts_go_in_batches_until_none_is_left(store: Store, clock: FakeCloc
             insert(RECEIPTS), [{**row, "event_id": f"Ev{number}"} for number in range(1001)]
         )
     clock.advance(8 * DAY)
-    assert receipts(store) == "1001 forgotten"
+    assert delete_receipts(store) == "1001 forgotten"

@@ -13,23 +13,23 @@ from sqlalchemy import Table, insert
 from bullpen.core.clock import DAY, HOUR, SECOND
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.events.tail import EventTail
-from bullpen.core.maintenance.archive import archive
-from bullpen.core.maintenance.archived import archived
-from bullpen.core.maintenance.attempts import attempts
-from bullpen.core.maintenance.due_times import due_times
-from bullpen.core.maintenance.events import events
-from bullpen.core.maintenance.files import files
-from bullpen.core.maintenance.history import history
+from bullpen.core.maintenance.archive import archive_finished
+from bullpen.core.maintenance.archived import delete_archived
+from bullpen.core.maintenance.attempts import delete_attempts
+from bullpen.core.maintenance.due_times import delete_schedule_history
+from bullpen.core.maintenance.events import delete_events
+from bullpen.core.maintenance.files import delete_unused_files
+from bullpen.core.maintenance.history import delete_history
 from bullpen.core.maintenance.old import BATCH
 from bullpen.core.models import (
     AGENT_MESSAGES,
-    ARCHIVE,
     ATTEMPTS,
     BEATS,
     CHAT_MESSAGES,
     DEATH_CAUSES,
     EVENTS,
     MESSAGES,
+    MESSAGES_ARCHIVE,
     RESPONSES,
     RESPONSES_ARCHIVE,
     SCHEDULE_RUNS,
@@ -64,15 +64,17 @@ SAID = dict.fromkeys(("agent_id", "role", "channel", "sender", "message_id", "co
 POSTED = dict.fromkeys(("team_id", "from_agent", "message"), "x")
 
 KEPT = {
-    "events": Kept(EVENTS, "created_at", "event_days", events, {"type": "x"}),
-    "attempts": Kept(ATTEMPTS, "finished_at", "attempt_days", attempts, ATTEMPT),
-    "said": Kept(AGENT_MESSAGES, "created_at", "history_days", history, SAID),
-    "posted": Kept(CHAT_MESSAGES, "created_at", "history_days", history, POSTED),
+    "events": Kept(EVENTS, "created_at", "event_days", delete_events, {"type": "x"}),
+    "attempts": Kept(ATTEMPTS, "finished_at", "attempt_days", delete_attempts, ATTEMPT),
+    "said": Kept(AGENT_MESSAGES, "created_at", "history_days", delete_history, SAID),
+    "posted": Kept(CHAT_MESSAGES, "created_at", "history_days", delete_history, POSTED),
     "runs": Kept(
-        *(SCHEDULE_RUNS, "fired_at", "schedule_days", due_times),
+        *(SCHEDULE_RUNS, "fired_at", "schedule_days", delete_schedule_history),
         {"schedule_id": "s", "outcome": "x", "times": 1},
     ),
-    "beats": Kept(BEATS, "fired_at", "schedule_days", due_times, {"agent": "a", "outcome": "x"}),
+    "beats": Kept(
+        BEATS, "fired_at", "schedule_days", delete_schedule_history, {"agent": "a", "outcome": "x"}
+    ),
 }
 
 
@@ -175,13 +177,13 @@ def test_archived_messages_and_responses_go_in_their_time(store: Store, clock: F
     put_into(store, ResponseState.ACKED)
     answer(store, "slack_newest")
     clock.advance(DAY)
-    archive(store)
-    assert (len(rows(store, ARCHIVE)), len(rows(store, RESPONSES_ARCHIVE))) == (1, 1)
+    archive_finished(store)
+    assert (len(rows(store, MESSAGES_ARCHIVE)), len(rows(store, RESPONSES_ARCHIVE))) == (1, 1)
     clock.advance((DAYS - 1) * DAY - 1)
-    assert archived(store) == "0 messages, 0 responses deleted"
+    assert delete_archived(store) == "0 messages, 0 responses deleted"
     clock.advance(1)
-    assert archived(store) == "1 messages, 1 responses deleted"
-    assert (len(rows(store, ARCHIVE)), len(rows(store, RESPONSES_ARCHIVE))) == (0, 0)
+    assert delete_archived(store) == "1 messages, 1 responses deleted"
+    assert (len(rows(store, MESSAGES_ARCHIVE)), len(rows(store, RESPONSES_ARCHIVE))) == (0, 0)
 
 
 def test_many_archived_messages_go_in_batches(store: Store, clock: FakeClock) -> None:
@@ -191,11 +193,11 @@ def test_many_archived_messages_go_in_batches(store: Store, clock: FakeClock) ->
     (row,) = rows(store, MESSAGES)
     with store.engine.begin() as connection:
         connection.execute(
-            insert(ARCHIVE),
+            insert(MESSAGES_ARCHIVE),
             [{**row, "id": number, "message_id": f"m{number}"} for number in range(10, 1110)],
         )
     clock.advance(DAYS * DAY)
-    assert archived(store) == "1100 messages, 0 responses deleted"
+    assert delete_archived(store) == "1100 messages, 0 responses deleted"
 
 
 def test_the_archive_is_kept_for_ever_if_it_is_to_be(
@@ -205,11 +207,11 @@ def test_the_archive_is_kept_for_ever_if_it_is_to_be(
     send(store)
     done(store, take(store).token)
     clock.advance(DAY)
-    archive(store)
+    archive_finished(store)
     clock.advance(10_000 * DAY)
     with stores.opened(replace(store.settings, archive_days=0), clock) as opened:
-        assert archived(opened) == "kept for ever"
-        assert len(rows(opened, ARCHIVE)) == 1
+        assert delete_archived(opened) == "kept for ever"
+        assert len(rows(opened, MESSAGES_ARCHIVE)) == 1
 
 
 def test_a_cause_of_death_is_forgotten_with_the_events_of_its_time(
@@ -225,7 +227,7 @@ def test_a_cause_of_death_is_forgotten_with_the_events_of_its_time(
             ],
         )
     clock.advance(DAYS * DAY)
-    assert events(store) == "0 events, 1 causes of death deleted"
+    assert delete_events(store) == "0 events, 1 causes of death deleted"
     assert [row["fingerprint"] for row in rows(store, DEATH_CAUSES)] == ["new"]
 
 
@@ -241,7 +243,7 @@ def test_a_reader_whose_place_was_deleted_goes_on_with_what_is_left(
     happen("old too")
     clock.advance(DAYS * DAY)
     happen("new")
-    assert events(store).startswith("2 events")
+    assert delete_events(store).startswith("2 events")
     assert [each.agent for each in tail.read()] == ["new"]
 
 
@@ -268,7 +270,7 @@ def test_files_that_nothing_names_go_in_their_time(
     new = put(directory, "new.txt", clock, DAYS * DAY - SECOND)
     hidden = put(directory, ".hidden", clock, 2 * DAYS * DAY)
     (directory / "link").symlink_to(new)
-    assert files(store) == "1 deleted, 5 bytes; 0 are old and needed"
+    assert delete_unused_files(store) == "1 deleted, 5 bytes; 0 are old and needed"
     assert not old.exists()
     assert new.exists()
     assert hidden.exists()
@@ -285,14 +287,14 @@ def test_a_file_that_a_message_or_a_response_names_stays(
     answer(store, "slack_1")
     with store.engine.begin() as connection:
         connection.execute(RESPONSES.update().values(files=f'["{answered}"]'))
-    assert files(store) == "1 deleted, 5 bytes; 2 are old and needed"
+    assert delete_unused_files(store) == "1 deleted, 5 bytes; 2 are old and needed"
     assert sent.exists()
     assert answered.exists()
     assert not free.exists()
     done(store, take(store).token)
     clock.advance(DAY)
-    archive(store)
-    files(store)
+    archive_finished(store)
+    delete_unused_files(store)
     assert not sent.exists()
 
 
@@ -301,9 +303,9 @@ def test_files_are_kept_for_ever_if_they_are_to_be(
 ) -> None:
     old = put(directory, "old.txt", clock, 9_000 * DAY)
     with stores.opened(replace(store.settings, file_days=0), clock) as opened:
-        assert files(opened) == "kept for ever"
+        assert delete_unused_files(opened) == "kept for ever"
     assert old.exists()
 
 
 def test_a_home_without_files_has_none_to_delete(store: Store) -> None:
-    assert files(store).startswith("0 deleted")
+    assert delete_unused_files(store).startswith("0 deleted")

@@ -16,13 +16,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from bullpen.core.clock import DAY, HOUR, SECOND
 from bullpen.core.errors import StoreBusy
 from bullpen.core.maintenance import turn
-from bullpen.core.maintenance.rota import ROTA
-from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.rota import JOBS
+from bullpen.core.maintenance.system_agent import MaintenanceJob
 from bullpen.core.maintenance.turn import (
-    TURN_SECONDS,
-    give_back_turns,
-    renew_turns,
-    run_turn,
+    JOB_LEASE_SECONDS,
+    release_job_leases,
+    renew_job_leases,
+    run_job_if_due,
 )
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.store.base import Store
@@ -37,9 +37,9 @@ class Killed(BaseException):
     pass
 
 
-def agent(run: Callable[[Store], str], name: str = "probe") -> SystemAgent:
+def agent(run: Callable[[Store], str], name: str = "probe") -> MaintenanceJob:
     """A loop that does this."""
-    return SystemAgent(name, EVERY, run)
+    return MaintenanceJob(name, EVERY, run)
 
 
 def record(store: Store, name: str = "probe") -> Row:
@@ -50,7 +50,7 @@ def record(store: Store, name: str = "probe") -> Row:
 
 def test_every_loop_runs_at_once_on_a_new_database_and_says_what_it_did(store: Store) -> None:
     enter_rota(store)
-    names = [each.name for each in ROTA]
+    names = [each.name for each in JOBS]
     assert run_due(store, "processor_1") == names
     assert sorted(row["name"] for row in rows(store, SYSTEM_AGENTS)) == sorted(names)
     for row in rows(store, SYSTEM_AGENTS):
@@ -62,12 +62,12 @@ def test_every_loop_runs_at_once_on_a_new_database_and_says_what_it_did(store: S
 def test_every_loop_runs_at_its_own_pace(store: Store, clock: FakeClock) -> None:
     enter_rota(store)
     run_due(store, "processor_1")
-    ran = {each.name: 0 for each in ROTA}
+    ran = {each.name: 0 for each in JOBS}
     for _ in range(60):
         clock.advance(SECOND)
         for name in run_due(store, "processor_1"):
             ran[name] += 1
-    assert ran == {each.name: 60 // each.every_seconds for each in ROTA}
+    assert ran == {each.name: 60 // each.every_seconds for each in JOBS}
 
 
 def test_entering_twice_keeps_what_is_recorded(store: Store) -> None:
@@ -127,7 +127,7 @@ def test_a_loop_that_another_took_after_the_look_is_left_to_him(
 
     def run(store: Store) -> str:
         with monkeypatch.context() as patch:
-            patch.setattr(turn, "_wait", lambda *_: 0.0)  # he looked a moment ago
+            patch.setattr(turn, "_seconds_until_due", lambda *_: 0.0)  # he looked a moment ago
             others.extend(run_due(store, "b", (agent(lambda _: "twice"),)))
         return "did it"
 
@@ -227,7 +227,7 @@ def test_a_holder_that_died_loses_its_turn(store: Store, clock: FakeClock) -> No
     enter_rota(store, rota)
     with pytest.raises(Killed):
         run_due(store, "a", rota)
-    clock.advance(TURN_SECONDS * SECOND - 1)
+    clock.advance(JOB_LEASE_SECONDS * SECOND - 1)
     assert run_due(store, "b", rota) == []
     clock.advance(1)
     assert run_due(store, "b", rota) == ["probe"]
@@ -238,7 +238,7 @@ def test_a_holder_that_was_given_up_does_not_overwrite_what_his_successor_record
     store: Store, clock: FakeClock
 ) -> None:
     def slow(store: Store) -> str:
-        clock.advance(TURN_SECONDS * SECOND)
+        clock.advance(JOB_LEASE_SECONDS * SECOND)
         assert run_due(store, "b", (agent(lambda _: "the successor"),)) == ["probe"]
         clock.advance(5)
         return "the one who was given up"
@@ -277,7 +277,7 @@ def test_a_failing_loop_is_never_tried_more_often_than_one_that_works(
     def fail(_: Store) -> str:
         raise OSError("disk")
 
-    rota = (SystemAgent("hourly", 3600, fail),)
+    rota = (MaintenanceJob("hourly", 3600, fail),)
     enter_rota(store, rota)
     run_due(store, "a", rota)
     assert record(store, "hourly")["next_run_at"] == clock.now() + HOUR
@@ -290,9 +290,9 @@ def test_a_long_run_keeps_its_turn_for_as_long_as_it_is_renewed(
 
     def long(store: Store) -> str:
         for _ in range(10):
-            clock.advance((TURN_SECONDS - 1) * SECOND)
-            renew_turns(store, "a")
-            renew_turns(store, "b")
+            clock.advance((JOB_LEASE_SECONDS - 1) * SECOND)
+            renew_job_leases(store, "a")
+            renew_job_leases(store, "b")
             others.extend(run_due(store, "b", rota))
         return "at last"
 
@@ -320,12 +320,12 @@ def test_a_run_whose_end_could_not_be_recorded_is_not_held_for_ever(
     probe = agent(run)
     enter_rota(store, (probe,))
     with pytest.raises(Killed):
-        run_turn(store, "a", probe)
+        run_job_if_due(store, "a", probe)
     clock.advance(3 * SECOND)
-    renew_turns(store, "a")
-    assert run_turn(store, "b", probe) > 0
+    renew_job_leases(store, "a")
+    assert run_job_if_due(store, "b", probe) > 0
     assert record(store)["last_result"] is None
-    assert run_turn(store, "a", probe) == EVERY
+    assert run_job_if_due(store, "a", probe) == EVERY
     assert record(store)["last_result"] == "did it"
 
 
@@ -336,32 +336,32 @@ def test_what_is_given_back_is_taken_by_another_at_once(store: Store) -> None:
     enter_rota(store, (agent(die),))
     with pytest.raises(Killed):
         run_due(store, "a", (agent(die),))
-    do(store, give_back_turns, "b")
+    do(store, release_job_leases, "b")
     assert record(store)["holder"] == "a"
-    do(store, give_back_turns, "a")
+    do(store, release_job_leases, "a")
     assert run_due(store, "b", (agent(lambda _: "did it"),)) == ["probe"]
 
 
 def test_who_asks_is_told_when_to_ask_again(store: Store, clock: FakeClock) -> None:
     probe = agent(lambda _: "did it")
     enter_rota(store, (probe,))
-    assert run_turn(store, "a", probe) == EVERY
+    assert run_job_if_due(store, "a", probe) == EVERY
     clock.advance(4 * SECOND)
-    assert run_turn(store, "b", probe) == EVERY - 4
+    assert run_job_if_due(store, "b", probe) == EVERY - 4
     clock.advance((EVERY - 4) * SECOND)
-    assert run_turn(store, "b", probe) == EVERY
+    assert run_job_if_due(store, "b", probe) == EVERY
 
 
 def test_who_meets_anothers_turn_is_told_when_that_ends_unless_renewed(store: Store) -> None:
     waits: list[float] = []
 
     def run(store: Store) -> str:
-        waits.append(run_turn(store, "b", agent(lambda _: "twice")))
+        waits.append(run_job_if_due(store, "b", agent(lambda _: "twice")))
         return "did it"
 
     enter_rota(store, (agent(run),))
-    run_turn(store, "a", agent(run))
-    assert waits == [TURN_SECONDS]
+    run_job_if_due(store, "a", agent(run))
+    assert waits == [JOB_LEASE_SECONDS]
 
 
 def test_a_clock_that_is_set_back_stops_no_loop(store: Store, clock: FakeClock) -> None:

@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, text
 
-from bullpen.core.maintenance.space import END, LEAST_PAGES, MOSTLY_DEAD, space
+from bullpen.core.maintenance.space import (
+    MIN_DEAD_ROWS,
+    MIN_FREE_PAGES,
+    STOP_DIVISOR,
+    reclaim_space,
+)
 from bullpen.core.models import EVENTS
 from bullpen.core.settings import Settings
 from bullpen.core.store import migrate
@@ -59,11 +64,11 @@ def test_pages_that_are_free_are_given_back_and_nothing_is_lost(sqlite: Store) -
     before = pragma(sqlite, "page_count")
     shrink(sqlite)
     kept = rows(sqlite, EVENTS)
-    told = space(sqlite)
+    told = reclaim_space(sqlite)
     assert "given back" in told
     after, free = pragma(sqlite, "page_count"), pragma(sqlite, "freelist_count")
-    assert after < before - LEAST_PAGES
-    assert free <= max(LEAST_PAGES, after // END)
+    assert after < before - MIN_FREE_PAGES
+    assert free <= max(MIN_FREE_PAGES, after // STOP_DIVISOR)
     assert rows(sqlite, EVENTS) == kept
     with sqlite.read() as tx:
         assert tx.fetch("PRAGMA integrity_check") == ("ok",)
@@ -76,7 +81,7 @@ def test_the_file_itself_is_smaller_afterwards(sqlite: Store) -> None:
     with closing(sqlite.connect()) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = sqlite.path.stat().st_size
-    space(sqlite)
+    reclaim_space(sqlite)
     with closing(sqlite.connect()) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert sqlite.path.stat().st_size < before / 1.5
@@ -87,7 +92,7 @@ def test_a_little_that_is_free_is_left_for_the_next_rows(sqlite: Store, keep: in
     fill(sqlite)
     shrink(sqlite, keep)
     before = pragma(sqlite, "page_count")
-    assert space(sqlite).endswith("pages are free")
+    assert reclaim_space(sqlite).endswith("pages are free")
     assert pragma(sqlite, "page_count") == before
 
 
@@ -106,7 +111,7 @@ def test_a_file_of_before_says_what_gives_its_pages_back(stores: Stores) -> None
         assert pragma(store, "auto_vacuum") == 0
         fill(store)
         shrink(store)
-        assert "bullpen db upgrade" in space(store)
+        assert "bullpen db upgrade" in reclaim_space(store)
 
 
 def test_an_upgrade_lets_a_file_of_before_shrink_and_keeps_what_is_in_it(stores: Stores) -> None:
@@ -161,15 +166,15 @@ def test_postgresql_says_which_tables_are_large_and_warns_of_dead_rows(
     stores: Stores, caplog: pytest.LogCaptureFixture
 ) -> None:
     with stores.opened(stores.settings("postgresql")) as store:
-        assert " MB; " in space(store)
+        assert " MB; " in reclaim_space(store)
         assert caplog.records == []
         with store.engine.begin() as connection:
             connection.execute(text("ALTER TABLE events SET (autovacuum_enabled = false)"))
-        fill(store, MOSTLY_DEAD + 2)
+        fill(store, MIN_DEAD_ROWS + 2)
         with store.engine.begin() as connection:
             connection.execute(delete(EVENTS).where(EVENTS.c.id > 1))
         with store.engine.begin() as connection:
             connection.execute(text("SELECT pg_stat_force_next_flush()"))
-        assert "events" in space(store)
+        assert "events" in reclaim_space(store)
         (warning,) = (each for each in caplog.records if each.levelno >= logging.WARNING)
         assert "table events is mostly dead rows" in warning.getMessage()

@@ -13,7 +13,7 @@ from bullpen.core.message import INTERNAL, ROOM, NewMessage
 from bullpen.core.queue.lane import Ordering
 from bullpen.core.queue.lanes import LanePolicy
 from bullpen.core.settings import Settings
-from bullpen.core.states import LANE_MOVES, MESSAGE_MOVES, LaneState, MessageState
+from bullpen.core.states import LANE_TRANSITIONS, MESSAGE_TRANSITIONS, LaneState, MessageState
 
 M, L = MessageState, LaneState
 _TOLD = {L.ACTIVE: "resumed", L.PAUSED: "paused", L.DRAINING: "draining", L.ARCHIVED: "archived"}
@@ -157,7 +157,7 @@ class Book:
             raise LaneBusy(agent)
         if target is lane.state:
             return
-        if target not in LANE_MOVES[lane.state]:
+        if target not in LANE_TRANSITIONS[lane.state]:
             raise IllegalMove(f"{agent} is {lane.state}")
         lane.state = target
         self.log.events.append((f"lane_{_TOLD[target]}", agent, None))
@@ -185,7 +185,7 @@ class Book:
     # What is written down
 
     def _move(self, item: Item, status: MessageState) -> None:
-        assert status in MESSAGE_MOVES[item.status], f"{item.status} to {status}"
+        assert status in MESSAGE_TRANSITIONS[item.status], f"{item.status} to {status}"
         item.status, item.updated_at = status, self.clock()
 
     def _announce(self, item: Item) -> None:

@@ -18,12 +18,12 @@ from bullpen.core.outcome import Failure, Outcome
 from bullpen.core.queue.cancel import cancel, cancel_conversation
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.drop import drop
-from bullpen.core.queue.due import make_due
+from bullpen.core.queue.due import run_timers
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
 from bullpen.core.queue.extend import extend
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.lanes import (
     LanePolicy,
     archive_lane,
@@ -33,7 +33,7 @@ from bullpen.core.queue.lanes import (
     pause_lane,
     resume_lane,
 )
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.queue.release import release
 from bullpen.core.queue.retry import retry
 from bullpen.core.states import LaneState, MessageState
@@ -53,7 +53,7 @@ CHANCE = 0.5
 PEOPLE: dict[str, tuple[Callable[[Transaction, str], object], tuple[MessageState, ...]]] = {
     "cancel": (cancel, (M.PENDING, M.PROCESSING, M.HELD)),
     "hold": (lambda tx, name: hold(tx, name, "wait"), (M.PENDING,)),
-    "let_go": (let_go, (M.HELD,)),
+    "let_go": (resume, (M.HELD,)),
     "retry": (retry, OVER),
     "drop": (drop, OVER),
 }
@@ -168,13 +168,13 @@ class QueueMachine(RuleBasedStateMachine):
             self._run(pick)
             ends = [lane.expires for lane in self.model.lanes.values() if lane.token is not None]
             self.clock.advance(max([end - self.clock.now() for end in ends] + [0]))
-            self._equal(self.model.reap, reap)
+            self._equal(self.model.reap, expire_leases)
             self.audit.check()
 
     @precondition(lambda self: self.model.claims())
     @rule()
     def reap(self) -> None:
-        self._equal(self.model.reap, reap)
+        self._equal(self.model.reap, expire_leases)
 
     @precondition(lambda self: self.model.stale)
     @rule(
@@ -258,7 +258,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.live(M.PENDING))
     @rule()
     def deadlines_are_looked_at(self) -> None:
-        self._both(self.model.make_due, make_due)
+        self._both(self.model.make_due, run_timers)
 
     @rule(pause=st.sampled_from((0, 25 * 3_600_000)))
     def prune(self, pause: int) -> None:

@@ -14,10 +14,10 @@ from bullpen.core.message import Message
 from bullpen.core.models import EVENTS, RESPONSES
 from bullpen.core.models.metadata import whole_schema
 from bullpen.core.outbox.add import add_response
-from bullpen.core.outbox.deliver import begin_part, unknown
+from bullpen.core.outbox.deliver import begin_part, mark_unknown
 from bullpen.core.outbox.delivery import Delivery
 from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outbox.person import give_up, mark_read
+from bullpen.core.outbox.person import ack_response, drop_response
 from bullpen.core.outcome import Answer
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
@@ -93,13 +93,13 @@ def put_into(store: Store, state: ResponseState) -> int:
         case ResponseState.PENDING:
             pass
         case ResponseState.ACKED:
-            do(store, mark_read, response)
+            do(store, ack_response, response)
         case ResponseState.DEAD:
-            do(store, give_up, response, "not wanted")
+            do(store, drop_response, response, "not wanted")
         case ResponseState.UNKNOWN:
             _, token = lease_one(store)
             do(store, begin_part, token)
-            do(store, unknown, token, "no answer to the send")
+            do(store, mark_unknown, token, "no answer to the send")
     assert row_of(store, response)["status"] == state.value
     return response
 

@@ -10,13 +10,13 @@ from bullpen.core.errors import BadText, UnknownResponse
 from bullpen.core.maintenance.archive import archive_responses
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.browse import (
-    WantedResponses,
-    browse_responses,
-    look_up_response,
-    responses_to,
-    to_send,
+    ResponseFilter,
+    get_response,
+    list_deliverable,
+    list_responses,
+    list_responses_to,
 )
-from bullpen.core.outbox.person import give_up, mark_read
+from bullpen.core.outbox.person import ack_response, drop_response
 from bullpen.core.settings import Settings
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
@@ -32,21 +32,21 @@ def listed(store: Store, since: int | None = None, limit: int = 10, **more: obje
     upto = more.pop("upto", FAR)
     assert isinstance(upto, int)
     with store.read() as tx:
-        wanted = WantedResponses(**more)  # type: ignore[arg-type]
-        return [each.id for each in browse_responses(tx, wanted, since, limit, upto=upto)]
+        wanted = ResponseFilter(**more)  # type: ignore[arg-type]
+        return [each.id for each in list_responses(tx, wanted, since, limit, upto=upto)]
 
 
 def sendable(store: Store, since: int = 0, limit: int = 10) -> list[int]:
     """What may be delivered on Slack now."""
     with store.read() as tx:
-        return [each.id for each in to_send(tx, "slack", since, limit)]
+        return [each.id for each in list_deliverable(tx, "slack", since, limit)]
 
 
 def test_a_response_is_shown_with_all_that_is_known_of_it(store: Store) -> None:
     response = answer(store)
     row = row_of(store, response)
     with store.read() as tx:
-        seen = look_up_response(tx, str(response))
+        seen = get_response(tx, str(response))
     assert all(getattr(seen, name) == row[name] for name in seen.__slots__)
     assert seen.possible_duplicate is False
 
@@ -55,12 +55,12 @@ def test_a_response_is_shown_with_all_that_is_known_of_it(store: Store) -> None:
 def test_what_is_no_number_of_a_response_is_unknown(store: Store, number: str) -> None:
     answer(store)
     with store.read() as tx, pytest.raises(UnknownResponse):
-        look_up_response(tx, number)
+        get_response(tx, number)
 
 
 def test_they_are_listed_by_what_they_have_in_common(store: Store) -> None:
     first, second = answer(store, "m1"), answer(store, "m2", "sms")
-    do(store, mark_read, first)
+    do(store, ack_response, first)
     assert listed(store) == [second, first]
     assert listed(store, since=0) == [first, second]
     assert listed(store, since=first) == [second]
@@ -84,9 +84,9 @@ def test_what_may_be_delivered_is_what_nobody_delivers_and_is_due(
     assert sendable(store, limit=2) == [first, second]
     assert sendable(store, since=first) == [second, third]
     assert lease_one(store)[0].id == first
-    do(store, give_up, second)
+    do(store, drop_response, second)
     assert sendable(store) == [third]
-    do(store, mark_read, third)
+    do(store, ack_response, third)
     assert sendable(store) == []
     clock.advance(settings.delivery_lease_seconds * 1000)
     assert sendable(store) == [first]
@@ -112,11 +112,14 @@ def test_an_archived_one_is_found_by_its_number_and_by_its_message(
     store: Store, clock: FakeClock, settings: Settings
 ) -> None:
     first, last = answer(store, "m1"), answer(store, "m2")
-    do(store, mark_read, first)
+    do(store, ack_response, first)
     clock.advance(settings.retention_hours * HOUR)
     with store.write() as tx:
         assert archive_responses(tx) == 1
     assert listed(store) == [last]
     with store.read() as tx:
-        assert look_up_response(tx, str(first)).status == "acked"
-        assert [each.id for each in responses_to(tx, ["m2", "m1", "m1", "m3"])] == [first, last]
+        assert get_response(tx, str(first)).status == "acked"
+        assert [each.id for each in list_responses_to(tx, ["m2", "m1", "m1", "m3"])] == [
+            first,
+            last,
+        ]

@@ -14,9 +14,9 @@ from bullpen.core.outbox.deliver import (
     ack,
     begin_part,
     end_part,
+    mark_undeliverable,
+    mark_unknown,
     reschedule,
-    undeliverable,
-    unknown,
 )
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
@@ -38,8 +38,8 @@ VERBS: dict[str, Callable[[Transaction, str], object]] = {
     "end_part": lambda tx, token: end_part(tx, token, "ts-9"),
     "ack": ack,
     "reschedule": lambda tx, token: reschedule(tx, token, "busy"),
-    "undeliverable": lambda tx, token: undeliverable(tx, token, "no such chat"),
-    "unknown": lambda tx, token: unknown(tx, token, "timed out"),
+    "undeliverable": lambda tx, token: mark_undeliverable(tx, token, "no such chat"),
+    "unknown": lambda tx, token: mark_unknown(tx, token, "timed out"),
 }
 
 
@@ -153,7 +153,7 @@ def test_an_unresolvable_recipient_is_dead_at_once_with_the_reason_and_never_ack
 ) -> None:
     response = answer(store)
     _, token = lease_one(store)
-    do(store, undeliverable, token, "channel_not_found")
+    do(store, mark_undeliverable, token, "channel_not_found")
     row = row_of(store, response)
     assert (row["status"], row["last_error"]) == ("dead", "channel_not_found")
     assert row["acked_at"] is None
@@ -170,7 +170,7 @@ def test_a_timeout_after_the_send_is_unknown_with_the_reason_and_never_sent_by_i
     response = answer(store)
     _, token = lease_one(store)
     do(store, begin_part, token)
-    do(store, unknown, token, "read timed out")
+    do(store, mark_unknown, token, "read timed out")
     row = row_of(store, response)
     assert (row["status"], row["last_error"]) == ("unknown", "read timed out")
     assert not row["sending"]

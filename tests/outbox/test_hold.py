@@ -5,16 +5,16 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from bullpen.core.backup.let_go import let_go, see_held
+from bullpen.core.backup.let_go import find_held, release_hold
 from bullpen.core.clock import DAY, HOUR, MINUTE
-from bullpen.core.heartbeats.tick import tick as hearts_tick
-from bullpen.core.maintenance.deliveries import deliveries
+from bullpen.core.heartbeats.tick import send_due_heartbeats as hearts_tick
+from bullpen.core.maintenance.deliveries import end_stale_deliveries
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox import lease as leasing
-from bullpen.core.outbox.browse import to_send
+from bullpen.core.outbox.browse import list_deliverable
 from bullpen.core.outbox.hold import begin_hold, find_hold
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.tick import tick
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.tick import fire_due_schedules
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 from tests.conformance.verbs import hire, statuses
@@ -35,7 +35,7 @@ def held(store: Store) -> Store:
 
 def _to_send(store: Store, channel: str) -> list[int]:
     with store.read() as tx:
-        return [each.id for each in to_send(tx, channel, 0, 100)]
+        return [each.id for each in list_deliverable(tx, channel, 0, 100)]
 
 
 def test_nothing_is_leased_before_it_is_let_go_and_everything_once_afterwards(
@@ -46,7 +46,7 @@ def test_nothing_is_leased_before_it_is_let_go_and_everything_once_afterwards(
     later = answer(store, "slack_2")
     assert lease(store) == []
     assert _to_send(store, "slack") == []
-    found = let_go(store)
+    found = release_hold(store)
     assert found is not None
     assert (found.count, found.old) == (2, 0)
     assert [each.id for each in lease(store)] == [before, later]
@@ -57,7 +57,7 @@ def test_what_people_read_where_it_lies_is_not_held(held: Store) -> None:
     mine = answer(held, "cli_1", channel="cli")
     assert _to_send(held, "cli") == [mine]
     with held.read() as tx:
-        found = see_held(tx)
+        found = find_held(tx)
     assert found is not None
     assert found.responses == ()
 
@@ -65,10 +65,10 @@ def test_what_people_read_where_it_lies_is_not_held(held: Store) -> None:
 def test_nothing_runs_out_while_it_is_held(held: Store, clock: FakeClock) -> None:
     mine, theirs = answer(held, "cli_1", channel="cli"), answer(held, "slack_1")
     clock.advance(3 * DAY)
-    deliveries(held)
+    end_stale_deliveries(held)
     assert status(held, mine) == status(held, theirs) == "pending"
-    let_go(held)
-    deliveries(held)
+    release_hold(held)
+    end_stale_deliveries(held)
     assert status(held, mine) == "pending"
     assert [each.id for each in lease(held)] == [theirs]
 
@@ -81,10 +81,10 @@ def test_what_is_too_old_is_set_aside_and_a_person_may_send_it_all_the_same(
     new = answer(held, "slack_new")
     with held.read() as tx:
         before = tx.now - HOUR
-        found = see_held(tx, before)
+        found = find_held(tx, before)
     assert found is not None
     assert (found.count, found.old) == (4, 3)
-    let_go(held, before)
+    release_hold(held, before)
     assert [status(held, each) for each in old] == ["dead"] * 3
     assert {row["last_error"] for row in rows(held, RESPONSES) if row["id"] in old} == {
         "set aside: it was too old when it was let go"
@@ -96,33 +96,33 @@ def test_many_are_let_go_in_small_transactions(held: Store, clock: FakeClock) ->
     for number in range(1100):
         answer(held, f"slack_{number}")
     clock.advance(2 * DAY)
-    let_go(held, before=clock.now() - DAY)
+    release_hold(held, before=clock.now() - DAY)
     assert {row["status"] for row in rows(held, RESPONSES)} == {"dead"}
 
 
 def test_to_let_go_what_is_not_held_changes_nothing(store: Store, clock: FakeClock) -> None:
     made = answer(store)
     clock.advance(HOUR)
-    assert let_go(store, before=clock.now()) is None
+    assert release_hold(store, before=clock.now()) is None
     assert status(store, made) == "pending"
 
 
-@pytest.mark.parametrize("missed", Missed)
+@pytest.mark.parametrize("missed", MissedPolicy)
 def test_no_schedule_makes_up_for_what_passed_while_it_was_held(
-    store: Store, clock: FakeClock, missed: Missed
+    store: Store, clock: FakeClock, missed: MissedPolicy
 ) -> None:
     hire(store)
     made = plan(store, missed=missed)
     do(store, begin_hold, WHY)
     clock.advance(10 * HOUR + 30 * MINUTE)
-    assert tick(store) > 0
+    assert fire_due_schedules(store) > 0
     assert statuses(store) == {}
-    let_go(store)
-    tick(store)
+    release_hold(store)
+    fire_due_schedules(store)
     assert statuses(store) == {}
     assert outcomes(store, made) == ["missed"]
     clock.advance(30 * MINUTE)
-    while tick(store) == 0:
+    while fire_due_schedules(store) == 0:
         pass
     assert statuses(store) == {"pending": 1}
 
@@ -134,7 +134,7 @@ def test_no_heart_beats_while_it_is_held_and_each_begins_anew_afterwards(
     do(store, begin_hold, WHY)
     clock.advance(5 * HOUR)
     assert hearts_tick(store) > 0
-    let_go(store)
+    release_hold(store)
     hearts_tick(store)
     assert statuses(store) == {}
     assert see(store, agent).due_at == clock.now() + HOUR
@@ -154,7 +154,7 @@ def test_a_second_hold_has_the_newer_reason(held: Store) -> None:
 def test_a_lease_asks_once_for_the_hold_and_finds_its_responses_by_their_index(
     store: Store,
 ) -> None:
-    sql = leasing.NEXT.text[store.dialect]
+    sql = leasing.SELECT_DUE.text[store.dialect]
     values = {"channel": "slack", "now": 1, "limit": 10}
     if isinstance(store, SqliteStore):
         connection = store.connect()

@@ -8,9 +8,9 @@ import pytest
 
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import IllegalMove, StaleToken, UnknownResponse
-from bullpen.core.outbox.deliver import ack, begin_part, end_part, unknown
-from bullpen.core.outbox.person import give_up, mark_read, send_again
-from bullpen.core.states import RESPONSE_MOVES, ResponseState
+from bullpen.core.outbox.deliver import ack, begin_part, end_part, mark_unknown
+from bullpen.core.outbox.person import ack_response, drop_response, retry_response
+from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.outbox.outgoing import (
@@ -30,12 +30,12 @@ from tests.stores import FakeClock
 Verb = Callable[[Transaction, int], None]
 
 VERBS: dict[ResponseState, Verb] = {
-    ResponseState.ACKED: mark_read,
-    ResponseState.DEAD: give_up,
-    ResponseState.PENDING: send_again,
+    ResponseState.ACKED: ack_response,
+    ResponseState.DEAD: drop_response,
+    ResponseState.PENDING: retry_response,
 }
 MOVES = [(source, target) for source in ResponseState for target in VERBS]
-LEGAL = [(source, target) for source, target in MOVES if target in RESPONSE_MOVES[source]]
+LEGAL = [(source, target) for source, target in MOVES if target in RESPONSE_TRANSITIONS[source]]
 ILLEGAL = [move for move in MOVES if move not in LEGAL]
 
 
@@ -73,7 +73,7 @@ def test_a_response_that_does_not_exist_is_said_not_to(
 def test_what_was_read_where_it_lies_is_acked(store: Store, clock: FakeClock, channel: str) -> None:
     response = answer(store, f"{channel}_1", channel)
     clock.advance(5)
-    do(store, mark_read, response)
+    do(store, ack_response, response)
     row = row_of(store, response)
     assert (row["status"], row["acked_at"]) == ("acked", clock.now())
     assert ends(store) == ["response_delivered"]
@@ -81,12 +81,12 @@ def test_what_was_read_where_it_lies_is_acked(store: Store, clock: FakeClock, ch
 
 def test_giving_up_keeps_the_reason(store: Store) -> None:
     response = answer(store)
-    do(store, give_up, response, "the person left")
+    do(store, drop_response, response, "the person left")
     row = row_of(store, response)
     assert (row["status"], row["last_error"]) == ("dead", "the person left")
 
 
-@pytest.mark.parametrize("verb", [mark_read, give_up])
+@pytest.mark.parametrize("verb", [ack_response, drop_response])
 def test_a_client_that_is_delivering_loses_its_lease_to_the_person(
     store: Store, verb: Verb
 ) -> None:
@@ -101,7 +101,7 @@ def test_a_resend_after_an_unknown_outcome_is_labelled_as_a_possible_duplicate(
     store: Store,
 ) -> None:
     response = put_into(store, ResponseState.UNKNOWN)
-    do(store, send_again, response)
+    do(store, retry_response, response)
     delivery, token = lease_one(store)
     assert delivery.possible_duplicate
     do(store, ack, token)
@@ -110,16 +110,16 @@ def test_a_resend_after_an_unknown_outcome_is_labelled_as_a_possible_duplicate(
 
 def test_a_resend_after_death_is_not_labelled(store: Store) -> None:
     response = put_into(store, ResponseState.DEAD)
-    do(store, send_again, response)
+    do(store, retry_response, response)
     delivery, _ = lease_one(store)
     assert not delivery.possible_duplicate
 
 
 def test_the_label_stays_through_later_deaths_and_resends(store: Store) -> None:
     response = put_into(store, ResponseState.UNKNOWN)
-    do(store, send_again, response)
-    do(store, give_up, response)
-    do(store, send_again, response)
+    do(store, retry_response, response)
+    do(store, drop_response, response)
+    do(store, retry_response, response)
     delivery, _ = lease_one(store)
     assert delivery.possible_duplicate
 
@@ -128,7 +128,7 @@ def test_a_resend_begins_its_tries_and_its_day_anew(store: Store, clock: FakeClo
     response = answer(store)
     clock.advance(24 * HOUR)
     assert lease(store) == []
-    do(store, send_again, response)
+    do(store, retry_response, response)
     row = row_of(store, response)
     assert (row["status"], row["delivery_attempts"]) == ("pending", 0)
     assert row["expires_at"] == clock.now() + 24 * HOUR
@@ -144,9 +144,9 @@ def test_a_resend_sends_only_the_parts_whose_receipts_are_missing(
     do(store, begin_part, token)
     do(store, end_part, token, "ts-1")
     do(store, begin_part, token)
-    do(store, unknown, token, "timed out")
+    do(store, mark_unknown, token, "timed out")
     clock.advance(MINUTE)
-    do(store, send_again, response)
+    do(store, retry_response, response)
     delivery, token = lease_one(store)
     assert delivery.parts_sent == 1
     do(store, begin_part, token)
@@ -156,5 +156,5 @@ def test_a_resend_sends_only_the_parts_whose_receipts_are_missing(
 
 def test_an_unknown_outcome_can_be_settled_by_a_person(store: Store) -> None:
     arrived = put_into(store, ResponseState.UNKNOWN)
-    do(store, mark_read, arrived)
+    do(store, ack_response, arrived)
     assert status(store, arrived) == "acked"

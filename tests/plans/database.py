@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-from bullpen.core.models import ARCHIVE
+from bullpen.core.models import MESSAGES_ARCHIVE
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.store.base import Store
 from tests.stores import START
@@ -34,7 +34,7 @@ SELECT :prefix || n, 'api', 'ada', 'hello', 'agent' || (n % :agents), :status, 0
 FROM numbers
 """
 
-_ALL = [column.name for column in ARCHIVE.c]
+_ALL = [column.name for column in MESSAGES_ARCHIVE.c]
 _COLUMNS = [each for each in _ALL if each not in ("id", "message_id")]
 ARCHIVED = f"""
 INSERT INTO messages_archive (id, message_id, {", ".join(_COLUMNS)})

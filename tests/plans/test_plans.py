@@ -54,38 +54,40 @@ HOT: dict[str, Statement[object]] = {
 """Every statement of the verbs but reap's, which says itself why it reads all lanes."""
 
 HOT |= {
-    "archive.OLD_MESSAGES": archive.OLD_MESSAGES,
-    "archive.COPY_MESSAGE": archive.COPY_MESSAGE,
-    "archive.REMOVE_MESSAGE": archive.REMOVE_MESSAGE,
-    "archived.OLD_MESSAGES": archived.OLD_MESSAGES,
-    "dead_letters.UPTO": dead_letters.UPTO,
-    "dead_letters.DEATHS": dead_letters.DEATHS,
-    "dead_letters.COUNT": dead_letters.COUNT,
+    "archive.OLD_MESSAGES": archive.FINISHED_MESSAGES,
+    "archive.COPY_MESSAGE": archive.ARCHIVE_MESSAGES,
+    "archive.REMOVE_MESSAGE": archive.DELETE_MESSAGES,
+    "archived.OLD_MESSAGES": archived.DELETE_ARCHIVED_MESSAGES,
+    "dead_letters.UPTO": dead_letters.NEXT_CURSOR,
+    "dead_letters.DEATHS": dead_letters.NEW_DEAD_LETTERS,
+    "dead_letters.COUNT": dead_letters.COUNT_DEAD,
 }
 """Every minute or hour, whatever is there, and beside everybody's work."""
 
 _STATE, _AGENT = frozenset({"state"}), frozenset({"agent"})
 
 HOT |= {
-    f"walk.{name}": walk.piece(road, names, further, newest)
+    f"walk.{name}": walk.select_batch(road, names, further, newest)
     for name, road, names, further, newest in (
-        ("dead", roads.FOR_PEOPLE, _STATE | {"error", "since", "before"}, False, False),
-        ("dead, on", roads.FOR_PEOPLE, _STATE | {"error", "since", "before"}, True, False),
-        ("newest dead", roads.FOR_PEOPLE, _STATE, False, True),
-        ("newest dead, on", roads.FOR_PEOPLE, _STATE, True, True),
-        ("finished, on", roads.FINISHED, _STATE | {"sender"}, True, False),
-        ("ready, on", roads.READY_OF_ALL, frozenset({"before"}), True, False),
-        ("ready of one", roads.READY_OF_ONE, _AGENT | {"before"}, False, False),
-        ("ready of one, on", roads.READY_OF_ONE, _AGENT | {"before"}, True, False),
-        ("delayed, on", roads.DELAYED, _AGENT | {"before"}, True, False),
-        ("running", roads.RUNNING, frozenset({"rows"}), False, False),
+        ("dead", roads.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, False, False),
+        ("dead, on", roads.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, True, False),
+        ("newest dead", roads.DEAD_OR_HELD_SCAN, _STATE, False, True),
+        ("newest dead, on", roads.DEAD_OR_HELD_SCAN, _STATE, True, True),
+        ("finished, on", roads.FINISHED_SCAN, _STATE | {"sender"}, True, False),
+        ("ready, on", roads.READY_SCAN, frozenset({"before"}), True, False),
+        ("ready of one", roads.READY_IN_LANE_SCAN, _AGENT | {"before"}, False, False),
+        ("ready of one, on", roads.READY_IN_LANE_SCAN, _AGENT | {"before"}, True, False),
+        ("delayed, on", roads.DELAYED_SCAN, _AGENT | {"before"}, True, False),
+        ("running", roads.PROCESSING_SCAN, frozenset({"rows"}), False, False),
     )
 }
 HOT |= {
-    "walk.how many dead": walk.amount(roads.FOR_PEOPLE, _STATE),
-    "walk.how many dead of one": walk.amount(roads.FOR_PEOPLE, _STATE | {"agent", "kind"}),
-    "walk.how many ready": walk.amount(roads.READY_OF_ONE, _AGENT),
-    "life.EARLIER": life.EARLIER,
+    "walk.how many dead": walk.select_count(roads.DEAD_OR_HELD_SCAN, _STATE),
+    "walk.how many dead of one": walk.select_count(
+        roads.DEAD_OR_HELD_SCAN, _STATE | {"agent", "kind"}
+    ),
+    "walk.how many ready": walk.select_count(roads.READY_IN_LANE_SCAN, _AGENT),
+    "life.EARLIER": life.COUNT_EARLIER,
 }
 """What people look for, however much there is."""
 
@@ -191,7 +193,7 @@ def test_the_test_sees_what_it_looks_for(full: Store) -> None:
         lambda: delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
     )
     assert _scans(_plan(full, bad))
-    assert _scans(_plan(full, reap.EXPIRED))
+    assert _scans(_plan(full, reap.SELECT_EXPIRED_LEASES))
 
 
 @pytest.mark.parametrize("name", HOT)

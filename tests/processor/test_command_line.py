@@ -18,7 +18,7 @@ from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure
 from bullpen.core.roster.agent import Permission
 from bullpen.core.roster.custom_providers import Harness
-from bullpen.core.roster.provider_names import BUILT_IN, GROUP
+from bullpen.core.roster.provider_names import BUILT_IN_PROVIDERS, ENTRY_POINT_GROUP
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.launcher import Launcher
@@ -318,8 +318,8 @@ def test_a_second_run_finds_nothing_of_the_first(place: Place) -> None:
 
 def test_each_provider_is_found_by_its_name_and_made_once(place: Place) -> None:
     providers = Providers(place.settings, place.launcher)
-    found = {name: providers.get(name) for name in BUILT_IN}
-    assert found == {name: providers.get(name) for name in BUILT_IN}
+    found = {name: providers.get(name) for name in BUILT_IN_PROVIDERS}
+    assert found == {name: providers.get(name) for name in BUILT_IN_PROVIDERS}
     assert isinstance(found["echo"], Echo)
     assert found["http"].run(place.turn(), place.stop, ignore) is None
     for harness in Harness:
@@ -336,7 +336,7 @@ def test_a_provider_may_come_from_another_package(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place.path / "plug-1.dist-info").mkdir()
-    points = f"[{GROUP}]\nplug = bullpen_test_plug:Plug\n"
+    points = f"[{ENTRY_POINT_GROUP}]\nplug = bullpen_test_plug:Plug\n"
     (place.path / "plug-1.dist-info" / "entry_points.txt").write_text(points)
     (place.path / "plug-1.dist-info" / "METADATA").write_text("Name: plug\nVersion: 1\n")
     plug = "class Plug:\n    def __init__(self, *given):\n        self.given = given\n"

@@ -16,7 +16,7 @@ from bullpen.core.outcome import Failure, Usage
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.lane import Batching
 from bullpen.core.queue.lanes import LanePolicy
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.processor.providers.provider import Reply
@@ -220,7 +220,7 @@ def lose(store: Store, how: str) -> None:
         return
     store.clock = _Later()
     with store.write() as tx:
-        assert reap(tx) == 1
+        assert expire_leases(tx) == 1
 
 
 class _Later:

@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said
+from bullpen.core.answers.said import RunOutput
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.message import Message
-from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outbox.proactive import send_to_person
 from bullpen.core.outcome import Answer
 from bullpen.core.queue.release import release
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import change_agent
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.roster.find import get_agent
-from bullpen.core.roster.sessions import Session, keep_session
+from bullpen.core.roster.sessions import Session, save_session
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.store.base import Store
-from bullpen.core.workspace.own_text import OWN_TEXT
-from bullpen.core.workspace.templates import furnish, protocol
+from bullpen.core.workspace.own_text import MAX_AGENTS_FILE_CHARS
+from bullpen.core.workspace.templates import protocol_template, write_templates
 from bullpen.processor.briefing import brief, texts
 from bullpen.processor.prompt import prompt, system_prompt, told
 from tests.conformance.verbs import do, hire, lane, send, take
@@ -39,7 +39,7 @@ NAMES = {"coder": "Code Wizard", "reviewer": "", "stranger": "Nobody's"}
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A furnished directory with texts of the agent's own."""
-    furnish(tmp_path)
+    write_templates(tmp_path)
     text = (tmp_path / "AGENTS.md").read_text()
     (tmp_path / "AGENTS.md").write_text(f"BEFORE IT\n\n{text}\nAFTER IT\n")
     (tmp_path / "SOUL.md").write_text("THE SOUL\n")
@@ -56,7 +56,7 @@ def test_the_prompt_has_everything_once(home: Path) -> None:
         *("# You and your teammates", "Your team #dev (Developers):", "Your team #ops:"),
     ):
         assert text.count(part) == 1, part
-    assert text.count(protocol()) == 1
+    assert text.count(protocol_template()) == 1
     assert "BODY" not in text
 
 
@@ -72,19 +72,19 @@ def test_it_knows_itself_and_its_teammates(home: Path) -> None:
 def test_the_protocol_is_told_even_if_its_file_was_changed_or_deleted(home: Path) -> None:
     (home / "AGENTS.md").write_text("only mine")
     text = system_prompt(CODER, home, [], {})
-    assert (text.count(protocol()), text.count("only mine")) == (1, 1)
+    assert (text.count(protocol_template()), text.count("only mine")) == (1, 1)
     (home / "AGENTS.md").unlink()
     (home / "SOUL.md").unlink()
-    assert system_prompt(CODER, home, [], {}).count(protocol()) == 1
+    assert system_prompt(CODER, home, [], {}).count(protocol_template()) == 1
 
 
 def test_what_is_no_plain_text_holds_no_run_up(home: Path) -> None:
     (home / "SOUL.md").unlink()
     os.mkfifo(home / "SOUL.md")
-    (home / "AGENTS.md").write_bytes(b"\xff\x00 binary" + b"x" * 10 * OWN_TEXT)
+    (home / "AGENTS.md").write_bytes(b"\xff\x00 binary" + b"x" * 10 * MAX_AGENTS_FILE_CHARS)
     text = system_prompt(CODER, home, [], {})
     assert "\0" not in text
-    assert len(text.encode()) < 3 * OWN_TEXT
+    assert len(text.encode()) < 3 * MAX_AGENTS_FILE_CHARS
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def _answer(store: Store, text: str) -> tuple[str, ...]:
     with store.read() as tx:
         found = brief(tx, claim).notes
     with store.write() as tx:
-        complete(tx, claim, Said(text=text), ())
+        complete(tx, claim, RunOutput(text=text), ())
     return found
 
 
@@ -160,7 +160,9 @@ def test_a_note_waits_while_runs_fail_and_while_the_agent_writes_to_others(store
     _answer(store, "[@nobody: x]")
     for number in range(30):
         with store.write() as tx:
-            write_to(tx, Answer(message=str(number)), channel="cli", sender="ada", agent="coder")
+            send_to_person(
+                tx, Answer(message=str(number)), channel="cli", sender="ada", agent="coder"
+            )
     send(store)
     for _ in range(2):
         claim = take(store)
@@ -181,7 +183,7 @@ def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:
     do(store, add_team, Team(id="dev", leader="coder", members=("coder",)))
     session = Session(id="s-1")
     with store.write() as tx:
-        keep_session(tx, get_agent(tx, "coder"), "", session)
+        save_session(tx, get_agent(tx, "coder"), "", session)
     send(store, "one", sender="ada")
     send(store, "two", sender="ada")
     claim = take(store)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bullpen.core.message import NewMessage
 from bullpen.core.models import ATTEMPTS, RESPONSES, SESSIONS
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.roster.agent import Agent, Permission
 from bullpen.core.roster.agents import add_agent
 from bullpen.core.store.base import Store
@@ -66,7 +66,7 @@ class Office:
         """A person's message; gives its id."""
         new = NewMessage(agent=agent, message=text, channel="api", sender="ada", sender_id="U1")
         with self.store.write() as tx:
-            (accepted,) = receive(tx, new)
+            (accepted,) = submit(tx, new)
         return accepted.message_id
 
     @contextmanager

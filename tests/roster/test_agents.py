@@ -19,7 +19,7 @@ from bullpen.core.errors import (
     UnknownAgent,
 )
 from bullpen.core.models import AGENT_MESSAGES, AGENTS, LANES
-from bullpen.core.queue.cancel import has_died
+from bullpen.core.queue.cancel import confirm_run_ended
 from bullpen.core.queue.lane import Ordering, Overflow
 from bullpen.core.queue.lanes import LanePolicy, pause_lane
 from bullpen.core.queue.release import release
@@ -207,7 +207,7 @@ def test_force_cancels_what_waits_and_what_runs(store: Store, clock: FakeClock) 
     assert lane_row(store)["state"] == "archived"
     with pytest.raises(StaleToken):
         done(store, running.token)
-    do(store, has_died, running)
+    do(store, confirm_run_ended, running)
     clock.advance(120_000)
     assert texts_of(take(store)) == ["hello"]
     assert try_claim(store) is None

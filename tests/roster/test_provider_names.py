@@ -9,17 +9,22 @@ import pytest
 
 from bullpen.core.errors import BadProvider, BadText, BullpenError
 from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
-from bullpen.core.roster.provider_names import BUILT_IN, GROUP, plugin_names, provider_name
+from bullpen.core.roster.provider_names import (
+    BUILT_IN_PROVIDERS,
+    ENTRY_POINT_GROUP,
+    plugin_provider_names,
+    resolve_provider_name,
+)
 from bullpen.core.store.base import Store
 
 
 def _name(store: Store, given: str) -> str:
     with store.read() as tx:
-        return provider_name(tx, given)
+        return resolve_provider_name(tx, given)
 
 
 def test_built_in_and_added_ones_are_taken(store: Store) -> None:
-    assert [_name(store, each) for each in BUILT_IN] == list(BUILT_IN)
+    assert [_name(store, each) for each in BUILT_IN_PROVIDERS] == list(BUILT_IN_PROVIDERS)
     assert (_name(store, "anthropic"), _name(store, "openai")) == ("claude", "codex")
     with pytest.raises(BadProvider):
         _name(store, "custom:local")
@@ -39,10 +44,12 @@ def test_a_plugins_provider_is_taken(
     info = tmp_path / "plug-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{GROUP}]\nplug = plug:Plug\necho = plug:Echo\n")
+    (info / "entry_points.txt").write_text(
+        f"[{ENTRY_POINT_GROUP}]\nplug = plug:Plug\necho = plug:Echo\n"
+    )
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    assert "plug" in plugin_names()
-    assert "echo" not in plugin_names()
+    assert "plug" in plugin_provider_names()
+    assert "echo" not in plugin_provider_names()
     assert _name(store, "plug") == "plug"
 
 

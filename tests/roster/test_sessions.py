@@ -10,7 +10,7 @@ from bullpen.core.models import SESSIONS
 from bullpen.core.roster.agent import Agent, Context
 from bullpen.core.roster.agents import change_agent, remove_agent, reset_agent
 from bullpen.core.roster.find import get_agent
-from bullpen.core.roster.sessions import Session, context_key, find_session, keep_session
+from bullpen.core.roster.sessions import Session, find_session, save_session, session_key
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside
 from tests.conformance.verbs import AGENT, do, events, hire, rows
@@ -27,7 +27,7 @@ def _agent(store: Store) -> Agent:
 
 def _keep(store: Store, session: Session | None, agent: Agent | None = None, key: str = "") -> None:
     with store.write() as tx:
-        keep_session(tx, agent or get_agent(tx, AGENT), key, session)
+        save_session(tx, agent or get_agent(tx, AGENT), key, session)
 
 
 def _found(store: Store, key: str = "") -> Session | None:
@@ -83,7 +83,7 @@ def test_what_shares_a_session_is_the_agents_choice() -> None:
         (Context.CONVERSATION, ADA, ELSEWHERE, True),
     ):
         agent = Agent(id=AGENT, context=context)
-        assert (context_key(agent, one) == context_key(agent, other)) is same
+        assert (session_key(agent, one) == session_key(agent, other)) is same
 
 
 def test_the_session_of_another_provider_is_none(store: Store) -> None:
@@ -125,7 +125,7 @@ def test_a_reset_forgets_all_sessions_of_that_agent_alone(store: Store) -> None:
     _keep(store, FIRST, key="one")
     _keep(store, SECOND, key="two")
     with store.write() as tx:
-        keep_session(tx, get_agent(tx, "other"), "", FIRST)
+        save_session(tx, get_agent(tx, "other"), "", FIRST)
     do(store, reset_agent, AGENT)
     assert [row["agent"] for row in rows(store, SESSIONS)] == ["other"]
     assert [row["agent"] for row in events(store, "session_reset")] == [AGENT]
@@ -153,7 +153,7 @@ def test_a_reset_beside_a_run_that_ends_leaves_no_session(store: Store) -> None:
     """Whichever of the two is first: the reset waits for the run, or the run sees the reset."""
     began = _agent(store)
     with store.write() as tx:
-        keep_session(tx, began, "", FIRST)
+        save_session(tx, began, "", FIRST)
         reset = beside(store, tx, do, store, reset_agent, AGENT)
     reset.join(20)
     assert rows(store, SESSIONS) == []

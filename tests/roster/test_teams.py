@@ -23,8 +23,8 @@ from bullpen.core.models import CHAT_MESSAGES, TEAM_MEMBERS, TEAMS
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.everyone import everyone
-from bullpen.core.roster.team import Delivery, Team, TeamChange
+from bullpen.core.roster.everyone import load_address_book
+from bullpen.core.roster.team import DeliveryMode, Team, TeamChange
 from bullpen.core.roster.team_removal import remove_team
 from bullpen.core.roster.teams import (
     add_team,
@@ -43,7 +43,7 @@ DEV = Team(
     name="Developers",
     leader="b",
     members=("b", "a"),
-    delivery=Delivery.AGGREGATE,
+    delivery=DeliveryMode.AGGREGATE,
     max_hops=3,
     max_messages=9,
     max_cost=1.5,
@@ -55,7 +55,7 @@ changes = st.fixed_dictionaries(
     optional={
         "name": st.sampled_from(["", "Crew", "Größe ☃"]),
         "members": st.permutations(MEMBERS).map(tuple),
-        "delivery": st.sampled_from(Delivery),
+        "delivery": st.sampled_from(DeliveryMode),
         "max_hops": limits,
         "max_messages": limits,
         "max_cost": st.none() | st.floats(0, 1000),
@@ -94,7 +94,7 @@ def test_a_team_is_found_as_it_was_added(store: Store) -> None:
         assert [team.id for team in list_teams(tx)] == ["all", "dev"]
         assert [team.id for team in teams_of(tx, "a")] == ["all", "dev"]
         assert [team.id for team in teams_of(tx, "c")] == ["all"]
-        assert everyone(tx).teams == {"all": ("", "a"), "dev": ("Developers", "b")}
+        assert load_address_book(tx).teams == {"all": ("", "a"), "dev": ("Developers", "b")}
         with pytest.raises(UnknownTeam):
             get_team(tx, "nobody")
         with pytest.raises(BadText):
@@ -157,7 +157,7 @@ def test_a_disbanded_team_leaves_its_agents_and_its_rooms_history(store: Store) 
     assert (rows(store, TEAMS), rows(store, TEAM_MEMBERS)) == ([], [])
     assert [row["message"] for row in rows(store, CHAT_MESSAGES)] == ["hello"]
     with store.read() as tx:
-        assert sorted(everyone(tx).agents) == list(MEMBERS)
+        assert sorted(load_address_book(tx).agents) == list(MEMBERS)
     refused(store, UnknownTeam, remove_team, "dev")
     kinds = [row["type"] for row in events(store) if row["type"].startswith("team_")]
     assert kinds == ["team_added", "team_removed"]

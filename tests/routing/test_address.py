@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullpen.core.errors import UnknownRecipient
-from bullpen.core.routing.address import Addressed, address
-from bullpen.core.routing.directory import Directory, Recipient
+from bullpen.core.routing.address import RoutedText, route_text
+from bullpen.core.routing.directory import AddressBook, Recipient
 
-EVERYBODY = Directory(
+EVERYBODY = AddressBook(
     agents={"coder": "Code Wizard", "tester": "", "zoe": "Zoë", "code": "code", "ops": "Night"},
     teams={"dev": ("Dev  team", "coder"), "night": ("Night", "tester"), "code": ("QA", "tester")},
 )
-NOBODY = Directory({}, {})
+NOBODY = AddressBook({}, {})
 LISTING = "agents: @coder (Code Wizard), @tester"
 
 pieces = st.sampled_from(
@@ -33,7 +33,7 @@ def sent(text: str, default: str = "zoe") -> list[tuple[str, str]]:
             f"#{each.room}" if each.room else "/".join(filter(None, (each.agent, each.team))),
             each.text,
         )
-        for each in address(text, EVERYBODY, default)
+        for each in route_text(text, EVERYBODY, default)
     ]
 
 
@@ -54,13 +54,13 @@ def test_a_name_is_found_however_it_is_written(name: str, expected: str | None) 
 
 
 def test_an_agents_name_wins_over_a_teams_name() -> None:
-    both = Directory({"ada": "Crew"}, {"t": ("Crew", "ada")})
+    both = AddressBook({"ada": "Crew"}, {"t": ("Crew", "ada")})
     assert both.find("crew") == Recipient("ada", None)
     assert both.find_team("crew") == "t"
 
 
 def test_letters_that_differ_only_in_case_are_the_same() -> None:
-    assert Directory({"ada": "Groß"}, {}).find("GROSS") == Recipient("ada", None)
+    assert AddressBook({"ada": "Groß"}, {}).find("GROSS") == Recipient("ada", None)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_a_room_is_found_by_its_team(name: str, team: str | None) -> None:
 
 
 def test_the_listing_says_who_exists() -> None:
-    some = Directory({"coder": "Code Wizard", "tester": "Tester"}, {"dev": ("Dev team", "coder")})
+    some = AddressBook({"coder": "Code Wizard", "tester": "Tester"}, {"dev": ("Dev team", "coder")})
     assert some.listing() == "agents: @coder (Code Wizard), @tester; teams: @dev (Dev team)"
     assert str(some) == some.listing()
-    assert Directory({"a": "a"}, {}).listing() == "agents: @a"
+    assert AddressBook({"a": "a"}, {}).listing() == "agents: @a"
     assert NOBODY.listing() == "there are no agents yet"
 
 
@@ -108,7 +108,7 @@ def test_a_prefix_takes_the_whole_message(text: str, expected: tuple[str, str]) 
 )
 def test_a_prefix_to_nobody_sends_nothing_and_says_who_exists(text: str) -> None:
     with pytest.raises(UnknownRecipient, match=r"^there is nobody called @(no|coders)") as caught:
-        address(text, EVERYBODY, "zoe")
+        route_text(text, EVERYBODY, "zoe")
     assert caught.value.hint.startswith(LISTING)
 
 
@@ -135,12 +135,12 @@ def test_all_else_goes_verbatim_to_the_default(text: str) -> None:
 
 
 def test_the_default_may_be_a_team() -> None:
-    assert address("hi", EVERYBODY, "dev") == (Addressed("hi", "coder", "dev", None),)
+    assert route_text("hi", EVERYBODY, "dev") == (RoutedText("hi", "coder", "dev", None),)
 
 
 def test_a_default_that_is_nobody_is_refused() -> None:
     with pytest.raises(UnknownRecipient) as caught:
-        address("hi", NOBODY, "coder")
+        route_text("hi", NOBODY, "coder")
     assert caught.value.hint == "there are no agents yet"
 
 
@@ -172,7 +172,7 @@ def test_each_name_of_each_tag_gets_the_shared_text_and_its_own(
 )
 def test_one_name_that_nobody_has_sends_nothing(text: str) -> None:
     with pytest.raises(UnknownRecipient) as caught:
-        address(text, EVERYBODY, "zoe")
+        route_text(text, EVERYBODY, "zoe")
     assert caught.value.hint.startswith(LISTING)
     assert caught.value.code == "unknown_recipient"
 
@@ -180,7 +180,7 @@ def test_one_name_that_nobody_has_sends_nothing(text: str) -> None:
 @given(texts)
 def test_any_text_reaches_somebody_or_is_refused(text: str) -> None:
     try:
-        found = address(text, EVERYBODY, "zoe")
+        found = route_text(text, EVERYBODY, "zoe")
     except UnknownRecipient:
         return
     assert found

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullpen.core.routing.code import spans
-from bullpen.core.routing.tags import Tag, TagKind, outside, parse, readable
+from bullpen.core.routing.code import code_spans
+from bullpen.core.routing.tags import Tag, TagKind, parse_tags, render_tags, text_outside_tags
 
 FRAGMENTS = (
     *("[@a: ", "[#r: ", "[@a,b: ", "[send_file: ", "[@", "[", "]", "]", "]", "\\[", "\\]", "\\"),
@@ -27,7 +27,7 @@ unbalanced = st.lists(
 
 def tags(text: str) -> list[Tag]:
     """The tags of a text."""
-    return [each for each in parse(text) if isinstance(each, Tag)]
+    return [each for each in parse_tags(text) if isinstance(each, Tag)]
 
 
 def said(text: str) -> list[tuple[str, str]]:
@@ -37,7 +37,7 @@ def said(text: str) -> list[tuple[str, str]]:
 
 def source(text: str) -> str:
     """The text, put together again."""
-    return "".join(each if isinstance(each, str) else each.source for each in parse(text))
+    return "".join(each if isinstance(each, str) else each.source for each in parse_tags(text))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_tag_is_read_as_it_is_meant(text: str, expected: list[tuple[str, str]]
     "text", ["[send_file: a b.pdf ]", "[SEND_FILE:a b.pdf]", "[Send_File: a b.pdf]"]
 )
 def test_a_file_is_sent_by_its_path(text: str) -> None:
-    assert parse(text) == (Tag(TagKind.FILE, (), "a b.pdf", text),)
+    assert parse_tags(text) == (Tag(TagKind.FILE, (), "a b.pdf", text),)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_file_is_sent_by_its_path(text: str) -> None:
     ],
 )
 def test_what_is_no_tag_stays_text(text: str) -> None:
-    assert parse(text) == ((text,) if text else ())
+    assert parse_tags(text) == ((text,) if text else ())
 
 
 def test_two_tags_to_one_agent_both_arrive() -> None:
@@ -89,7 +89,7 @@ def test_two_tags_to_one_agent_both_arrive() -> None:
 
 def test_the_text_between_the_tags_stands_where_it_stood() -> None:
     first, second = tags("[@a: x][#b: y]")
-    assert parse("so [@a: x][#b: y] it is") == ("so ", first, second, " it is")
+    assert parse_tags("so [@a: x][#b: y] it is") == ("so ", first, second, " it is")
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_nothing_of_any_text_is_lost(text: str) -> None:
 
 @given(texts)
 def test_spans_of_code_are_in_order_and_apart(text: str) -> None:
-    ends = [end for span in spans(text) for end in span]
+    ends = [end for span in code_spans(text) for end in span]
     assert ends == sorted(ends)
-    assert all(text[start:end].strip(" ")[0] in "`~" for start, end in spans(text))
+    assert all(text[start:end].strip(" ")[0] in "`~" for start, end in code_spans(text))
 
 
 CODE = [
@@ -181,7 +181,7 @@ CODE = [
 def test_nothing_in_code_is_a_tag(code: str) -> None:
     assert tags(code) == []
     assert tags(f"so:\n{code}") == []
-    assert spans(code) == ((0, len(code)),)
+    assert code_spans(code) == ((0, len(code)),)
 
 
 @pytest.mark.parametrize("code", CODE)
@@ -223,7 +223,7 @@ def test_what_is_not_closed_is_no_code(text: str) -> None:
     ],
 )
 def test_what_is_outside_is_said_to_all(text: str, expected: str) -> None:
-    assert outside(parse(text)) == expected
+    assert text_outside_tags(parse_tags(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -245,14 +245,14 @@ def test_what_is_outside_is_said_to_all(text: str, expected: str) -> None:
     ],
 )
 def test_people_read_who_says_what_to_whom(text: str, expected: str) -> None:
-    assert readable(parse(text), "ada") == expected
+    assert render_tags(parse_tags(text), "ada") == expected
 
 
 @given(texts)
 def test_any_text_can_be_shown(text: str) -> None:
-    segments = parse(text)
-    outside(segments)
-    shown = readable(segments, "ada")
+    segments = parse_tags(text)
+    text_outside_tags(segments)
+    shown = render_tags(segments, "ada")
     if not tags(text):
         assert shown == text
 
@@ -267,7 +267,7 @@ HEAVY = (
 def _seconds(text: str) -> float:
     """What one parse takes; of this process's time, as others keep the machine busy."""
     start = time.process_time()
-    parse(text)
+    parse_tags(text)
     return time.process_time() - start
 
 

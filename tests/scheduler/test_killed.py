@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.maintenance import turn
-from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.system_agent import MaintenanceJob
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -36,7 +36,7 @@ class Telling(Scheduler):
 
     def __init__(self, store: Store, log: Path) -> None:
         self._log = log
-        rota = (SystemAgent(name, 1, self._probe(name, PROBES[name])) for name in PROBES)
+        rota = (MaintenanceJob(name, 1, self._probe(name, PROBES[name])) for name in PROBES)
         super().__init__(store, tuple(rota))
 
     def _probe(self, name: str, seconds: float) -> Callable[[Store], str]:
@@ -68,8 +68,8 @@ class Telling(Scheduler):
 
 def schedule(settings: Settings, log: Path) -> None:
     """Be such a scheduler until the test ends."""
-    setattr(turn, "TURN_SECONDS", TURN_SECONDS)  # noqa: B010
-    setattr(process, "RENEW_SECONDS", RENEW_SECONDS)  # noqa: B010
+    setattr(turn, "JOB_LEASE_SECONDS", TURN_SECONDS)  # noqa: B010
+    setattr(process, "RENEW_LEASE_SECONDS", RENEW_SECONDS)  # noqa: B010
     with closing(open_store(settings)) as store:
         Telling(store, log).start()
         while not orphaned():

@@ -11,9 +11,9 @@ import pytest
 
 from bullpen.core.clock import SECOND
 from bullpen.core.maintenance import turn
-from bullpen.core.maintenance.rota import ROTA
-from bullpen.core.maintenance.system_agent import SystemAgent
-from bullpen.core.maintenance.turn import TURN_SECONDS
+from bullpen.core.maintenance.rota import JOBS
+from bullpen.core.maintenance.system_agent import MaintenanceJob
+from bullpen.core.maintenance.turn import JOB_LEASE_SECONDS
 from bullpen.core.models import SYSTEM_AGENTS, WORKERS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -36,7 +36,7 @@ def store(stores: Stores, settings: Settings) -> Iterator[Store]:
 
 
 @contextmanager
-def scheduling(store: Store, *rota: SystemAgent) -> Iterator[Scheduler]:
+def scheduling(store: Store, *rota: MaintenanceJob) -> Iterator[Scheduler]:
     """A scheduler at work."""
     scheduler = Scheduler(store, rota)
     scheduler.start()
@@ -52,14 +52,14 @@ def record(store: Store, name: str) -> Row:
     return row
 
 
-def counting(count: dict[str, int], name: str) -> SystemAgent:
+def counting(count: dict[str, int], name: str) -> MaintenanceJob:
     """A loop that counts how often it ran, each second."""
 
     def run(_: Store) -> str:
         count[name] = count.get(name, 0) + 1
         return "counted"
 
-    return SystemAgent(name, 1, run)
+    return MaintenanceJob(name, 1, run)
 
 
 def test_it_enters_the_register_runs_every_loop_and_leaves_in_order(store: Store) -> None:
@@ -69,8 +69,8 @@ def test_it_enters_the_register_runs_every_loop_and_leaves_in_order(store: Store
     assert (row["id"], row["kind"]) == (scheduler.worker, "scheduler")
     until(lambda: all(each["last_run_at"] for each in rows(store, SYSTEM_AGENTS)), "every loop ran")
     scheduler.stop()
-    assert {row["name"] for row in rows(store, SYSTEM_AGENTS)} == {each.name for each in ROTA}
-    assert [row["last_error"] for row in rows(store, SYSTEM_AGENTS)] == [None] * len(ROTA)
+    assert {row["name"] for row in rows(store, SYSTEM_AGENTS)} == {each.name for each in JOBS}
+    assert [row["last_error"] for row in rows(store, SYSTEM_AGENTS)] == [None] * len(JOBS)
     assert rows(store, WORKERS) == []
     assert [row["type"] for row in events(store)] == ["scheduler_start", "scheduler_stop"]
 
@@ -87,7 +87,7 @@ def test_one_that_hangs_and_one_that_fails_delay_no_other(store: Store) -> None:
         raise ZeroDivisionError("by a mistake")
 
     began = time.monotonic()
-    hanging, failing = SystemAgent("hanging", 1, hang), SystemAgent("failing", 1, fail)
+    hanging, failing = MaintenanceJob("hanging", 1, hang), MaintenanceJob("failing", 1, fail)
     with scheduling(store, hanging, failing, counting(count, "well")):
         until(lambda: record(store, "hanging")["holder"] is not None, "it hangs")
         until(lambda: count.get("well", 0) >= 4, "it ran four times")
@@ -105,8 +105,8 @@ def test_a_run_that_is_longer_than_its_lease_is_not_taken_by_another(
     stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time is the test's, so that a machine that stands still ends no lease."""
-    monkeypatch.setattr(process, "RENEW_SECONDS", 0.05)
-    monkeypatch.setattr(turn, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(process, "RENEW_LEASE_SECONDS", 0.05)
+    monkeypatch.setattr(turn, "MAX_WAIT_SECONDS", 0.05)
     began, let_go, clock = [], threading.Event(), FakeClock()
 
     def run(_: Store) -> str:
@@ -114,7 +114,7 @@ def test_a_run_that_is_longer_than_its_lease_is_not_taken_by_another(
         let_go.wait(LONG)
         return "at last"
 
-    agent = SystemAgent("long", 60, run)
+    agent = MaintenanceJob("long", 60, run)
     with (
         stores.opened(settings, clock) as store,
         stores.opened(settings, clock) as second,
@@ -123,8 +123,10 @@ def test_a_run_that_is_longer_than_its_lease_is_not_taken_by_another(
     ):
         until(lambda: began != [], "one began")
         for _ in range(4):
-            clock.advance((TURN_SECONDS - 1) * SECOND)
-            until(lambda: _leased_until(store) == clock.now() + TURN_SECONDS * SECOND, "renewed")
+            clock.advance((JOB_LEASE_SECONDS - 1) * SECOND)
+            until(
+                lambda: _leased_until(store) == clock.now() + JOB_LEASE_SECONDS * SECOND, "renewed"
+            )
         let_go.set()
         until(lambda: record(store, "long")["last_result"] == "at last", "it ended")
     assert len(began) == 1
@@ -145,7 +147,7 @@ def test_a_stop_waits_for_no_run_that_lasts_and_leaves_its_turn_to_others(
         let_go.wait(LONG)
         return "too late"
 
-    with scheduling(store, SystemAgent("hanging", 1, hang)):
+    with scheduling(store, MaintenanceJob("hanging", 1, hang)):
         until(lambda: runs != [], "it hangs")
         before = time.monotonic()
     assert time.monotonic() - before < LONG / 2

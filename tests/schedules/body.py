@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from bullpen.core.schedules.tick import tick
+from bullpen.core.schedules.tick import fire_due_schedules
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.crash.children import orphaned
@@ -14,4 +14,4 @@ def look(settings: Settings) -> None:
     """Tick and tick."""
     store = open_store(settings)
     while not orphaned():
-        time.sleep(min(tick(store), 0.02))
+        time.sleep(min(fire_due_schedules(store), 0.02))

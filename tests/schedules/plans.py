@@ -7,10 +7,10 @@ from typing import Any
 from bullpen.core.clock import HOUR
 from bullpen.core.models import SCHEDULE_RUNS
 from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.find import see_schedule
-from bullpen.core.schedules.schedule import OWNER, NewSchedule, Schedule
+from bullpen.core.schedules.find import get_schedule
+from bullpen.core.schedules.schedule import OWNER_AUTHOR, NewSchedule, Schedule
 from bullpen.core.schedules.schedules import add_schedule
-from bullpen.core.schedules.tick import tick
+from bullpen.core.schedules.tick import fire_due_schedules
 from bullpen.core.schedules.timing import every_timing
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, Row, rows
@@ -29,7 +29,7 @@ def new(store: Store, **more: Any) -> NewSchedule:  # noqa: ANN401
     return NewSchedule(**given)
 
 
-def plan(store: Store, author: str = OWNER, **more: Any) -> Schedule:  # noqa: ANN401
+def plan(store: Store, author: str = OWNER_AUTHOR, **more: Any) -> Schedule:  # noqa: ANN401
     """Make one."""
     with store.write() as tx:
         return add_schedule(tx, new(store, **more), author)
@@ -38,13 +38,13 @@ def plan(store: Store, author: str = OWNER, **more: Any) -> Schedule:  # noqa: A
 def see(store: Store, name: str) -> Schedule:
     """One as it is."""
     with store.read() as tx:
-        return see_schedule(tx, name)
+        return get_schedule(tx, name)
 
 
 def wait(store: Store, clock: FakeClock, milliseconds: int = HOUR) -> None:
     """Let time pass, and the scheduler look."""
     clock.advance(milliseconds)
-    while tick(store) == 0.0:
+    while fire_due_schedules(store) == 0.0:
         pass
 
 

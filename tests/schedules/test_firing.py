@@ -13,19 +13,19 @@ from bullpen.core.message import ReplyTo
 from bullpen.core.models import MESSAGES, SCHEDULES
 from bullpen.core.outbox.deliver import ack, begin_part, end_part
 from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outbox.place import parse_place
+from bullpen.core.outbox.place import parse_address
 from bullpen.core.outcome import Answer, Outcome, Usage
 from bullpen.core.queue.lane import Overflow
 from bullpen.core.queue.lanes import LanePolicy, archive_lane
 from bullpen.core.roster.teams import change_team
-from bullpen.core.schedules.history import ScheduleRun, list_runs
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import Overlap, Schedule, ScheduleState
+from bullpen.core.schedules.history import ScheduleRun, list_schedule_runs
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import OverlapPolicy, Schedule, ScheduleState
 from bullpen.core.schedules.schedules import (
     change_schedule,
     resume_schedule,
 )
-from bullpen.core.schedules.tick import tick
+from bullpen.core.schedules.tick import fire_due_schedules
 from bullpen.core.schedules.timing import once_timing
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -51,7 +51,7 @@ from tests.stores import START, FakeClock, Stores
 
 def history(store: Store, schedule: Schedule) -> list[ScheduleRun]:
     with store.read() as tx:
-        return list_runs(tx, schedule.id, None, 100)
+        return list_schedule_runs(tx, schedule.id, None, 100)
 
 
 def test_it_says_its_text_when_it_is_due_and_not_before(store: Store, clock: FakeClock) -> None:
@@ -73,7 +73,7 @@ def test_the_answer_goes_to_its_place_and_the_history_has_the_receipt(
     store: Store, clock: FakeClock
 ) -> None:
     hire(store)
-    made = plan(store, place=parse_place("telegram:-100123/7", store.settings))
+    made = plan(store, place=parse_address("telegram:-100123/7", store.settings))
     wait(store, clock)
     usage = Usage(provider="echo", input_tokens=7, output_tokens=5, cost=0.25)
     done(store, take(store).token, Outcome(answers=(Answer(message="green"),), usage=usage))
@@ -93,14 +93,14 @@ def test_the_answer_goes_to_its_place_and_the_history_has_the_receipt(
 
 
 def test_the_history_outlives_the_archive(store: Store, clock: FakeClock) -> None:
-    from bullpen.core.maintenance.archive import archive
+    from bullpen.core.maintenance.archive import archive_finished
 
     hire(store)
     made = plan(store, timing=once_timing(START + HOUR, "UTC", START))
     wait(store, clock)
     done(store, take(store).token)
     clock.advance(3 * DAY)
-    archive(store)
+    archive_finished(store)
     assert rows(store, MESSAGES) == []
     assert [run.state for run in history(store, made)] == ["completed"]
 
@@ -109,7 +109,7 @@ def test_a_run_is_not_mixed_with_what_people_wrote_from_the_same_place(
     store: Store, clock: FakeClock
 ) -> None:
     hire(store)
-    place = parse_place("telegram:42", store.settings)
+    place = parse_address("telegram:42", store.settings)
     plan(store, place=place)
     send(store, "a question", channel="telegram", sender_id="42", reply_to=ReplyTo("42"))
     wait(store, clock)
@@ -118,7 +118,7 @@ def test_a_run_is_not_mixed_with_what_people_wrote_from_the_same_place(
 
 def test_the_scheduler_is_nobody_whom_one_could_write_to(store: Store, clock: FakeClock) -> None:
     hire(store)
-    plan(store, place=parse_place("telegram:42", store.settings))
+    plan(store, place=parse_address("telegram:42", store.settings))
     plan(store)
     wait(store, clock)
     with store.read() as tx:
@@ -163,7 +163,7 @@ def test_it_goes_on_when_the_last_run_is_through_or_dead(store: Store, clock: Fa
 
 def test_it_queues_up_if_that_is_wanted(store: Store, clock: FakeClock) -> None:
     hire(store)
-    made = plan(store, overlap=Overlap.QUEUE)
+    made = plan(store, overlap=OverlapPolicy.QUEUE)
     for _ in range(3):
         wait(store, clock)
     assert outcomes(store, made) == ["fired"] * 3
@@ -196,7 +196,7 @@ def test_jitter_comes_later_by_chance_and_never_sooner(
 
 def test_a_team_is_asked_by_its_leader_of_then(store: Store, clock: FakeClock) -> None:
     team(store, AGENT, "reviewer")
-    made = plan(store, team_id="dev", overlap=Overlap.QUEUE)
+    made = plan(store, team_id="dev", overlap=OverlapPolicy.QUEUE)
     wait(store, clock)
     do(store, change_team, "dev", leader="reviewer")
     wait(store, clock)
@@ -211,7 +211,7 @@ def test_what_is_a_minute_late_was_not_missed(
     store: Store, clock: FakeClock, late: int, outcome: str
 ) -> None:
     hire(store)
-    made = plan(store, missed=Missed.SKIP)
+    made = plan(store, missed=MissedPolicy.SKIP)
     wait(store, clock, HOUR + late)
     assert outcomes(store, made) == [outcome]
 
@@ -232,10 +232,10 @@ def test_once_is_done_afterwards_and_cannot_be_resumed(store: Store, clock: Fake
 
 @pytest.mark.parametrize(
     ("missed", "expected"),
-    [(Missed.SKIP, ["missed"]), (Missed.ONE, ["fired"]), (Missed.ALL, ["fired"])],
+    [(MissedPolicy.SKIP, ["missed"]), (MissedPolicy.ONE, ["fired"]), (MissedPolicy.ALL, ["fired"])],
 )
 def test_once_that_was_missed_follows_its_policy(
-    store: Store, clock: FakeClock, missed: Missed, expected: list[str]
+    store: Store, clock: FakeClock, missed: MissedPolicy, expected: list[str]
 ) -> None:
     hire(store)
     made = plan(store, timing=once_timing(START + HOUR, "UTC", START), missed=missed)
@@ -248,7 +248,7 @@ def test_one_that_cannot_be_decided_is_paused_and_holds_up_no_other(
     store: Store, clock: FakeClock
 ) -> None:
     hire(store)
-    bad, good = plan(store), plan(store, overlap=Overlap.QUEUE)
+    bad, good = plan(store), plan(store, overlap=OverlapPolicy.QUEUE)
     with store.engine.begin() as connection:
         changed = SCHEDULES.update().where(SCHEDULES.c.id == bad.id)
         connection.execute(changed.values(kind="cron", cron="0 9 * * *", zone="Gone/Away"))
@@ -261,10 +261,10 @@ def test_one_that_cannot_be_decided_is_paused_and_holds_up_no_other(
 
 def test_the_scheduler_sleeps_until_the_next_is_due(store: Store, clock: FakeClock) -> None:
     hire(store)
-    assert tick(store) == 5.0
+    assert fire_due_schedules(store) == 5.0
     plan(store)
-    assert tick(store) == 5.0
+    assert fire_due_schedules(store) == 5.0
     clock.advance(HOUR - 2 * SECOND)
-    assert tick(store) == 2.0
+    assert fire_due_schedules(store) == 2.0
     clock.advance(2 * SECOND)
-    assert tick(store) == 0.0
+    assert fire_due_schedules(store) == 0.0

@@ -12,11 +12,11 @@ import pytest
 from bullpen.core.clock import SECOND
 from bullpen.core.models import MESSAGES, SCHEDULE_RUNS
 from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import NewSchedule, Overlap, Schedule
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy, Schedule
 from bullpen.core.schedules.schedules import add_schedule
 from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.timing import Kind, Timing
+from bullpen.core.schedules.timing import Timing, TimingKind
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, hire, rows
@@ -35,10 +35,10 @@ def begin(store: Store, chance: random.Random) -> list[Schedule]:
     with store.write() as tx:
         now = tx.now
         times = [
-            Timing(kind=Kind.ONCE, at=now + chance.randrange(1, SECONDS * SECOND), anchor=now)
+            Timing(kind=TimingKind.ONCE, at=now + chance.randrange(1, SECONDS * SECOND), anchor=now)
             for _ in range(200)
         ]
-        times += [Timing(kind=Kind.EVERY, every=each, anchor=now) for each in INTERVALS]
+        times += [Timing(kind=TimingKind.EVERY, every=each, anchor=now) for each in INTERVALS]
         return [
             add_schedule(
                 tx,
@@ -47,8 +47,8 @@ def begin(store: Store, chance: random.Random) -> list[Schedule]:
                     agent="coder",
                     timing=timing,
                     place=NOWHERE,
-                    missed=Missed.ALL,
-                    overlap=Overlap.QUEUE,
+                    missed=MissedPolicy.ALL,
+                    overlap=OverlapPolicy.QUEUE,
                 ),
             )
             for timing in times
@@ -69,7 +69,7 @@ def test_schedulers_that_are_killed_at_random_fire_each_due_time_once(
             place = chance.randrange(SCHEDULERS)
             workers[place].kill()
             workers[place] = children.start(look, settings)
-        once = [each for each in made if each.timing.kind is Kind.ONCE]
+        once = [each for each in made if each.timing.kind is TimingKind.ONCE]
         until(lambda: _fired(store).keys() >= {each.id for each in once}, "all have fired")
         for each in made[len(once) :]:
             until(lambda: _fired(store)[each.id] > _least(each), "it fired again and again")  # noqa: B023

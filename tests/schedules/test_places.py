@@ -10,8 +10,8 @@ from bullpen.core.errors import (
     BadSchedule,
 )
 from bullpen.core.message import ReplyTo
-from bullpen.core.outbox.place import NOWHERE, Place, parse_place
-from bullpen.core.schedules.when import duration, lasting, moment
+from bullpen.core.outbox.place import NOWHERE, DeliveryAddress, parse_address
+from bullpen.core.schedules.when import format_interval, parse_duration, parse_time
 from bullpen.core.settings import Settings
 
 
@@ -19,22 +19,22 @@ from bullpen.core.settings import Settings
     ("text", "place"),
     [
         ("nowhere", NOWHERE),
-        ("owner", Place("cli")),
-        ("telegram:123", Place("telegram", "123", ReplyTo("123"))),
-        ("telegram:-100123/7", Place("telegram", "-100123", ReplyTo("-100123", "7"))),
-        ("slack:C0123456789", Place("slack", "C0123456789", ReplyTo("C0123456789"))),
+        ("owner", DeliveryAddress("cli")),
+        ("telegram:123", DeliveryAddress("telegram", "123", ReplyTo("123"))),
+        ("telegram:-100123/7", DeliveryAddress("telegram", "-100123", ReplyTo("-100123", "7"))),
+        ("slack:C0123456789", DeliveryAddress("slack", "C0123456789", ReplyTo("C0123456789"))),
         ("discord:123456789012345678",
-         Place("discord", "123456789012345678", ReplyTo("123456789012345678"))),
-        ("sms:+491701234567", Place("sms", "+491701234567")),
-        ("whatsapp:+491701234567", Place("whatsapp", "+491701234567")),
-        ("cli", Place("cli")),
-        ("cli:", Place("cli")),
-        ("web:ann", Place("web", "ann")),
+         DeliveryAddress("discord", "123456789012345678", ReplyTo("123456789012345678"))),
+        ("sms:+491701234567", DeliveryAddress("sms", "+491701234567")),
+        ("whatsapp:+491701234567", DeliveryAddress("whatsapp", "+491701234567")),
+        ("cli", DeliveryAddress("cli")),
+        ("cli:", DeliveryAddress("cli")),
+        ("web:ann", DeliveryAddress("web", "ann")),
     ],
 )  # fmt: skip
-def test_places_are_read_and_written_alike(text: str, place: Place) -> None:
-    assert parse_place(text, Settings()) == place
-    assert parse_place(str(place), Settings()) == place
+def test_places_are_read_and_written_alike(text: str, place: DeliveryAddress) -> None:
+    assert parse_address(text, Settings()) == place
+    assert parse_address(str(place), Settings()) == place
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_places_are_read_and_written_alike(text: str, place: Place) -> None:
 )
 def test_an_address_that_its_channel_cannot_read_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadPlace) as caught:
-        parse_place(text, Settings())
+        parse_address(text, Settings())
     assert ":" in caught.value.hint or "nowhere" in caught.value.hint
 
 
@@ -63,8 +63,8 @@ def test_an_address_that_its_channel_cannot_read_is_refused_with_an_example(text
     ],
 )
 def test_lengths_of_time(text: str, milliseconds: int) -> None:
-    assert duration(text) == milliseconds
-    assert duration(lasting(milliseconds)) == milliseconds
+    assert parse_duration(text) == milliseconds
+    assert parse_duration(format_interval(milliseconds)) == milliseconds
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_lengths_of_time(text: str, milliseconds: int) -> None:
 )
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(BadSchedule):
-        duration(text)
+        parse_duration(text)
 
 
 def test_moments_have_an_offset_or_a_zone() -> None:
-    assert moment("2026-12-24T18:00Z", "Europe/Berlin") == moment(
+    assert parse_time("2026-12-24T18:00Z", "Europe/Berlin") == parse_time(
         "2026-12-24T19:00", "Europe/Berlin"
     )
-    assert moment("2026-12-24 18:00+01:00", "UTC") == moment("2026-12-24T17:00", "UTC")
+    assert parse_time("2026-12-24 18:00+01:00", "UTC") == parse_time("2026-12-24T17:00", "UTC")
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_moments_have_an_offset_or_a_zone() -> None:
 )
 def test_what_is_no_moment_is_refused(text: str) -> None:
     with pytest.raises(BadSchedule):
-        moment(text, "UTC")
+        parse_time(text, "UTC")

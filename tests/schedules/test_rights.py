@@ -14,8 +14,8 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.outbox.place import NOWHERE
 from bullpen.core.roster.agent import Scheduling
 from bullpen.core.roster.agents import change_agent
-from bullpen.core.schedules.author import check_own
-from bullpen.core.schedules.here import place_here
+from bullpen.core.schedules.author import check_author
+from bullpen.core.schedules.here import current_reply_address
 from bullpen.core.schedules.schedules import (
     add_schedule,
     remove_schedule,
@@ -88,19 +88,19 @@ def test_what_is_done_counts_for_an_hour(stores: Stores, kind: str, clock: FakeC
 def test_an_agent_touches_what_it_made_and_nothing_else(store: Store) -> None:
     hire(store)
     mine, others = plan(store, CODER), plan(store)
-    check_own(CODER, mine)
-    check_own("owner", mine)
+    check_author(CODER, mine)
+    check_author("owner", mine)
     with pytest.raises(OutOfReach):
-        check_own(CODER, others)
+        check_author(CODER, others)
 
 
 def test_what_an_agent_schedules_goes_where_its_answer_goes(store: Store) -> None:
     hire(store)
     with store.read() as tx:
-        assert place_here(tx, AGENT)[0] == NOWHERE
+        assert current_reply_address(tx, AGENT)[0] == NOWHERE
     write(store, "@coder remind me")
     take(store)
     with store.read() as tx:
-        place, sender = place_here(tx, AGENT)
+        place, sender = current_reply_address(tx, AGENT)
     assert (place.channel, place.sender_id, sender) == ("slack", "U1", "Ada")
     assert place.reply_to == ReplyTo("C1", "T1", "M1")

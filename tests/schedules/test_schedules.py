@@ -16,17 +16,17 @@ from bullpen.core.errors import (
     UnknownSchedule,
     UnknownTeam,
 )
-from bullpen.core.maintenance.due_times import due_times
+from bullpen.core.maintenance.due_times import delete_schedule_history
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.roster.agents import add_agent, remove_agent
 from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.team_removal import remove_team
 from bullpen.core.schedules.find import list_schedules
-from bullpen.core.schedules.fire import run_now
-from bullpen.core.schedules.history import next_times
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import Overlap, ScheduleState
+from bullpen.core.schedules.fire import run_schedule_now
+from bullpen.core.schedules.history import next_due_times
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import OverlapPolicy, ScheduleState
 from bullpen.core.schedules.schedules import (
     add_schedule,
     change_schedule,
@@ -52,7 +52,7 @@ from tests.stores import START, FakeClock
 
 def test_what_comes_due_while_it_is_paused_was_not_missed(store: Store, clock: FakeClock) -> None:
     hire(store)
-    made = plan(store, missed=Missed.ALL)
+    made = plan(store, missed=MissedPolicy.ALL)
     do(store, pause_schedule, made.id, "on holiday")
     assert (see(store, made.id).reason, see(store, made.id).due_at) == ("on holiday", None)
     wait(store, clock, DAY + HOUR // 2)
@@ -77,7 +77,7 @@ def test_a_due_time_that_comes_again_after_the_clock_was_set_back_has_been(
     store: Store, clock: FakeClock
 ) -> None:
     hire(store)
-    made = plan(store, overlap=Overlap.QUEUE)
+    made = plan(store, overlap=OverlapPolicy.QUEUE)
     wait(store, clock)
     wait(store, clock)
     do(store, pause_schedule, made.id)
@@ -93,9 +93,9 @@ def test_a_due_time_that_comes_again_after_the_clock_was_set_back_has_been(
 def test_now_is_a_run_of_its_own_whatever_its_state(store: Store, clock: FakeClock) -> None:
     hire(store)
     made = plan(store, label="build", jitter=HOUR)
-    do(store, run_now, "build")
+    do(store, run_schedule_now, "build")
     do(store, pause_schedule, made.id)
-    do(store, run_now, made.id)
+    do(store, run_schedule_now, made.id)
     assert [row["due_at"] for row in runs(store, made)] == [None, None]
     assert len(rows(store, MESSAGES)) == 2
     assert try_claim(store) is not None
@@ -129,8 +129,8 @@ def test_what_is_not_named_stays_and_a_new_time_counts_from_now(
 
 
 def test_a_change_while_a_scheduler_looks_is_what_counts(store: Store, clock: FakeClock) -> None:
-    from bullpen.core.schedules.fire import fire
-    from bullpen.core.schedules.plan import plan as decide
+    from bullpen.core.schedules.fire import fire_schedule
+    from bullpen.core.schedules.plan import plan_fire as decide
 
     hire(store)
     made = plan(store)
@@ -138,7 +138,7 @@ def test_a_change_while_a_scheduler_looks_is_what_counts(store: Store, clock: Fa
     assert made.due_at is not None
     decided = decide(made.timing, made.due_at, clock.now(), made.missed)
     do(store, change_schedule, made.id, message="something else")
-    do(store, fire, made, decided)
+    do(store, fire_schedule, made, decided)
     assert rows(store, MESSAGES) == []
     wait(store, clock, 0)
     assert [row["message"] for row in rows(store, MESSAGES)] == ["something else"]
@@ -194,10 +194,10 @@ def test_what_cannot_be_is_refused_and_nothing_written(
 def test_the_next_times_are_those_that_come(store: Store, clock: FakeClock) -> None:
     hire(store)
     made = plan(store)
-    assert next_times(made, clock.now()) == [START + n * HOUR for n in range(1, 6)]
+    assert next_due_times(made, clock.now()) == [START + n * HOUR for n in range(1, 6)]
     do(store, pause_schedule, made.id)
     clock.advance(10 * HOUR)
-    assert next_times(see(store, made.id), clock.now(), 1) == [START + 11 * HOUR]
+    assert next_due_times(see(store, made.id), clock.now(), 1) == [START + 11 * HOUR]
 
 
 def test_a_schedule_for_an_agent_of_the_same_name_as_one_that_left_stays_paused(
@@ -226,8 +226,8 @@ def test_what_was_done_long_ago_is_forgotten_and_nothing_else(
     gone, kept = plan(store, timing=soon), plan(store)
     paused = plan(store, timing=soon, paused=True)
     wait(store, clock)
-    assert due_times(store).endswith("0 schedules deleted")
+    assert delete_schedule_history(store).endswith("0 schedules deleted")
     clock.advance(store.settings.schedule_days * DAY)
-    assert due_times(store).endswith("1 schedules deleted")
+    assert delete_schedule_history(store).endswith("1 schedules deleted")
     with store.read() as tx:
         assert {each.id for each in list_schedules(tx)} == {kept.id, paused.id} != {gone.id}

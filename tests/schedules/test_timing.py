@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.errors import BadSchedule
 from bullpen.core.schedules.timing import (
-    Kind,
     Timing,
+    TimingKind,
     cron_timing,
     every_timing,
     once_timing,
@@ -104,7 +104,7 @@ def test_a_cron_expression_is_due_when_the_clock_shows_it(
     except BadSchedule:
         assert due_times(expression, ZoneInfo(name), start, end) == []
         return
-    found = list(takewhile(lambda due: due <= end, timing.all_after(start)))
+    found = list(takewhile(lambda due: due <= end, timing.due_times_after(start)))
     by_hand = due_times(expression, ZoneInfo(name), start, end)
     assert [shown(each) for each in found] == [shown(each) for each in by_hand]
 
@@ -119,10 +119,10 @@ def test_the_due_times_are_the_same_from_wherever_one_looks(
         timing = cron_timing(expression, name, start)
     except BadSchedule:
         return
-    known = list(islice(takewhile(lambda due: due <= end, timing.all_after(start)), 500))
+    known = list(islice(takewhile(lambda due: due <= end, timing.due_times_after(start)), 500))
     for moment in [*known[:20], *(start + each for each in looks)]:
         later = [due for due in known if due > moment][:3]
-        assert list(islice(timing.all_after(moment), len(later))) == later
+        assert list(islice(timing.due_times_after(moment), len(later))) == later
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_when_the_clocks_are_changed(
     zone: str, expression: str, start: str, expected: list[str]
 ) -> None:
     timing = cron_timing(expression, zone, ms(start) - 1)
-    found = [shown(each)[5:16] for each in islice(timing.all_after(ms(start)), 3)]
+    found = [shown(each)[5:16] for each in islice(timing.due_times_after(ms(start)), 3)]
     assert found == expected
 
 
@@ -177,7 +177,7 @@ def test_an_interval_counts_from_when_it_was_made_and_knows_no_summer_time() -> 
 
 def test_once_is_once() -> None:
     timing = once_timing(START + DAY, "UTC", START)
-    assert list(timing.all_after(START)) == [START + DAY]
+    assert list(timing.due_times_after(START)) == [START + DAY]
     assert timing.after(START + DAY) is None
 
 
@@ -224,6 +224,6 @@ def test_a_time_in_the_past_or_far_away_is_refused(at: int) -> None:
 
 
 def test_nothing_is_due_until_after_its_beginning() -> None:
-    timing = Timing(kind=Kind.CRON, cron="* * * * *", anchor=START)
+    timing = Timing(kind=TimingKind.CRON, cron="* * * * *", anchor=START)
     assert timing.after(0) is not None
     assert timing.after(0) > START  # type: ignore[operator]

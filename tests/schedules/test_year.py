@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.models import SCHEDULE_RUNS
 from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.find import list_schedules, see_schedule
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import NewSchedule, Overlap, Schedule, ScheduleState
+from bullpen.core.schedules.find import get_schedule, list_schedules
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy, Schedule, ScheduleState
 from bullpen.core.schedules.schedules import add_schedule, remove_schedule, resume_schedule
 from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.tick import tick
+from bullpen.core.schedules.tick import fire_due_schedules
 from bullpen.core.schedules.timing import Timing, cron_timing, every_timing, once_timing
 from bullpen.core.settings import Durability
 from bullpen.core.store.base import Store
@@ -41,7 +41,7 @@ TIMINGS = st.one_of(
     st.tuples(st.just("every"), st.integers(5 * 60, 20 * 24 * 60), st.just("UTC")),
     st.tuples(st.just("once"), st.integers(1, 400 * 24 * 60), st.just("UTC")),
 )
-NEW = st.tuples(TIMINGS, st.sampled_from(Missed), st.sampled_from(Overlap))
+NEW = st.tuples(TIMINGS, st.sampled_from(MissedPolicy), st.sampled_from(OverlapPolicy))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Office:
         self.pages: dict[str, Page] = {}
         self.end = START + 3 * YEAR
 
-    def add(self, given: tuple[tuple[str, str | int, str], Missed, Overlap]) -> None:
+    def add(self, given: tuple[tuple[str, str | int, str], MissedPolicy, OverlapPolicy]) -> None:
         (kind, value, zone), missed, overlap = given
         timing = _timing(kind, value, zone, self.clock.now())
         # Each has an agent of its own, so that it is known whose message is through.
@@ -102,7 +102,7 @@ class Office:
         for page in self.pages.values():
             page.tick(now)
         for store in self.stores:
-            while tick(store) == 0.0:
+            while fire_due_schedules(store) == 0.0:
                 pass
         if answered:
             self.answer()
@@ -154,7 +154,7 @@ class Office:
 
     def _state(self, name: str) -> ScheduleState:
         with self.stores[0].read() as tx:
-            return see_schedule(tx, name).state
+            return get_schedule(tx, name).state
 
 
 def _timing(kind: str, value: str | int, zone: str, now: int) -> Timing:
@@ -216,7 +216,7 @@ def test_every_due_time_of_a_year_counts_once_by_its_policy(stores: Stores, kind
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         )
         @given(st.lists(NEW, min_size=1, max_size=4), STEPS, st.integers(0, 365))
-        def year(news: list[tuple[tuple[str, str | int, str], Missed, Overlap]],
+        def year(news: list[tuple[tuple[str, str | int, str], MissedPolicy, OverlapPolicy]],
                  steps: list[Step], day: int) -> None:  # fmt: skip
             clean(first, clock, START + day * DAY // 12)
             office = Office(first, second, clock)
@@ -235,7 +235,7 @@ def test_every_due_time_of_a_year_counts_once_by_its_policy(stores: Stores, kind
         year()
 
 
-def _schedule(store: Store, missed: Missed, timing: Timing) -> Schedule:
+def _schedule(store: Store, missed: MissedPolicy, timing: Timing) -> Schedule:
     hire(store)
     new = NewSchedule(message="x", agent="coder", timing=timing, place=NOWHERE, missed=missed)
     with store.write() as tx:
@@ -245,10 +245,10 @@ def _schedule(store: Store, missed: Missed, timing: Timing) -> Schedule:
 def test_after_a_long_absence_all_is_a_hundred_and_says_what_it_dropped(
     store: Store, clock: FakeClock
 ) -> None:
-    made = _schedule(store, Missed.ALL, every_timing(HOUR, "UTC", clock.now()))
+    made = _schedule(store, MissedPolicy.ALL, every_timing(HOUR, "UTC", clock.now()))
     begin = clock.now()
     clock.advance(YEAR + 1)
-    while tick(store) == 0.0:
+    while fire_due_schedules(store) == 0.0:
         pass
     runs = rows(store, SCHEDULE_RUNS)
     dropped, *fired = sorted(runs, key=lambda row: row["outcome"] == "fired")
@@ -260,16 +260,16 @@ def test_after_a_long_absence_all_is_a_hundred_and_says_what_it_dropped(
         begin + hour * HOUR for hour in range(hours - 99, hours + 1)
     ]
     with store.read() as tx:
-        assert see_schedule(tx, made.id).due_at == begin + (hours + 1) * HOUR
+        assert get_schedule(tx, made.id).due_at == begin + (hours + 1) * HOUR
 
 
-@pytest.mark.parametrize("missed", list(Missed))
+@pytest.mark.parametrize("missed", list(MissedPolicy))
 def test_a_year_of_minutes_that_nobody_saw_is_decided_in_a_moment(
-    store: Store, clock: FakeClock, missed: Missed
+    store: Store, clock: FakeClock, missed: MissedPolicy
 ) -> None:
     _schedule(store, missed, cron_timing("* * * * *", "Europe/Berlin", clock.now()))
     clock.advance(YEAR)
-    while tick(store) == 0.0:
+    while fire_due_schedules(store) == 0.0:
         pass
     (dropped,) = (row for row in rows(store, SCHEDULE_RUNS) if row["outcome"] == "missed")
     assert "more than 10000" in dropped["reason"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from bullpen.core.clock import MINUTE
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import Overlap
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import OverlapPolicy
 from bullpen.core.schedules.timing import Timing
 
 
@@ -18,8 +18,8 @@ class Page:
     """What the book knows of one schedule."""
 
     timing: Timing
-    missed: Missed
-    overlap: Overlap
+    missed: MissedPolicy
+    overlap: OverlapPolicy
     known: list[int]
     """Every due time that can matter, found once, from the beginning."""
     due: int | None
@@ -32,10 +32,10 @@ class Page:
     paused: bool = False
 
     @classmethod
-    def begin(cls, timing: Timing, missed: Missed, overlap: Overlap, end: int) -> Page:
+    def begin(cls, timing: Timing, missed: MissedPolicy, overlap: OverlapPolicy, end: int) -> Page:
         """A new schedule."""
         known = []
-        for due in timing.all_after(timing.anchor):
+        for due in timing.due_times_after(timing.anchor):
             known.append(due)
             if due > end:
                 break
@@ -50,9 +50,9 @@ class Page:
         self.due = next(iter(self.known[first + len(come) :]), None)
         late = [due for due in come if due < now - MINUTE]
         prompt = come[len(late) :]
-        if self.missed is Missed.ALL:
+        if self.missed is MissedPolicy.ALL:
             fire = come[-100:]
-        elif self.missed is Missed.ONE and not prompt:
+        elif self.missed is MissedPolicy.ONE and not prompt:
             fire = late[-1:]
         else:
             fire = prompt
@@ -68,8 +68,8 @@ class Page:
             if due in self.seen:
                 continue
             self.seen.add(due)
-            together = self.missed is Missed.ALL and any_fired
-            if self.overlap is Overlap.SKIP and self.open and not together:
+            together = self.missed is MissedPolicy.ALL and any_fired
+            if self.overlap is OverlapPolicy.SKIP and self.open and not together:
                 self.skipped.append(due)
             else:
                 self.fired.append(due)
@@ -83,4 +83,4 @@ class Page:
 
 def first(timing: Timing, count: int) -> list[int]:
     """Its first due times."""
-    return list(islice(timing.all_after(timing.anchor), count))
+    return list(islice(timing.due_times_after(timing.anchor), count))

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.services import declared
-from bullpen.core.services.crashes import MOST, WITHIN_SECONDS, Crashes
-from bullpen.core.services.declared import declared_services, supervisor_config, tmux_config
-from bullpen.core.services.supervisor import OWN
+from bullpen.core.services.crashes import CRASH_WINDOW_SECONDS, MAX_CRASHES, CrashCounter
+from bullpen.core.services.declared import list_programs, supervisor_config, tmux_config
+from bullpen.core.services.supervisor import CORE_SERVICES
 from bullpen.core.settings import Settings
 
 
 def test_every_service_of_bullpens_own_is_declared_and_always_set_up() -> None:
-    found = declared_services()
-    assert {each.name for each in found} == OWN
+    found = list_programs()
+    assert {each.name for each in found} == CORE_SERVICES
     assert all(each.set_up(Settings()) for each in found)
     assert supervisor_config().is_file()
     assert tmux_config().is_file()
@@ -29,8 +29,8 @@ def test_a_file_more_is_a_service_more_once_it_is_set_up(
     shutil.copytree(supervisor_config().parents[1] / "services", tmp_path / "services")
     program = "[program:telegram]\ncommand=true\n\n[bullpen:telegram]\nneeds = owner_id time_zone\n"
     (tmp_path / "services" / "telegram.conf").write_text(program)
-    monkeypatch.setattr(declared, "_shipped", lambda name: tmp_path / name)
-    (telegram,) = (each for each in declared_services() if each.name == "telegram")
+    monkeypatch.setattr(declared, "_packaged_directory", lambda name: tmp_path / name)
+    (telegram,) = (each for each in list_programs() if each.name == "telegram")
     assert telegram.needs == ("owner_id", "time_zone")
     half = replace(Settings(), owner_id="4711")
     assert not telegram.set_up(half)
@@ -38,10 +38,12 @@ def test_a_file_more_is_a_service_more_once_it_is_set_up(
 
 
 def test_crashes_count_within_their_time_only() -> None:
-    crashes = Crashes()
-    assert not any(crashes.ended(float(number)) for number in range(MOST - 1))
-    assert crashes.ended(float(MOST))
-    slow = Crashes()
-    assert not any(slow.ended(number * WITHIN_SECONDS / (MOST - 2)) for number in range(100))
+    crashes = CrashCounter()
+    assert not any(crashes.ended(float(number)) for number in range(MAX_CRASHES - 1))
+    assert crashes.ended(float(MAX_CRASHES))
+    slow = CrashCounter()
+    assert not any(
+        slow.ended(number * CRASH_WINDOW_SECONDS / (MAX_CRASHES - 2)) for number in range(100)
+    )
     crashes.forget()
-    assert not crashes.ended(float(MOST + 1))
+    assert not crashes.ended(float(MAX_CRASHES + 1))

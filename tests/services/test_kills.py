@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from bullpen.core.errors import RunsAlready
-from bullpen.core.services.crashes import MOST
-from bullpen.core.services.ended import still_there
+from bullpen.core.services.crashes import MAX_CRASHES
+from bullpen.core.services.ended import wait_for_exit
 from bullpen.core.services.lock import service_lock
 from bullpen.core.settings import Settings
 from tests.cli.command import PROGRAM, Bullpen
@@ -114,7 +114,7 @@ def test_what_does_not_end_by_itself_is_killed_by_the_next_up(empty: Bullpen) ->
     again = empty.ok("up", BULLPEN_GRACE_SECONDS="1")
     assert f"processor ({stuck.pid})" in again.err
     assert "killed" in again.err
-    assert still_there([stuck], LONG) == []
+    assert wait_for_exit([stuck], LONG) == []
     one_of_each(empty)
 
 
@@ -143,11 +143,11 @@ def test_a_second_under_the_supervisor_is_refused_and_one_of_a_persons_own_is_no
 
 def test_a_crash_loop_is_stopped_and_told(up: Bullpen) -> None:
     old = 0
-    for _ in range(MOST):  # each time it has run for long enough to count as started
+    for _ in range(MAX_CRASHES):  # each time it has run for long enough to count as started
         all_run(up, "scheduler", old)
         old = pids(up)["scheduler"]
         os.kill(old, signal.SIGKILL)
-    text = f"The service scheduler crashed {MOST} times"
+    text = f"The service scheduler crashed {MAX_CRASHES} times"
     eventually(lambda: text in up.ok("response", "read").out, "it is stopped and told", LONG)
     shown = up("status")
     assert shown.status == 3
@@ -220,7 +220,7 @@ def kill_supervisor(bullpen: Bullpen) -> None:
     """Kill it, and wait until the system has told its services."""
     found = psutil.Process(supervisor(bullpen))
     found.kill()
-    assert still_there([found], LONG) == []
+    assert wait_for_exit([found], LONG) == []
 
 
 def all_run(bullpen: Bullpen, name: str = "", old: int = 0) -> None:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import psutil
 
-from bullpen.core.services.ended import still_there
-from bullpen.core.services.leftovers import end_leftovers
+from bullpen.core.services.ended import wait_for_exit
+from bullpen.core.services.leftovers import end_orphans
 from tests.processor.working import eventually
 
 STARTS = """
@@ -35,7 +35,7 @@ def child_of_a_careless_one(*command: str) -> Iterator[psutil.Process]:
 def test_one_that_has_ended_is_not_waited_for_though_nobody_asks_how() -> None:
     told: list[str] = []
     with child_of_a_careless_one("sleep", "1000") as process:
-        end_leftovers({"scheduler": process}, LONG, told.append)
+        end_orphans({"scheduler": process}, LONG, told.append)
         assert process.status() == psutil.STATUS_ZOMBIE
     assert told == []
 
@@ -48,7 +48,7 @@ def test_one_that_does_not_end_is_killed_with_what_it_started() -> None:
         deaf = psutil.Process(process.pid)
         eventually(lambda: bool(deaf.children()), "it has a child")
         family = [deaf, *deaf.children()]
-        end_leftovers({"processor": deaf}, 0.1, told.append)
-        assert still_there(family, LONG) == []
+        end_orphans({"processor": deaf}, 0.1, told.append)
+        assert wait_for_exit(family, LONG) == []
     (said,) = told
     assert "1 did not end within" in said

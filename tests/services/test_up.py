@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.cli.services.ready import ASK_SECONDS
-from bullpen.core.maintenance.rota import ROTA
-from bullpen.core.services.ended import still_there
+from bullpen.cli.services.ready import HTTP_SECONDS
+from bullpen.core.maintenance.rota import JOBS
+from bullpen.core.services.ended import wait_for_exit
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from tests.cli.command import Bullpen
@@ -57,7 +57,7 @@ def test_up_send_status_down(empty: Bullpen) -> None:
 
     family = [psutil.Process(pid) for pid in (supervisor(empty), *before.values())]
     assert "stopped" in empty.ok("down").out
-    assert still_there(family, 0) == []
+    assert wait_for_exit(family, 0) == []
     stopped = empty("status", "--json")
     assert stopped.status == 3
     assert stopped.json["services"] == []
@@ -71,7 +71,7 @@ def test_up_send_status_down(empty: Bullpen) -> None:
 def test_status_shows_what_keeps_the_store_in_order(at_work: Bullpen) -> None:
     def ran() -> bool:
         found = at_work("status", "--json").json["system_agents"]
-        assert [each["name"] for each in found] == [each.name for each in ROTA]
+        assert [each["name"] for each in found] == [each.name for each in JOBS]
         return all(each["last_run_at"] and each["last_error"] is None for each in found)
 
     def shown() -> bool:
@@ -84,7 +84,7 @@ def test_status_shows_what_keeps_the_store_in_order(at_work: Bullpen) -> None:
 
     eventually(ran, "every loop ran", LONG)
     eventually(shown, "what each said", LONG)  # one that runs just now says only that
-    all_well = f"{len(ROTA)} system agents, all well"
+    all_well = f"{len(JOBS)} system agents, all well"
     eventually(lambda: all_well in at_work("status").out, "all are well", LONG)
 
 
@@ -204,7 +204,7 @@ def test_an_api_that_is_slow_to_answer_is_not_started_anew(at_work: Bullpen) -> 
     with ThreadPoolExecutor(1) as one:
         again = one.submit(at_work.ok, "up")
         with pytest.raises(TimeoutError):
-            again.result(ASK_SECONDS + 1)
+            again.result(HTTP_SECONDS + 1)
         for each in family:
             each.resume()
         assert "runs already" in again.result().out

@@ -40,13 +40,16 @@ pytestmark = pytest.mark.postgres
 def test_more_than_fits_between_client_and_server_neither_stalls_nor_mixes(store: Store) -> None:
     texts = [f"{number}" * MIB for number in range(10)]
     with store.read() as tx:
-        answers = [tx.later(ECHO, {"text": text}) for text in texts]
+        answers = [tx.one_deferred(ECHO, {"text": text}) for text in texts]
         assert [answer() for answer in answers] == [(text,) for text in texts]
 
 
 def test_answers_may_be_asked_for_in_any_order(store: Store) -> None:
     with store.read() as tx:
-        first, second = tx.later(ECHO, {"text": "first"}), tx.later(ECHO, {"text": "second"})
+        first, second = (
+            tx.one_deferred(ECHO, {"text": "first"}),
+            tx.one_deferred(ECHO, {"text": "second"}),
+        )
         assert second() == ("second",)
         assert first() == ("first",)
         assert first() == ("first",)
@@ -63,7 +66,7 @@ def test_an_error_is_told_by_whoever_waits_next_and_the_connection_goes_on(store
 
 def _divide_by_zero(store: Store) -> None:
     with store.write() as tx:
-        tx.later(DIVIDE, {"a": 1, "b": 0})
+        tx.one_deferred(DIVIDE, {"a": 1, "b": 0})
         # It is prepared behind the error, so that the server never hears of it.
         tx.one(ECHO, {"text": "not answered"})
 

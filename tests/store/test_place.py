@@ -8,7 +8,7 @@ from sqlalchemy import insert
 from bullpen.core.clock import MINUTE
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
-from bullpen.core.store.place import id_before
+from bullpen.core.store.place import first_id_since
 
 COUNT = 3000
 
@@ -31,7 +31,7 @@ def test_nothing_since_then_is_left_out_and_little_else_is_in_it(
     store: Store, numbers: list[int], minute: int
 ) -> None:
     with store.read() as tx:
-        found = id_before(tx, EVENTS, minute * MINUTE)
+        found = first_id_since(tx, EVENTS, minute * MINUTE)
     wanted = [number for number in numbers if number >= minute]
     assert all(number > found for number in wanted)
     assert sum(number > found for number in numbers) <= len(wanted) + 2
@@ -39,4 +39,4 @@ def test_nothing_since_then_is_left_out_and_little_else_is_in_it(
 
 def test_in_an_empty_table_it_is_the_beginning(store: Store) -> None:
     with store.read() as tx:
-        assert id_before(tx, EVENTS, 5) == 0
+        assert first_id_since(tx, EVENTS, 5) == 0

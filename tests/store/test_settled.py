@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, select
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.store import settled as settled_module
 from bullpen.core.store.base import Store
-from bullpen.core.store.settled import settled
+from bullpen.core.store.settled import committed_up_to
 from tests.stores import FakeClock, Stores
 
 ROW = {"team_id": "dev", "from_agent": "Ada", "message": "hello", "created_at": 1}
@@ -44,23 +44,23 @@ def pg(stores: Stores, clock: FakeClock) -> Iterator[Store]:
 
 
 def test_where_nobody_writes_it_is_the_last_number(store: Store) -> None:
-    assert settled(store, CHAT_MESSAGES) == 0
+    assert committed_up_to(store, CHAT_MESSAGES) == 0
     numbers = [post_now(store) for _ in range(3)]
-    assert settled(store, CHAT_MESSAGES) == numbers[-1]
-    assert settled(store, AGENT_MESSAGES) == 0
+    assert committed_up_to(store, CHAT_MESSAGES) == numbers[-1]
+    assert committed_up_to(store, AGENT_MESSAGES) == 0
 
 
 @pytest.mark.postgres
 def test_a_lower_number_that_commits_late_is_waited_for(
     pg: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settled_module, "WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 60.0)
     found: list[int] = []
     with pg.engine.connect() as late:
         first = post(late)
         second = post_now(pg)
         assert first < second
-        reader = threading.Thread(target=lambda: found.append(settled(pg, CHAT_MESSAGES)))
+        reader = threading.Thread(target=lambda: found.append(committed_up_to(pg, CHAT_MESSAGES)))
         reader.start()
         reader.join(0.3)
         assert reader.is_alive()
@@ -74,33 +74,33 @@ def test_a_lower_number_that_commits_late_is_waited_for(
 
 @pytest.mark.postgres
 def test_who_begins_later_is_not_waited_for(pg: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settled_module, "WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 60.0)
     number = post_now(pg)
     looks = iter([frozenset({"first"}), frozenset({"first", "second"}), frozenset({"second"})])
-    monkeypatch.setattr(settled_module, "_who_writes", lambda *_: next(looks))
-    assert settled(pg, CHAT_MESSAGES) == number
+    monkeypatch.setattr(settled_module, "_active_writers", lambda *_: next(looks))
+    assert committed_up_to(pg, CHAT_MESSAGES) == number
 
 
 @pytest.mark.postgres
 def test_one_that_writes_for_too_long_keeps_nobody_for_ever(
     pg: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settled_module, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 0.2)
     post_now(pg)
     with pg.engine.connect() as endless:
         post(endless)
         began = time.monotonic()
-        assert settled(pg, CHAT_MESSAGES) == 0
+        assert committed_up_to(pg, CHAT_MESSAGES) == 0
         assert 0.2 <= time.monotonic() - began < 60
         endless.rollback()
 
 
 @pytest.mark.postgres
 def test_those_who_write_elsewhere_delay_nobody(pg: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settled_module, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 0.0)
     number = post_now(pg)
     row = {"agent_id": "a", "role": "user", "channel": "cli", "sender": "", "message_id": ""}
     with pg.engine.connect() as other:
         other.execute(insert(AGENT_MESSAGES).values(content="", created_at=1, **row))
-        assert settled(pg, CHAT_MESSAGES) == number
+        assert committed_up_to(pg, CHAT_MESSAGES) == number
         other.rollback()

@@ -9,11 +9,11 @@ import pytest
 
 from bullpen.core.errors import DuplicateMessage, StoreError
 from bullpen.core.message import NewMessage
-from bullpen.core.queue.browse import Wanted, browse
+from bullpen.core.queue.browse import MessageFilter, list_messages
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.store.base import Store
-from bullpen.core.store.together import MOST, Together
+from bullpen.core.store.together import MAX_JOBS_PER_COMMIT, GroupCommit
 from bullpen.core.store.transaction import Transaction
 from tests.crash.children import until
 from tests.stores import Stores
@@ -22,16 +22,16 @@ LIMIT = 60.0
 
 
 @pytest.fixture
-def together(store: Store) -> Together:
+def together(store: Store) -> GroupCommit:
     """Over a store with a lane."""
     with store.write() as tx:
         create_lane(tx, "a")
-    return Together(store)
+    return GroupCommit(store)
 
 
 def _all(store: Store) -> list[str]:
     with store.read() as tx:
-        return [each.message for each in browse(tx, Wanted(), 0, 10_000)]
+        return [each.message for each in list_messages(tx, MessageFilter(), 0, 10_000)]
 
 
 def _say(text: str, message_id: str | None = None) -> Callable[[Transaction], str]:
@@ -39,7 +39,7 @@ def _say(text: str, message_id: str | None = None) -> Callable[[Transaction], st
     return lambda tx: enqueue(tx, new).message_id
 
 
-def _at_once(together: Together, works: list[Callable[[Transaction], str]]) -> list[object]:
+def _at_once(together: GroupCommit, works: list[Callable[[Transaction], str]]) -> list[object]:
     """Ask for all of it while a first one holds the others up; what each got, or its error."""
     held, go = threading.Event(), threading.Event()
     results: list[object] = [None] * len(works)
@@ -70,16 +70,18 @@ def _at_once(together: Together, works: list[Callable[[Transaction], str]]) -> l
     return results
 
 
-def test_everyone_gets_what_was_his(together: Together, store: Store) -> None:
-    count = 3 * MOST
+def test_everyone_gets_what_was_his(together: GroupCommit, store: Store) -> None:
+    count = 3 * MAX_JOBS_PER_COMMIT
     ids = _at_once(together, [_say(f"{n}") for n in range(count)])
     assert sorted(_all(store)) == sorted(["first", *(f"{n}" for n in range(count))])
     with store.read() as tx:
-        found = {each.message_id: each.message for each in browse(tx, Wanted(), 0, 10_000)}
+        found = {
+            each.message_id: each.message for each in list_messages(tx, MessageFilter(), 0, 10_000)
+        }
     assert [found[str(each)] for each in ids] == [f"{n}" for n in range(count)]
 
 
-def test_what_fails_is_undone_and_nothing_else(together: Together, store: Store) -> None:
+def test_what_fails_is_undone_and_nothing_else(together: GroupCommit, store: Store) -> None:
     def half(tx: Transaction) -> str:
         enqueue(tx, NewMessage(agent="a", message="half"))
         raise ValueError("no further")
@@ -95,7 +97,7 @@ def test_what_fails_is_undone_and_nothing_else(together: Together, store: Store)
     assert ("one" in left) != ("two" in left)
 
 
-def test_one_that_fails_alone_is_undone(together: Together, store: Store) -> None:
+def test_one_that_fails_alone_is_undone(together: GroupCommit, store: Store) -> None:
     def half(tx: Transaction) -> str:
         enqueue(tx, NewMessage(agent="a", message="half"))
         raise ValueError("no further")
@@ -106,7 +108,7 @@ def test_one_that_fails_alone_is_undone(together: Together, store: Store) -> Non
     assert _all(store) == ["after"]
 
 
-def test_what_the_database_fails_in_is_told_to_all(together: Together, store: Store) -> None:
+def test_what_the_database_fails_in_is_told_to_all(together: GroupCommit, store: Store) -> None:
     def broken(tx: Transaction) -> str:
         raise StoreError("the disk is gone")
 
@@ -131,6 +133,6 @@ def test_on_sqlite_it_is_fewer_transactions(stores: Stores) -> None:
             return ""
 
         kept: list[Transaction] = []
-        _at_once(Together(store), [watch] * MOST)
-        assert len(kept) == MOST
-        assert len(seen) < MOST / 2
+        _at_once(GroupCommit(store), [watch] * MAX_JOBS_PER_COMMIT)
+        assert len(kept) == MAX_JOBS_PER_COMMIT
+        assert len(seen) < MAX_JOBS_PER_COMMIT / 2

@@ -11,7 +11,7 @@ import pytest
 
 from bullpen.core.store import turn
 from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.store.turn import Turn
+from bullpen.core.store.turn import WriteFairness
 from tests.stores import Stores
 
 
@@ -19,34 +19,34 @@ from tests.stores import Stores
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One for each time that somebody stood back."""
     taken: list[None] = []
-    monkeypatch.setattr(turn, "nap", lambda: taken.append(None))
+    monkeypatch.setattr(turn, "sleep_before_retry", lambda: taken.append(None))
     return taken
 
 
 def _ask(path: Path, pipe: Connection) -> None:
-    mine = Turn(path)
-    mine.stand_back()
+    mine = WriteFairness(path)
+    mine.yield_to_priority()
     mine.ask()
     pipe.send("asked")
     pipe.recv()
-    mine.go()
+    mine.release_priority()
     pipe.send("gone")
     pipe.recv()
 
 
 def test_others_stand_back_while_one_asks_to_go_first(tmp_path: Path, naps: list[None]) -> None:
-    path, mine = tmp_path / "turn", Turn(tmp_path / "turn")
+    path, mine = tmp_path / "turn", WriteFairness(tmp_path / "turn")
     here, there = multiprocessing.Pipe()
     other = multiprocessing.get_context("spawn").Process(target=_ask, args=(path, there))
-    mine.stand_back()
+    mine.yield_to_priority()
     assert not naps
     other.start()
     assert here.recv() == "asked"
-    mine.stand_back()
+    mine.yield_to_priority()
     assert len(naps) == 1
     here.send("go")
     assert here.recv() == "gone"
-    mine.stand_back()
+    mine.yield_to_priority()
     assert len(naps) == 1
     here.send("end")
     other.join()
@@ -54,23 +54,23 @@ def test_others_stand_back_while_one_asks_to_go_first(tmp_path: Path, naps: list
 
 
 def test_one_who_was_killed_while_asking_holds_nobody_up(tmp_path: Path, naps: list[None]) -> None:
-    path, mine = tmp_path / "turn", Turn(tmp_path / "turn")
+    path, mine = tmp_path / "turn", WriteFairness(tmp_path / "turn")
     here, there = multiprocessing.Pipe()
     other = multiprocessing.get_context("spawn").Process(target=_ask, args=(path, there))
     other.start()
     assert here.recv() == "asked"
     other.kill()
     other.join()
-    mine.stand_back()
+    mine.yield_to_priority()
     assert not naps
     mine.close()
 
 
 def test_where_no_file_can_be_made_everybody_goes(tmp_path: Path, naps: list[None]) -> None:
-    mine = Turn(tmp_path / "missing" / "turn")
-    mine.stand_back()
+    mine = WriteFairness(tmp_path / "missing" / "turn")
+    mine.yield_to_priority()
     mine.ask()
-    mine.go()
+    mine.release_priority()
     mine.close()
     assert not naps
 
@@ -81,7 +81,7 @@ def test_a_writer_that_waits_for_long_asks(stores: Stores, monkeypatch: pytest.M
         assert isinstance(store, SqliteStore)
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr(Turn, "ask", lambda _: other.rollback())
+        monkeypatch.setattr(WriteFairness, "ask", lambda _: other.rollback())
         with store.write() as tx:
             assert tx.fetch("SELECT 1") == (1,)
         other.close()

@@ -8,8 +8,8 @@ import pytest
 
 from bullpen.api.streams.hub import Hub
 from bullpen.core.store.base import Store
-from bullpen.core.wake.ear import Ear
-from bullpen.core.workers import register
+from bullpen.core.wake.ear import WakeupDispatcher
+from bullpen.core.workers import register_worker
 from tests.streams.listening import KEEP_ALIVE_SECONDS, Audience
 
 
@@ -18,8 +18,8 @@ def hub(store: Store) -> Iterator[Hub]:
     """The hub, at work."""
     listener = store.listen()
     with store.write() as tx:
-        register(tx, "api", listener.address)
-    made, ear = Hub(store, keep_alive=KEEP_ALIVE_SECONDS), Ear(listener)
+        register_worker(tx, "api", listener.address)
+    made, ear = Hub(store, keep_alive=KEEP_ALIVE_SECONDS), WakeupDispatcher(listener)
     ear.on("events", made.wake)
     made.start()
     ear.start()

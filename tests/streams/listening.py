@@ -14,7 +14,7 @@ from bullpen.api.streams.filter import Filter
 from bullpen.api.streams.hub import Hub
 from bullpen.api.streams.replay import catch_up
 from bullpen.api.streams.wire import SSE
-from bullpen.core.access.key import OWNER, Key
+from bullpen.core.access.key import OWNER_KEY, Key
 from bullpen.core.store.base import Store
 
 LIMIT_SECONDS = 90.0
@@ -139,7 +139,7 @@ class Audience:
         store: Store,
         wanted: Filter | None = None,
         since: int | None = None,
-        key: Key = OWNER,
+        key: Key = OWNER_KEY,
     ) -> tuple[Listener, Client]:
         """One more; without an id from now on. What happened before comes while it reads."""
         ours, theirs = socket.socketpair()

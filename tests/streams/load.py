@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bullpen.core.events.tail import LAST
+from bullpen.core.events.tail import MAX_EVENT_ID
 from bullpen.core.message import NewMessage
 from bullpen.core.outcome import Answer, Outcome
 from bullpen.core.queue.claim import claim
@@ -81,5 +81,5 @@ def work(store: Store, agent: str, *, seconds: float, rate: float) -> Work:
 
 def _last(store: Store) -> int:
     with store.read() as tx:
-        row = tx.one(LAST, {})
+        row = tx.one(MAX_EVENT_ID, {})
     return 0 if row is None or row[0] is None else row[0]

@@ -10,7 +10,7 @@ import pytest
 from bullpen.api.streams.client import LIMIT, Client
 from bullpen.api.streams.filter import Filter
 from bullpen.api.streams.wire import SSE
-from bullpen.core.access.key import OWNER
+from bullpen.core.access.key import OWNER_KEY
 from tests.streams.listening import LIMIT_SECONDS
 
 Pair = tuple[Client, socket.socket]
@@ -22,7 +22,7 @@ def pair() -> Iterator[Pair]:
     theirs, ours = socket.socketpair()
     theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     ours.settimeout(LIMIT_SECONDS)
-    client = Client(theirs, SSE, OWNER, Filter())
+    client = Client(theirs, SSE, OWNER_KEY, Filter())
     yield client, ours
     client.close()
     ours.close()

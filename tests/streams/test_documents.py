@@ -13,14 +13,14 @@ from bullpen.api.streams.filter import Filter
 from bullpen.api.streams.shown import show
 from bullpen.api.streams.wire import SSE, WEBSOCKET
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said
-from bullpen.core.events.append import EventType, append_event, tell
-from bullpen.core.events.facts import LONGEST
+from bullpen.core.answers.said import RunOutput
+from bullpen.core.events.append import EventType, append_event, append_message_event
+from bullpen.core.events.facts import MAX_TEXT_CHARS
 from bullpen.core.events.tail import EventTail
 from bullpen.core.message import ErrorKind, NewMessage
-from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outbox.proactive import send_to_person
 from bullpen.core.outcome import Answer, Outcome
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
@@ -64,7 +64,7 @@ def ask(store: Store, text: str = "hello", **more: Any) -> str:  # noqa: ANN401
     """A person asks; gives the message's id."""
     with store.write() as tx:
         new = NewMessage(agent="", message=text, channel="slack", sender="Ada", **more)
-        return receive(tx, new)[0].message_id
+        return submit(tx, new)[0].message_id
 
 
 def test_a_question_and_its_answer_are_told_with_the_references_names_and_exactly_its_fields(
@@ -72,10 +72,17 @@ def test_a_question_and_its_answer_are_told_with_the_references_names_and_exactl
 ) -> None:
     asked = ask(store, "@coder " + "x" * 200)
     claim = take(store)
-    do(store, tell, EventType.CHAIN_STEP_START, claim.primary, provider="echo", messages=[asked])
-    do(store, tell, EventType.AGENT_PROGRESS, claim.primary, text="thinking")
+    do(
+        store,
+        append_message_event,
+        EventType.CHAIN_STEP_START,
+        claim.primary,
+        provider="echo",
+        messages=[asked],
+    )
+    do(store, append_message_event, EventType.AGENT_PROGRESS, claim.primary, text="thinking")
     with store.write() as tx:
-        complete(tx, claim, Said(text="done é [@helper: look]"), ())
+        complete(tx, claim, RunOutput(text="done é [@helper: look]"), ())
     at = {"timestamp": store.clock.now()}
     who = {"agentId": "coder", "agentName": "Code Wizard"}
     person = {"channel": "slack", "sender": "Ada"}
@@ -211,7 +218,7 @@ def test_the_beginning_of_a_teams_work_says_who_is_in_it(store: Store) -> None:
 
 def test_an_answer_that_answers_nothing_is_told_as_the_reference_does(store: Store) -> None:
     with store.write() as tx:
-        message_id = write_to(tx, Answer(message="by the way"), channel="sms", sender="Bob")
+        message_id = send_to_person(tx, Answer(message="by the way"), channel="sms", sender="Bob")
     documents = told(store)
     assert of_type(documents, "message:done") == {
         "type": "message:done",
@@ -227,18 +234,18 @@ def test_what_an_agent_said_to_another_is_told_although_nobody_is_answered(store
     send(store, agent="coder", from_agent="helper", channel="internal")
     claim = take(store)
     with store.write() as tx:
-        complete(tx, claim, Said(text="between us"), ())
+        complete(tx, claim, RunOutput(text="between us"), ())
     found = of_type(told(store), "agent:response")
     assert (found["content"], found["isTeamMessage"]) == ("between us", True)
 
 
 def test_of_a_long_text_the_beginning_is_told_and_how_long_it_is(store: Store) -> None:
     ask(store, "@coder hi")
-    text = "é" * (LONGEST + 5)
+    text = "é" * (MAX_TEXT_CHARS + 5)
     done(store, take(store).token, Outcome(answers=(Answer(message=text),)))
     found = of_type(told(store), "response_ready")
-    assert found["responseText"] == text[:LONGEST]
-    assert found["responseLength"] == LONGEST + 5
+    assert found["responseText"] == text[:MAX_TEXT_CHARS]
+    assert found["responseLength"] == MAX_TEXT_CHARS + 5
 
 
 def test_an_event_is_told_although_its_message_is_archived_or_deleted(store: Store) -> None:

@@ -18,7 +18,7 @@ from bullpen.api.streams.filter import Filter
 from bullpen.api.streams.hub import Hub
 from bullpen.api.streams.shown import Shown, show
 from bullpen.api.streams.wire import Ending
-from bullpen.core.access.key import OWNER, Key, Kind, Scope
+from bullpen.core.access.key import OWNER_KEY, Key, KeyKind, Scope
 from bullpen.core.access.keys import add_key, revoke_key
 from bullpen.core.errors import Overloaded, StoreBusy
 from bullpen.core.events.append import EventType, append_event
@@ -143,7 +143,7 @@ def test_a_client_gets_what_its_filter_and_its_key_let_through(
 ) -> None:
     limited = Key(
         id="key_1",
-        kind=Kind.KEY,
+        kind=KeyKind.KEY,
         name="k",
         scopes=frozenset({Scope.READ}),
         agents=frozenset({"a", "b"}),
@@ -213,7 +213,7 @@ def test_who_is_cut_off_is_told_why_even_by_a_hub_that_is_late(
 def test_a_key_that_expires_ends_its_stream(
     store: Store, hub: Hub, clock: FakeClock, audience: Audience
 ) -> None:
-    key = replace(OWNER, expires_at=clock.now() + 1000)
+    key = replace(OWNER_KEY, expires_at=clock.now() + 1000)
     listener, _ = audience.join(hub, store, key=key)
     happen(store, "a")
     assert listener.event().event == "message_enqueued"
@@ -311,7 +311,7 @@ def test_one_for_whom_the_store_fails_is_told_so_and_can_come_back(
         raise StoreBusy("busy")
 
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "browse_events", failing)
+        patch.setattr(replay, "list_events", failing)
         listener, _ = audience.join(hub, store, since=0)
         assert [frame.event for frame in listener.rest()] == ["failed"]
     again, _ = audience.join(hub, store, since=0)

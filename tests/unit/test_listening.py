@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from bullpen.core.errors import AddressTaken
-from bullpen.core.listening import address, check_address
+from bullpen.core.listening import api_url, check_api_address
 from bullpen.core.settings import Settings
 
 
@@ -19,9 +19,9 @@ def test_a_port_that_somebody_listens_on_is_taken_however_willing_he_is(option: 
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(AddressTaken, match=f"port {port} of 127.0.0.1 is taken") as caught:
-            check_address(Settings(api_port=port))
+            check_api_address(Settings(api_port=port))
     assert "api_port" in caught.value.hint
-    check_address(Settings(api_port=port))
+    check_api_address(Settings(api_port=port))
 
 
 def test_a_port_whose_last_connection_has_just_ended_is_free() -> None:
@@ -29,13 +29,13 @@ def test_a_port_whose_last_connection_has_just_ended_is_free() -> None:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)):
             server.accept()[0].close()  # it is closed from here, and lingers
-    check_address(Settings(api_port=port))
+    check_api_address(Settings(api_port=port))
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "a..b"])
 def test_an_address_that_is_not_of_this_machine_is_said_so(host: str) -> None:
     with pytest.raises(AddressTaken) as caught:
-        check_address(Settings(api_host=host, api_port=0))
+        check_api_address(Settings(api_host=host, api_port=0))
     assert "api_host" in caught.value.hint
 
 
@@ -50,4 +50,4 @@ def test_an_address_that_is_not_of_this_machine_is_said_so(host: str) -> None:
     ],
 )
 def test_the_address_is_one_that_can_be_opened_here(host: str, url: str) -> None:
-    assert address(Settings(api_host=host)) == url
+    assert api_url(Settings(api_host=host)) == url

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bullpen.core.clock import SECOND
-from bullpen.core.time_zone import midnight
+from bullpen.core.time_zone import start_of_day
 
 
 def ms(text: str) -> int:
@@ -44,5 +44,5 @@ def test_today_and_tomorrow_begin_at_midnight(
     zone: str, moment: str, today: str, tomorrow: str
 ) -> None:
     here = ZoneInfo(zone)
-    assert midnight(ms(moment), here) == ms(today)
-    assert midnight(ms(moment), here, 1) == ms(tomorrow)
+    assert start_of_day(ms(moment), here) == ms(today)
+    assert start_of_day(ms(moment), here, 1) == ms(tomorrow)

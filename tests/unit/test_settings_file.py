@@ -14,12 +14,19 @@ import pytest
 from bullpen.core import settings_file
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed
 from bullpen.core.settings import Settings
-from bullpen.core.settings_file import FIXED, LOCK, SettingsFile, Source, Value, readers
+from bullpen.core.settings_file import (
+    FIXED_SETTINGS,
+    LOCK_FILE,
+    SettingsFile,
+    SettingSource,
+    Value,
+    services_reading,
+)
 
 NUMBERS = [
     each.name
     for each in fields(Settings)
-    if isinstance(each.default, int) and each.name not in FIXED
+    if isinstance(each.default, int) and each.name not in FIXED_SETTINGS
 ][:30]
 
 
@@ -50,8 +57,8 @@ def test_thirty_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_who_waits_too_long_for_the_others_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings_file, "WAIT_SECONDS", 0.05)
-    number = os.open(tmp_path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    monkeypatch.setattr(settings_file, "LOCK_WAIT_SECONDS", 0.05)
+    number = os.open(tmp_path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(number, fcntl.LOCK_EX)
     with pytest.raises(Overloaded):
         change(tmp_path, {}, max_hops=3)
@@ -80,7 +87,7 @@ def test_what_is_so_already_changes_nothing(tmp_path: Path) -> None:
 
 def test_what_is_fixed_says_why(tmp_path: Path) -> None:
     file = SettingsFile(tmp_path, {"BULLPEN_MAX_RUNS": "4"})
-    for name in (*FIXED, "max_runs"):
+    for name in (*FIXED_SETTINGS, "max_runs"):
         with pytest.raises(SettingFixed, match=name):
             file.check({name: 5 if name in ("max_runs", "api_port") else "/elsewhere"})
 
@@ -93,14 +100,14 @@ def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 def test_where_a_value_comes_from_is_told(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("max_hops = 2\nmax_runs = 2\n")
     shown = {each.name: each for each in SettingsFile(tmp_path, {"BULLPEN_MAX_RUNS": "4"}).shown()}
-    assert (shown["max_hops"].value, shown["max_hops"].source) == (2, Source.FILE)
-    assert (shown["max_runs"].value, shown["max_runs"].source) == (4, Source.ENVIRONMENT)
-    assert shown["max_cost"].source is Source.DEFAULT
+    assert (shown["max_hops"].value, shown["max_hops"].source) == (2, SettingSource.FILE)
+    assert (shown["max_runs"].value, shown["max_runs"].source) == (4, SettingSource.ENVIRONMENT)
+    assert shown["max_cost"].source is SettingSource.DEFAULT
 
 
 def test_who_reads_a_setting_is_known() -> None:
     services = ["api", "processor", "slack"]
-    assert readers(["api_threads"], services) == ["api"]
-    assert readers(["max_runs"], services) == ["processor"]
-    assert readers(["message_bytes"], services) == services
-    assert readers([], services) == []
+    assert services_reading(["api_threads"], services) == ["api"]
+    assert services_reading(["max_runs"], services) == ["processor"]
+    assert services_reading(["message_bytes"], services) == services
+    assert services_reading([], services) == []

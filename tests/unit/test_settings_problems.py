@@ -9,14 +9,14 @@ import pytest
 
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import Problem, load_what_can_be
+from bullpen.core.settings_problems import SettingProblem, load_lenient
 
 PASSWORD = "hunter2"
 
 
-def _load(home: Path, file: bytes, **environ: str) -> tuple[Settings, tuple[Problem, ...]]:
+def _load(home: Path, file: bytes, **environ: str) -> tuple[Settings, tuple[SettingProblem, ...]]:
     (home / "settings.toml").write_bytes(file)
-    return load_what_can_be({"BULLPEN_HOME": str(home), **environ})
+    return load_lenient({"BULLPEN_HOME": str(home), **environ})
 
 
 def test_bad_values_cost_only_themselves(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_database_that_is_named_wrongly_is_never_another(tmp_path: Path, file:
 
 def test_a_file_of_which_nothing_is_known_names_no_database(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").symlink_to(tmp_path / "not" / "mounted.toml")
-    settings, problems = load_what_can_be({"BULLPEN_HOME": str(tmp_path)})
+    settings, problems = load_lenient({"BULLPEN_HOME": str(tmp_path)})
     assert [(each.line, each.name) for each in problems] == [(None, "")]
     with pytest.raises(BadSetting):
         assert settings.url
@@ -106,7 +106,7 @@ def test_a_file_of_which_nothing_is_known_names_no_database(tmp_path: Path) -> N
 def test_what_is_no_file_says_nothing(tmp_path: Path, make: object) -> None:
     assert callable(make)
     make(tmp_path / "settings.toml")
-    settings, problems = load_what_can_be({"BULLPEN_HOME": str(tmp_path)})
+    settings, problems = load_lenient({"BULLPEN_HOME": str(tmp_path)})
     assert settings.url.endswith("/bullpen.db")
     assert [each.line for each in problems] == [None]
     with pytest.raises(BadSetting):

@@ -9,63 +9,63 @@ import pytest
 
 from bullpen.core.errors import BadState
 from bullpen.core.states import (
-    ARCHIVED,
-    FINAL,
-    LANE_MOVES,
-    MESSAGE_MOVES,
-    RESPONSE_MOVES,
+    ARCHIVED_STATES,
+    LANE_TRANSITIONS,
+    MESSAGE_TRANSITIONS,
+    RESPONSE_TRANSITIONS,
+    TERMINAL_STATES,
     LaneState,
     MessageState,
     ResponseState,
-    lane_state,
-    message_state,
-    response_state,
-    sources,
+    parse_lane_state,
+    parse_message_state,
+    parse_response_state,
+    source_states,
 )
 
 Parse = Callable[[str], StrEnum]
 PARSERS: list[tuple[type[StrEnum], Parse]] = [
-    (MessageState, message_state),
-    (ResponseState, response_state),
-    (LaneState, lane_state),
+    (MessageState, parse_message_state),
+    (ResponseState, parse_response_state),
+    (LaneState, parse_lane_state),
 ]
 
 
 def test_every_state_stands_in_its_table() -> None:
-    assert set(MESSAGE_MOVES) == set(MessageState)
-    assert set(RESPONSE_MOVES) == set(ResponseState)
-    assert set(LANE_MOVES) == set(LaneState)
+    assert set(MESSAGE_TRANSITIONS) == set(MessageState)
+    assert set(RESPONSE_TRANSITIONS) == set(ResponseState)
+    assert set(LANE_TRANSITIONS) == set(LaneState)
 
 
 def test_no_state_moves_to_itself() -> None:
-    assert not [state for state, to in MESSAGE_MOVES.items() if state in to]
-    assert not [state for state, to in RESPONSE_MOVES.items() if state in to]
-    assert not [state for state, to in LANE_MOVES.items() if state in to]
+    assert not [state for state, to in MESSAGE_TRANSITIONS.items() if state in to]
+    assert not [state for state, to in RESPONSE_TRANSITIONS.items() if state in to]
+    assert not [state for state, to in LANE_TRANSITIONS.items() if state in to]
 
 
 def test_every_state_but_the_first_can_be_reached() -> None:
-    assert all(sources(state) for state in MessageState)
-    assert set().union(*RESPONSE_MOVES.values()) == set(ResponseState)
-    assert set().union(*LANE_MOVES.values()) == set(LaneState)
+    assert all(source_states(state) for state in MessageState)
+    assert set().union(*RESPONSE_TRANSITIONS.values()) == set(ResponseState)
+    assert set().union(*LANE_TRANSITIONS.values()) == set(LaneState)
 
 
 def test_what_is_completed_or_acked_never_moves_again() -> None:
-    assert MESSAGE_MOVES[MessageState.COMPLETED] == frozenset()
-    assert RESPONSE_MOVES[ResponseState.ACKED] == frozenset()
+    assert MESSAGE_TRANSITIONS[MessageState.COMPLETED] == frozenset()
+    assert RESPONSE_TRANSITIONS[ResponseState.ACKED] == frozenset()
 
 
 def test_what_is_final_moves_only_back_to_waiting() -> None:
-    for state in FINAL:
-        assert MESSAGE_MOVES[state] <= {MessageState.PENDING}
+    for state in TERMINAL_STATES:
+        assert MESSAGE_TRANSITIONS[state] <= {MessageState.PENDING}
 
 
 def test_the_dead_are_never_archived() -> None:
-    assert FINAL - {MessageState.DEAD} == set(ARCHIVED)
+    assert TERMINAL_STATES - {MessageState.DEAD} == set(ARCHIVED_STATES)
 
 
 def test_only_a_running_message_completes_and_only_a_waiting_one_runs() -> None:
-    assert sources(MessageState.COMPLETED) == (MessageState.PROCESSING,)
-    assert sources(MessageState.PROCESSING) == (MessageState.PENDING,)
+    assert source_states(MessageState.COMPLETED) == (MessageState.PROCESSING,)
+    assert source_states(MessageState.PROCESSING) == (MessageState.PENDING,)
 
 
 @pytest.mark.parametrize(("kind", "parse"), PARSERS)

@@ -8,7 +8,7 @@ import pytest
 from textual import events
 
 from bullpen.cli.views import posts
-from bullpen.core.history.rooms import last_posts
+from bullpen.core.history.rooms import newest_posts
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
@@ -39,7 +39,7 @@ def say(store: Store, *texts: str, sender: str = "ada") -> None:
 def said(store: Store) -> list[str]:
     """All posts, the oldest first."""
     with store.read() as tx:
-        return [each.message for each in last_posts(tx, "dev", 1000)[::-1]]
+        return [each.message for each in newest_posts(tx, "dev", 1000)[::-1]]
 
 
 def shown(look: Look) -> list[str]:
@@ -164,7 +164,7 @@ def test_older_posts_come_with_page_up_and_new_ones_do_not_scroll_them_away(
 def test_a_long_evening_is_not_kept_on_the_screen_but_can_be_read_again(
     store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(posts, "KEPT", 60)
+    monkeypatch.setattr(posts, "MAX_POSTS", 60)
 
     async def story() -> None:
         async with looking(sitting_in(settings)) as look:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.company.spent import Spent, in_all, last_run_before, spent_since
-from bullpen.core.company.work import Doing, look_at_company
+from bullpen.core.company.spent import RunTotals, add_totals, last_run_before, run_totals_since
+from bullpen.core.company.work import AgentActivity, get_company_status
 from bullpen.core.errors import UnknownTeam
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Answer, Outcome, Usage
-from bullpen.core.queue.lanes import drain_lane, pause_lane, wait_lane
+from bullpen.core.queue.lanes import delay_lane, drain_lane, pause_lane
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.settings import Settings
@@ -28,16 +28,16 @@ def timed(stores: Stores, settings: Settings, clock: FakeClock) -> Iterator[Stor
         yield opened
 
 
-def doings(store: Store, team: str | None = None) -> dict[str, Doing]:
+def doings(store: Store, team: str | None = None) -> dict[str, AgentActivity]:
     """What each agent is at."""
     with store.read() as tx:
-        return {each.agent.id: each.doing for each in look_at_company(tx, team).agents}
+        return {each.agent.id: each.activity for each in get_company_status(tx, team).agents}
 
 
-def spent(store: Store, since: int) -> dict[str, Spent]:
+def spent(store: Store, since: int) -> dict[str, RunTotals]:
     """What was spent since a moment."""
     with store.read() as tx:
-        return spent_since(tx, since, last_run_before(tx, since))
+        return run_totals_since(tx, since, last_run_before(tx, since))
 
 
 def run(store: Store, agent: str, tokens: int, cost: float, **more: object) -> None:
@@ -53,12 +53,14 @@ def test_each_state_of_an_agent_is_told_apart(timed: Store, clock: FakeClock) ->
     for each in ("runs", "waits", "rests", "paused", "drains"):
         send(timed, "go", each)
     take(timed, "runs")
-    do(timed, wait_lane, "rests", clock.now() + HOUR)
+    do(timed, delay_lane, "rests", clock.now() + HOUR)
     do(timed, pause_lane, "paused", "by hand")
     do(timed, drain_lane, "drains")
-    assert doings(timed) == {each.value: each for each in Doing if each is not Doing.LOST}
+    assert doings(timed) == {
+        each.value: each for each in AgentActivity if each is not AgentActivity.LOST
+    }
     clock.advance(2 * MINUTE)  # nobody has renewed the lease
-    assert doings(timed)["runs"] is Doing.LOST
+    assert doings(timed)["runs"] is AgentActivity.LOST
 
 
 def test_a_team_is_seen_in_its_order_and_alone(timed: Store) -> None:
@@ -80,10 +82,10 @@ def test_a_run_says_for_whom_since_when_and_what_its_talk_cost(
     clock.advance(SECOND)
     take(timed, "coder")
     with timed.read() as tx:
-        (work,) = look_at_company(tx).agents
+        (work,) = get_company_status(tx).agents
     assert work.run is not None
     assert (work.run.message.message, work.run.since) == ("and now", clock.now())
-    assert work.run.conversation == Spent(runs=1, cost=0.5, output_tokens=100)
+    assert work.run.conversation == RunTotals(runs=1, cost=0.5, output_tokens=100)
 
 
 def test_only_what_ended_since_is_counted(timed: Store, clock: FakeClock) -> None:
@@ -101,6 +103,6 @@ def test_only_what_ended_since_is_counted(timed: Store, clock: FakeClock) -> Non
     send(timed, "go", "coder")
     failed(timed, take(timed, "coder").token, ErrorKind.PERMANENT)
     found = spent(timed, midnight)
-    assert found["coder"] == Spent(runs=2, cost=0.5, output_tokens=10)
-    assert in_all(found.values()) == Spent(runs=3, cost=0.75, output_tokens=30)
+    assert found["coder"] == RunTotals(runs=2, cost=0.5, output_tokens=10)
+    assert add_totals(found.values()) == RunTotals(runs=3, cost=0.75, output_tokens=30)
     assert spent(timed, midnight - 2 * DAY)["coder"].cost == 99.5

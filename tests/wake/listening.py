@@ -16,7 +16,7 @@ from bullpen.core.queue.lanes import create_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.wake.listener import Listener
-from bullpen.core.workers import register
+from bullpen.core.workers import register_worker
 
 SOON = 60.0
 """Generous: a hint takes less than a millisecond, and without it nothing comes at all."""
@@ -30,7 +30,7 @@ def listening(store: Store) -> Iterator[Listener]:
     listener = store.listen()
     try:
         with store.write() as tx:
-            register(tx, "test", listener.address)
+            register_worker(tx, "test", listener.address)
         yield listener
     finally:
         listener.close()

@@ -6,9 +6,9 @@ import queue
 import threading
 
 from bullpen.core.store.base import Store
-from bullpen.core.wake.ear import Ear
-from bullpen.core.wake.listener import ANYTHING
-from bullpen.core.workers import register
+from bullpen.core.wake.ear import WakeupDispatcher
+from bullpen.core.wake.listener import ALL_TOPICS
+from bullpen.core.workers import register_worker
 from tests.wake.listening import SOON, open_lane, send
 
 
@@ -46,7 +46,7 @@ def overheard(*said: frozenset[str] | Exception) -> list[str]:
     listener = Scripted()
     called: list[str] = []
     done = threading.Event()
-    ear = Ear(listener)
+    ear = WakeupDispatcher(listener)
     for topic in ("messages", "responses:slack", "events"):
         ear.on(topic, lambda topic=topic: called.append(topic))  # type: ignore[misc]
     ear.on("done", done.set)
@@ -67,7 +67,7 @@ def test_only_the_callbacks_of_the_topic_are_called() -> None:
 
 
 def test_anything_calls_everybody() -> None:
-    assert overheard(ANYTHING) == ["messages", "responses:slack", "events"]
+    assert overheard(ALL_TOPICS) == ["messages", "responses:slack", "events"]
 
 
 def test_silence_calls_nobody() -> None:
@@ -81,7 +81,7 @@ def test_a_listener_that_fails_is_asked_again_and_everybody_looks_meanwhile() ->
 
 def test_an_ear_that_was_never_started_can_be_stopped() -> None:
     listener = Scripted()
-    Ear(listener).stop()
+    WakeupDispatcher(listener).stop()
     assert listener.closed.is_set()
 
 
@@ -89,9 +89,9 @@ def test_an_ear_on_a_real_store_calls_back_and_stops_at_once(store: Store) -> No
     open_lane(store)
     listener = store.listen()
     with store.write() as tx:
-        register(tx, "test", listener.address)
+        register_worker(tx, "test", listener.address)
     rung, other = threading.Event(), threading.Event()
-    ear = Ear(listener)
+    ear = WakeupDispatcher(listener)
     ear.on("messages", rung.set)
     ear.on("responses:slack", other.set)
     ear.start()

@@ -15,8 +15,8 @@ from bullpen.core.outcome import Answer
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.wake.listener import ANYTHING, Listener
-from bullpen.core.workers import register
+from bullpen.core.wake.listener import ALL_TOPICS, Listener
+from bullpen.core.workers import register_worker
 from tests.outbox.outgoing import asked
 from tests.stores import Stores
 from tests.wake.listening import (
@@ -53,7 +53,7 @@ def test_a_response_wakes_the_client_of_its_channel(store: Store) -> None:
 def test_a_transaction_without_news_wakes_nobody(store: Store) -> None:
     with listening(store) as listener:
         with store.write() as tx:
-            register(tx, "test")
+            register_worker(tx, "test")
         with store.read() as tx:
             tx.fetch("SELECT 1")
         tell_other(store)
@@ -81,7 +81,7 @@ def test_a_hint_for_several_topics_is_one_wake_up(store: Store) -> None:
             for topic in ("a", "b", "c", "a"):
                 tx.wake(topic)
         assert listener.wait(SOON) == {"a", "b", "c"}
-        assert listener.wait(0.05) <= ANYTHING
+        assert listener.wait(0.05) <= ALL_TOPICS
 
 
 def test_hints_that_come_before_the_wait_are_not_lost(store: Store) -> None:
@@ -89,7 +89,7 @@ def test_hints_that_come_before_the_wait_are_not_lost(store: Store) -> None:
         for topic in ("a", "b"):
             with store.write() as tx:
                 tx.wake(topic)
-        assert (listener.wait(SOON) | listener.wait(0.05)) - ANYTHING == {"a", "b"}
+        assert (listener.wait(SOON) | listener.wait(0.05)) - ALL_TOPICS == {"a", "b"}
 
 
 def test_every_listener_is_woken(store: Store) -> None:
@@ -176,7 +176,7 @@ def test_a_callers_own_rollback_wakes_nobody_then_or_with_a_later_commit(store: 
             transaction.rollback()
             with connection.begin(), store.join(connection) as tx:
                 tx.wake("other")
-        assert (listener.wait(SOON) | listener.wait(0.1)) - ANYTHING == {"other"}
+        assert (listener.wait(SOON) | listener.wait(0.1)) - ALL_TOPICS == {"other"}
 
 
 def test_a_callers_commit_that_fails_wakes_nobody(store: Store) -> None:
@@ -201,7 +201,7 @@ def test_a_callers_commit_that_fails_wakes_nobody(store: Store) -> None:
                 transaction.commit()
             transaction.close()
         tell_other(store)
-        assert (listener.wait(SOON) | listener.wait(0.1)) - ANYTHING == {"other"}
+        assert (listener.wait(SOON) | listener.wait(0.1)) - ALL_TOPICS == {"other"}
 
 
 def test_whoever_is_woken_by_a_callers_commit_finds_what_was_committed(

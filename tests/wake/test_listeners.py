@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from bullpen.core.store.base import Store
 from bullpen.core.store.postgres import PostgresStore
-from bullpen.core.wake.listener import ANYTHING
+from bullpen.core.wake.listener import ALL_TOPICS
 from tests.stores import Stores
 from tests.wake.listening import NO_POLL, SOON, heard, listening, open_lane, send
 
@@ -68,7 +68,7 @@ def test_a_lost_hint_is_made_good_by_a_look_within_moments(polling: Store) -> No
             heard_something = listener.wait(5)
             assert time.monotonic() - began < SOON
         if polling.dialect == "sqlite":
-            assert heard_something == ANYTHING
+            assert heard_something == ALL_TOPICS
     finally:
         listener.close()
 
@@ -107,7 +107,7 @@ def test_a_listener_whose_connection_was_ended_says_anything_and_listens_again(
     open_lane(store)
     with listening(store) as listener:
         hang_up(store)
-        assert listener.wait(SOON) == ANYTHING
+        assert listener.wait(SOON) == ALL_TOPICS
         listener.wait(0.1)
         send(store)
         assert heard(listener, "messages")
@@ -123,14 +123,14 @@ def test_a_listener_whose_connection_is_ended_while_it_waits_says_anything(
 
         def wait() -> None:
             deadline = time.monotonic() + SOON
-            while ANYTHING not in got and time.monotonic() < deadline:
+            while ALL_TOPICS not in got and time.monotonic() < deadline:
                 got.append(listener.wait(1.0))
 
         thread = threading.Thread(target=wait)
         thread.start()
         hang_up(store)
         thread.join(SOON + 5)
-        assert ANYTHING in got
+        assert ALL_TOPICS in got
 
 
 @pytest.mark.postgres
@@ -146,7 +146,7 @@ def test_a_listener_whose_server_cannot_be_reached_goes_on_and_says_anything(
         reachable = store.url
         store.url = reachable.set(port=1)
         for _ in range(3):
-            assert listener.wait(0.2) == ANYTHING
+            assert listener.wait(0.2) == ALL_TOPICS
         store.url = reachable
         listener.wait(0.0)
         send(store)

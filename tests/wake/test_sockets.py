@@ -16,7 +16,12 @@ import pytest
 from bullpen.core.clock import SECOND
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.workers import GONE_SECONDS, beat, forget_silent, register
+from bullpen.core.workers import (
+    LOST_AFTER_SECONDS,
+    delete_lost_workers,
+    register_worker,
+    report_liveness,
+)
 from tests.stores import FakeClock, Stores
 from tests.wake.listening import NO_POLL, SOON, heard, listening, open_lane, send
 
@@ -33,7 +38,7 @@ def home(stores: Stores, clock: FakeClock) -> Iterator[SqliteStore]:
 def enter(store: Store, address: str) -> None:
     """Put an address into the register."""
     with store.write() as tx:
-        register(tx, "test", address)
+        register_worker(tx, "test", address)
 
 
 def test_the_socket_is_in_the_homes_run_directory_and_only_the_owners(home: SqliteStore) -> None:
@@ -78,7 +83,7 @@ def test_only_workers_of_this_machine_are_rung_for(home: SqliteStore, tmp_path: 
         elsewhere.bind(str(tmp_path / "elsewhere.sock"))
         elsewhere.setblocking(False)
         with home.write() as tx:
-            worker = register(tx, "test", str(tmp_path / "elsewhere.sock"))
+            worker = register_worker(tx, "test", str(tmp_path / "elsewhere.sock"))
         with home.engine.begin() as connection:
             connection.exec_driver_sql(
                 "UPDATE workers SET host = 'another' WHERE id = ?", (worker,)
@@ -128,13 +133,13 @@ def test_a_worker_that_was_forgotten_while_it_lived_is_woken_after_it_registers_
     """As after a laptop's sleep: silent for a minute, struck out by another, and back."""
     listener = home.listen()
     with home.write() as tx:
-        worker = register(tx, "processor", listener.address)
-    clock.advance(GONE_SECONDS * SECOND)
+        worker = register_worker(tx, "processor", listener.address)
+    clock.advance(LOST_AFTER_SECONDS * SECOND)
     with home.write() as tx:
-        assert len(forget_silent(tx)) == 1
+        assert len(delete_lost_workers(tx)) == 1
     with home.write() as tx:
-        assert not beat(tx, worker)
-        register(tx, "processor", listener.address)
+        assert not report_liveness(tx, worker)
+        register_worker(tx, "processor", listener.address)
     with stores.opened(home.settings, clock) as writer:
         send(writer)
     found = heard(listener, "messages")

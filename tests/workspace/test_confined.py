@@ -9,9 +9,9 @@ import pytest
 
 from bullpen.core.errors import InTheWay, UnknownFile
 from bullpen.core.workspace.confined import (
-    DEPTH,
-    ENTRIES,
-    Content,
+    MAX_DEPTH,
+    MAX_ENTRIES,
+    FileContent,
     directories_inside,
     list_inside,
     read_inside,
@@ -23,10 +23,10 @@ def test_a_text_is_read_as_far_as_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.md").write_bytes(b"\xef\xbb\xbfab\0\xff")
     path = ("a", "b.md")
-    assert read_inside(tmp_path, path) == Content(
+    assert read_inside(tmp_path, path) == FileContent(
         "ab\N{REPLACEMENT CHARACTER}" * 1 + "\ufffd", False
     )
-    assert read_inside(tmp_path, path, 4) == Content("a", truncated=True)
+    assert read_inside(tmp_path, path, 4) == FileContent("a", truncated=True)
 
 
 @pytest.mark.parametrize("bad", ["..", ".", "", "a/b", "a\0b", "\ud800"])
@@ -83,14 +83,14 @@ def test_a_file_that_is_written_keeps_its_mode_and_leaves_nothing_beside(tmp_pat
 
 def test_a_listing_ends_however_much_there_is(tmp_path: Path) -> None:
     deep = tmp_path
-    for _ in range(DEPTH + 5):
+    for _ in range(MAX_DEPTH + 5):
         deep /= "d"
         deep.mkdir()
         (deep / "x.md").touch()
-    assert len(list_inside(tmp_path, (), ".md")) == DEPTH
-    for number in range(ENTRIES + 10):
+    assert len(list_inside(tmp_path, (), ".md")) == MAX_DEPTH
+    for number in range(MAX_ENTRIES + 10):
         (tmp_path / f"{number}").touch()
-    assert len(list_inside(tmp_path, (), "")) <= ENTRIES
+    assert len(list_inside(tmp_path, (), "")) <= MAX_ENTRIES
     assert directories_inside(tmp_path, (), 0) == []
 
 

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.workspace.front_matter import front_matter
-from bullpen.core.workspace.memory import LINE, MOST, memory_index, skill_index
+from bullpen.core.workspace.front_matter import read_front_matter
+from bullpen.core.workspace.memory import (
+    MAX_INDEX_ENTRIES,
+    MAX_LINE_CHARS,
+    memory_index,
+    skill_index,
+)
 
 FRONT = "---\nname: {name}\nsummary: {summary}\ndescription: {summary}\n---\nThe text itself.\n"
 
@@ -81,8 +86,8 @@ def test_of_thousands_only_the_first_are_listed_and_the_rest_counted(tmp_path: P
     for number in range(2000):
         (tmp_path / "memory" / f"{number:04}.md").touch()
     lines = memory_index(tmp_path)
-    assert len(lines) == MOST + 1
-    assert lines[-1] == f"- and {2000 - MOST} more files in memory/"
+    assert len(lines) == MAX_INDEX_ENTRIES + 1
+    assert lines[-1] == f"- and {2000 - MAX_INDEX_ENTRIES} more files in memory/"
 
 
 def test_a_line_stays_a_line_and_short(tmp_path: Path) -> None:
@@ -93,7 +98,7 @@ def test_a_line_stays_a_line_and_short(tmp_path: Path) -> None:
     assert len(lines) == 3
     for line in lines:
         assert len(line.splitlines()) == 1
-        assert len(line) < LINE + 100
+        assert len(line) < MAX_LINE_CHARS + 100
         line.encode()
 
 
@@ -102,5 +107,5 @@ def test_front_matter_has_names_and_values(tmp_path: Path) -> None:
     path.write_bytes(
         b"\xef\xbb\xbf---\r\nName: 'Ada'\r\nsummary: \"a: b\"\r\n  x :  y \r\n---\r\nz"
     )
-    assert front_matter(path) == {"name": "Ada", "summary": "a: b", "x": "y"}
-    assert front_matter(tmp_path / "missing.md") == {}
+    assert read_front_matter(path) == {"name": "Ada", "summary": "a: b", "x": "y"}
+    assert read_front_matter(tmp_path / "missing.md") == {}

@@ -9,16 +9,16 @@ from pathlib import Path
 import click
 import pytest
 
-from bullpen.cli.commands import walk
+from bullpen.cli.commands import walk_commands
 from bullpen.cli.main import cli
 from bullpen.core.roster.agent import Permission
 from bullpen.core.settings import Settings
-from bullpen.core.workspace.templates import shipped
+from bullpen.core.workspace.templates import templates
 from bullpen.processor.providers.claude import Claude
 from tests.processor.turns import agent, turn
 
-COMMANDS = {" ".join(path): command for path, command in walk(cli, "bullpen")}
-SKILLS = {name: text for name, text in shipped() if name.startswith("skills/")}
+COMMANDS = {" ".join(path): command for path, command in walk_commands(cli, "bullpen")}
+SKILLS = {name: text for name, text in templates() if name.startswith("skills/")}
 LINES = [
     (name, line.strip())
     for name, text in SKILLS.items()

@@ -16,7 +16,7 @@ from bullpen.api.context import NAME, Api
 from bullpen.api.errors import ErrorAnswer, invalid
 from bullpen.api.guard import COOKIE
 from bullpen.api.routes import ROUTES
-from bullpen.core.logs import REQUEST
+from bullpen.core.logs import REQUEST_ID
 
 log = logging.getLogger("bullpen.api.request")
 
@@ -66,7 +66,7 @@ def _log_requests(app: Flask) -> None:
 
 def _begin() -> None:
     g.began = time.perf_counter()
-    REQUEST.set("")
+    REQUEST_ID.set("")
 
 
 def _end(response: Response) -> Response:
@@ -82,6 +82,6 @@ def _end(response: Response) -> Response:
         "key": "-" if key is None else key.id,
         "from": request.remote_addr,
     }
-    REQUEST.set(str(g.get("request_id", "")))
+    REQUEST_ID.set(str(g.get("request_id", "")))
     log.info("request", extra={"fields": fields})
     return response

@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from bullpen.api.errors import document
-from bullpen.core.ending import Ending
+from bullpen.core.ending import StopSignals
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import load_what_can_be
-from bullpen.core.store.url import names_a_database
+from bullpen.core.settings_problems import load_lenient
+from bullpen.core.store.url import has_valid_database_url
 
 log = logging.getLogger(__name__)
 
@@ -54,15 +54,15 @@ class Closed(BaseHTTPRequestHandler):
 
 def run(settings: Settings) -> None:
     """Serve that until SIGTERM, SIGINT, or a file that can be read."""
-    ending = Ending()
+    ending = StopSignals()
     kind = type("Server", (ThreadingHTTPServer,), {"address_family": _family(settings)})
     server: ThreadingHTTPServer = kind((settings.api_host, settings.api_port), Closed)
     thread = Thread(target=server.serve_forever, name="serve", daemon=True)
     thread.start()
     log.error("%s. %s", CLOSED, CLOSED.hint)
     while not ending.wait(LOOK_SECONDS):
-        found, _ = load_what_can_be(os.environ)
-        if names_a_database(found):
+        found, _ = load_lenient(os.environ)
+        if has_valid_database_url(found):
             log.info("the database is known now: the API begins anew")
             break
     server.shutdown()

@@ -11,14 +11,14 @@ from flask import current_app, g, request
 from bullpen.api.failures import Failures
 from bullpen.api.streams.hub import Hub
 from bullpen.api.waiting import Bell
-from bullpen.core.access.audit import record
+from bullpen.core.access.audit import record_audit
 from bullpen.core.access.key import Key, Scope
-from bullpen.core.access.owner import Owner
+from bullpen.core.access.owner import OwnerToken
 from bullpen.core.errors import OutOfReach, ScopeTooSmall
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.store.together import Together
+from bullpen.core.store.together import GroupCommit
 from bullpen.core.store.transaction import Transaction
 
 NAME = "bullpen"
@@ -32,8 +32,8 @@ class Api:
     hub: Hub
     bell: Bell
     supervisor: Supervisor
-    owner: Owner
-    together: Together
+    owner: OwnerToken
+    together: GroupCommit
     failures: Failures = field(default_factory=Failures)
     started_at: int = 0
 
@@ -59,7 +59,7 @@ def caller() -> Key:
 
 def need(scope: Scope) -> None:
     """Refuse a caller who has not this scope."""
-    if not caller().may(scope):
+    if not caller().has_scope(scope):
         raise ScopeTooSmall(f"the key {caller().name!r} has not the scope {scope.value}")
 
 
@@ -70,7 +70,7 @@ def reach(agent: str | None) -> None:
 
 def check_reach(key: Key, agent: str | None) -> None:
     """Refuse a key that is for other agents."""
-    if not key.reaches(agent):
+    if not key.can_reach(agent):
         raise OutOfReach(f"the key {key.name!r} does not reach this")
 
 
@@ -87,7 +87,7 @@ def write(*, durable: bool = True) -> Iterator[Transaction]:
     with api().store.write(durable=durable) as tx:
         yield tx
         if g.get("audited"):
-            record(tx, caller(), **deed())
+            record_audit(tx, caller(), **deed())
 
 
 def deed() -> dict[str, str]:

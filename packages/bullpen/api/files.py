@@ -10,7 +10,7 @@ from typing import Any
 from flask import Response, send_file
 
 from bullpen.api.context import api
-from bullpen.core.answers.files import Refused, allowed
+from bullpen.core.answers.files import RefusedFile, resolve_allowed
 from bullpen.core.answers.open import open_allowed
 from bullpen.core.errors import UnknownFile
 
@@ -29,9 +29,9 @@ def sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...
 
     One that may not be sent is an error.
     """
-    found = [allowed(name, (*roots, api().settings.files)) for name in named(names)]
+    found = [resolve_allowed(name, (*roots, api().settings.files)) for name in named(names)]
     for each in found:
-        if isinstance(each, Refused):
+        if isinstance(each, RefusedFile):
             raise UnknownFile(str(each))
     return tuple(str(each) for each in found)
 
@@ -44,7 +44,7 @@ def named(names: Sequence[str]) -> tuple[str, ...]:
 def download(path: str, roots: Sequence[Path]) -> Response:
     """This file, to be kept and not to be shown; one that may not leave is not there."""
     found = open_allowed(path, roots)
-    if isinstance(found, Refused):
+    if isinstance(found, RefusedFile):
         raise UnknownFile(str(found))
     name = "".join(each if each.isprintable() else "_" for each in Path(path).name)
     response = send_file(found, as_attachment=True, download_name=name, etag=False)

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from flask import Flask, Request, Response, g, request
 
 from bullpen.api.context import api, caller, deed
-from bullpen.core.access.audit import record
-from bullpen.core.access.key import OWNER, Key
-from bullpen.core.access.keys import USED_EVERY, find_key, used
+from bullpen.core.access.audit import record_audit
+from bullpen.core.access.key import OWNER_KEY, Key
+from bullpen.core.access.keys import USED_AT_INTERVAL, find_key, record_use
 from bullpen.core.errors import (
     AccessError,
     BodyTooLarge,
@@ -127,7 +127,7 @@ def _who(asked: Request) -> Key:
     if secret is None:
         raise NoAccess("no token was sent")
     if _is_owner(secret):
-        return OWNER
+        return OWNER_KEY
     key = _known(secret, now)
     if key is None:
         count_failure()
@@ -170,16 +170,16 @@ def _known(secret: str, now: int) -> Key | None:
     store = api().store
     with store.read() as tx:
         key = find_key(tx, secret)
-    if key is not None and (key.used_at is None or now - key.used_at >= USED_EVERY):
+    if key is not None and (key.used_at is None or now - key.used_at >= USED_AT_INTERVAL):
         with store.write(durable=False) as tx:
-            used(tx, key)
+            record_use(tx, key)
     return key
 
 
 def refuse(error: AccessError) -> None:
     """Write down that somebody who is known was refused."""
     with api().store.write(durable=False) as tx:
-        record(tx, caller(), outcome=error.code, **deed())
+        record_audit(tx, caller(), outcome=error.code, **deed())
 
 
 def _mark(response: Response) -> Response:

@@ -24,14 +24,14 @@ from bullpen.api.streams.hub import Hub
 from bullpen.core.clock import SECOND
 from bullpen.core.heartbeats.heartbeat import HeartbeatState
 from bullpen.core.heartbeats.heartbeats import list_heartbeats
-from bullpen.core.maintenance.account import system_agents
+from bullpen.core.maintenance.account import list_job_statuses
 from bullpen.core.queue.status import QueueStatus, queue_status
-from bullpen.core.queue.waiting import outgoing_by_channel, waiting_since
+from bullpen.core.queue.waiting import count_outgoing_by_channel, waiting_since
 from bullpen.core.schedules.count import count_schedules
 from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.workers import alive_workers
+from bullpen.core.workers import count_live_workers
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ def _queue(tx: Transaction) -> list[Metric]:
             "bullpen_outgoing",
             "Answers that are still to be delivered.",
             "channel",
-            outgoing_by_channel(tx),
+            count_outgoing_by_channel(tx),
         ),
         _by("bullpen_lanes", "Agents' queues by state.", "state", _lanes(status)),
     ]
@@ -162,11 +162,16 @@ def _times(tx: Transaction) -> list[Metric]:
 
 
 def _upkeep(tx: Transaction) -> list[Metric]:
-    loops = system_agents(tx)
+    loops = list_job_statuses(tx)
     ran = {each.name: each.last_run_at / SECOND for each in loops if each.last_run_at is not None}
     failed = {each.name: int(each.last_error is not None) for each in loops}
     return [
-        _by("bullpen_workers", "Processes that were heard of lately.", "kind", alive_workers(tx)),
+        _by(
+            "bullpen_workers",
+            "Processes that were heard of lately.",
+            "kind",
+            count_live_workers(tx),
+        ),
         _by(
             "bullpen_system_agent_last_run_timestamp_seconds",
             "When a maintenance loop ran last.",

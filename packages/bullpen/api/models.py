@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 from sqlalchemy import Table
 
 from bullpen.api.context import api
-from bullpen.core.store.listing import EVERY
-from bullpen.core.store.settled import settled
+from bullpen.core.store.listing import MAX_ROW_ID
+from bullpen.core.store.settled import committed_up_to
 
 MOST = 500
 """So many rows are in one answer at the most."""
@@ -52,7 +52,7 @@ class Page(BaseModel):
 
 def upto(rows: Table, since: int | None) -> int:
     """How far a list may go on: a number that is to come is not passed by."""
-    return EVERY if since is None else settled(api().store, rows)
+    return MAX_ROW_ID if since is None else committed_up_to(api().store, rows)
 
 
 def listed(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:

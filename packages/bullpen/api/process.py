@@ -13,14 +13,19 @@ from bullpen.api.context import Api
 from bullpen.api.streams.descriptors import allow_sockets
 from bullpen.api.streams.hub import Hub
 from bullpen.api.waiting import Bell
-from bullpen.core.access.owner import Owner
+from bullpen.core.access.owner import OwnerToken
 from bullpen.core.loop import Loop
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from bullpen.core.store.together import Together
-from bullpen.core.wake.ear import Ear
-from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
+from bullpen.core.store.together import GroupCommit
+from bullpen.core.wake.ear import WakeupDispatcher
+from bullpen.core.workers import (
+    LIVENESS_SECONDS,
+    register_worker,
+    report_liveness,
+    unregister_worker,
+)
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +40,10 @@ class ApiProcess:
         self._store = open_store(settings)
         self._listener = self._store.listen()
         with self._store.write() as tx:
-            self.worker = register(tx, KIND, self._listener.address)
+            self.worker = register_worker(tx, KIND, self._listener.address)
         self.hub = Hub(self._store)
         self.bell = Bell(settings.api_threads // 2)
-        self._ear = Ear(self._listener)
+        self._ear = WakeupDispatcher(self._listener)
         self._ear.on("messages", self.bell.ring)
         self._ear.on("events", self.hub.wake)
         self._heartbeat = Loop("heartbeat", self._beat)
@@ -48,8 +53,8 @@ class ApiProcess:
                 hub=self.hub,
                 bell=self.bell,
                 supervisor=Supervisor(settings),
-                owner=Owner(settings),
-                together=Together(self._store),
+                owner=OwnerToken(settings),
+                together=GroupCommit(self._store),
                 started_at=self._store.clock.now(),
             )
         )
@@ -76,13 +81,13 @@ class ApiProcess:
         self._heartbeat.stop()
         self._ear.stop()
         with self._store.write(durable=False) as tx:
-            leave(tx, self.worker)
+            unregister_worker(tx, self.worker)
         self._store.close()
         log.info("%s has stopped", self.worker)
 
     def _beat(self) -> float:
         with self._store.write(durable=False) as tx:
-            if not beat(tx, self.worker):
-                self.worker = register(tx, KIND, self._listener.address)
+            if not report_liveness(tx, self.worker):
+                self.worker = register_worker(tx, KIND, self._listener.address)
         metrics.of(self.app).refresh()
-        return float(BEAT_SECONDS)
+        return float(LIVENESS_SECONDS)

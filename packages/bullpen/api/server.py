@@ -21,7 +21,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from bullpen.api.errors import document
 from bullpen.api.process import ApiProcess
-from bullpen.core.access.key import Kind
+from bullpen.core.access.key import KeyKind
 from bullpen.core.access.keys import list_keys
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.errors import BadRequest, BadSetting, BullpenError
@@ -181,7 +181,7 @@ def _check_exposure(settings: Settings) -> None:
     store = open_store(settings)
     try:
         with store.read() as tx:
-            keys = [key for key in list_keys(tx) if key.kind is Kind.KEY and key.valid(tx.now)]
+            keys = [key for key in list_keys(tx) if key.kind is KeyKind.KEY and key.valid(tx.now)]
     finally:
         store.close()
     if not _is_loopback(settings.api_host):

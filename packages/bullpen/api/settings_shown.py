@@ -13,12 +13,12 @@ from bullpen.api.roster.providers import ProviderMap, provider_map
 from bullpen.api.roster.teams import TeamMap, team_map
 from bullpen.api.services import known_services
 from bullpen.core.roster.find import find_agent
-from bullpen.core.roster.provider_names import ALIASES
-from bullpen.core.services.supervisor import ASLEEP, OWN
-from bullpen.core.settings_file import SettingsFile, Source
+from bullpen.core.roster.provider_names import PROVIDER_ALIASES
+from bullpen.core.services.supervisor import CORE_SERVICES, DOWN_STATES
+from bullpen.core.settings_file import SettingsFile, SettingSource
 from bullpen.core.store.transaction import Transaction
 
-FAMILIES = {command: family for family, command in ALIASES.items()}
+FAMILIES = {command: family for family, command in PROVIDER_ALIASES.items()}
 """What the reference's clients call our command lines."""
 
 
@@ -64,7 +64,7 @@ class SettingAnswer(BaseModel):
     value: str | int | float
     default: str | int | float
     doc: str
-    source: Source
+    source: SettingSource
     secret: bool
     fixed: str | None = Field(description="why it cannot be changed over the API; null if it can")
 
@@ -123,7 +123,7 @@ def enabled_channels() -> list[str]:
     return [
         each["name"]
         for each in known_services() or ()
-        if each["name"] not in OWN and each["state"] not in ASLEEP
+        if each["name"] not in CORE_SERVICES and each["state"] not in DOWN_STATES
     ]
 
 
@@ -131,7 +131,7 @@ def _models(tx: Transaction, shown: dict[str, str]) -> ModelsAnswer:
     agent = find_agent(tx, tx.settings.default_agent)
     provider, model = ("", "") if agent is None else (agent.provider, agent.model)
     provider = FAMILIES.get(provider, provider)
-    models = {name: model if name == provider else "" for name in (*ALIASES, "opencode")}
+    models = {name: model if name == provider else "" for name in (*PROVIDER_ALIASES, "opencode")}
     return ModelsAnswer(
         provider=provider,
         anthropic=FamilyAnswer(

@@ -12,7 +12,7 @@ def acting_agent() -> str | None:
     return os.environ.get("BULLPEN_AGENT") or None
 
 
-def only_people(what: str) -> None:
+def require_person(what: str) -> None:
     """Refuse an agent what only a person may do."""
     agent = acting_agent()
     if agent is not None:

@@ -9,33 +9,33 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bullpen.cli.following import Wait, Waited
-from bullpen.cli.interrupts import somebody_there
+from bullpen.cli.following import Wait, WaitResult
+from bullpen.cli.interrupts import is_interactive
 from bullpen.cli.screen import Screen
-from bullpen.core.conversations.following import Following, before
+from bullpen.core.conversations.following import ConversationFollower, last_event_id
 from bullpen.core.errors import BadSchedule, StoreError
-from bullpen.core.files.copied import copy_in
-from bullpen.core.files.incoming import Kept
+from bullpen.core.files.copied import upload_copy
+from bullpen.core.files.incoming import SavedUpload
 from bullpen.core.message import NewMessage
-from bullpen.core.queue.receive import receive
+from bullpen.core.queue.receive import submit
 from bullpen.core.roster.teams import get_team
-from bullpen.core.schedules.when import duration, moment
+from bullpen.core.schedules.when import parse_duration, parse_time
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.time_zone import owner_zone
+from bullpen.core.time_zone import owner_zone_name
 
 SENDER = "owner"
-EAGER_SECONDS = 0.02
+POLL_SECONDS = 0.02
 """So often a file is looked at, whose writers do not know of this process."""
-PATIENCE_SECONDS = 300.0
+WAIT_SECONDS = 300.0
 
 
 @contextmanager
-def asking(settings: Settings) -> Iterator[Store]:
+def open_waiting_store(settings: Settings) -> Iterator[Store]:
     """The store, for somebody who waits: a file is looked at often, which costs nothing."""
     if settings.url.startswith("sqlite"):  # a server tells everybody
-        poll = min(EAGER_SECONDS, settings.poll_seconds)
+        poll = min(POLL_SECONDS, settings.poll_seconds)
         settings = replace(settings, poll_seconds=poll)
     store = open_store(settings)
     try:
@@ -44,23 +44,23 @@ def asking(settings: Settings) -> Iterator[Store]:
         store.close()
 
 
-def put(
+def enqueue_message(
     store: Store, new: NewMessage, team: str, files: tuple[Path, ...], deadline: str | None
 ) -> tuple[int, str]:
     """Put it into the queue; gives the place in the events before, and the conversation's id."""
     settings = store.settings
     with store.read() as tx:  # a name that is wrong is told before files are copied
-        position = before(tx)
+        position = last_event_id(tx)
         if team:
             get_team(tx, team)
-    kept: list[Kept] = []
+    kept: list[SavedUpload] = []
     try:
         for file in files:
-            kept.append(copy_in(file, settings.files, store.ids, settings.upload_bytes))
+            kept.append(upload_copy(file, settings.files, store.ids, settings.upload_bytes))
         with store.write() as tx:
-            until = None if deadline is None else _moment(deadline, tx.now, settings)
+            until = None if deadline is None else _parse_deadline(deadline, tx.now, settings)
             named = tuple(str(each.path) for each in kept)
-            sent = receive(tx, replace(new, files=named, deadline=until))
+            sent = submit(tx, replace(new, files=named, deadline=until))
     except BaseException:
         for each in kept:
             each.path.unlink(missing_ok=True)
@@ -68,19 +68,19 @@ def put(
     return position, sent[0].message_id
 
 
-def _moment(text: str, now: int, settings: Settings) -> int:
+def _parse_deadline(text: str, now: int, settings: Settings) -> int:
     try:
-        return now + duration(text)
+        return now + parse_duration(text)
     except BadSchedule:
-        return moment(text, owner_zone(settings))
+        return parse_time(text, owner_zone_name(settings))
 
 
-def wait_for(
-    following: Following, screen: Screen, timeout: float | None, *, asks: bool = True
-) -> Waited:
+def wait_for_answers(
+    following: ConversationFollower, screen: Screen, timeout: float | None, *, asks: bool = True
+) -> WaitResult:
     """Wait for it: so many seconds, or if None as long as somebody is there who can end it."""
     if timeout is None:
-        timeout = math.inf if somebody_there() else PATIENCE_SECONDS
+        timeout = math.inf if is_interactive() else WAIT_SECONDS
     try:
         return Wait(following, screen, time.monotonic() + timeout, asks).wait()
     except (StoreError, OSError):

@@ -15,22 +15,22 @@ from typing import Generic, Protocol, TypeVar
 
 import click
 
-from bullpen.cli.bulk_outcome import SHOWN, Outcome, sum_up
+from bullpen.cli.bulk_outcome import MAX_REFUSED_SHOWN, BulkOutcome, print_summary
 from bullpen.cli.confirm import confirm
-from bullpen.cli.output import show_json, show_table, writing
+from bullpen.cli.output import print_json, print_table, write_transaction
 from bullpen.core.errors import BullpenError
-from bullpen.core.queue.bulk import Batch, Refused
+from bullpen.core.queue.bulk import BulkFailure, BulkResult
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction
 
-BATCH = 100
+BATCH_SIZE = 100
 
 Item = TypeVar("Item")
 
 
-class Pieces(Protocol[Item]):
+class BatchSource(Protocol[Item]):
     """What is meant, a piece at a time."""
 
     def count(self, tx: Transaction) -> int:
@@ -43,7 +43,7 @@ class Pieces(Protocol[Item]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class BulkText:
     """How the work is spoken of."""
 
     noun: str
@@ -62,24 +62,26 @@ class Words:
         """So many of them."""
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
 
-    def was_done(self, count: int) -> str:
+    def done_text(self, count: int) -> str:
         """What was done to so many."""
         return f"{self.of(count)} {self.done_one if count == 1 else self.done}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job(Generic[Item]):
+class BulkJob(Generic[Item]):
     """What is to be done to what is meant by filters."""
 
-    words: Words
-    pieces: Callable[[Transaction], Pieces[Item]]
-    do: Callable[[Transaction, Sequence[Item]], Batch]
+    words: BulkText
+    pieces: Callable[[Transaction], BatchSource[Item]]
+    do: Callable[[Transaction, Sequence[Item]], BulkResult]
     rows: Callable[[Transaction, Sequence[Item]], Sequence[Sequence[str]]]
     """A table of some of them, with its heading."""
     limit: int | None = None
 
 
-def run(settings: Settings, job: Job[Item], *, sure: bool, dry_run: bool, as_json: bool) -> None:
+def run_bulk(
+    settings: Settings, job: BulkJob[Item], *, sure: bool, dry_run: bool, as_json: bool
+) -> None:
     """Do it to all that is meant, once a person has agreed."""
     words = job.words
     with closing(open_store(settings)) as store:
@@ -89,23 +91,23 @@ def run(settings: Settings, job: Job[Item], *, sure: bool, dry_run: bool, as_jso
             if job.limit is not None:
                 matched = min(matched, job.limit)
             if dry_run:
-                first = pieces.next(tx, min(SHOWN, matched)) if matched else []
-                show_job(words, matched, job.rows(tx, first), as_json)
+                first = pieces.next(tx, min(MAX_REFUSED_SHOWN, matched)) if matched else []
+                print_plan(words, matched, job.rows(tx, first), as_json)
                 return
         if matched:
             confirm(f"{words.warning}{words.verb} {words.of(matched)}", sure, many=True)
-        outcome = Outcome(matched)
+        outcome = BulkOutcome(matched)
         try:
-            _work(store, job, pieces, outcome)
+            _process_batches(store, job, pieces, outcome)
         except (BullpenError, KeyboardInterrupt):
-            click.echo(f"{words.was_done(outcome.done)} before it broke off", err=True)
+            click.echo(f"{words.done_text(outcome.done)} before it broke off", err=True)
             raise
-    sum_up(words.was_done(outcome.done), words.of, words.none, outcome, as_json)
+    print_summary(words.done_text(outcome.done), words.of, words.none, outcome, as_json)
 
 
-def run_named(
+def run_each(
     settings: Settings,
-    words: Words,
+    words: BulkText,
     ids: Sequence[str],
     verb: Callable[[Transaction, str], None],
     *,
@@ -113,29 +115,31 @@ def run_named(
 ) -> None:
     """Do it to each of these by itself; of one alone its error is the command's."""
     named = list(dict.fromkeys(ids))
-    outcome = Outcome(len(named))
+    outcome = BulkOutcome(len(named))
     for each in named:
         try:
-            with writing(settings) as tx:
+            with write_transaction(settings) as tx:
                 verb(tx, each)
         except BullpenError as error:
             if len(named) == 1:
                 raise
-            outcome.add(Batch(0, (Refused(each, error),)), 1, named=True)
+            outcome.add(BulkResult(0, (BulkFailure(each, error),)), 1, named=True)
         else:
-            outcome.add(Batch(1, ()), 1)
-    said = f"{named[0]} {words.done_one}" if len(named) == 1 else words.was_done(outcome.done)
-    sum_up(said, words.of, words.none, outcome, as_json)
+            outcome.add(BulkResult(1, ()), 1)
+    said = f"{named[0]} {words.done_one}" if len(named) == 1 else words.done_text(outcome.done)
+    print_summary(said, words.of, words.none, outcome, as_json)
 
 
-def _work(store: Store, job: Job[Item], pieces: Pieces[Item], outcome: Outcome) -> None:
+def _process_batches(
+    store: Store, job: BulkJob[Item], pieces: BatchSource[Item], outcome: BulkOutcome
+) -> None:
     with _interruptible() as stopped, _bar(outcome.matched, job.words.verb) as forward:
         while (left := outcome.matched - outcome.looked_at) > 0:
             if stopped():
                 outcome.stopped = True
                 return
             with store.read() as tx:
-                items = pieces.next(tx, min(BATCH, left))
+                items = pieces.next(tx, min(BATCH_SIZE, left))
             if not items:
                 return
             with store.write() as tx:
@@ -144,15 +148,15 @@ def _work(store: Store, job: Job[Item], pieces: Pieces[Item], outcome: Outcome) 
             forward(len(items))
 
 
-def show_job(words: Words, count: int, rows: Sequence[Sequence[str]], as_json: bool) -> None:
+def print_plan(words: BulkText, count: int, rows: Sequence[Sequence[str]], as_json: bool) -> None:
     """Show what would be done, of some of it each."""
     heading, *found = rows
     if as_json:
         names = [name.lower() for name in heading]
         listed = [dict(zip(names, row, strict=True)) for row in found]
-        show_json({"dry_run": True, "matched": count, "first": listed})
+        print_json({"dry_run": True, "matched": count, "first": listed})
         return
-    show_table(rows, words.none)
+    print_table(rows, words.none)
     if count > len(found):
         click.echo(f"… and {count - len(found)} more", err=True)
     if count:
@@ -181,7 +185,7 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def _bar(length: int, label: str) -> Iterator[Callable[[int], object]]:
     """A bar on standard error for work that takes long, where somebody sees it."""
-    if length <= BATCH or not sys.stderr.isatty():
+    if length <= BATCH_SIZE or not sys.stderr.isatty():
         yield lambda _: None
         return
     with click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True) as bar:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import click
 
-from bullpen.cli.output import tell
+from bullpen.cli.output import print_result
 from bullpen.cli.visible import one_line
-from bullpen.core.queue.bulk import MOVED, Batch, Refused
+from bullpen.core.queue.bulk import CHANGED_MEANWHILE, BulkFailure, BulkResult
 
-SHOWN = 20
+MAX_REFUSED_SHOWN = 20
 """So many are shown of what would be done, and of what was not."""
-REASON = 160
+REASON_CHARS = 160
 
 
 @dataclass(slots=True)
-class Outcome:
+class BulkOutcome:
     """How far it came."""
 
     matched: int
@@ -28,18 +28,18 @@ class Outcome:
     failed: int = 0
     """To so many it may not be done."""
     stopped: bool = False
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[BulkFailure] = field(default_factory=list)
 
-    def add(self, batch: Batch, size: int, *, named: bool = False) -> None:
+    def add(self, batch: BulkResult, size: int, *, named: bool = False) -> None:
         """Count what came of a batch; what was named ought to have been as it was thought."""
         self.looked_at += size
         self.done += batch.done
         for each in batch.refused:
-            if isinstance(each.error, MOVED) and not named:
+            if isinstance(each.error, CHANGED_MEANWHILE) and not named:
                 self.moved += 1
                 continue
             self.failed += 1
-            if len(self.refused) < SHOWN:
+            if len(self.refused) < MAX_REFUSED_SHOWN:
                 self.refused.append(each)
 
     @property
@@ -49,7 +49,9 @@ class Outcome:
         return unmet + self.moved
 
 
-def sum_up(done: str, of: Callable[[int], str], none: str, outcome: Outcome, as_json: bool) -> None:
+def print_summary(
+    done: str, of: Callable[[int], str], none: str, outcome: BulkOutcome, as_json: bool
+) -> None:
     """Say what was done and what was not; the command fails if something was to be and was not."""
     document = {
         "dry_run": False,
@@ -60,7 +62,7 @@ def sum_up(done: str, of: Callable[[int], str], none: str, outcome: Outcome, as_
         "interrupted": outcome.stopped,
         "refused": [_fields(each) for each in outcome.refused],
     }
-    tell(as_json, document, done if outcome.matched else none)
+    print_result(as_json, document, done if outcome.matched else none)
     if outcome.gone:
         click.echo(f"{of(outcome.gone)} had moved meanwhile", err=True)
     _say_refused(outcome)
@@ -71,10 +73,10 @@ def sum_up(done: str, of: Callable[[int], str], none: str, outcome: Outcome, as_
         raise click.exceptions.Exit(1)
 
 
-def _say_refused(outcome: Outcome) -> None:
+def _say_refused(outcome: BulkOutcome) -> None:
     hints = []
     for each in outcome.refused:
-        click.echo(f"{each.id}: {one_line(str(each.error), REASON)}", err=True)
+        click.echo(f"{each.id}: {one_line(str(each.error), REASON_CHARS)}", err=True)
         hints.append(each.error.hint)
     if outcome.failed > len(outcome.refused):
         click.echo(f"… and {outcome.failed - len(outcome.refused)} more", err=True)
@@ -82,6 +84,6 @@ def _say_refused(outcome: Outcome) -> None:
         click.echo(hint, err=True)
 
 
-def _fields(refused: Refused) -> dict[str, str]:
+def _fields(refused: BulkFailure) -> dict[str, str]:
     error = refused.error
     return {"id": refused.id, "code": error.code, "message": str(error), "hint": error.hint}

@@ -13,11 +13,11 @@ from bullpen.cli.output import as_json
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OWN = ("named", "everything", "states", "limit", "yes", "dry_run", "as_json")
+BULK_OPTIONS = ("named", "everything", "states", "limit", "yes", "dry_run", "as_json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class BulkSelection:
     """What a person has said of what is meant, and of how it is done."""
 
     named: tuple[str, ...]
@@ -30,16 +30,16 @@ class Chosen:
     as_json: bool
 
     @property
-    def narrow(self) -> bool:
+    def has_filters(self) -> bool:
         """Whether a filter was given."""
         return any(value is not None for value in self.filters.values())
 
 
-def parse(given: dict[str, Any], noun: str) -> Chosen:
+def parse_selection(given: dict[str, Any], noun: str) -> BulkSelection:
     """The options of a command; who says nothing of what is meant is told how to say it."""
-    chosen = Chosen(
+    chosen = BulkSelection(
         named=tuple(dict.fromkeys(given["named"])),
-        filters={name: value for name, value in given.items() if name not in OWN},
+        filters={name: value for name, value in given.items() if name not in BULK_OPTIONS},
         everything=given["everything"],
         states=tuple(dict.fromkeys(given["states"])),
         limit=given["limit"],
@@ -47,9 +47,9 @@ def parse(given: dict[str, Any], noun: str) -> Chosen:
         dry_run=given["dry_run"],
         as_json=given["as_json"],
     )
-    if chosen.named and (chosen.narrow or chosen.everything or chosen.states or chosen.limit):
+    if chosen.named and (chosen.has_filters or chosen.everything or chosen.states or chosen.limit):
         raise click.UsageError(f"Name {noun}s, or choose them by filters, not both.")
-    if not (chosen.named or chosen.narrow or chosen.everything):
+    if not (chosen.named or chosen.has_filters or chosen.everything):
         raise click.UsageError(
             f"Say which {noun}s: their ids, filters as --agent or --since, or --all.\n"
             f"To look first: {click.get_current_context().command_path} --all --dry-run"
@@ -57,7 +57,7 @@ def parse(given: dict[str, Any], noun: str) -> Chosen:
     return chosen
 
 
-def choosing(states: click.Choice[str], about: str) -> Callable[[Function], Function]:
+def bulk_options(states: click.Choice[str], about: str) -> Callable[[Function], Function]:
     """The options of every command that may be about many things."""
 
     def decorate(function: Function) -> Function:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bullpen.cli.loading import for_good
+from bullpen.cli.loading import keep_imports
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-COMPLETE = "_BULLPEN_COMPLETE"
+COMPLETE_VARIABLE = "_BULLPEN_COMPLETE"
 """The variable by which a shell's script says that it asks, and which shell it is."""
 
-SHORT = {"ls": "list", "rm": "remove", "delete": "remove", "create": "add"}
+ALIASES = {"ls": "list", "rm": "remove", "delete": "remove", "create": "add"}
 """What others call them, wherever there is such a command."""
 
 
-class Commands(click.Group):
+class LazyGroup(click.Group):
     """A group that knows where each command is, as `module:name`, and by what else it is called."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Commands(click.Group):
     ) -> None:
         super().__init__(*args, **more)
         self._places = places
-        self._aliases = {**SHORT, **aliases}
+        self._aliases = {**ALIASES, **aliases}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in order."""
@@ -48,7 +48,7 @@ class Commands(click.Group):
             found = super().get_command(ctx, cmd_name)
             return found if found or other is None else self.get_command(ctx, other)
         module, name = place.split(":")
-        with for_good():
+        with keep_imports():
             found = getattr(import_module(module), name)
         assert isinstance(found, click.Command)
         return found
@@ -59,14 +59,14 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except click.ClickException as error:
             if ctx.parent is None:
-                from bullpen.cli.failure import usage_document
+                from bullpen.cli.failure import print_usage_error_json
 
-                usage_document(error)
+                print_usage_error_json(error)
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names and options; what each does only where it is shown, for that loads them all."""
-        if not os.environ.get(COMPLETE, "").startswith("bash"):
+        if not os.environ.get(COMPLETE_VARIABLE, "").startswith("bash"):
             return super().shell_complete(ctx, incomplete)
         from click.shell_completion import CompletionItem  # commands that run do without
 
@@ -75,7 +75,9 @@ class Commands(click.Group):
         return [*(CompletionItem(each) for each in names), *options]
 
 
-def walk(command: click.Command, *path: str) -> list[tuple[tuple[str, ...], click.Command]]:
+def walk_commands(
+    command: click.Command, *path: str
+) -> list[tuple[tuple[str, ...], click.Command]]:
     """The command and all below it, each with its place."""
     found = [(path, command)]
     if isinstance(command, click.Group):
@@ -83,5 +85,5 @@ def walk(command: click.Command, *path: str) -> list[tuple[tuple[str, ...], clic
         for name in command.list_commands(context):
             each = command.get_command(context, name)
             assert each is not None
-            found += walk(each, *path, name)
+            found += walk_commands(each, *path, name)
     return found

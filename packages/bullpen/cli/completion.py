@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from bullpen.cli.commands import COMPLETE
+from bullpen.cli.commands import COMPLETE_VARIABLE
 
 SHELLS = click.Choice(["bash", "zsh", "fish"])
 PROGRAM = "bullpen"
@@ -28,6 +28,6 @@ def completion(context: click.Context, shell: str) -> None:
     """
     kind = get_completion_class(shell)
     assert kind is not None
-    found = kind(context.find_root().command, {}, PROGRAM, COMPLETE)
+    found = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
     # Not by source(): that of bash starts a bash, to see how old it is.
     click.echo(found.source_template % found.source_vars())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 
-class Bash(BashComplete):
+class BashCompletion(BashComplete):
     """Puts together what a colon divides, and gives back only what comes after it."""
 
     _before = ""
@@ -32,6 +32,6 @@ class Bash(BashComplete):
         return f"{item.type},{item.value.removeprefix(self._before)}"
 
 
-def use() -> None:
+def install_bash_completion() -> None:
     """From now on, in this process."""
-    add_completion_class(Bash)
+    add_completion_class(BashCompletion)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bullpen.core.errors import BadSchedule
-from bullpen.core.schedules.when import duration
+from bullpen.core.schedules.when import parse_duration
 
 
 class Duration(click.ParamType[int]):
@@ -20,7 +20,7 @@ class Duration(click.ParamType[int]):
         if isinstance(value, int):
             return value
         try:
-            return duration(value)
+            return parse_duration(value)
         except BadSchedule as error:
             self.fail(f"{error}. {error.hint}", param, ctx)
 
@@ -28,7 +28,7 @@ class Duration(click.ParamType[int]):
 DURATION = Duration()
 
 
-def moments(now: int, since: int | None, before: int | None) -> tuple[int | None, int | None]:
+def time_range(now: int, since: int | None, before: int | None) -> tuple[int | None, int | None]:
     """The moments from which and up to which something is meant, so long ago each."""
     if since is not None and before is not None and since <= before:
         raise click.UsageError("Nothing is younger than --since and older than --before.")

@@ -9,32 +9,32 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from bullpen.cli.interrupts import Interrupts, somebody_there
+from bullpen.cli.interrupts import Interrupts, is_interactive
 from bullpen.cli.screen import Screen
 from bullpen.core.clock import SECOND
-from bullpen.core.conversations.following import Answered, Following, Happened
+from bullpen.core.conversations.following import ConversationFollower, FollowedAnswer, FollowedEvent
 from bullpen.core.conversations.standing import (
     NO_PROCESSOR,
     PROCESSOR,
+    ConversationStatus,
     Obstacle,
-    Standing,
-    standing,
+    get_conversation_status,
 )
 from bullpen.core.conversations.trace import trace
 from bullpen.core.errors import BullpenError, IllegalMove
-from bullpen.core.outbox.browse import responses_to
-from bullpen.core.outbox.person import mark_read
+from bullpen.core.outbox.browse import list_responses_to
+from bullpen.core.outbox.person import ack_response
 from bullpen.core.queue.cancel import cancel_conversation
 from bullpen.core.settings import Settings
 from bullpen.core.wake.listener import Listener
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 """So often it is looked at, whether something seems to have happened or not."""
 SETTLE_SECONDS = 0.01
 """So soon again, while somebody is still writing what may be about this conversation."""
 
 
-class End(StrEnum):
+class WaitEnd(StrEnum):
     """Why the wait is over."""
 
     AT_REST = "at_rest"
@@ -45,12 +45,12 @@ class End(StrEnum):
 
 
 @dataclass(slots=True)
-class Waited:
+class WaitResult:
     """What came of a wait."""
 
-    end: End
-    standing: Standing
-    answers: list[Answered]
+    end: WaitEnd
+    standing: ConversationStatus
+    answers: list[FollowedAnswer]
     obstacles: tuple[Obstacle, ...] = ()
     beside: str | None = None
     """The message by whose run it was answered as well."""
@@ -60,29 +60,29 @@ class Waited:
 class Wait:
     """A person's wait for a conversation."""
 
-    following: Following
+    following: ConversationFollower
     screen: Screen
     deadline: float
     """By the monotonic clock; infinity is as long as it takes."""
     asks: bool = True
     """Whether Ctrl-C asks what is wanted; if not it leaves."""
-    answers: list[Answered] = field(default_factory=list)
-    _standing: Standing | None = None
-    _looked_at: float = -LOOK_SECONDS
+    answers: list[FollowedAnswer] = field(default_factory=list)
+    _standing: ConversationStatus | None = None
+    _looked_at: float = -POLL_SECONDS
     _patient: bool = False
 
-    def wait(self) -> Waited:
+    def wait(self) -> WaitResult:
         """Show what comes, until there is nothing to wait for."""
         listener = self.following.store.listen()
         with closing(listener), Interrupts(listener.interrupt).active() as interrupts:
             try:
                 return self._wait(listener, interrupts)
             except KeyboardInterrupt:  # the second one
-                return self._over(End.LEFT)
+                return self._over(WaitEnd.LEFT)
             finally:
                 self.screen.clear()
 
-    def _wait(self, listener: Listener, interrupts: Interrupts) -> Waited:
+    def _wait(self, listener: Listener, interrupts: Interrupts) -> WaitResult:
         hint: frozenset[str] = frozenset()
         while True:
             found = self._look(hint)
@@ -90,38 +90,38 @@ class Wait:
                 return self._at_rest()
             obstacles = self._obstacles(found)
             if obstacles:
-                return self._over(End.OBSTACLE, obstacles)
+                return self._over(WaitEnd.OBSTACLE, obstacles)
             if interrupts.heard is not None and (end := self._interrupted(interrupts)) is not None:
                 return self._over(end)
             left = self.deadline - time.monotonic()
             if left <= 0:
-                return self._over(End.TIME)
+                return self._over(WaitEnd.TIME)
             self.screen.live(tuple(each.agent for each in found.moving))
-            pause = SETTLE_SECONDS if self.following.tail.waits else LOOK_SECONDS
+            pause = SETTLE_SECONDS if self.following.tail.has_uncommitted else POLL_SECONDS
             hint = listener.wait(min(left, pause))
 
-    def _look(self, hint: frozenset[str] = frozenset()) -> Standing:
+    def _look(self, hint: frozenset[str] = frozenset()) -> ConversationStatus:
         """Show what is new; how it stands is looked up only if something of it moved."""
         news = self._tell()
         now = time.monotonic()
         told = f"responses:{self.following.channel}" in hint
-        if self._standing is None or news or told or now - self._looked_at >= LOOK_SECONDS:
+        if self._standing is None or news or told or now - self._looked_at >= POLL_SECONDS:
             self._looked_at = now
             with self.following.store.read() as tx:
-                self._standing = standing(tx, self.following.conversation_id)
+                self._standing = get_conversation_status(tx, self.following.conversation_id)
                 answers = self.following.answers(tx)
             if not self._standing.moving:  # what led there came since the look at the events
                 self._tell()
             self._show(answers)
         return self._standing
 
-    def _tell(self) -> list[Happened]:
+    def _tell(self) -> list[FollowedEvent]:
         news = self.following.happened()
         for each in news:
             self.screen.happened(each)
         return news
 
-    def _show(self, answers: list[Answered]) -> None:
+    def _show(self, answers: list[FollowedAnswer]) -> None:
         for each in answers:
             self.answers.append(each)
             self.screen.answer(each)
@@ -129,17 +129,17 @@ class Wait:
             with self.following.store.write() as tx:
                 for each in answers:
                     with suppress(IllegalMove):  # `response read` was quicker
-                        mark_read(tx, each.id)
+                        ack_response(tx, each.id)
 
-    def _obstacles(self, found: Standing) -> tuple[Obstacle, ...]:
+    def _obstacles(self, found: ConversationStatus) -> tuple[Obstacle, ...]:
         """What is in the way of all of it, as far as nobody is about to see to that."""
         left = max(0.0, self.deadline - time.monotonic())
         obstacles = found.obstacles(found.now + left * SECOND)
         if NO_PROCESSOR not in obstacles:
             return obstacles
-        if _one_is_coming(self.following.store.settings):
+        if _processor_is_starting(self.following.store.settings):
             return ()
-        if not somebody_there():
+        if not is_interactive():
             return obstacles
         if not self._patient:
             self._patient = True
@@ -149,10 +149,10 @@ class Wait:
             )
         return ()
 
-    def _interrupted(self, interrupts: Interrupts) -> End | None:
+    def _interrupted(self, interrupts: Interrupts) -> WaitEnd | None:
         """What the person wants; None is to wait on."""
-        if not self.asks or interrupts.heard is not signal.SIGINT or not somebody_there():
-            return End.LEFT
+        if not self.asks or interrupts.heard is not signal.SIGINT or not is_interactive():
+            return WaitEnd.LEFT
         self.screen.note("")
         wanted = interrupts.choose(
             "Stop it, leave it working, or wait on? [stop/leave/wait]",
@@ -162,43 +162,46 @@ class Wait:
         if wanted == "wait":
             return None
         if wanted == "leave":
-            return End.LEFT
+            return WaitEnd.LEFT
         with self.following.store.write() as tx:
             cancel_conversation(tx, self.following.conversation_id, "stopped by its sender")
-        return End.STOPPED
+        return WaitEnd.STOPPED
 
-    def _at_rest(self) -> Waited:
-        over = self._over(End.AT_REST)
+    def _at_rest(self) -> WaitResult:
+        over = self._over(WaitEnd.AT_REST)
         if self.answers or over.standing.unfinished:
             return over
         conversation = self.following.conversation_id
         with self.following.store.read() as tx:
             beside = [step.answered_with for step in trace(tx, conversation).steps]
             named = [each for each in beside if each is not None]
-            rows = responses_to(tx, named)
+            rows = list_responses_to(tx, named)
         for row in rows:
             files = tuple(json.loads(row.files or "[]"))
-            self.answers.append(Answered(row.id, row.agent, row.message, files))
+            self.answers.append(FollowedAnswer(row.id, row.agent, row.message, files))
             self.screen.answer(self.answers[-1])
         over.beside = named[0] if named else None
         return over
 
-    def _over(self, end: End, obstacles: tuple[Obstacle, ...] = ()) -> Waited:
+    def _over(self, end: WaitEnd, obstacles: tuple[Obstacle, ...] = ()) -> WaitResult:
         found = self._standing
-        if end is not End.AT_REST or found is None:
-            self._looked_at = -LOOK_SECONDS
+        if end is not WaitEnd.AT_REST or found is None:
+            self._looked_at = -POLL_SECONDS
             found = self._look()
-        return Waited(end, found, self.answers, obstacles)
+        return WaitResult(end, found, self.answers, obstacles)
 
 
-def _one_is_coming(settings: Settings) -> bool:
+def _processor_is_starting(settings: Settings) -> bool:
     """Whether the supervisor sees to it that there is a processor, which has not signed in yet."""
-    from bullpen.core.services.supervisor import ASLEEP, Supervisor  # only here: it is rarely asked
+    from bullpen.core.services.supervisor import (  # only here: it is rarely asked
+        DOWN_STATES,
+        Supervisor,
+    )
 
     supervisor = Supervisor(settings)
     try:
         return supervisor.alive() and any(
-            each["name"].startswith(PROCESSOR) and each["state"] not in ASLEEP
+            each["name"].startswith(PROCESSOR) and each["state"] not in DOWN_STATES
             for each in supervisor.services()
         )
     except BullpenError:  # it is just stopping

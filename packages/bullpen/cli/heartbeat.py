@@ -8,23 +8,31 @@ from typing import Any
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.commands import Commands
-from bullpen.cli.output import Function, as_json, how_many, reading, show_json, show_table, writing
-from bullpen.core.heartbeats.beats import Beat, list_beats, sent_since
-from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
+from bullpen.cli.acting import require_person
+from bullpen.cli.commands import LazyGroup
+from bullpen.cli.output import (
+    Function,
+    as_json,
+    limit_option,
+    print_json,
+    print_table,
+    read_transaction,
+    write_transaction,
+)
+from bullpen.core.heartbeats.beats import HeartbeatRun, count_sent_since, list_heartbeat_runs
+from bullpen.core.heartbeats.heartbeat import ActiveHours, Heartbeat, HeartbeatState
 from bullpen.core.heartbeats.heartbeats import (
     HeartbeatChange,
     change_heartbeat,
+    get_heartbeat,
     list_heartbeats,
-    see_heartbeat,
 )
-from bullpen.core.outbox.place import OWNER, parse_place
+from bullpen.core.outbox.place import OWNER, parse_address
 from bullpen.core.roster.find import get_agent
-from bullpen.core.schedules.when import duration, lasting, written
+from bullpen.core.schedules.when import format_interval, format_time, parse_duration
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.time_zone import midnight, owner_zone, zone
+from bullpen.core.time_zone import get_zone, owner_zone_name, start_of_day
 from bullpen.core.workspace.heartbeat_text import heartbeat_path, read_heartbeat_text
 
 ALL_DAY = "all"
@@ -44,14 +52,14 @@ _OPTIONS = (
 )
 
 
-def _rhythm(function: Function) -> Function:
+def _heartbeat_options(function: Function) -> Function:
     """The options that describe a heartbeat."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-@click.group(cls=Commands, places={})
+@click.group(cls=LazyGroup, places={})
 def heartbeat() -> None:
     """Wake agents from time to time, so that they look after their work.
 
@@ -71,15 +79,15 @@ def list_(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen heartbeat list
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         found = list_heartbeats(tx)
         fields = [_fields(tx, each) for each in found]
     if as_json:
-        show_json(fields)
+        print_json(fields)
         return
     rows: list[tuple[str, ...]] = [("AGENT", "STATE", "EVERY", "HOURS", "NEXT", "LAST", "WHY")]
-    rows += [_row(each, owner_zone(settings)) for each in found]
-    show_table(rows, "No agent has a heartbeat. Next: bullpen heartbeat on assistant --every 1h")
+    rows += [_row(each, owner_zone_name(settings)) for each in found]
+    print_table(rows, "No agent has a heartbeat. Next: bullpen heartbeat on assistant --every 1h")
 
 
 @heartbeat.command()
@@ -93,15 +101,15 @@ def show(settings: Settings, agent: str, as_json: bool) -> None:
     Example:
       bullpen heartbeat show coder
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         get_agent(tx, agent)
-        found = see_heartbeat(tx, agent)
+        found = get_heartbeat(tx, agent)
         fields = _fields(tx, found)
     path, text = heartbeat_path(settings, agent), read_heartbeat_text(settings, agent)
     if as_json:
-        show_json({**fields, "path": str(path), "text": text})
+        print_json({**fields, "path": str(path), "text": text})
         return
-    _show(found, owner_zone(settings), fields["left_today"])
+    _show(found, owner_zone_name(settings), fields["left_today"])
     click.echo(f"{'told by':<12} {path}")
     lines = text.strip().splitlines() or ["(nothing: it is not woken)"]
     click.echo("\n".join(f"  {line}" for line in lines))
@@ -109,7 +117,7 @@ def show(settings: Settings, agent: str, as_json: bool) -> None:
 
 @heartbeat.command()
 @click.argument("agent", shell_complete=ids.agents)
-@_rhythm
+@_heartbeat_options
 @as_json
 @click.pass_obj
 def on(settings: Settings, /, agent: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401
@@ -124,7 +132,7 @@ def on(settings: Settings, /, agent: str, as_json: bool, **given: Any) -> None: 
 
 @heartbeat.command(name="set")
 @click.argument("agent", shell_complete=ids.agents)
-@_rhythm
+@_heartbeat_options
 @as_json
 @click.pass_obj
 def set_(settings: Settings, /, agent: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401
@@ -153,7 +161,7 @@ def off(settings: Settings, agent: str, as_json: bool) -> None:
 
 @heartbeat.command()
 @click.argument("agent", shell_complete=ids.agents)
-@how_many()
+@limit_option()
 @as_json
 @click.pass_obj
 def history(settings: Settings, agent: str, limit: int, as_json: bool) -> None:
@@ -163,15 +171,15 @@ def history(settings: Settings, agent: str, limit: int, as_json: bool) -> None:
     Example:
       bullpen heartbeat history coder --limit 5
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         get_agent(tx, agent)
-        found = list_beats(tx, agent, None, limit)
+        found = list_heartbeat_runs(tx, agent, None, limit)
     if as_json:
-        show_json(found)
+        print_json(found)
         return
     rows: list[tuple[str, ...]] = [("DUE", "OUTCOME", "MESSAGE", "WHY")]
-    rows += [_beat_row(each, owner_zone(settings)) for each in found]
-    show_table(rows, f"@{agent} was never woken. Next: bullpen heartbeat show {agent}")
+    rows += [_beat_row(each, owner_zone_name(settings)) for each in found]
+    print_table(rows, f"@{agent} was never woken. Next: bullpen heartbeat show {agent}")
 
 
 def _change(
@@ -186,43 +194,43 @@ def _change(
     max_silent: int | None = None,
     to: str | None = None,
 ) -> None:
-    only_people("change heartbeats")
+    require_person("change heartbeats")
     change = HeartbeatChange()
     if on is not None:
         change["on"] = on
     if every is not None:
-        change["every"] = duration(every)
+        change["every"] = parse_duration(every)
     if hours is not None:
-        change["hours"] = None if hours == ALL_DAY else Hours.parse(hours)
+        change["hours"] = None if hours == ALL_DAY else ActiveHours.parse(hours)
     if budget is not None:
         change["budget"] = budget
     if max_silent is not None:
         change["max_silent"] = max_silent
     if to is not None:
-        found = parse_place(to, settings)
+        found = parse_address(to, settings)
         change["place"] = None if to == OWNER else found
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         get_agent(tx, agent)
         change_heartbeat(tx, agent, **change)
-        changed = see_heartbeat(tx, agent)
+        changed = get_heartbeat(tx, agent)
         fields = _fields(tx, changed)
     if as_json:
-        show_json(fields)
+        print_json(fields)
     else:
-        _show(changed, owner_zone(settings), fields["left_today"])
+        _show(changed, owner_zone_name(settings), fields["left_today"])
 
 
 def _fields(tx: Transaction, heartbeat: Heartbeat) -> dict[str, object]:
     """All of it for a JSON document; times are milliseconds since 1970."""
-    today = midnight(tx.now, zone(owner_zone(tx.settings)))
+    today = start_of_day(tx.now, get_zone(owner_zone_name(tx.settings)))
     fields = asdict(heartbeat)
     del fields["place"]
     return {
         **fields,
         "hours": None if heartbeat.hours is None else str(heartbeat.hours),
         "to": _to(heartbeat),
-        "next": _next(heartbeat, owner_zone(tx.settings)),
-        "left_today": max(0, heartbeat.budget - sent_since(tx, heartbeat.agent, today)),
+        "next": _next(heartbeat, owner_zone_name(tx.settings)),
+        "left_today": max(0, heartbeat.budget - count_sent_since(tx, heartbeat.agent, today)),
     }
 
 
@@ -232,7 +240,7 @@ def _show(heartbeat: Heartbeat, here: str, left: object) -> None:
     for name, value in (
         ("agent", f"@{heartbeat.agent}"),
         ("heartbeat", state),
-        ("every", lasting(heartbeat.every)),
+        ("every", format_interval(heartbeat.every)),
         ("hours", f"{heartbeat.hours or 'all'} ({here})"),
         ("budget", f"{heartbeat.budget} a day, {left} of them left today"),
         ("max silent", f"{silent}, {heartbeat.silent} in a row now"),
@@ -249,7 +257,7 @@ def _row(heartbeat: Heartbeat, here: str) -> tuple[str, ...]:
     return (
         heartbeat.agent,
         heartbeat.state.value,
-        lasting(heartbeat.every),
+        format_interval(heartbeat.every),
         str(heartbeat.hours or ALL_DAY),
         _time(_next(heartbeat, here), here),
         _time(heartbeat.last_at, here),
@@ -260,15 +268,15 @@ def _row(heartbeat: Heartbeat, here: str) -> tuple[str, ...]:
 def _next(heartbeat: Heartbeat, here: str) -> int | None:
     """When it is due within its hours: a beat that comes due outside of them waits for them."""
     due, hours = heartbeat.due_at, heartbeat.hours
-    return due if due is None or hours is None else hours.next(due, zone(here))
+    return due if due is None or hours is None else hours.next(due, get_zone(here))
 
 
-def _beat_row(beat: Beat, here: str) -> tuple[str, ...]:
-    return written(beat.due_at, here), beat.outcome, beat.message_id or "", beat.reason or ""
+def _beat_row(beat: HeartbeatRun, here: str) -> tuple[str, ...]:
+    return format_time(beat.due_at, here), beat.outcome, beat.message_id or "", beat.reason or ""
 
 
 def _time(at: int | None, here: str) -> str:
-    return "" if at is None else written(at, here)
+    return "" if at is None else format_time(at, here)
 
 
 def _to(heartbeat: Heartbeat) -> str:

@@ -6,10 +6,10 @@ import click
 
 from bullpen.cli import ids
 from bullpen.cli.duration import DURATION
-from bullpen.cli.history_shown import show_posts, show_spoken
-from bullpen.cli.output import as_json, how_many, reading, show_json, show_table
-from bullpen.cli.visible import visible
-from bullpen.core.history.last import WantedSpoken, last_posted, last_spoken
+from bullpen.cli.history_shown import print_posts, print_spoken
+from bullpen.cli.output import as_json, limit_option, print_json, print_table, read_transaction
+from bullpen.cli.visible import sanitize
+from bullpen.core.history.last import HistoryFilter, list_history, list_posts
 from bullpen.core.history.search import list_people, search_history
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
@@ -42,7 +42,7 @@ def history() -> None:
 @click.option(
     "--since", type=DURATION, metavar="2h", help="Only what was said in the last so long."
 )
-@how_many()
+@limit_option()
 @as_json
 @click.pass_obj
 def list_(
@@ -64,21 +64,21 @@ def list_(
     """
     if team is not None and None not in (agent, person):
         raise click.UsageError("In a room, give --agent or --person, not both.")
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         moment = None if since is None else max(0, tx.now - since)
         if team is None:
-            wanted = WantedSpoken(agent=agent, person=person)
-            said = last_spoken(tx, wanted, moment, limit)
+            wanted = HistoryFilter(agent=agent, person=person)
+            said = list_history(tx, wanted, moment, limit)
             posts = []
         else:
             get_team(tx, team)
-            posts = last_posted(tx, team, agent or person, moment, limit)
+            posts = list_posts(tx, team, agent or person, moment, limit)
             said = []
     if as_json:
-        show_json(said if team is None else posts)
+        print_json(said if team is None else posts)
     elif said or posts:
-        show_spoken(settings, said)
-        show_posts(settings, posts)
+        print_spoken(settings, said)
+        print_posts(settings, posts)
     else:
         click.echo("Nothing like that has been said.")
 
@@ -91,7 +91,7 @@ def list_(
     shell_complete=ids.agents,
     help="Only what was said to this agent and by it.",
 )
-@how_many()
+@limit_option()
 @as_json
 @click.pass_obj
 def search(settings: Settings, text: str, agent: str | None, limit: int, as_json: bool) -> None:
@@ -101,12 +101,12 @@ def search(settings: Settings, text: str, agent: str | None, limit: int, as_json
     Example:
       bullpen history search "the invoice" --agent coder
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         found = search_history(tx, text, agent, limit)
     if as_json:
-        show_json(found)
+        print_json(found)
     elif found:
-        show_spoken(settings, found)
+        print_spoken(settings, found)
     else:
         click.echo(f"Nobody has said {text!r}.")
 
@@ -121,11 +121,13 @@ def people(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen history people
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         found = list_people(tx)
     if as_json:
-        show_json(found)
+        print_json(found)
         return
     rows = [("CHANNEL", "NAME", "ID")]
-    rows += [(each.channel, visible(each.sender), visible(each.sender_id or "")) for each in found]
-    show_table(rows, "Nobody has written yet.")
+    rows += [
+        (each.channel, sanitize(each.sender), sanitize(each.sender_id or "")) for each in found
+    ]
+    print_table(rows, "Nobody has written yet.")

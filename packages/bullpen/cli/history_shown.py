@@ -10,24 +10,24 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from bullpen.cli.visible import visible
+from bullpen.cli.visible import sanitize
 from bullpen.core.clock import SECOND
 from bullpen.core.history.rooms import Post
-from bullpen.core.history.search import Spoken
+from bullpen.core.history.search import HistoryEntry
 from bullpen.core.settings import Settings
-from bullpen.core.time_zone import owner_zone, zone
+from bullpen.core.time_zone import get_zone, owner_zone_name
 
 INDENT = "    "
 
 
-def show_spoken(settings: Settings, found: Iterable[Spoken]) -> None:
+def print_spoken(settings: Settings, found: Iterable[HistoryEntry]) -> None:
     """What was said to agents and by them."""
     _show(
         settings, ((each.created_at, each.message_id, _who(each), each.content) for each in found)
     )
 
 
-def show_posts(settings: Settings, found: Iterable[Post]) -> None:
+def print_posts(settings: Settings, found: Iterable[Post]) -> None:
     """What was said in a room."""
     lines = (
         (each.created_at, "", f"{each.from_agent} → #{each.team_id}", each.message)
@@ -37,9 +37,9 @@ def show_posts(settings: Settings, found: Iterable[Post]) -> None:
 
 
 def _show(settings: Settings, lines: Iterable[tuple[int, str, str, str]]) -> None:
-    here = zone(owner_zone(settings))
+    here = get_zone(owner_zone_name(settings))
     for at, message_id, who, text in lines:
-        for line in _lines(_clock(at, here), visible(message_id), visible(who), visible(text)):
+        for line in _lines(_clock(at, here), sanitize(message_id), sanitize(who), sanitize(text)):
             click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
 
 
@@ -54,7 +54,7 @@ def _lines(when: str, message_id: str, who: str, text: str) -> Iterator[str]:
         yield f"{head} {text}".rstrip()
 
 
-def _who(said: Spoken) -> str:
+def _who(said: HistoryEntry) -> str:
     if said.role == "user":
         return f"{said.sender} ({said.channel}) → @{said.agent_id}"
     if said.role == "assistant":

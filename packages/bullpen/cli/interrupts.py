@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
@@ -21,7 +21,7 @@ class Interrupts:
     @contextmanager
     def active(self) -> Iterator[Interrupts]:
         """Hear them in this block; what was ignored before, as by `nohup`, still is."""
-        before = {number: signal.getsignal(number) for number in NUMBERS}
+        before = {number: signal.getsignal(number) for number in SIGNALS}
         heeded = {each: old for each, old in before.items() if old is not signal.SIG_IGN}
         for number in heeded:
             signal.signal(number, self._hear)
@@ -56,6 +56,6 @@ class Interrupts:
             return otherwise
 
 
-def somebody_there() -> bool:
+def is_interactive() -> bool:
     """Whether a person can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -8,10 +8,17 @@ from datetime import UTC, datetime
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.commands import Commands
+from bullpen.cli.acting import require_person
+from bullpen.cli.commands import LazyGroup
 from bullpen.cli.confirm import confirm, yes
-from bullpen.cli.output import as_json, reading, show_json, show_table, tell, writing
+from bullpen.cli.output import (
+    as_json,
+    print_json,
+    print_result,
+    print_table,
+    read_transaction,
+    write_transaction,
+)
 from bullpen.core.access.key import Key, Scope
 from bullpen.core.access.keys import add_key, list_keys, revoke_key
 from bullpen.core.clock import DAY, SECOND
@@ -21,7 +28,7 @@ from bullpen.core.settings import Settings
 SCOPES = click.Choice([each.value for each in Scope])
 
 
-@click.group(cls=Commands, places={})
+@click.group(cls=LazyGroup, places={})
 def key() -> None:
     """Make keys for the API, and take them back.
 
@@ -58,8 +65,8 @@ def add(
     Example:
       bullpen key add worker --scope claim --agent coder --days 90 > worker.key
     """
-    only_people("make keys")
-    with writing(settings) as tx:
+    require_person("make keys")
+    with write_transaction(settings) as tx:
         made, secret = add_key(
             tx,
             name,
@@ -68,7 +75,7 @@ def add(
             None if days is None else tx.now + days * DAY,
         )
     if as_json:
-        show_json({**_document(made, True), "key": secret})
+        print_json({**_document(made, True), "key": secret})
         return
     click.echo(secret)
     click.echo(f"It is shown this once. Next: bullpen key revoke {made.id}", err=True)
@@ -84,11 +91,11 @@ def list_(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen key list
     """
-    only_people("see keys")
-    with reading(settings) as tx:
+    require_person("see keys")
+    with read_transaction(settings) as tx:
         found, now = list_keys(tx), tx.now
     if as_json:
-        show_json([_document(each, each.valid(now)) for each in found])
+        print_json([_document(each, each.valid(now)) for each in found])
         return
     rows = [("KEY", "KIND", "STATE", "SCOPES", "AGENTS", "LAST USED", "NAME")]
     rows += [
@@ -98,7 +105,7 @@ def list_(settings: Settings, as_json: bool) -> None:
         )
         for each in found
     ]
-    show_table(rows, "There are no keys. Next: bullpen key add dashboard --scope read")
+    print_table(rows, "There are no keys. Next: bullpen key add dashboard --scope read")
 
 
 @key.command()
@@ -113,14 +120,16 @@ def revoke(settings: Settings, key_id: tuple[str, ...], yes: bool, as_json: bool
     Example:
       bullpen key revoke key_a1b2c3d4
     """
-    only_people("take keys back")
-    with reading(settings) as tx:
+    require_person("take keys back")
+    with read_transaction(settings) as tx:
         known = {each.id: each for each in list_keys(tx)}
     confirm("\n".join(_what(each, known) for each in key_id), yes)
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         for each in sorted(set(key_id)):
             revoke_key(tx, each)
-    tell(as_json, {"revoked": list(key_id)}, *(f"{each} opens nothing any more" for each in key_id))
+    print_result(
+        as_json, {"revoked": list(key_id)}, *(f"{each} opens nothing any more" for each in key_id)
+    )
 
 
 def _what(key_id: str, known: Mapping[str, Key]) -> str:

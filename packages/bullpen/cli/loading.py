@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def for_good() -> Iterator[None]:
+def keep_imports() -> Iterator[None]:
     """Whatever the block imports, nobody looks through it for garbage.
 
     Python would, again and again while it loads and once more at the end: a fifth of the time that

@@ -8,14 +8,14 @@ import sys
 import click
 
 from bullpen import __version__
-from bullpen.cli.commands import COMPLETE, Commands
-from bullpen.cli.failure import show_failure
-from bullpen.cli.problems import say_problems
+from bullpen.cli.commands import COMPLETE_VARIABLE, LazyGroup
+from bullpen.cli.failure import print_error
+from bullpen.cli.problems import print_problems
 from bullpen.core.errors import BullpenError
-from bullpen.core.settings_problems import load_what_can_be
+from bullpen.core.settings_problems import load_lenient
 
 HERE = "bullpen.cli"
-PLACES = {
+COMMAND_MODULES = {
     "agent": f"{HERE}.agent:agent",
     "attach": f"{HERE}.services.attach:attach",
     "completion": f"{HERE}.completion:completion",
@@ -47,11 +47,11 @@ PLACES = {
     "up": f"{HERE}.services.up:up",
 }
 
-SAY_THEMSELVES = frozenset({"config", "doctor"})
+REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
 """What says by itself what is bad in settings.toml."""
 
 
-@click.group(cls=Commands, places=PLACES)
+@click.group(cls=LazyGroup, places=COMMAND_MODULES)
 @click.version_option(__version__, prog_name="bullpen")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -62,22 +62,22 @@ def cli(context: click.Context) -> None:
       bullpen up
       bullpen send "hello"
     """
-    context.obj, problems = load_what_can_be(os.environ)
-    if context.invoked_subcommand not in SAY_THEMSELVES:
-        say_problems(problems)
+    context.obj, problems = load_lenient(os.environ)
+    if context.invoked_subcommand not in REPORTS_SETTINGS_ITSELF:
+        print_problems(problems)
 
 
 def main() -> None:
     """Run the command; an error of ours is three lines and an exit status, never a traceback."""
-    if COMPLETE in os.environ:
+    if COMPLETE_VARIABLE in os.environ:
         from bullpen.cli import completion_bash
 
-        completion_bash.use()
+        completion_bash.install_bash_completion()
     try:
         cli()
     except BullpenError as error:
-        show_failure(str(error), error.hint, error.code)
+        print_error(str(error), error.hint, error.code)
         sys.exit(error.exit_status)
     except OSError as error:  # a disk that is full, a file that may not be read
-        show_failure(str(error), "", "os_error")
+        print_error(str(error), "", "os_error")
         sys.exit(1)

@@ -6,10 +6,10 @@ import webbrowser
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, show_json, writing
-from bullpen.core.access.keys import LINK_MINUTES, make_link
-from bullpen.core.listening import address
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_json, write_transaction
+from bullpen.core.access.keys import LINK_MINUTES, create_login_link
+from bullpen.core.listening import api_url
 from bullpen.core.settings import Settings
 
 
@@ -24,12 +24,12 @@ def open_(settings: Settings, only_print: bool, as_json: bool) -> None:
     Example:
       bullpen open --print
     """
-    only_people("let a browser in")
-    with writing(settings) as tx:
-        code = make_link(tx)
-    url = f"{address(settings)}/login?code={code}"
+    require_person("let a browser in")
+    with write_transaction(settings) as tx:
+        code = create_login_link(tx)
+    url = f"{api_url(settings)}/login?code={code}"
     if as_json:
-        show_json({"url": url, "minutes": LINK_MINUTES})
+        print_json({"url": url, "minutes": LINK_MINUTES})
         return
     click.echo(url)
     click.echo(f"It works once, within {LINK_MINUTES} minutes.", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def told_of_orphans(schedules: Sequence[str]) -> list[str]:
+def orphan_notices(schedules: Sequence[str]) -> list[str]:
     """That they are paused, and what can be done."""
     if not schedules:
         return []

@@ -21,15 +21,15 @@ as_json: Callable[[Function], Function] = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document."
 )
 
-MOST = 1000
+MAX_LIMIT = 1000
 """So many of anything are shown at once."""
 
 
-def how_many(default: int = 20) -> Callable[[Function], Function]:
+def limit_option(default: int = 20) -> Callable[[Function], Function]:
     """The option that says how many are shown at the most."""
     return click.option(
         "--limit",
-        type=click.IntRange(1, MOST),
+        type=click.IntRange(1, MAX_LIMIT),
         default=default,
         show_default=True,
         help="How many.",
@@ -37,7 +37,7 @@ def how_many(default: int = 20) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def writing(settings: Settings) -> Iterator[Transaction]:
+def write_transaction(settings: Settings) -> Iterator[Transaction]:
     """A transaction on the store of these settings."""
     store = open_store(settings)
     try:
@@ -48,7 +48,7 @@ def writing(settings: Settings) -> Iterator[Transaction]:
 
 
 @contextmanager
-def reading(settings: Settings) -> Iterator[Transaction]:
+def read_transaction(settings: Settings) -> Iterator[Transaction]:
     """A transaction that only reads."""
     store = open_store(settings)
     try:
@@ -58,21 +58,21 @@ def reading(settings: Settings) -> Iterator[Transaction]:
         store.close()
 
 
-def show_json(found: object) -> None:
+def print_json(found: object) -> None:
     """Print it as JSON; dataclasses as objects."""
-    click.echo(json.dumps(_plain(found)))
+    click.echo(json.dumps(_to_json(found)))
 
 
-def tell(as_json: bool, document: object, *lines: str) -> None:
+def print_result(as_json: bool, document: object, *lines: str) -> None:
     """Say what was done: the document as JSON, or the lines for a person."""
     if as_json:
-        show_json(document)
+        print_json(document)
     else:
         for line in lines:
             click.echo(line)
 
 
-def show_table(rows: Sequence[Sequence[str]], empty: str) -> None:
+def print_table(rows: Sequence[Sequence[str]], empty: str) -> None:
     """Print columns, the first row as the heading, or what to do if there is nothing.
 
     A terminal gets a table that fits into it; a pipe gets whole cells, a line a row.
@@ -108,9 +108,9 @@ def _show_plain(rows: Sequence[Sequence[str]]) -> None:
         )
 
 
-def _plain(found: object) -> object:
+def _to_json(found: object) -> object:
     if is_dataclass(found) and not isinstance(found, type):
         return asdict(found)
     if isinstance(found, list):
-        return [_plain(each) for each in found]
+        return [_to_json(each) for each in found]
     return found

@@ -11,16 +11,16 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from bullpen.core.message import ErrorKind
-from bullpen.core.settings import PREFIX, Settings
+from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 
-SECONDS = 60
+PROBE_SECONDS = 60
 START_SECONDS = 20.0
 """How much longer the process may take than the run in it: to begin, and to end what it started."""
-REASON_LENGTH = 300
+REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ProbeResult:
     """What came of it."""
 
     provider: str
@@ -33,7 +33,9 @@ class Probe:
     """The kind of failure, as `auth`; empty if there was none."""
 
 
-def probe(settings: Settings, provider: str, model: str = "", seconds: int = SECONDS) -> Probe:
+def probe(
+    settings: Settings, provider: str, model: str = "", seconds: int = PROBE_SECONDS
+) -> ProbeResult:
     """Let the provider answer one word, with these settings; it takes seconds, and costs a little.
 
     Nothing is stored, and it works in no directory of a person's.
@@ -53,7 +55,7 @@ def probe(settings: Settings, provider: str, model: str = "", seconds: int = SEC
         except subprocess.TimeoutExpired:
             _end(child)
             text = f"it did not end within {seconds} s"
-            return Probe(provider, model, error=text, kind=ErrorKind.RETRYABLE.value)
+            return ProbeResult(provider, model, error=text, kind=ErrorKind.RETRYABLE.value)
         except BaseException:  # Ctrl-C: what it started ends before it does
             _end(child)
             raise
@@ -67,12 +69,12 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.kill()
 
 
-def _read(provider: str, model: str, out: bytes, errors: bytes) -> Probe:
+def _read(provider: str, model: str, out: bytes, errors: bytes) -> ProbeResult:
     with contextlib.suppress(ValueError, TypeError):
-        return Probe(**json.loads(out))
-    said = errors.decode(errors="replace").strip().rpartition("\n")[2][:REASON_LENGTH]
+        return ProbeResult(**json.loads(out))
+    said = errors.decode(errors="replace").strip().rpartition("\n")[2][:REASON_CHARS]
     text = f"the probe ended without a word: {said or 'no reason given'}"
-    return Probe(provider, model, error=text, kind=ErrorKind.SETUP.value)
+    return ProbeResult(provider, model, error=text, kind=ErrorKind.SETUP.value)
 
 
 def _environment(settings: Settings) -> dict[str, str]:
@@ -82,5 +84,5 @@ def _environment(settings: Settings) -> dict[str, str]:
         value = getattr(settings, each.name)
         text = value.value if isinstance(value, StrEnum) else str(value)
         if text:
-            environ[PREFIX + each.name.upper()] = text
+            environ[ENVIRONMENT_PREFIX + each.name.upper()] = text
     return environ

@@ -9,15 +9,22 @@ import click
 from click.shell_completion import CompletionItem
 
 from bullpen.cli import ids
-from bullpen.cli.acting import acting_agent, only_people
-from bullpen.cli.output import as_json, how_many, reading, show_json, tell, writing
-from bullpen.cli.visible import visible
+from bullpen.cli.acting import acting_agent, require_person
+from bullpen.cli.output import (
+    as_json,
+    limit_option,
+    print_json,
+    print_result,
+    read_transaction,
+    write_transaction,
+)
+from bullpen.cli.visible import sanitize
 from bullpen.core.errors import OutOfReach
-from bullpen.core.history.rooms import last_posts
+from bullpen.core.history.rooms import newest_posts
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
-from bullpen.core.time_zone import owner_zone
+from bullpen.core.time_zone import owner_zone_name
 
 OPEN = "open"
 OWNER = "owner"
@@ -69,19 +76,21 @@ def open_(settings: Settings, team_id: str, as_json: bool) -> None:
       bullpen room dev
       bullpen room open post
     """
-    from bullpen.cli.views.terminal import need_terminal
+    from bullpen.cli.views.terminal import require_terminal
 
-    only_people("sit in a room as a person")
+    require_person("sit in a room as a person")
     if as_json:
         _read(settings, team_id, limit=50, as_json=True)
         return
-    with reading(settings) as tx:  # a name that is wrong is told before the screen is taken
+    with read_transaction(
+        settings
+    ) as tx:  # a name that is wrong is told before the screen is taken
         get_team(tx, team_id)
-    need_terminal(f"bullpen room read {team_id}")
-    from bullpen.cli.views.live import show
+    require_terminal(f"bullpen room read {team_id}")
+    from bullpen.cli.views.live import run_view
     from bullpen.cli.views.room import RoomView
 
-    sys.exit(show(RoomView(settings, team_id, ZoneInfo(owner_zone(settings)))))
+    sys.exit(run_view(RoomView(settings, team_id, ZoneInfo(owner_zone_name(settings)))))
 
 
 @room.command()
@@ -101,9 +110,9 @@ def post(settings: Settings, team_id: str, text: str, as_json: bool) -> None:
         raise OutOfReach(
             f"@{agent} may not post as a person", hint=f"Write [#{team_id}: ...] in the answer."
         )
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         posted = post_in_room(tx, team_id, text, OWNER)
-    tell(
+    print_result(
         as_json,
         {"id": posted.id, "team_id": team_id, "conversation_id": posted.conversation_id},
         f"{posted.conversation_id} is posted. Next: bullpen room read {team_id}",
@@ -112,7 +121,7 @@ def post(settings: Settings, team_id: str, text: str, as_json: bool) -> None:
 
 @room.command()
 @click.argument("team_id", shell_complete=ids.teams)
-@how_many(50)
+@limit_option(50)
 @as_json
 @click.pass_obj
 def read(settings: Settings, team_id: str, limit: int, as_json: bool) -> None:
@@ -126,13 +135,13 @@ def read(settings: Settings, team_id: str, limit: int, as_json: bool) -> None:
 
 
 def _read(settings: Settings, team_id: str, limit: int, as_json: bool) -> None:
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         get_team(tx, team_id)
-        found = last_posts(tx, team_id, limit)[::-1]
+        found = newest_posts(tx, team_id, limit)[::-1]
     if as_json:
-        show_json(found)
+        print_json(found)
         return
     for each in found:
-        click.echo(f"@{each.from_agent}: {visible(each.message)}")
+        click.echo(f"@{each.from_agent}: {sanitize(each.message)}")
     if not found:
         click.echo(f"Nobody has said anything in #{team_id} yet.")

@@ -8,16 +8,16 @@ from contextlib import closing, contextmanager
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.loading import for_good
-from bullpen.core.listening import check_address
-from bullpen.core.logs import set_up
+from bullpen.cli.acting import require_person
+from bullpen.cli.loading import keep_imports
+from bullpen.core.listening import check_api_address
+from bullpen.core.logs import configure_logging
 from bullpen.core.services.lock import service_lock
-from bullpen.core.services.parent import end_with_supervisor, is_supervised
+from bullpen.core.services.parent import is_supervised, terminate_with_supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.store.url import names_a_database
+from bullpen.core.store.url import has_valid_database_url
 
 
 @click.group()
@@ -31,10 +31,10 @@ def run(settings: Settings) -> None:
     Example:
       bullpen run processor
     """
-    only_people("run services")
+    require_person("run services")
     if is_supervised(os.environ):
-        end_with_supervisor(settings)
-    set_up(settings)
+        terminate_with_supervisor(settings)
+    configure_logging(settings)
 
 
 @run.command()
@@ -45,8 +45,8 @@ def processor() -> None:
     Example:
       bullpen run processor
     """
-    with _working("processor") as store:
-        with for_good():
+    with _service_store("processor") as store:
+        with keep_imports():
             from bullpen.processor import process
 
         process.run(store)
@@ -60,8 +60,8 @@ def scheduler() -> None:
     Example:
       bullpen run scheduler
     """
-    with _working("scheduler") as store:
-        with for_good():
+    with _service_store("scheduler") as store:
+        with keep_imports():
             from bullpen.scheduler import process
 
         process.run(store)
@@ -76,15 +76,15 @@ def api(settings: Settings) -> None:
     Example:
       bullpen run api
     """
-    with _one_under_the_supervisor(settings, "api"):
+    with _single_instance(settings, "api"):
         # Before the rest is loaded: a start that fails must fail sooner than it counts as one.
-        check_address(settings)
-        if not names_a_database(settings):
+        check_api_address(settings)
+        if not has_valid_database_url(settings):
             from bullpen.api import closed
 
             closed.run(settings)
             return
-        with for_good():
+        with keep_imports():
             from bullpen.api import server
 
         server.run(settings)
@@ -102,25 +102,25 @@ def minder(settings: Settings) -> None:
     if not is_supervised(os.environ):
         raise click.UsageError("Only the supervisor can run this; see services/minder.conf.")
     with service_lock(settings, "minder"):
-        with for_good():
+        with keep_imports():
             from bullpen.core.services import minder as process
 
         process.run(settings)
 
 
 @contextmanager
-def _working(name: str) -> Iterator[Store]:
+def _service_store(name: str) -> Iterator[Store]:
     """The store, for a service that works.
 
     What works must not do it with other limits than were meant: here a bad setting is an error.
     """
     settings = Settings.load(os.environ)
-    with _one_under_the_supervisor(settings, name), closing(open_store(settings)) as store:
+    with _single_instance(settings, name), closing(open_store(settings)) as store:
         yield store
 
 
 @contextmanager
-def _one_under_the_supervisor(settings: Settings, name: str) -> Iterator[None]:
+def _single_instance(settings: Settings, name: str) -> Iterator[None]:
     """Be the one that a supervisor runs; what a person starts is his own affair."""
     if not is_supervised(os.environ):
         yield

@@ -5,33 +5,41 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import acting_agent, only_people
-from bullpen.cli.commands import Commands
+from bullpen.cli.acting import acting_agent, require_person
+from bullpen.cli.commands import LazyGroup
 from bullpen.cli.confirm import confirm, yes
-from bullpen.cli.output import as_json, how_many, reading, show_json, show_table, tell, writing
+from bullpen.cli.output import (
+    as_json,
+    limit_option,
+    print_json,
+    print_result,
+    print_table,
+    read_transaction,
+    write_transaction,
+)
 from bullpen.cli.schedule_given import (
-    Given,
-    changes,
-    given_options,
-    new_place,
-    new_target,
-    new_timing,
+    ScheduleOptions,
+    parse_changes,
+    parse_reply_address,
+    parse_target,
+    parse_timing,
+    schedule_options,
 )
-from bullpen.cli.schedule_own import author, own_schedule, shown_schedule, shown_schedules
+from bullpen.cli.schedule_own import author, editable_schedule, visible_schedule, visible_schedules
 from bullpen.cli.schedule_shown import (
-    as_fields,
-    as_row,
+    format_target,
+    print_next,
+    print_schedule,
     run_row,
-    show_all,
-    show_next,
-    target,
+    schedule_fields,
+    schedule_row,
 )
-from bullpen.core.schedules.find import Wanted, see_schedule
-from bullpen.core.schedules.fire import run_now
-from bullpen.core.schedules.history import list_runs, next_times
-from bullpen.core.schedules.meaning import meaning
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import NewSchedule, Overlap, Schedule, ScheduleState
+from bullpen.core.schedules.find import ScheduleFilter, get_schedule
+from bullpen.core.schedules.fire import run_schedule_now
+from bullpen.core.schedules.history import list_schedule_runs, next_due_times
+from bullpen.core.schedules.meaning import describe_timing
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy, Schedule, ScheduleState
 from bullpen.core.schedules.schedules import (
     add_schedule,
     change_schedule,
@@ -39,17 +47,17 @@ from bullpen.core.schedules.schedules import (
     resume_schedule,
 )
 from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.when import duration, written
+from bullpen.core.schedules.when import format_time, parse_duration
 from bullpen.core.settings import Settings
 
-STATES = click.Choice([each.value for each in ScheduleState])
-EMPTY = (
+SCHEDULE_STATES = click.Choice([each.value for each in ScheduleState])
+NO_SCHEDULES = (
     "There are no schedules. "
     'Next: bullpen schedule add "what to do" --agent assistant --every 1d --to owner'
 )
 
 
-@click.group(cls=Commands, places={})
+@click.group(cls=LazyGroup, places={})
 def schedule() -> None:
     """Let agents be asked at certain times. NAME is a schedule's id or its label.
 
@@ -61,7 +69,7 @@ def schedule() -> None:
 
 @schedule.command()
 @click.argument("text")
-@given_options
+@schedule_options
 @click.option("--paused", is_flag=True, help="Make it, and let it fire when it is resumed.")
 @as_json
 @click.pass_obj
@@ -76,21 +84,21 @@ def add(settings: Settings, /, text: str, paused: bool, as_json: bool, **given: 
       bullpen schedule add "Stand-up!" --team dev --cron "0 9 * * 1-5" --to owner
       bullpen schedule add "Is the site up?" --agent ops --every 30m --to telegram:123456789
     """
-    asked = Given(**given)
-    with writing(settings) as tx:
-        agent, team = new_target(asked)
-        place, sender = new_place(tx, asked)
+    asked = ScheduleOptions(**given)
+    with write_transaction(settings) as tx:
+        agent, team = parse_target(asked)
+        place, sender = parse_reply_address(tx, asked)
         new = NewSchedule(
             message=text,
-            timing=new_timing(tx, asked),
+            timing=parse_timing(tx, asked),
             agent=agent,
             team_id=team,
             label=asked.label,
             place=place,
             sender=sender,
-            missed=Missed(asked.missed or Missed.ONE),
-            overlap=Overlap(asked.overlap or Overlap.SKIP),
-            jitter=duration(asked.jitter) if asked.jitter is not None else 0,
+            missed=MissedPolicy(asked.missed or MissedPolicy.ONE),
+            overlap=OverlapPolicy(asked.overlap or OverlapPolicy.SKIP),
+            jitter=parse_duration(asked.jitter) if asked.jitter is not None else 0,
             paused=paused,
         )
         made, now = add_schedule(tx, new, author()), tx.now
@@ -100,7 +108,7 @@ def add(settings: Settings, /, text: str, paused: bool, as_json: bool, **given: 
 @schedule.command(name="list")
 @click.option("--agent", shell_complete=ids.agents, help="Only those for this agent.")
 @click.option("--team", shell_complete=ids.teams, help="Only those for this team.")
-@click.option("--state", type=STATES, help="Only those in this state.")
+@click.option("--state", type=SCHEDULE_STATES, help="Only those in this state.")
 @as_json
 @click.pass_obj
 def list_(
@@ -112,19 +120,19 @@ def list_(
     Example:
       bullpen schedule list --agent coder --state active
     """
-    wanted = Wanted(
+    wanted = ScheduleFilter(
         agent=agent, team_id=team, state=None if state is None else ScheduleState(state)
     )
-    with reading(settings) as tx:
-        found, now = shown_schedules(tx, wanted), tx.now
+    with read_transaction(settings) as tx:
+        found, now = visible_schedules(tx, wanted), tx.now
     if as_json:
-        show_json([as_fields(each, now) for each in found])
+        print_json([schedule_fields(each, now) for each in found])
         return
     rows: list[tuple[str, ...]] = [
         ("SCHEDULE", "LABEL", "ASKS", "WHEN", "NEXT", "ANSWERS TO", "STATE")
     ]
-    rows += [as_row(each) for each in found]
-    show_table(rows, EMPTY)
+    rows += [schedule_row(each) for each in found]
+    print_table(rows, NO_SCHEDULES)
 
 
 @schedule.command()
@@ -138,18 +146,18 @@ def show(settings: Settings, name: str, as_json: bool) -> None:
     Example:
       bullpen schedule show schedule_a1b2c3d4
     """
-    with reading(settings) as tx:
-        found, now = shown_schedule(tx, name), tx.now
+    with read_transaction(settings) as tx:
+        found, now = visible_schedule(tx, name), tx.now
     if as_json:
-        show_json(as_fields(found, now))
+        print_json(schedule_fields(found, now))
     else:
-        show_all(found, now)
+        print_schedule(found, now)
 
 
 @schedule.command(name="set")
 @click.argument("name", shell_complete=ids.schedules)
 @click.option("--text", help="What is said.")
-@given_options
+@schedule_options
 @as_json
 @click.pass_obj
 def set_(
@@ -161,9 +169,9 @@ def set_(
     Example:
       bullpen schedule set stand-up --cron "30 9 * * 1-5" --zone Europe/Berlin
     """
-    with writing(settings) as tx:
-        before = own_schedule(tx, name)
-        change = changes(tx, Given(**given), before)
+    with write_transaction(settings) as tx:
+        before = editable_schedule(tx, name)
+        change = parse_changes(tx, ScheduleOptions(**given), before)
         if text is not None:
             change["message"] = text
         changed, now = change_schedule(tx, before.id, author(), **change), tx.now
@@ -184,10 +192,12 @@ def pause(settings: Settings, names: tuple[str, ...], reason: str | None, as_jso
     """
     agent = acting_agent()
     why = reason or ("paused by hand" if agent is None else f"paused by @{agent}")
-    with writing(settings) as tx:
-        paused = [pause_schedule(tx, own_schedule(tx, each).id, why) for each in sorted(set(names))]
-        document = [as_fields(each, tx.now) for each in paused]
-    tell(as_json, document, *(_paused(each) for each in paused))
+    with write_transaction(settings) as tx:
+        paused = [
+            pause_schedule(tx, editable_schedule(tx, each).id, why) for each in sorted(set(names))
+        ]
+        document = [schedule_fields(each, tx.now) for each in paused]
+    print_result(as_json, document, *(_paused(each) for each in paused))
 
 
 @schedule.command()
@@ -201,11 +211,11 @@ def resume(settings: Settings, names: tuple[str, ...], as_json: bool) -> None:
     Example:
       bullpen schedule resume stand-up
     """
-    with writing(settings) as tx:
-        found = [own_schedule(tx, each, makes_work=True).id for each in sorted(set(names))]
+    with write_transaction(settings) as tx:
+        found = [editable_schedule(tx, each, makes_work=True).id for each in sorted(set(names))]
         resumed, now = [resume_schedule(tx, each) for each in dict.fromkeys(found)], tx.now
     if as_json:
-        show_json([as_fields(each, now) for each in resumed])
+        print_json([schedule_fields(each, now) for each in resumed])
         return
     for each in resumed:
         _show_made(each, now, "goes on")
@@ -223,13 +233,13 @@ def remove(settings: Settings, names: tuple[str, ...], yes: bool, as_json: bool)
     Example:
       bullpen schedule remove stand-up
     """
-    with reading(settings) as tx:
-        found = {each.id: each for each in (shown_schedule(tx, each) for each in names)}
+    with read_transaction(settings) as tx:
+        found = {each.id: each for each in (visible_schedule(tx, each) for each in names)}
     confirm("\n".join(f"Remove {_what(each)}" for each in found.values()), yes)
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         for each in sorted(found):
-            remove_schedule(tx, own_schedule(tx, each).id)
-    tell(as_json, {"removed": list(found)}, *(f"{each} is removed" for each in found))
+            remove_schedule(tx, editable_schedule(tx, each).id)
+    print_result(as_json, {"removed": list(found)}, *(f"{each} is removed" for each in found))
 
 
 @schedule.command(name="now")
@@ -243,14 +253,14 @@ def now_(settings: Settings, name: str, as_json: bool) -> None:
     Example:
       bullpen schedule now stand-up
     """
-    only_people("let a schedule run at once")
-    with writing(settings) as tx:
-        found = see_schedule(tx, name)
-        message = run_now(tx, found.id)
-    tell(
+    require_person("let a schedule run at once")
+    with write_transaction(settings) as tx:
+        found = get_schedule(tx, name)
+        message = run_schedule_now(tx, found.id)
+    print_result(
         as_json,
         {"schedule": found.id, "message_id": message},
-        f"{target(found)} is asked: {message}. Next: bullpen schedule history {found.id}",
+        f"{format_target(found)} is asked: {message}. Next: bullpen schedule history {found.id}",
     )
 
 
@@ -268,21 +278,21 @@ def next_(settings: Settings, name: str, count: int, as_json: bool) -> None:
     Example:
       bullpen schedule next stand-up --count 10
     """
-    with reading(settings) as tx:
-        found, now = shown_schedule(tx, name), tx.now
-    times = next_times(found, now, count)
+    with read_transaction(settings) as tx:
+        found, now = visible_schedule(tx, name), tx.now
+    times = next_due_times(found, now, count)
     if as_json:
-        show_json(times)
+        print_json(times)
         return
     if found.state is not ScheduleState.ACTIVE:
         click.echo(f"{found.id} is {found.state}", err=True)
     for each in times:
-        click.echo(written(each, found.timing.zone))
+        click.echo(format_time(each, found.timing.zone))
 
 
 @schedule.command()
 @click.argument("name", shell_complete=ids.schedules)
-@how_many()
+@limit_option()
 @as_json
 @click.pass_obj
 def history(settings: Settings, name: str, limit: int, as_json: bool) -> None:
@@ -292,28 +302,28 @@ def history(settings: Settings, name: str, limit: int, as_json: bool) -> None:
     Example:
       bullpen schedule history stand-up --limit 5
     """
-    with reading(settings) as tx:
-        found = shown_schedule(tx, name)
-        runs = list_runs(tx, found.id, None, limit)
+    with read_transaction(settings) as tx:
+        found = visible_schedule(tx, name)
+        runs = list_schedule_runs(tx, found.id, None, limit)
     if as_json:
-        show_json(runs)
+        print_json(runs)
         return
     rows: list[tuple[str, ...]] = [("DUE", "OUTCOME", "MESSAGE", "STATE", "COST", "ANSWER", "WHY")]
     rows += [run_row(each, found.timing.zone) for each in runs]
-    show_table(rows, f"{found.id} has not run yet. Next: bullpen schedule now {found.id}")
+    print_table(rows, f"{found.id} has not run yet. Next: bullpen schedule now {found.id}")
 
 
 def _tell(made: Schedule, now: int, done: str, as_json: bool) -> None:
     if as_json:
-        show_json(as_fields(made, now))
+        print_json(schedule_fields(made, now))
     else:
         _show_made(made, now, done)
 
 
 def _show_made(made: Schedule, now: int, done: str) -> None:
-    click.echo(f"{made.id} {done}: {target(made)} is asked. {meaning(made.timing)}")
+    click.echo(f"{made.id} {done}: {format_target(made)} is asked. {describe_timing(made.timing)}")
     click.echo(f"The answers go to {made.place}; times are those of {made.timing.zone}.")
-    show_next(made, now)
+    print_next(made, now)
 
 
 def _paused(paused: Schedule) -> str:
@@ -324,4 +334,4 @@ def _paused(paused: Schedule) -> str:
 
 def _what(schedule: Schedule) -> str:
     label = f" ({schedule.label})" if schedule.label else ""
-    return f"the schedule {schedule.id}{label} for {target(schedule)}"
+    return f"the schedule {schedule.id}{label} for {format_target(schedule)}"

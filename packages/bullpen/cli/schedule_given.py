@@ -10,24 +10,24 @@ from bullpen.cli import ids
 from bullpen.cli.acting import acting_agent
 from bullpen.cli.output import Function
 from bullpen.core.errors import BadPlace, BadSchedule
-from bullpen.core.outbox.place import Place, parse_place
-from bullpen.core.schedules.here import place_here
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import SENDER, Overlap, Schedule
+from bullpen.core.outbox.place import DeliveryAddress, parse_address
+from bullpen.core.schedules.here import current_reply_address
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import DEFAULT_SENDER, OverlapPolicy, Schedule
 from bullpen.core.schedules.schedules import ScheduleChange
 from bullpen.core.schedules.timing import (
-    LEAST,
-    Kind,
+    MIN_INTERVAL_MS,
     Timing,
+    TimingKind,
     cron_timing,
     every_timing,
     once_timing,
 )
-from bullpen.core.schedules.when import duration, moment
+from bullpen.core.schedules.when import parse_duration, parse_time
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.time_zone import owner_zone, zone
+from bullpen.core.time_zone import get_zone, owner_zone_name
 
-FORMS = "--cron '0 9 * * 1-5', --every 30m, --at 2026-12-24T18:00 or --in 20m"
+TIMING_EXAMPLES = "--cron '0 9 * * 1-5', --every 30m, --at 2026-12-24T18:00 or --in 20m"
 
 _OPTIONS = (
     click.option("--agent", shell_complete=ids.agents, help="Who is asked."),
@@ -41,12 +41,12 @@ _OPTIONS = (
     click.option("--label", help="A name for it."),
     click.option(
         "--missed",
-        type=click.Choice([each.value for each in Missed]),
+        type=click.Choice([each.value for each in MissedPolicy]),
         help="What becomes of times at which Bullpen was not running; one, if not said.",
     ),
     click.option(
         "--overlap",
-        type=click.Choice([each.value for each in Overlap]),
+        type=click.Choice([each.value for each in OverlapPolicy]),
         help="What is done while the last run still waits or works; skip, if not said.",
     ),
     click.option("--jitter", help="Up to so much later, by chance, as 5m."),
@@ -54,7 +54,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ScheduleOptions:
     """The options as they were given; None is what was not named."""
 
     agent: str | None
@@ -76,19 +76,19 @@ class Given:
         return [each for each in (self.cron, self.every, self.at, self.within) if each is not None]
 
 
-def given_options(function: Function) -> Function:
+def schedule_options(function: Function) -> Function:
     """The options that describe a schedule."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def new_timing(tx: Transaction, given: Given) -> Timing:
+def parse_timing(tx: Transaction, given: ScheduleOptions) -> Timing:
     """When it is due, in the owner's zone unless another is named."""
-    return _timing(tx, given, given.zone or owner_zone(tx.settings))
+    return _timing(tx, given, given.zone or owner_zone_name(tx.settings))
 
 
-def new_target(given: Given) -> tuple[str | None, str | None]:
+def parse_target(given: ScheduleOptions) -> tuple[str | None, str | None]:
     """The agent or the team; an agent that names nobody means itself."""
     if given.agent is None and given.team is None and acting_agent() is None:
         raise BadSchedule("nobody is named who is asked", hint="Give --agent coder or --team dev.")
@@ -99,10 +99,10 @@ def new_target(given: Given) -> tuple[str | None, str | None]:
     return given.agent or (None if given.team else acting_agent()), given.team
 
 
-def new_place(tx: Transaction, given: Given) -> tuple[Place, str]:
+def parse_reply_address(tx: Transaction, given: ScheduleOptions) -> tuple[DeliveryAddress, str]:
     """Where the answers go, and the name of the person there; an agent's, to whoever asked it."""
     if given.to is not None:
-        return parse_place(given.to, tx.settings), SENDER
+        return parse_address(given.to, tx.settings), DEFAULT_SENDER
     agent = acting_agent()
     if agent is None:
         raise BadPlace(
@@ -110,51 +110,51 @@ def new_place(tx: Transaction, given: Given) -> tuple[Place, str]:
             hint="Give --to telegram:123456789 (a channel and an address on it), "
             "--to owner or --to nowhere.",
         )
-    return place_here(tx, agent)
+    return current_reply_address(tx, agent)
 
 
-def changes(tx: Transaction, given: Given, before: Schedule) -> ScheduleChange:
+def parse_changes(tx: Transaction, given: ScheduleOptions, before: Schedule) -> ScheduleChange:
     """What is named, as it is to be."""
     change = ScheduleChange()
     if given.agent is not None or given.team is not None:
-        change["agent"], change["team_id"] = new_target(given)
+        change["agent"], change["team_id"] = parse_target(given)
     if given.when:
         change["timing"] = _timing(tx, given, given.zone or before.timing.zone)
     elif given.zone is not None:
-        change["timing"] = _moved(tx, before.timing, given.zone)
+        change["timing"] = _in_zone(tx, before.timing, given.zone)
     if given.to is not None:
-        change["place"], change["sender"] = new_place(tx, given)
+        change["place"], change["sender"] = parse_reply_address(tx, given)
     if given.label is not None:
         change["label"] = given.label or None
     if given.missed is not None:
-        change["missed"] = Missed(given.missed)
+        change["missed"] = MissedPolicy(given.missed)
     if given.overlap is not None:
-        change["overlap"] = Overlap(given.overlap)
+        change["overlap"] = OverlapPolicy(given.overlap)
     if given.jitter is not None:
-        change["jitter"] = duration(given.jitter)
+        change["jitter"] = parse_duration(given.jitter)
     return change
 
 
-def _timing(tx: Transaction, given: Given, zone_name: str) -> Timing:
+def _timing(tx: Transaction, given: ScheduleOptions, zone_name: str) -> Timing:
     if len(given.when) != 1:
         many = "more than one of them says" if given.when else "nothing says"
-        raise BadSchedule(f"{many} when it is due", hint=f"Give one of {FORMS}.")
+        raise BadSchedule(f"{many} when it is due", hint=f"Give one of {TIMING_EXAMPLES}.")
     if given.cron is not None:
         return cron_timing(given.cron, zone_name, tx.now)
     if given.every is not None:
-        return every_timing(duration(given.every), zone_name, tx.now)
+        return every_timing(parse_duration(given.every), zone_name, tx.now)
     if given.at is not None:
-        at = moment(given.at, zone_name)
+        at = parse_time(given.at, zone_name)
     else:
-        at = tx.now + duration(given.within or "")
-    if acting_agent() is not None and tx.now < at < tx.now + LEAST:
+        at = tx.now + parse_duration(given.within or "")
+    if acting_agent() is not None and tx.now < at < tx.now + MIN_INTERVAL_MS:
         # Else one that schedules itself in each run would never rest.
         raise BadSchedule("that is in less than a minute", hint="Give a minute or more, as `20m`.")
     return once_timing(at, zone_name, tx.now)
 
 
-def _moved(tx: Transaction, timing: Timing, zone_name: str) -> Timing:
+def _in_zone(tx: Transaction, timing: Timing, zone_name: str) -> Timing:
     """The same in another zone: a cron expression is read by its clock, the rest only shown."""
-    if timing.kind is Kind.CRON:
+    if timing.kind is TimingKind.CRON:
         return cron_timing(timing.cron or "", zone_name, tx.now)
-    return replace(timing, zone=zone(zone_name).key)
+    return replace(timing, zone=get_zone(zone_name).key)

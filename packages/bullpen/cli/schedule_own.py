@@ -5,32 +5,38 @@ from __future__ import annotations
 from bullpen.cli.acting import acting_agent
 from bullpen.core.errors import OutOfReach
 from bullpen.core.roster.teams import teams_of
-from bullpen.core.schedules.author import agent_in, check_own, check_target
-from bullpen.core.schedules.find import ALL, Wanted, get_schedule, list_schedules, see_schedule
-from bullpen.core.schedules.schedule import BY_AGENT, OWNER, Schedule
+from bullpen.core.schedules.author import agent_of_author, check_author, check_reach
+from bullpen.core.schedules.find import (
+    ALL_SCHEDULES,
+    ScheduleFilter,
+    get_schedule,
+    list_schedules,
+    lock_schedule,
+)
+from bullpen.core.schedules.schedule import AGENT_AUTHOR_PREFIX, OWNER_AUTHOR, Schedule
 from bullpen.core.store.transaction import Transaction
 
 
 def author() -> str:
     """As whom a schedule is made or touched."""
     agent = acting_agent()
-    return OWNER if agent is None else f"{BY_AGENT}{agent}"
+    return OWNER_AUTHOR if agent is None else f"{AGENT_AUTHOR_PREFIX}{agent}"
 
 
-def own_schedule(tx: Transaction, name: str, *, makes_work: bool = False) -> Schedule:
+def editable_schedule(tx: Transaction, name: str, *, makes_work: bool = False) -> Schedule:
     """A schedule that may be changed by who acts; with work, as much as if it were made now."""
     # Work locks the agent's lane, and a lane is locked before a schedule.
-    schedule = see_schedule(tx, name) if makes_work else get_schedule(tx, name)
-    check_own(author(), schedule)
+    schedule = get_schedule(tx, name) if makes_work else lock_schedule(tx, name)
+    check_author(author(), schedule)
     if makes_work:
-        check_target(tx, author(), schedule.agent, schedule.team_id)
+        check_reach(tx, author(), schedule.agent, schedule.team_id)
     return schedule
 
 
-def shown_schedule(tx: Transaction, name: str) -> Schedule:
+def visible_schedule(tx: Transaction, name: str) -> Schedule:
     """A schedule that may be looked at by who acts."""
-    schedule = see_schedule(tx, name)
-    agent = agent_in(author())
+    schedule = get_schedule(tx, name)
+    agent = agent_of_author(author())
     if agent is not None and not _concerns(tx, agent, schedule):
         raise OutOfReach(
             f"the schedule {schedule.id} is neither made by @{agent} nor for it",
@@ -39,14 +45,14 @@ def shown_schedule(tx: Transaction, name: str) -> Schedule:
     return schedule
 
 
-def shown_schedules(tx: Transaction, wanted: Wanted = ALL) -> list[Schedule]:
+def visible_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> list[Schedule]:
     """Those of the wanted that may be looked at by who acts."""
-    agent = agent_in(author())
+    agent = agent_of_author(author())
     found = list_schedules(tx, wanted)
     return found if agent is None else [each for each in found if _concerns(tx, agent, each)]
 
 
 def _concerns(tx: Transaction, agent: str, schedule: Schedule) -> bool:
-    if agent in (schedule.agent, agent_in(schedule.made_by)):
+    if agent in (schedule.agent, agent_of_author(schedule.made_by)):
         return True
     return schedule.team_id in {team.id for team in teams_of(tx, agent)}

@@ -6,20 +6,20 @@ from dataclasses import asdict
 
 import click
 
-from bullpen.core.schedules.history import ScheduleRun, next_times
-from bullpen.core.schedules.meaning import meaning
+from bullpen.core.schedules.history import ScheduleRun, next_due_times
+from bullpen.core.schedules.meaning import describe_timing
 from bullpen.core.schedules.schedule import Schedule, ScheduleState
-from bullpen.core.schedules.timing import Kind
-from bullpen.core.schedules.when import lasting, written
+from bullpen.core.schedules.timing import TimingKind
+from bullpen.core.schedules.when import format_interval, format_time
 from bullpen.core.states import ResponseState
 
 
-def target(schedule: Schedule) -> str:
+def format_target(schedule: Schedule) -> str:
     """Who is asked."""
     return f"@{schedule.agent or schedule.team_id}"
 
 
-def as_fields(schedule: Schedule, now: int) -> dict[str, object]:
+def schedule_fields(schedule: Schedule, now: int) -> dict[str, object]:
     """All of it for a JSON document; times are milliseconds since 1970."""
     fields = asdict(schedule)
     fields.update(fields.pop("timing"))
@@ -27,21 +27,29 @@ def as_fields(schedule: Schedule, now: int) -> dict[str, object]:
     return {
         **fields,
         "to": str(schedule.place),
-        "meaning": meaning(schedule.timing),
-        "next": next_times(schedule, now),
+        "meaning": describe_timing(schedule.timing),
+        "next": next_due_times(schedule, now),
     }
 
 
-def as_row(schedule: Schedule) -> tuple[str, ...]:
+def schedule_row(schedule: Schedule) -> tuple[str, ...]:
     """A line of the list."""
     zone = schedule.timing.zone
     state = f"{schedule.state} ({schedule.reason})" if schedule.reason else schedule.state
-    due = "" if schedule.due_at is None else written(schedule.due_at, zone)
+    due = "" if schedule.due_at is None else format_time(schedule.due_at, zone)
     to = str(schedule.place)
-    return schedule.id, schedule.label or "", target(schedule), _brief(schedule), due, to, state
+    return (
+        schedule.id,
+        schedule.label or "",
+        format_target(schedule),
+        _brief(schedule),
+        due,
+        to,
+        state,
+    )
 
 
-def show_next(schedule: Schedule, now: int) -> None:
+def print_next(schedule: Schedule, now: int) -> None:
     """When it is due next, in its zone; or why it is not."""
     if schedule.state is ScheduleState.DONE:
         click.echo("Nothing of it comes any more.")
@@ -49,47 +57,47 @@ def show_next(schedule: Schedule, now: int) -> None:
         click.echo(f"It is paused: {schedule.reason}. Next: bullpen schedule resume {schedule.id}")
     else:
         click.echo("It is due next at")
-        for each in next_times(schedule, now):
-            click.echo(f"  {written(each, schedule.timing.zone)}")
+        for each in next_due_times(schedule, now):
+            click.echo(f"  {format_time(each, schedule.timing.zone)}")
 
 
-def show_all(schedule: Schedule, now: int) -> None:
+def print_schedule(schedule: Schedule, now: int) -> None:
     """Everything about one."""
     timing = schedule.timing
     for name, value in (
         ("id", schedule.id),
         ("label", schedule.label or ""),
-        ("asks", target(schedule)),
+        ("asks", format_target(schedule)),
         ("text", schedule.message),
-        ("when", meaning(timing)),
+        ("when", describe_timing(timing)),
         ("cron", timing.cron or ""),
         ("zone", timing.zone),
         ("answers to", str(schedule.place)),
         ("missed", schedule.missed),
         ("overlap", schedule.overlap),
-        ("jitter", lasting(schedule.jitter) if schedule.jitter else ""),
+        ("jitter", format_interval(schedule.jitter) if schedule.jitter else ""),
         ("state", schedule.state),
         ("made by", schedule.made_by),
-        ("made at", written(schedule.created_at, timing.zone)),
+        ("made at", format_time(schedule.created_at, timing.zone)),
     ):
         if value:
             click.echo(f"{name:<11} {value}")
-    show_next(schedule, now)
+    print_next(schedule, now)
 
 
 def run_row(run: ScheduleRun, zone: str) -> tuple[str, ...]:
     """A line of the history."""
-    due = f"by hand {written(run.fired_at, zone)}" if run.due_at is None else ""
-    due = due or written(run.due_at or 0, zone)
+    due = f"by hand {format_time(run.fired_at, zone)}" if run.due_at is None else ""
+    due = due or format_time(run.due_at or 0, zone)
     if run.until is not None and run.times > 1:
-        due = f"{due} to {written(run.until, zone)}"
+        due = f"{due} to {format_time(run.until, zone)}"
     outcome = f"{run.outcome} ({run.times} times)" if run.times > 1 else run.outcome
     cost = f"${run.cost:.4f}" if run.cost else ""
     why = run.error or run.reason or ""
-    return due, outcome, run.message_id or "", run.state or "", cost, arrived(run), why
+    return due, outcome, run.message_id or "", run.state or "", cost, delivery_state(run), why
 
 
-def arrived(run: ScheduleRun) -> str:
+def delivery_state(run: ScheduleRun) -> str:
     """Whether its answers got there; empty if there are none."""
     said = []
     for each in run.deliveries:
@@ -103,7 +111,7 @@ def arrived(run: ScheduleRun) -> str:
 
 def _brief(schedule: Schedule) -> str:
     timing = schedule.timing
-    if timing.kind is Kind.CRON:
+    if timing.kind is TimingKind.CRON:
         return f"{timing.cron} {timing.zone}"
-    said = meaning(timing)
+    said = describe_timing(timing)
     return said[0].lower() + said[1:]

@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 
 import click
 
-from bullpen.cli.visible import one_line, visible
+from bullpen.cli.visible import one_line, sanitize
 from bullpen.core.clock import SECOND
-from bullpen.core.conversations.following import Answered, Happened
+from bullpen.core.conversations.following import FollowedAnswer, FollowedEvent
 from bullpen.core.events.append import EventType
 from bullpen.core.message import ROOM
-from bullpen.core.schedules.when import lasting
+from bullpen.core.schedules.when import format_interval
 
-ERASE = "\r\x1b[2K"
+ERASE_LINE = "\r\x1b[2K"
 PLAIN_WIDTH = 200
 """So wide is a line of progress where there is no terminal."""
 
 FALLBACK_WIDTH = 79
 
-BEGINS = (EventType.MESSAGE_RECEIVED, EventType.CHAIN_STEP_START)
-ENDS = frozenset(
+START_EVENTS = (EventType.MESSAGE_RECEIVED, EventType.CHAIN_STEP_START)
+END_EVENTS = frozenset(
     {
         *(EventType.CHAIN_STEP_DONE, EventType.MESSAGE_FAILED, EventType.MESSAGE_RELEASED),
         *(EventType.MESSAGE_DEAD, EventType.MESSAGE_HELD, EventType.MESSAGE_CANCELLED),
@@ -51,7 +51,7 @@ class Screen:
         """Whether there is a terminal on which a line can be written over."""
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not self.quiet
 
-    def answer(self, answered: Answered) -> None:
+    def answer(self, answered: FollowedAnswer) -> None:
         """Show an answer: told apart from the one before it, and its files with it."""
         if self.silent:
             return
@@ -64,17 +64,17 @@ class Screen:
         self._many_lines = many
         if sys.stdout.isatty():
             name = click.style(f"@{answered.agent}", bold=True)
-            click.echo(f"{name}: {visible(text)}", color=_colour())
+            click.echo(f"{name}: {sanitize(text)}", color=_colour())
         else:
             # Bytes: of what an agent says nothing is changed, whatever the locale is.
             click.echo(f"@{answered.agent}: {text}".encode())
 
-    def happened(self, what: Happened) -> None:
+    def happened(self, what: FollowedEvent) -> None:
         """Show what happened, if it is worth a line."""
         event, agent = what.event, what.event.agent or ""
-        if event.type in BEGINS:
+        if event.type in START_EVENTS:
             self._working.setdefault(agent, "")
-        elif event.type in ENDS:
+        elif event.type in END_EVENTS:
             self._working.pop(agent, None)
         elif event.type == EventType.AGENT_PROGRESS:
             self._working[agent] = str(event.data.get("text", ""))
@@ -95,22 +95,22 @@ class Screen:
         """Show what must be known, quiet or not."""
         self.clear()
         for each in lines:
-            click.echo(visible(each), err=True)
+            click.echo(sanitize(each), err=True)
 
     def live(self, waits_for: tuple[str, ...]) -> None:
         """Write the last line anew: who works at what, or who is waited for."""
         if not self.moves:
             return
-        took = lasting(int((time.monotonic() - self.began) * SECOND))
+        took = format_interval(int((time.monotonic() - self.began) * SECOND))
         line = one_line(self._doing(took) or _waiting(waits_for, took), _width())
-        sys.stderr.write(ERASE + (line if _colour() is False else click.style(line, dim=True)))
+        sys.stderr.write(ERASE_LINE + (line if _colour() is False else click.style(line, dim=True)))
         sys.stderr.flush()
         self._lived = True
 
     def clear(self) -> None:
         """Take the last line away."""
         if self._lived:
-            sys.stderr.write(ERASE)
+            sys.stderr.write(ERASE_LINE)
             sys.stderr.flush()
             self._lived = False
 
@@ -121,14 +121,18 @@ class Screen:
         at_what = f": {said}" if said else ""
         return f"{names} {verb}, {took}{at_what}" if names else ""
 
-    def _line_of(self, what: Happened) -> str:
+    def _line_of(self, what: FollowedEvent) -> str:
         event, agent = what.event, what.event.agent
         match event.type:
             case EventType.MESSAGE_ENQUEUED:
                 return self._handed_on(what)
             case EventType.MESSAGE_FAILED:
                 wait = event.data.get("wait")
-                when = lasting(wait) if isinstance(wait, int) and wait >= SECOND else "a moment"
+                when = (
+                    format_interval(wait)
+                    if isinstance(wait, int) and wait >= SECOND
+                    else "a moment"
+                )
                 return f"@{agent} failed: {event.data.get('error')}; it tries again in {when}"
             case EventType.MESSAGE_RELEASED:
                 return f"@{agent} was interrupted, and begins again"
@@ -137,7 +141,7 @@ class Screen:
             case _:
                 return ""
 
-    def _handed_on(self, what: Happened) -> str:
+    def _handed_on(self, what: FollowedEvent) -> str:
         """What an agent wrote to another, or once for all to a room."""
         origin = what.facts.origin
         if origin is None or origin.from_agent is None:

@@ -8,16 +8,16 @@ from pathlib import Path
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.asking import SENDER, asking, put, wait_for
+from bullpen.cli.acting import require_person
+from bullpen.cli.asking import SENDER, enqueue_message, open_waiting_store, wait_for_answers
 from bullpen.cli.duration import DURATION
-from bullpen.cli.output import show_json
+from bullpen.cli.output import print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
-from bullpen.cli.waited import document, status, tell
-from bullpen.core.answers.files import MOST as MOST_FILES
-from bullpen.core.conversations.following import Following
-from bullpen.core.conversations.newest import cost_of
+from bullpen.cli.waited import exit_status, print_wait_result, wait_fields
+from bullpen.core.answers.files import MAX_FILES as MOST_FILES
+from bullpen.core.conversations.following import ConversationFollower
+from bullpen.core.conversations.newest import conversation_cost
 from bullpen.core.errors import BadText, TextTooLong
 from bullpen.core.events.tail import EventTail
 from bullpen.core.message import NewMessage, Priority
@@ -93,7 +93,7 @@ def send(
       echo "hello" | bullpen send --agent assistant
       bullpen send "@dev plan the release" --priority high --no-wait
     """
-    only_people("send messages in a person's name")
+    require_person("send messages in a person's name")
     if agent and team:
         raise click.UsageError("Give --agent or --team, not both.")
     if len(files) > MOST_FILES:
@@ -106,18 +106,18 @@ def send(
         priority=PRIORITIES[priority],
         delay=delay or 0,
     )
-    with asking(settings) as store:
-        position, conversation = put(store, new, team, files, deadline)
+    with open_waiting_store(settings) as store:
+        position, conversation = enqueue_message(store, new, team, files, deadline)
         if no_wait:
-            click.echo(conversation) if not as_json else show_json({"message_id": conversation})
+            click.echo(conversation) if not as_json else print_json({"message_id": conversation})
             return
-        following = Following(store, conversation, CLI, EventTail(store, position))
-        waited = wait_for(following, Screen(quiet, as_json), timeout)
+        following = ConversationFollower(store, conversation, CLI, EventTail(store, position))
+        waited = wait_for_answers(following, Screen(quiet, as_json), timeout)
         if as_json:
             with store.read() as tx:
-                show_json(document(conversation, waited, cost_of(tx, conversation)))
-    tell(conversation, waited, Screen(quiet, as_json))
-    sys.exit(status(waited))
+                print_json(wait_fields(conversation, waited, conversation_cost(tx, conversation)))
+    print_wait_result(conversation, waited, Screen(quiet, as_json))
+    sys.exit(exit_status(waited))
 
 
 def _text(settings: Settings, text: str | None, files: bool) -> str:

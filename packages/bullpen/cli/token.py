@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import confirm, yes
-from bullpen.cli.output import as_json, show_json, tell
+from bullpen.cli.output import as_json, print_json, print_result
 from bullpen.core.access.owner import ensure_token, read_token, rotate_token
 from bullpen.core.errors import UnsafeSecret
 from bullpen.core.masking import MASK
 from bullpen.core.settings import Settings
 
-WHAT = "see or change the owner's token"
+ACTION = "see or change the owner's token"
 
 reveal_option = click.option(
     "--reveal", is_flag=True, help="Print the token alone, as it is; one is made if there is none."
@@ -33,7 +33,7 @@ def token(context: click.Context, reveal: bool, as_json: bool) -> None:
       bullpen token
       curl -H "Authorization: Bearer $(bullpen token --reveal)" http://127.0.0.1:3777/api/me
     """
-    only_people(WHAT)
+    require_person(ACTION)
     if context.invoked_subcommand is None:
         assert isinstance(context.obj, Settings)
         _show(context.obj, reveal, as_json)
@@ -64,7 +64,7 @@ def path(settings: Settings, as_json: bool) -> None:
       bullpen token path
     """
     document = {"path": str(settings.token), "exists": settings.token.exists()}
-    tell(as_json, document, str(settings.token))
+    print_result(as_json, document, str(settings.token))
 
 
 @token.command()
@@ -82,7 +82,7 @@ def rotate(settings: Settings, yes: bool, as_json: bool) -> None:
     """
     confirm("Make a new token, and shut out whatever uses the old one", yes)
     rotate_token(settings)
-    tell(
+    print_result(
         as_json,
         _document(settings, MASK),
         f"There is a new token in {settings.token}.",
@@ -93,11 +93,11 @@ def rotate(settings: Settings, yes: bool, as_json: bool) -> None:
 def _show(settings: Settings, reveal: bool, as_json: bool) -> None:
     if reveal:
         secret = ensure_token(settings)
-        tell(as_json, _document(settings, secret), secret)
+        print_result(as_json, _document(settings, secret), secret)
         return
     document = _document(settings, MASK)
     if as_json:
-        show_json(document)
+        print_json(document)
     elif not document["exists"]:
         click.echo(f"There is no token yet in {settings.token}; the API makes one when it starts.")
     else:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from bullpen.cli.following import End, Waited
+from bullpen.cli.following import WaitEnd, WaitResult
 from bullpen.cli.screen import Screen
-from bullpen.core.conversations.standing import BAD_ENDS, Unfinished
+from bullpen.core.conversations.standing import UNANSWERED_STATES, UnfinishedMessage
 from bullpen.core.states import MessageState
 
-AGAIN = 75
+EXIT_UNFINISHED = 75
 
 
-def status(waited: Waited) -> int:
+def exit_status(waited: WaitResult) -> int:
     """0 when all of it was answered, 1 when something failed, 75 when more is to come."""
-    if waited.end is End.STOPPED:
+    if waited.end is WaitEnd.STOPPED:
         return 1
-    if waited.end is not End.AT_REST or waited.standing.of(MessageState.HELD):
-        return AGAIN
-    return 1 if waited.standing.of(*BAD_ENDS) else 0
+    if waited.end is not WaitEnd.AT_REST or waited.standing.of(MessageState.HELD):
+        return EXIT_UNFINISHED
+    return 1 if waited.standing.of(*UNANSWERED_STATES) else 0
 
 
-def document(conversation: str, waited: Waited, cost: float) -> dict[str, object]:
+def wait_fields(conversation: str, waited: WaitResult, cost: float) -> dict[str, object]:
     """All of it, for programs."""
     return {
         "message_id": conversation,
@@ -44,48 +44,48 @@ def document(conversation: str, waited: Waited, cost: float) -> dict[str, object
     }
 
 
-def _state(waited: Waited) -> str:
-    if waited.end is End.STOPPED:
+def _state(waited: WaitResult) -> str:
+    if waited.end is WaitEnd.STOPPED:
         return "stopped"
-    if waited.end is End.OBSTACLE:
+    if waited.end is WaitEnd.OBSTACLE:
         return "waiting"
-    if waited.end is not End.AT_REST:
+    if waited.end is not WaitEnd.AT_REST:
         return "under_way"
     if waited.standing.of(MessageState.HELD):
         return "held"
-    return "failed" if waited.standing.of(*BAD_ENDS) else "answered"
+    return "failed" if waited.standing.of(*UNANSWERED_STATES) else "answered"
 
 
-def tell(conversation: str, waited: Waited, screen: Screen) -> None:
+def print_wait_result(conversation: str, waited: WaitResult, screen: Screen) -> None:
     """Say why it is over, and what can be done next."""
     match waited.end:
-        case End.AT_REST:
+        case WaitEnd.AT_REST:
             for each in waited.standing.unfinished:
                 screen.note(*_why(each))
             if waited.beside is not None:
                 screen.line(f"It was answered together with {waited.beside}.")
             elif not waited.answers and not waited.standing.unfinished:
                 screen.note(f"{conversation} is through, and nobody had an answer for you.")
-        case End.OBSTACLE:
+        case WaitEnd.OBSTACLE:
             screen.note(f"{_so_far(waited)} to {conversation}; it stays in the queue.")
             for obstacle in waited.obstacles:
                 screen.note(f"  {obstacle.text}. Next: {obstacle.helps}")
-        case End.TIME | End.LEFT:
+        case WaitEnd.TIME | WaitEnd.LEFT:
             screen.note(
                 f"{_so_far(waited)} to {conversation}; it stays in the queue.",
                 "  What comes of it: bullpen response read",
                 f"  To stop it: bullpen queue cancel --conversation {conversation}",
             )
-        case End.STOPPED:
+        case WaitEnd.STOPPED:
             screen.note(f"{conversation} is stopped.")
     screen.line(f"Its whole life: bullpen trace {conversation}")
 
 
-def _so_far(waited: Waited) -> str:
+def _so_far(waited: WaitResult) -> str:
     return "There may be more to come" if waited.answers else "No answer yet"
 
 
-def _why(each: Unfinished) -> tuple[str, ...]:
+def _why(each: UnfinishedMessage) -> tuple[str, ...]:
     why = f": {each.why}" if each.why else ""
     helps = "let-go" if each.state is MessageState.HELD else "retry"
     return (

@@ -10,7 +10,7 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-LOOK_SECONDS = 5.0
+MAX_WAIT_SECONDS = 5.0
 """Nobody waits longer for a moment without a look at the clock: it may be set, or have slept."""
 
 
@@ -33,5 +33,5 @@ class SystemClock:
 def seconds_until(moment: int | None, now: int) -> float:
     """How long to wait for a moment, or for one that nobody knows yet."""
     if moment is None:
-        return LOOK_SECONDS
-    return min(max((moment - now) / SECOND, 0.0), LOOK_SECONDS)
+        return MAX_WAIT_SECONDS
+    return min(max((moment - now) / SECOND, 0.0), MAX_WAIT_SECONDS)

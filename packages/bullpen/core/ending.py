@@ -7,7 +7,7 @@ import select
 import signal
 
 
-class Ending:
+class StopSignals:
     """Hears SIGTERM and SIGINT from its making on, so that none is lost while a process starts."""
 
     def __init__(self) -> None:

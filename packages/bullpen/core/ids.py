@@ -11,7 +11,7 @@ from shortuuid import ShortUUID
 
 from bullpen.core.errors import BadName
 
-LENGTH = 8
+ID_CHARS = 8
 TOKEN_BYTES = 8
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
@@ -22,7 +22,7 @@ class Ids:
     def __init__(self, random: Callable[[], str] | None = None) -> None:
         # The last 24 characters of a short UUID are three ids; choosing single ones costs 8 times.
         short = ShortUUID(alphabet=string.digits + string.ascii_lowercase)
-        self._random = random or (lambda: short.uuid()[-3 * LENGTH :])
+        self._random = random or (lambda: short.uuid()[-3 * ID_CHARS :])
         self._stock: list[str] = []
 
     def new(self, prefix: str) -> str:
@@ -39,8 +39,10 @@ class Ids:
             return self._stock.pop()
         except IndexError:
             text = self._random()
-            self._stock.extend(text[at : at + LENGTH] for at in range(LENGTH, len(text), LENGTH))
-            return text[:LENGTH]
+            self._stock.extend(
+                text[at : at + ID_CHARS] for at in range(ID_CHARS, len(text), ID_CHARS)
+            )
+            return text[:ID_CHARS]
 
 
 def agent_of(token: str) -> str:

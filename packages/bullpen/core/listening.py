@@ -9,7 +9,7 @@ from bullpen.core.errors import AddressTaken
 from bullpen.core.settings import Settings
 
 
-def check_address(settings: Settings) -> None:
+def check_api_address(settings: Settings) -> None:
     """Refuse an address at which the API could not listen."""
     host, port = settings.api_host, settings.api_port
     try:
@@ -34,7 +34,7 @@ def check_address(settings: Settings) -> None:
         ) from None
 
 
-def address(settings: Settings) -> str:
+def api_url(settings: Settings) -> str:
     """The API's address for whoever is on this machine."""
     host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.api_port}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-MOST_BYTES = 1 << 20
+MAX_FOLLOW_BYTES = 1 << 20
 """No more than this is read at once; the rest comes with the next look."""
 
 
@@ -17,7 +17,7 @@ class LogFollower:
         self._number: int | None = None
         self._inode = 0
         self._at = 0
-        self._begun = b""
+        self._partial_line = b""
         self._open(at_end=True)
 
     def lines(self) -> list[str]:
@@ -28,7 +28,7 @@ class LogFollower:
             self.close()
             self._open(at_end=False)
             found += self._read()
-        *whole, self._begun = (self._begun + found).split(b"\n")
+        *whole, self._partial_line = (self._partial_line + found).split(b"\n")
         return [each.decode(errors="replace") for each in whole]
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class LogFollower:
             return b""
         if os.fstat(self._number).st_size < self._at:  # somebody emptied it
             self._at = 0
-        found = os.pread(self._number, MOST_BYTES, self._at)
+        found = os.pread(self._number, MAX_FOLLOW_BYTES, self._at)
         self._at += len(found)
         return found
 

@@ -10,14 +10,14 @@ from bullpen.core.errors import BullpenError
 
 log = logging.getLogger(__name__)
 
-Step = Callable[[], float]
+LoopStep = Callable[[], float]
 """Does what there is to do; tells how many seconds it can wait before the next time."""
 
 
 class Loop:
     """Runs a step in a thread of its own, when woken and when its time has come."""
 
-    def __init__(self, name: str, step: Step, retry_seconds: float = 1.0) -> None:
+    def __init__(self, name: str, step: LoopStep, retry_seconds: float = 1.0) -> None:
         self.name = name
         self._step = step
         self._retry = retry_seconds

@@ -9,7 +9,7 @@ MASK = "********"
 
 # What SQLAlchemy takes for the password, and what somebody forgot to encode in one.
 _PASSWORD = re.compile(r"(?P<before>//[^:/?#@]*:)(?P<secret>[^@]*(?:@[^/?#@]*)*)(?P<after>@)")
-_TELLING = re.compile(r"pass|secret|token|key|auth|sig", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"pass|secret|token|key|auth|sig", re.IGNORECASE)
 _QUERY = re.compile(r"(?P<before>[?&;](?P<name>[^=&#;]*)=)(?P<secret>[^&#;]*)")
 
 
@@ -26,11 +26,11 @@ def mask_url(url: str) -> str:
 def url_secrets(url: str) -> tuple[str, ...]:
     """The secrets of an address, as they stand there and as they are meant."""
     found = [each["secret"] for each in _PASSWORD.finditer(url)]
-    found += [each["secret"] for each in _QUERY.finditer(url) if _TELLING.search(each["name"])]
+    found += [each["secret"] for each in _QUERY.finditer(url) if _SECRET_NAME.search(each["name"])]
     return tuple({each for secret in found for each in (secret, unquote(secret)) if each})
 
 
 def _mask_value(found: re.Match[str]) -> str:
-    if found["secret"] and _TELLING.search(found["name"]):
+    if found["secret"] and _SECRET_NAME.search(found["name"]):
         return found["before"] + MASK
     return found[0]

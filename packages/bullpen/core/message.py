@@ -19,13 +19,13 @@ INTERNAL = "internal"
 HEARTBEAT = "heartbeat"
 """The channel by which Bullpen wakes an agent: it says something, or nothing."""
 
-UNHEARD = (ROOM, INTERNAL, HEARTBEAT)
+INTERNAL_CHANNELS = (ROOM, INTERNAL, HEARTBEAT)
 """The channels on which no person waits for an answer."""
 
 SCHEDULE = "schedule"
 """The channel of schedules whose answer goes nowhere; it can be read there for a day."""
 
-UNSENT = frozenset({"api", "web", "cli", HEARTBEAT, SCHEDULE})
+PULL_CHANNELS = frozenset({"api", "web", "cli", HEARTBEAT, SCHEDULE})
 """The channels without a client: what is not read there within a day counts as read."""
 
 

@@ -17,8 +17,8 @@ from typing import Any
 from bullpen.core.errors import BadSchedule, BadSetting
 from bullpen.core.masking import url_secrets
 
-PREFIX = "BULLPEN_"
-SOCKET_DIRECTORY_LIMIT = 75
+ENVIRONMENT_PREFIX = "BULLPEN_"
+MAX_SOCKET_DIRECTORY_BYTES = 75
 
 
 class Durability(StrEnum):
@@ -146,7 +146,7 @@ class Settings:
     @property
     def sockets(self) -> Path:
         """Where sockets live; a path has 107 bytes, so a home deep down has them elsewhere."""
-        if len(str(self.run)) <= SOCKET_DIRECTORY_LIMIT:
+        if len(str(self.run)) <= MAX_SOCKET_DIRECTORY_BYTES:
             return self.run
         name = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
         return Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}-{name}"
@@ -159,10 +159,10 @@ class Settings:
         return tuple(each for each in (*named, *url_secrets(self.database_url)) if each)
 
     @classmethod
-    def passed_on(cls, environ: Mapping[str, str]) -> dict[str, str]:
+    def environment_for_runs(cls, environ: Mapping[str, str]) -> dict[str, str]:
         """What of this environment are settings that a command in a run needs, and no secrets."""
         names = (
-            PREFIX + each.name.upper()
+            ENVIRONMENT_PREFIX + each.name.upper()
             for each in fields(cls)
             if "secret" not in each.metadata and each.name != "database_url"
         )
@@ -174,16 +174,16 @@ class Settings:
 
         The first one that is bad is an error; names that no setting has are none.
         """
-        from bullpen.core.settings_problems import load_what_can_be
+        from bullpen.core.settings_problems import load_lenient
 
-        settings, problems = load_what_can_be(environ)
+        settings, problems = load_lenient(environ)
         for each in problems:
-            if not each.warning and not environ.get(PREFIX + each.name.upper()):
+            if not each.warning and not environ.get(ENVIRONMENT_PREFIX + each.name.upper()):
                 raise BadSetting(str(each), hint=each.hint)
         return settings
 
 
-LEAST = {
+MIN_VALUES = {
     **dict.fromkeys(("busy_seconds", "message_bytes", "lease_seconds", "claim_limit"), 1),
     **dict.fromkeys(("max_attempts", "max_crashes", "max_runs", "delivery_attempts"), 1),
     **{"delivery_lease_seconds": 1, "poll_seconds": 0.01, "receipt_days": 7},
@@ -198,40 +198,40 @@ LEAST = {
 }
 """Below these nothing would move, or be remembered for long enough. All others may be zero."""
 
-MOST = {"api_port": 65535, "api_processes": 64, "api_threads": 4096, "api_streams": 100_000}
+MAX_VALUES = {"api_port": 65535, "api_processes": 64, "api_threads": 4096, "api_streams": 100_000}
 """Above these it would not start. All other numbers may be as large as the next one."""
 
-LARGEST = 1 << 40
-LONGEST_SHOWN = 80
+MAX_NUMBER = 1 << 40
+MAX_SHOWN_CHARS = 80
 
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
 
 
-def parse(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
+def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
     """The value of this setting, as its type says; what cannot be is an error."""
     default = DEFAULTS[name]
     try:
         return _converted(name, default, value)
     except (ValueError, RuntimeError, BadSchedule) as error:
         hint = error.hint if isinstance(error, BadSchedule) else f"Its default is {default}."
-        what = "as it is" if _hidden(name) else repr(value)[:LONGEST_SHOWN]
+        what = "as it is" if _may_hold_secret(name) else repr(value)[:MAX_SHOWN_CHARS]
         raise BadSetting(f"setting {name} cannot be {what}: {error}", hint=hint) from error
 
 
 def _converted(name: str, default: object, value: object) -> object:
     """The value in the default's type."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float, Path)):
-        raise ValueError(f"it must be {_kind(default)}")
+        raise ValueError(f"it must be {_describe_type(default)}")
     if isinstance(default, Path):
         return Path(str(value)).expanduser()
     if isinstance(default, (int, float)):
-        return _within(name, _number(default, value))
+        return _check_range(name, _number(default, value))
     if isinstance(default, StrEnum):
         return _choice(type(default), str(value))
     if name == "time_zone" and value:
-        from bullpen.core.time_zone import zone  # only here: the command line starts without
+        from bullpen.core.time_zone import get_zone  # only here: the command line starts without
 
-        return zone(str(value)).key
+        return get_zone(str(value)).key
     return str(value)
 
 
@@ -239,7 +239,7 @@ def _number(default: float, value: object) -> float:
     try:
         return type(default)(str(value))
     except ValueError:
-        raise ValueError(f"it must be {_kind(default)}") from None
+        raise ValueError(f"it must be {_describe_type(default)}") from None
 
 
 def _choice(kind: type[StrEnum], value: str) -> StrEnum:
@@ -249,7 +249,7 @@ def _choice(kind: type[StrEnum], value: str) -> StrEnum:
         raise ValueError(f"it must be {' or '.join(kind)}") from None
 
 
-def _kind(default: object) -> str:
+def _describe_type(default: object) -> str:
     """In words, what a setting with this default is."""
     if isinstance(default, StrEnum):
         return " or ".join(type(default))
@@ -260,7 +260,7 @@ def _kind(default: object) -> str:
     return "a path" if isinstance(default, Path) else "text"
 
 
-def _hidden(name: str) -> bool:
+def _may_hold_secret(name: str) -> bool:
     """Whether what somebody wrote for it may have a secret in it."""
     return name == "database_url" or is_secret(name)
 
@@ -270,9 +270,9 @@ def is_secret(name: str) -> bool:
     return any(each.name == name and "secret" in each.metadata for each in fields(Settings))
 
 
-def _within(name: str, number: float) -> float:
+def _check_range(name: str, number: float) -> float:
     """The number, which must not be below or above what the setting can be."""
-    least, most = LEAST.get(name, 0), MOST.get(name, LARGEST)
+    least, most = MIN_VALUES.get(name, 0), MAX_VALUES.get(name, MAX_NUMBER)
     if not number >= least:  # what is no number is neither more nor less
         raise ValueError(f"it must be {least} or more")
     if number > most:

@@ -13,16 +13,16 @@ from pathlib import Path
 
 from bullpen.core.errors import BadSetting
 
-FILE = "settings.toml"
-DATABASE = "database_url"
+SETTINGS_FILE = "settings.toml"
+DATABASE_SETTING = "database_url"
 BOM = b"\xef\xbb\xbf"
 
 _NAME = re.compile(r"""\s*\[*\s*["']?(?P<name>[a-z_][a-z0-9_-]{0,40})["']?\s*[=.\]]""")
-_PLACE = re.compile(r" \(at (?:line \d+, column (?P<column>\d+)|end of document)\)$")
+_POSITION = re.compile(r" \(at (?:line \d+, column (?P<column>\d+)|end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SettingProblem:
     """Something in the file that does not count; no secret is in it."""
 
     line: int | None
@@ -37,7 +37,7 @@ class Problem:
     @property
     def where(self) -> str:
         """The file, and the line in it."""
-        return FILE if self.line is None else f"{FILE} line {self.line}"
+        return SETTINGS_FILE if self.line is None else f"{SETTINGS_FILE} line {self.line}"
 
     def __str__(self) -> str:
         return f"{self.where}: {self.text}"
@@ -49,7 +49,7 @@ class SettingsText:
 
     values: dict[str, object] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[SettingProblem] = field(default_factory=list)
     whole: bool = True
     """Whether it is TOML, so that it can be changed."""
     readable: bool = True
@@ -59,7 +59,7 @@ class SettingsText:
 def read_settings(path: Path) -> SettingsText:
     """What stands in the file; nothing if there is no file."""
     try:
-        data = _bytes(path)
+        data = _read_file(path)
     except FileNotFoundError:
         return SettingsText()
     except NotADirectoryError as error:
@@ -68,9 +68,9 @@ def read_settings(path: Path) -> SettingsText:
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        return _nothing(reason, f"See to it that {path} can be read.", readable=False)
+        return _unreadable_file(reason, f"See to it that {path} can be read.", readable=False)
     if data is None:
-        return _nothing("it is no file", f"Put a file where {path} is, or nothing.")
+        return _unreadable_file("it is no file", f"Put a file where {path} is, or nothing.")
     return parse_settings(data)
 
 
@@ -81,11 +81,11 @@ def parse_settings(data: bytes) -> SettingsText:
         text = data.decode()
         values = tomllib.loads(text)
     except (ValueError, RecursionError):
-        return _by_lines(data)
+        return _parse_by_lines(data)
     return SettingsText(values, _lines(text))
 
 
-def _bytes(path: Path) -> bytes | None:
+def _read_file(path: Path) -> bytes | None:
     """The file; None if what is there is none."""
     try:
         mode = path.stat().st_mode
@@ -97,12 +97,12 @@ def _bytes(path: Path) -> bytes | None:
     return path.read_bytes() if stat.S_ISREG(mode) or stat.S_ISCHR(mode) else None
 
 
-def _nothing(reason: str, hint: str, *, readable: bool = True) -> SettingsText:
-    problem = Problem(None, "", f"cannot be read: {reason}", hint)
+def _unreadable_file(reason: str, hint: str, *, readable: bool = True) -> SettingsText:
+    problem = SettingProblem(None, "", f"cannot be read: {reason}", hint)
     return SettingsText(problems=[problem], whole=False, readable=readable)
 
 
-def _by_lines(data: bytes) -> SettingsText:
+def _parse_by_lines(data: bytes) -> SettingsText:
     found = SettingsText(whole=False)
     table: dict[str, object] | None = None
     for number, raw in enumerate(data.split(b"\n"), 1):
@@ -110,7 +110,7 @@ def _by_lines(data: bytes) -> SettingsText:
             line = raw.decode().rstrip("\r")
             values = tomllib.loads(line)
         except (ValueError, RecursionError) as error:
-            found.problems.append(_unreadable(number, raw, error))
+            found.problems.append(_unreadable_line(number, raw, error))
             continue
         if table is not None and not line.lstrip().startswith("["):
             table.update(values)
@@ -121,7 +121,7 @@ def _by_lines(data: bytes) -> SettingsText:
             values = dict.fromkeys(values, table)
         for name, value in values.items():
             if name in found.values:
-                found.problems.append(_twice(number, name, found.lines[name]))
+                found.problems.append(_duplicate(number, name, found.lines[name]))
             else:
                 found.values[name] = value
                 found.lines[name] = number
@@ -137,14 +137,14 @@ def _lines(text: str) -> dict[str, int]:
     return found
 
 
-def _unreadable(number: int, raw: bytes, error: Exception) -> Problem:
+def _unreadable_line(number: int, raw: bytes, error: Exception) -> SettingProblem:
     text = raw.decode(errors="replace").replace("\0", "")
     named = _NAME.match(text)
     name = named["name"] if named else ""
-    if DATABASE in text:  # however it stands there, somebody wanted a database of their own
-        name = DATABASE
+    if DATABASE_SETTING in text:  # however it stands there, somebody wanted a database of their own
+        name = DATABASE_SETTING
     about = f"{name} cannot be read" if name else "this line cannot be read"
-    return Problem(
+    return SettingProblem(
         number, name, f"{about}: {_reason(error)}", "Write `name = value`, text in quotes."
     )
 
@@ -155,7 +155,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deep"
     text = str(error)
-    place = _PLACE.search(text)
+    place = _POSITION.search(text)
     if place is None:
         return text[:1].lower() + text[1:]
     words = text[: place.start()]
@@ -163,12 +163,15 @@ def _reason(error: Exception) -> str:
     return words[:1].lower() + words[1:] + where
 
 
-def _twice(number: int, name: str, first: int) -> Problem:
-    return Problem(
-        number, name, f"{shown(name)} stands in line {first} already", "Remove one of both."
+def _duplicate(number: int, name: str, first: int) -> SettingProblem:
+    return SettingProblem(
+        number,
+        name,
+        f"{printable_name(name)} stands in line {first} already",
+        "Remove one of both.",
     )
 
 
-def shown(name: str) -> str:
+def printable_name(name: str) -> str:
     """A name from the file that may be anything, as it may be printed."""
     return name[:60] if name.isprintable() else ascii(name[:60])

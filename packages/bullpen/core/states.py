@@ -42,7 +42,7 @@ State = TypeVar("State", bound=StrEnum)
 
 M, R, L = MessageState, ResponseState, LaneState
 
-MESSAGE_MOVES: dict[MessageState, frozenset[MessageState]] = {
+MESSAGE_TRANSITIONS: dict[MessageState, frozenset[MessageState]] = {
     M.PENDING: frozenset({M.PROCESSING, M.HELD, M.CANCELLED, M.EXPIRED, M.DEAD}),
     M.PROCESSING: frozenset({M.COMPLETED, M.PENDING, M.DEAD, M.HELD, M.CANCELLED}),
     M.HELD: frozenset({M.PENDING, M.CANCELLED, M.EXPIRED}),
@@ -52,51 +52,51 @@ MESSAGE_MOVES: dict[MessageState, frozenset[MessageState]] = {
     M.COMPLETED: frozenset(),
 }
 
-RESPONSE_MOVES: dict[ResponseState, frozenset[ResponseState]] = {
+RESPONSE_TRANSITIONS: dict[ResponseState, frozenset[ResponseState]] = {
     R.PENDING: frozenset({R.ACKED, R.DEAD, R.UNKNOWN}),
     R.UNKNOWN: frozenset({R.PENDING, R.ACKED, R.DEAD}),
     R.DEAD: frozenset({R.PENDING}),
     R.ACKED: frozenset(),
 }
 
-LANE_MOVES: dict[LaneState, frozenset[LaneState]] = {
+LANE_TRANSITIONS: dict[LaneState, frozenset[LaneState]] = {
     L.ACTIVE: frozenset({L.PAUSED, L.DRAINING, L.ARCHIVED}),
     L.PAUSED: frozenset({L.ACTIVE, L.DRAINING, L.ARCHIVED}),
     L.DRAINING: frozenset({L.ACTIVE, L.PAUSED, L.ARCHIVED}),
     L.ARCHIVED: frozenset({L.ACTIVE}),
 }
 
-FINAL = frozenset({M.COMPLETED, M.DEAD, M.CANCELLED, M.EXPIRED})
+TERMINAL_STATES = frozenset({M.COMPLETED, M.DEAD, M.CANCELLED, M.EXPIRED})
 """A message in one of these moves again only when a person says so."""
 
-ARCHIVED = (M.COMPLETED, M.CANCELLED, M.EXPIRED)
+ARCHIVED_STATES = (M.COMPLETED, M.CANCELLED, M.EXPIRED)
 """What retention takes away after a day; the dead wait for a person.
 
 In the order of the index of the finished: SQLite uses it for no other.
 """
 
 
-def sources(target: MessageState) -> tuple[MessageState, ...]:
+def source_states(target: MessageState) -> tuple[MessageState, ...]:
     """The states from which a message may move to `target`."""
-    return tuple(state for state, targets in MESSAGE_MOVES.items() if target in targets)
+    return tuple(state for state, targets in MESSAGE_TRANSITIONS.items() if target in targets)
 
 
-def message_state(name: str) -> MessageState:
+def parse_message_state(name: str) -> MessageState:
     """The message state of this name."""
-    return _parse(MessageState, name)
+    return _parse_state(MessageState, name)
 
 
-def response_state(name: str) -> ResponseState:
+def parse_response_state(name: str) -> ResponseState:
     """The response state of this name."""
-    return _parse(ResponseState, name)
+    return _parse_state(ResponseState, name)
 
 
-def lane_state(name: str) -> LaneState:
+def parse_lane_state(name: str) -> LaneState:
     """The lane state of this name."""
-    return _parse(LaneState, name)
+    return _parse_state(LaneState, name)
 
 
-def _parse(kind: type[State], name: str) -> State:
+def _parse_state(kind: type[State], name: str) -> State:
     try:
         return kind(name)
     except ValueError:

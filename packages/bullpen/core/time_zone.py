@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # settings ask for zones themselves
     from bullpen.core.settings import Settings
 
 
-def zone(name: str) -> ZoneInfo:
+def get_zone(name: str) -> ZoneInfo:
     """The zone of this name."""
     try:
         return ZoneInfo(name)
@@ -23,7 +23,7 @@ def zone(name: str) -> ZoneInfo:
         ) from None
 
 
-def owner_zone(settings: Settings) -> str:
+def owner_zone_name(settings: Settings) -> str:
     """The name of the zone in which the owner lives: as set, or the machine's own."""
     if settings.time_zone:
         return settings.time_zone
@@ -32,7 +32,7 @@ def owner_zone(settings: Settings) -> str:
     return get_localzone_name() or "UTC"
 
 
-def midnight(now: int, here: ZoneInfo, days: int = 0) -> int:
+def start_of_day(now: int, here: ZoneInfo, days: int = 0) -> int:
     """When today began, or a day so many days from now does."""
     local = datetime.fromtimestamp(now / SECOND, UTC).astimezone(here) + timedelta(days=days)
     begins = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)

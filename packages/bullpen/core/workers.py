@@ -14,24 +14,26 @@ from bullpen.core.models import WORKERS
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-BEAT_SECONDS = 20
-GONE_SECONDS = 3 * BEAT_SECONDS
+LIVENESS_SECONDS = 20
+LOST_AFTER_SECONDS = 3 * LIVENESS_SECONDS
 """After so long without a heartbeat a worker is forgotten. Its claims end with their leases."""
 
 W = WORKERS.c
 
-REGISTER: Statement[None] = Statement(
+INSERT_WORKER: Statement[None] = Statement(
     lambda: insert(WORKERS).values({column.name: bindparam(column.name) for column in W})
 )
 
-BEAT: Statement[None] = Statement(
+UPDATE_LIVENESS: Statement[None] = Statement(
     lambda: update(WORKERS).where(W.id == bindparam("worker")).values(heartbeat_at=bindparam("now"))
 )
 
-LEAVE: Statement[None] = Statement(lambda: delete(WORKERS).where(W.id == bindparam("worker")))
+DELETE_WORKER: Statement[None] = Statement(
+    lambda: delete(WORKERS).where(W.id == bindparam("worker"))
+)
 
 # There are as many rows as processes; an index would be larger than the table.
-FORGET: Statement[tuple[str | None, str, str, int, int]] = Statement(
+DELETE_LOST_WORKERS: Statement[tuple[str | None, str, str, int, int]] = Statement(
     lambda: (
         delete(WORKERS)
         .where(W.heartbeat_at <= bindparam("silent_since"))
@@ -39,7 +41,7 @@ FORGET: Statement[tuple[str | None, str, str, int, int]] = Statement(
     )
 )
 
-ALIVE: Statement[tuple[str, int]] = Statement(
+COUNT_LIVE_WORKERS: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(W.kind, func.count())
         .where(W.heartbeat_at > bindparam("silent_since"))
@@ -50,7 +52,7 @@ ALIVE: Statement[tuple[str, int]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostWorker:
     """A process that was not heard of any more."""
 
     kind: str
@@ -59,11 +61,11 @@ class Lost:
     silent_seconds: int
 
 
-def register(tx: Transaction, kind: str, wake: str | None = None) -> str:
+def register_worker(tx: Transaction, kind: str, wake: str | None = None) -> str:
     """Enter this process, under a new id each time: a restarted one is somebody else."""
     worker = tx.ids.new(kind)
     tx.write(
-        REGISTER,
+        INSERT_WORKER,
         {
             "id": worker,
             "kind": kind,
@@ -77,33 +79,33 @@ def register(tx: Transaction, kind: str, wake: str | None = None) -> str:
     return worker
 
 
-def beat(tx: Transaction, worker: str) -> bool:
+def report_liveness(tx: Transaction, worker: str) -> bool:
     """Say that it is alive; false if it was forgotten meanwhile and must register again."""
-    return tx.change(BEAT, {"worker": worker, "now": tx.now}) == 1
+    return tx.change(UPDATE_LIVENESS, {"worker": worker, "now": tx.now}) == 1
 
 
-def leave(tx: Transaction, worker: str) -> None:
+def unregister_worker(tx: Transaction, worker: str) -> None:
     """Strike this process out."""
-    tx.write(LEAVE, {"worker": worker})
+    tx.write(DELETE_WORKER, {"worker": worker})
 
 
-def alive_workers(tx: Transaction) -> dict[str, int]:
+def count_live_workers(tx: Transaction) -> dict[str, int]:
     """How many processes of each kind were heard of lately."""
-    rows = tx.all(ALIVE, {"silent_since": tx.now - GONE_SECONDS * SECOND})
+    rows = tx.all(COUNT_LIVE_WORKERS, {"silent_since": tx.now - LOST_AFTER_SECONDS * SECOND})
     return {kind: count for kind, count in rows}  # noqa: C416 - rows, not pairs
 
 
-def forget_silent(tx: Transaction) -> list[Lost]:
+def delete_lost_workers(tx: Transaction) -> list[LostWorker]:
     """Strike out those that were not heard of; gives who. The dead ones' sockets go too."""
     import psutil  # only here: commands that ask who is alive begin without it
 
     here = socket.gethostname()
-    gone = tx.all(FORGET, {"silent_since": tx.now - GONE_SECONDS * SECOND})
+    gone = tx.all(DELETE_LOST_WORKERS, {"silent_since": tx.now - LOST_AFTER_SECONDS * SECOND})
     for wake, _, host, pid, _ in gone:
         # One that was only slow registers again, and still listens there.
         if wake is not None and host == here and not psutil.pid_exists(pid):
             Path(wake).unlink(missing_ok=True)
     return [
-        Lost(kind, host, pid, (tx.now - heard_at) // SECOND)
+        LostWorker(kind, host, pid, (tx.now - heard_at) // SECOND)
         for _, kind, host, pid, heard_at in gone
     ]

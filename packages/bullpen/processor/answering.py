@@ -6,18 +6,18 @@ import logging
 from collections.abc import Callable
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said, clean
+from bullpen.core.answers.said import RunOutput, sanitise_text
 from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.message import Claim, ErrorKind
 from bullpen.core.outcome import Failure
-from bullpen.core.queue.begin import begin
-from bullpen.core.queue.cancel import has_died
+from bullpen.core.queue.begin import record_start
+from bullpen.core.queue.cancel import confirm_run_ended
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.release import release
 from bullpen.core.roster.custom_providers import CustomProvider
-from bullpen.core.roster.directories import roots
-from bullpen.core.roster.sessions import keep_session
+from bullpen.core.roster.directories import allowed_roots
+from bullpen.core.roster.sessions import save_session
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from bullpen.processor.briefing import Brief, brief, texts
@@ -69,7 +69,7 @@ class Answering:
             raise
         except Exception as error:
             log.exception("the run of %s failed", claim.agent)
-            text = clean(f"{type(error).__name__}: {error}")
+            text = sanitise_text(f"{type(error).__name__}: {error}")
             return known, Failure(kind=ErrorKind.RETRYABLE, error=text)
 
     def _run(
@@ -81,7 +81,7 @@ class Answering:
         ]
         turn = known.turn(claim, self._store.settings, heard)
         with self._store.write(durable=False) as tx:
-            begin(tx, claim, known.agent.provider)
+            record_start(tx, claim, known.agent.provider)
         progress = self.progress.open(claim.primary)
         try:
             return provider.run(turn, stop, progress)
@@ -124,20 +124,25 @@ class Answering:
                 return
 
     def _complete(
-        self, tx: Transaction, claim: Claim, known: Brief, reply: Reply, said: Said
+        self, tx: Transaction, claim: Claim, known: Brief, reply: Reply, said: RunOutput
     ) -> None:
-        complete(tx, claim, said, roots(self._store.settings, known.agent))
+        complete(tx, claim, said, allowed_roots(self._store.settings, known.agent))
         if known.key is not None:
-            keep_session(tx, known.agent, known.key, reply.session)
+            save_session(tx, known.agent, known.key, reply.session)
         if reply.lost is not None:
-            tell(tx, EventType.SESSION_LOST, claim.primary, reason=clean(reply.lost)[:ERROR_LENGTH])
+            append_message_event(
+                tx,
+                EventType.SESSION_LOST,
+                claim.primary,
+                reason=sanitise_text(reply.lost)[:ERROR_LENGTH],
+            )
 
-    def _said(self, claim: Claim, reply: Reply) -> Said:
-        text, metadata = self._plugins.outgoing(claim.primary, clean(reply.text))
-        return Said(text=text, metadata=metadata, usage=reply.usage)
+    def _said(self, claim: Claim, reply: Reply) -> RunOutput:
+        text, metadata = self._plugins.outgoing(claim.primary, sanitise_text(reply.text))
+        return RunOutput(text=text, metadata=metadata, usage=reply.usage)
 
     def _died(self, claim: Claim) -> None:
         """The claim was taken away, and now nothing runs for it any more."""
         log.warning("the claim %s was lost; what its run said is dropped", claim.token)
         with self._store.write(durable=False) as tx:
-            has_died(tx, claim)
+            confirm_run_ended(tx, claim)

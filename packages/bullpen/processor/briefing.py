@@ -13,16 +13,16 @@ from bullpen.core.message import HEARTBEAT, Claim
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, find_custom_provider
+from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, CustomProvider, find_custom_provider
 from bullpen.core.roster.everyone import agent_names
 from bullpen.core.roster.find import find_agent
-from bullpen.core.roster.sessions import Session, context_key, find_session
+from bullpen.core.roster.sessions import Session, find_session, session_key
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import teams_of
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.workspace.templates import furnish
+from bullpen.core.workspace.templates import write_templates
 from bullpen.processor.prompt import prompt, system_prompt, told
 from bullpen.processor.providers.provider import Turn
 
@@ -61,7 +61,7 @@ class Brief:
     def turn(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> Turn:
         """Put the agent's directory in order and write down what it is told."""
         home = settings.workspace / self.agent.id
-        furnish(home)
+        write_templates(home)
         return Turn(
             agent=self.agent,
             texts=tuple(texts),
@@ -80,10 +80,10 @@ def brief(tx: Transaction, claim: Claim) -> Brief:
     if agent is None:
         raise UnknownAgent(f"there is no agent {claim.agent} any more")
     beat = claim.primary.channel == HEARTBEAT
-    key = None if beat else context_key(agent, claim.primary)
+    key = None if beat else session_key(agent, claim.primary)
     custom = None
-    if agent.provider.startswith(PREFIX):
-        custom = find_custom_provider(tx, agent.provider.removeprefix(PREFIX))
+    if agent.provider.startswith(CUSTOM_PREFIX):
+        custom = find_custom_provider(tx, agent.provider.removeprefix(CUSTOM_PREFIX))
     return Brief(
         agent=agent,
         key=key,

@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
 
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.events.tail import Event
 from bullpen.core.message import Message
 
@@ -162,7 +162,7 @@ def _taken(result: object) -> tuple[str, dict[str, object]]:
     text, more = result if isinstance(result, tuple) else (result, {})
     if not isinstance(text, str) or not isinstance(more, dict):
         raise TypeError(f"a plugin gives a text, or a text and a dictionary, not {result!r}"[:200])
-    return clean(text), more
+    return sanitise_text(text), more
 
 
 def _json(metadata: dict[str, object]) -> str:

@@ -20,13 +20,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bullpen.core.errors import BullpenError, UnknownProvider
-from bullpen.core.logs import Line
+from bullpen.core.logs import LogFormatter
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure
 from bullpen.core.roster.agent import HTTP, Agent, Permission
-from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, get_custom_provider
-from bullpen.core.roster.provider_names import ALIASES
-from bullpen.core.services.parent import end_with
+from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, CustomProvider, get_custom_provider
+from bullpen.core.roster.provider_names import PROVIDER_ALIASES
+from bullpen.core.services.parent import terminate_with_parent
 from bullpen.core.settings import Settings
 from bullpen.core.store.file import database_file
 from bullpen.core.store.open import open_store
@@ -63,9 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", default="")
     parser.add_argument("--seconds", type=int, default=SECONDS)
     given = parser.parse_args(arguments)
-    provider = ALIASES.get(given.provider, given.provider)
+    provider = PROVIDER_ALIASES.get(given.provider, given.provider)
     began = time.monotonic()
-    end_with(os.getppid())
+    terminate_with_parent(os.getppid())
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -77,19 +77,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BullpenError, OSError) as error:
         secrets = ()
         result = Failure(kind=ErrorKind.SETUP, error=str(error))
-    probed = _probed(provider, given.model, result, time.monotonic() - began, Line(secrets))
+    probed = _probed(provider, given.model, result, time.monotonic() - began, LogFormatter(secrets))
     print(json.dumps(asdict(probed)))  # nobody imports this program: it is its output
     return 0 if probed.ok else 1
 
 
 def _custom(settings: Settings, provider: str) -> CustomProvider | None:
-    if not provider.startswith(PREFIX):
+    if not provider.startswith(CUSTOM_PREFIX):
         return None
     file = database_file(settings)
     if file is not None and not file.exists():  # to open it would make it
         raise UnknownProvider(f"there is no provider {provider}: there is no database yet")
     with closing(open_store(settings)) as store, store.read() as tx:
-        return get_custom_provider(tx, provider.removeprefix(PREFIX))
+        return get_custom_provider(tx, provider.removeprefix(CUSTOM_PREFIX))
 
 
 def _ask(
@@ -141,10 +141,10 @@ def _turn(provider: str, model: str, custom: CustomProvider | None, place: Path)
 
 
 def _probed(
-    provider: str, model: str, result: Reply | Failure, seconds: float, line: Line
+    provider: str, model: str, result: Reply | Failure, seconds: float, line: LogFormatter
 ) -> Probed:
     failed = isinstance(result, Failure)
-    text = line.hide(result.error if isinstance(result, Failure) else result.text)[:LONGEST]
+    text = line.redact(result.error if isinstance(result, Failure) else result.text)[:LONGEST]
     return Probed(
         provider=provider,
         model=result.usage.model or model,

@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 
 from bullpen.core.clock import SECOND
-from bullpen.core.ending import Ending
+from bullpen.core.ending import StopSignals
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.events.tail import EventTail
 from bullpen.core.loop import Loop
-from bullpen.core.queue.claim import claim, claimable
-from bullpen.core.queue.due import next_due
+from bullpen.core.queue.claim import claim, has_claimable
+from bullpen.core.queue.due import next_timer_at
 from bullpen.core.store.base import Store
-from bullpen.core.wake.ear import Ear
-from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
+from bullpen.core.wake.ear import WakeupDispatcher
+from bullpen.core.workers import (
+    LIVENESS_SECONDS,
+    register_worker,
+    report_liveness,
+    unregister_worker,
+)
 from bullpen.processor.answering import Answering, Find
 from bullpen.processor.children.launcher import Launcher
 from bullpen.processor.plugins import Plugins
@@ -37,7 +42,7 @@ class Processor:
         settings = store.settings
         self._listener = store.listen()
         with store.write() as tx:
-            self.worker = register(tx, KIND, self._listener.address)
+            self.worker = register_worker(tx, KIND, self._listener.address)
             append_event(tx, EventType.PROCESSOR_START, worker=self.worker)
         self._claiming = Loop("claim", self._claim)
         answering = Answering(store, find, self._plugins)
@@ -53,7 +58,7 @@ class Processor:
             answering.progress.loop,
             Loop("heartbeat", self._beat),
         )
-        self._ear = Ear(self._listener)
+        self._ear = WakeupDispatcher(self._listener)
         self._ear.on("messages", self._claiming.wake)
         self._ear.on("runs", watching.wake)
         self._ear.on("events", self._listening.wake)
@@ -75,15 +80,15 @@ class Processor:
             loop.stop()
         self._ear.stop()
         with self._store.write() as tx:
-            leave(tx, self.worker)
+            unregister_worker(tx, self.worker)
             append_event(tx, EventType.PROCESSOR_STOP, worker=self.worker)
         log.info("%s has stopped", self.worker)
 
     def _claim(self) -> float:
         while self._runs.free > 0:
             with self._store.read() as tx:
-                if not claimable(tx):
-                    return _until(next_due(tx), tx.now)
+                if not has_claimable(tx):
+                    return _until(next_timer_at(tx), tx.now)
             with self._store.write(durable=False) as tx:
                 claimed = claim(tx, self.worker)
             if claimed is None:
@@ -108,9 +113,9 @@ class Processor:
 
     def _beat(self) -> float:
         with self._store.write(durable=False) as tx:
-            if not beat(tx, self.worker):
-                self.worker = register(tx, KIND, self._listener.address)
-        return float(BEAT_SECONDS)
+            if not report_liveness(tx, self.worker):
+                self.worker = register_worker(tx, KIND, self._listener.address)
+        return float(LIVENESS_SECONDS)
 
 
 def _until(due: int | None, now: int) -> float:
@@ -120,7 +125,7 @@ def _until(due: int | None, now: int) -> float:
 
 def run(store: Store) -> None:
     """Be a processor until SIGTERM or SIGINT."""
-    ending = Ending()
+    ending = StopSignals()
     launcher = Launcher()
     providers = Providers(store.settings, launcher)
     processor = Processor(store, providers.get, Plugins.load(store.settings.home))

@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.errors import BullpenError
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.loop import Loop
 from bullpen.core.message import Message
 from bullpen.core.store.base import Store
@@ -44,7 +44,7 @@ class Progress:
         """What was not told yet: of much, the end."""
         with self._lock:
             texts, self._texts = self._texts, []
-        return clean("\n".join(texts))[-LENGTH:]
+        return sanitise_text("\n".join(texts))[-LENGTH:]
 
 
 class ProgressBoard:
@@ -90,7 +90,7 @@ class ProgressBoard:
         try:
             with self._store.write(durable=False) as tx:
                 for message, text in said:
-                    tell(tx, EventType.AGENT_PROGRESS, message, text=text)
+                    append_message_event(tx, EventType.AGENT_PROGRESS, message, text=text)
         except BullpenError as error:
             log.warning("the progress of %s runs is not shown: %s", len(said), error)
         return True

@@ -6,20 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.message import ROOM, Message
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.team import Team
 from bullpen.core.workspace.memory import memory_index, skill_index
-from bullpen.core.workspace.own_text import OWN_TEXT
-from bullpen.core.workspace.templates import PROTOCOL, protocol, split
+from bullpen.core.workspace.own_text import MAX_AGENTS_FILE_CHARS
+from bullpen.core.workspace.templates import PROTOCOL_FILE, protocol_template, split_protocol
 
 
 def system_prompt(agent: Agent, home: Path, teams: Sequence[Team], names: Mapping[str, str]) -> str:
     """The protocol, the teammates, the skills and memories, and the agent's own text."""
-    before, _, after = split(_read(home / PROTOCOL))
+    before, _, after = split_protocol(_read(home / PROTOCOL_FILE))
     parts = [
-        protocol(),
+        protocol_template(),
         _who(agent, teams, names),
         _files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
         _files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
@@ -94,6 +94,6 @@ def _read(path: Path) -> str:
         if not path.is_file():
             return ""  # a pipe would be waited for, for ever
         with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return clean(file.read(OWN_TEXT))
+            return sanitise_text(file.read(MAX_AGENTS_FILE_CHARS))
     except OSError:
         return ""

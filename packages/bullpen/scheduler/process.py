@@ -6,23 +6,28 @@ import logging
 import time
 from functools import partial
 
-from bullpen.core.ending import Ending
+from bullpen.core.ending import StopSignals
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.heartbeats.tick import tick as heartbeats_tick
+from bullpen.core.heartbeats.tick import send_due_heartbeats as heartbeats_tick
 from bullpen.core.loop import Loop
-from bullpen.core.maintenance.rota import ROTA
-from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.rota import JOBS
+from bullpen.core.maintenance.system_agent import MaintenanceJob
 from bullpen.core.maintenance.turn import (
-    RENEW_SECONDS,
-    enter,
-    give_back_turns,
-    renew_turns,
-    run_turn,
+    RENEW_LEASE_SECONDS,
+    register_jobs,
+    release_job_leases,
+    renew_job_leases,
+    run_job_if_due,
 )
-from bullpen.core.schedules.tick import tick as schedules_tick
+from bullpen.core.schedules.tick import fire_due_schedules as schedules_tick
 from bullpen.core.store.base import Store
-from bullpen.core.wake.ear import Ear
-from bullpen.core.workers import BEAT_SECONDS, beat, leave, register
+from bullpen.core.wake.ear import WakeupDispatcher
+from bullpen.core.workers import (
+    LIVENESS_SECONDS,
+    register_worker,
+    report_liveness,
+    unregister_worker,
+)
 
 log = logging.getLogger(__name__)
 
@@ -39,12 +44,12 @@ class Scheduler:
     As many of these processes may run as like: each due time is one's, and so is each turn.
     """
 
-    def __init__(self, store: Store, rota: tuple[SystemAgent, ...] = ROTA) -> None:
+    def __init__(self, store: Store, rota: tuple[MaintenanceJob, ...] = JOBS) -> None:
         self._store = store
         self._rota = rota
         self._listener = store.listen()
         with store.write() as tx:
-            self.worker = register(tx, KIND, self._listener.address)
+            self.worker = register_worker(tx, KIND, self._listener.address)
             append_event(tx, EventType.SCHEDULER_START, worker=self.worker)
         schedules = Loop("schedules", partial(schedules_tick, store))
         heartbeats = Loop("heartbeats", partial(heartbeats_tick, store))
@@ -55,13 +60,13 @@ class Scheduler:
             Loop("turns", self._renew),
             *(Loop(each.name, partial(self._turn, each), RETRY_SECONDS) for each in rota),
         )
-        self._ear = Ear(self._listener)
+        self._ear = WakeupDispatcher(self._listener)
         self._ear.on("schedules", schedules.wake)
         self._ear.on("heartbeats", heartbeats.wake)
 
     def start(self) -> None:
         """Begin."""
-        enter(self._store, self._rota)
+        register_jobs(self._store, self._rota)
         self._ear.start()
         for loop in self._loops:
             loop.start()
@@ -77,28 +82,28 @@ class Scheduler:
                 log.warning("%s is left in the middle of its work", loop.name)
         self._ear.stop()
         with self._store.write() as tx:
-            give_back_turns(tx, self.worker)
-            leave(tx, self.worker)
+            release_job_leases(tx, self.worker)
+            unregister_worker(tx, self.worker)
             append_event(tx, EventType.SCHEDULER_STOP, worker=self.worker)
         log.info("%s has stopped", self.worker)
 
-    def _turn(self, agent: SystemAgent) -> float:
-        return run_turn(self._store, self.worker, agent)
+    def _turn(self, agent: MaintenanceJob) -> float:
+        return run_job_if_due(self._store, self.worker, agent)
 
     def _renew(self) -> float:
-        renew_turns(self._store, self.worker)
-        return RENEW_SECONDS
+        renew_job_leases(self._store, self.worker)
+        return RENEW_LEASE_SECONDS
 
     def _beat(self) -> float:
         with self._store.write(durable=False) as tx:
-            if not beat(tx, self.worker):
-                self.worker = register(tx, KIND, self._listener.address)
-        return float(BEAT_SECONDS)
+            if not report_liveness(tx, self.worker):
+                self.worker = register_worker(tx, KIND, self._listener.address)
+        return float(LIVENESS_SECONDS)
 
 
 def run(store: Store) -> None:
     """Be a scheduler until SIGTERM or SIGINT."""
-    ending = Ending()
+    ending = StopSignals()
     scheduler = Scheduler(store)
     scheduler.start()
     ending.wait()

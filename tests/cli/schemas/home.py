@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from bullpen.core.access.key import Kind, Scope
+from bullpen.core.access.key import KeyKind, Scope
 from tests.cli.schemas.base import Document
 from tests.cli.schemas.queue import Hold
 
@@ -145,7 +145,7 @@ class Examination(Document):
 
 class Key(Document):
     id: str
-    kind: Kind
+    kind: KeyKind
     name: str
     scopes: list[Scope]
     agents: list[str] | None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bullpen.core.queue.lane import Batching, Ordering, Overflow
 from bullpen.core.roster.agent import Context, Permission, Scheduling
-from bullpen.core.roster.available import Origin
-from bullpen.core.roster.team import Delivery
+from bullpen.core.roster.available import ProviderOrigin
+from bullpen.core.roster.team import DeliveryMode
 from bullpen.core.states import LaneState
 from tests.cli.schemas.base import Document
 
@@ -76,7 +76,7 @@ class Team(Document):
     name: str
     leader: str
     members: list[str]
-    delivery: Delivery
+    delivery: DeliveryMode
     max_hops: int | None
     max_messages: int | None
     max_cost: float | None
@@ -110,7 +110,7 @@ class TeamRemoved(Document):
 
 class Provider(Document):
     provider: str
-    origin: Origin
+    origin: ProviderOrigin
     name: str
     program: str | None
     configured: bool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from bullpen.core.heartbeats.heartbeat import HeartbeatState
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import Overlap, ScheduleState
-from bullpen.core.schedules.timing import Kind
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import OverlapPolicy, ScheduleState
+from bullpen.core.schedules.timing import TimingKind
 from bullpen.core.states import MessageState, ResponseState
 from tests.cli.schemas.base import Document
 
@@ -19,8 +19,8 @@ class Schedule(Document):
     agent: str | None
     team_id: str | None
     sender: str
-    missed: Missed
-    overlap: Overlap
+    missed: MissedPolicy
+    overlap: OverlapPolicy
     jitter: int
     state: ScheduleState
     reason: str | None
@@ -28,7 +28,7 @@ class Schedule(Document):
     made_by: str
     created_at: int
     updated_at: int
-    kind: Kind
+    kind: TimingKind
     cron: str | None
     every: int | None
     at: int | None

@@ -8,15 +8,15 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, reach
 from bullpen.api.roster.body import Body, Name, Place
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.errors import BadRequest
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.queue.lanes import create_lane
-from bullpen.core.queue.status import LaneStatus, lane_statuses
+from bullpen.core.queue.status import LaneStatus, list_lane_statuses
 from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission, Scheduling
 from bullpen.core.roster.agents import add_agent, change_agent
 from bullpen.core.roster.find import find_agent, get_agent, list_agents
-from bullpen.core.roster.provider_names import provider_name
+from bullpen.core.roster.provider_names import resolve_provider_name
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
@@ -67,7 +67,7 @@ class AgentAnswer(BaseModel):
             name=agent.name,
             provider=agent.provider,
             model=agent.model,
-            working_directory=agent.directory or clean(str(settings.workspace / agent.id)),
+            working_directory=agent.directory or sanitise_text(str(settings.workspace / agent.id)),
             system_prompt=agent.system_prompt,
             permission=agent.permission,
             context=agent.context,
@@ -87,14 +87,14 @@ class AgentMap(RootModel[dict[str, AgentAnswer]]):
 
 def agent_map(tx: Transaction) -> AgentMap:
     """The agents that the caller reaches."""
-    lanes = {lane.agent: lane for lane in lane_statuses(tx)}
-    found = (each for each in list_agents(tx) if caller().reaches(each.id))
+    lanes = {lane.agent: lane for lane in list_lane_statuses(tx)}
+    found = (each for each in list_agents(tx) if caller().can_reach(each.id))
     return AgentMap({each.id: AgentAnswer.of(each, lanes[each.id], tx.settings) for each in found})
 
 
 def agent_answer(tx: Transaction, agent: Agent) -> AgentAnswer:
     """One agent with its lane."""
-    (lane,) = (each for each in lane_statuses(tx) if each.agent == agent.id)
+    (lane,) = (each for each in list_lane_statuses(tx) if each.agent == agent.id)
     return AgentAnswer.of(agent, lane, tx.settings)
 
 
@@ -127,7 +127,7 @@ def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChang
     if body.name is not None:
         change["name"] = body.name
     if body.provider is not None:
-        change["provider"] = provider_name(tx, body.provider)
+        change["provider"] = resolve_provider_name(tx, body.provider)
     if body.model is not None:
         change["model"] = body.model
     if body.working_directory is not None:

@@ -11,7 +11,7 @@ from bullpen.api.context import caller, reach
 from bullpen.api.roster.body import Body, Name
 from bullpen.core.errors import BadRequest, BadTeam, UnknownAgent
 from bullpen.core.ids import check_name
-from bullpen.core.roster.team import Delivery, Team, TeamChange
+from bullpen.core.roster.team import DeliveryMode, Team, TeamChange
 from bullpen.core.roster.teams import add_team, change_team, find_team, get_team, list_teams
 from bullpen.core.store.transaction import Transaction
 
@@ -32,7 +32,7 @@ class TeamBody(Body):
     name: Name | None = None
     agents: list[Name] | None = Field(None, max_length=1000)
     leader_agent: Name | None = None
-    delivery: Delivery | None = None
+    delivery: DeliveryMode | None = None
     limits: LimitsBody | None = None
 
 
@@ -50,7 +50,7 @@ class TeamAnswer(BaseModel):
     name: str
     agents: list[str]
     leader_agent: str
-    delivery: Delivery
+    delivery: DeliveryMode
     limits: LimitsAnswer
 
     @classmethod
@@ -73,7 +73,7 @@ class TeamMap(RootModel[dict[str, TeamAnswer]]):
 
 def team_map(tx: Transaction) -> TeamMap:
     """The teams all of whose members the caller reaches."""
-    found = (each for each in list_teams(tx) if all(map(caller().reaches, each.members)))
+    found = (each for each in list_teams(tx) if all(map(caller().can_reach, each.members)))
     return TeamMap({each.id: TeamAnswer.of(each) for each in found})
 
 

@@ -19,7 +19,7 @@ from bullpen.core.access.key import Scope
 from bullpen.core.errors import Conflict, LaneBusy, LaneError, NameTaken, NotFound
 from bullpen.core.roster.agents import remove_agent, reset_agent
 from bullpen.core.roster.find import get_agent
-from bullpen.core.workspace.provision import provision
+from bullpen.core.workspace.provision import prepare_directory
 
 ROUTES = blueprint("agents", "Who answers: agents, and how each of them works.")
 
@@ -137,4 +137,4 @@ def reset(path: AgentPath) -> Done:
 def _put(agent_id: str, body: AgentBody, *, create: bool) -> AgentDone:
     with write() as tx:
         answer = agent_answer(tx, put_agent(tx, agent_id, body, create=create))
-    return AgentDone(agent=answer, provisioned=provision(api().settings, agent_id))
+    return AgentDone(agent=answer, provisioned=prepare_directory(api().settings, agent_id))

@@ -14,8 +14,8 @@ from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.queue.attempts import Attempt, browse_attempts
-from bullpen.core.queue.run import RunOutcome
+from bullpen.core.queue.attempts import Attempt, list_attempts
+from bullpen.core.queue.run import AttemptOutcome
 
 ROUTES = blueprint("attempts", "Runs that have ended.")
 
@@ -30,7 +30,7 @@ class AttemptAnswer(BaseModel):
     messages: int = Field(description="how many they were")
     agent: str
     worker: str
-    outcome: RunOutcome
+    outcome: AttemptOutcome
     error_kind: ErrorKind | None
     error: str | None
     fingerprint: str | None = Field(
@@ -65,7 +65,7 @@ class AttemptQuery(Page):
     """Which runs."""
 
     agent: Text | None = None
-    outcome: RunOutcome | None = None
+    outcome: AttemptOutcome | None = None
     error_kind: ErrorKind | None = None
     message_id: Text | None = None
     conversation_id: Text | None = None
@@ -81,6 +81,6 @@ def attempts(query: AttemptQuery) -> Response:
     wanted = query.model_dump(exclude={"limit", "since_id"})
     last = upto(ATTEMPTS, query.since_id)
     with read() as tx:
-        found = browse_attempts(tx, wanted, query.since_id, query.limit, upto=last)
+        found = list_attempts(tx, wanted, query.since_id, query.limit, upto=last)
     rows = AttemptList([AttemptAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], query)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, RootModel
 from bullpen.api.context import reach, read
 from bullpen.api.models import Page, listed, upto
 from bullpen.api.route import blueprint, route
-from bullpen.core.access.audit import Deed, browse_audit
+from bullpen.core.access.audit import AuditEntry, list_audit_entries
 from bullpen.core.access.key import Scope
 from bullpen.core.models import AUDIT_LOG
 
@@ -31,7 +31,7 @@ class DeedAnswer(BaseModel):
     created_at: int
 
     @classmethod
-    def of(cls, deed: Deed) -> DeedAnswer:
+    def of(cls, deed: AuditEntry) -> DeedAnswer:
         """The line, as it is shown."""
         return cls.model_validate(asdict(deed))
 
@@ -49,6 +49,6 @@ def audit(query: Page) -> Response:
     reach(None)
     last = upto(AUDIT_LOG, query.since_id)
     with read() as tx:
-        found = browse_audit(tx, query.since_id, query.limit, last)
+        found = list_audit_entries(tx, query.since_id, query.limit, last)
     rows = DeedList([DeedAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], query)

@@ -14,19 +14,19 @@ from bullpen.api.peer import hung_up
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import Said, clean
+from bullpen.core.answers.said import RunOutput, sanitise_text
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
 from bullpen.core.message import Claim, ErrorKind, Message
 from bullpen.core.outcome import NO_USAGE, Failure, Usage
-from bullpen.core.queue.begin import begin
-from bullpen.core.queue.claimed import claimed
+from bullpen.core.queue.begin import record_start
+from bullpen.core.queue.claimed import get_claim
 from bullpen.core.queue.extend import extend
 from bullpen.core.queue.fail import fail
-from bullpen.core.queue.outside import has_work, provider_of, take
+from bullpen.core.queue.outside import claim_for_worker, get_provider_name, has_work
 from bullpen.core.queue.release import release
-from bullpen.core.roster.directories import roots
+from bullpen.core.roster.directories import allowed_roots
 from bullpen.core.roster.find import get_agent
 from bullpen.core.store.transaction import Transaction
 
@@ -276,7 +276,7 @@ def fail_claim(body: ClaimFailed) -> Done:
     _reach(body.token)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
     failure = Failure(
-        kind=body.kind, error=clean(body.error), retry_after=after, usage=_usage(body.usage)
+        kind=body.kind, error=sanitise_text(body.error), retry_after=after, usage=_usage(body.usage)
     )
     with write() as tx:
         fail(tx, body.token, failure)
@@ -288,7 +288,7 @@ def release_claim(body: ClaimReleased) -> Done:
     """Give the messages back as they were; no try is counted."""
     _reach(body.token)
     with write() as tx:
-        release(tx, body.token, clean(body.reason))
+        release(tx, body.token, sanitise_text(body.reason))
     return Done()
 
 
@@ -300,22 +300,22 @@ def _look(asked: ClaimAsked) -> ClaimAnswer | None:
             return None
     lease = None if asked.lease is None else asked.lease * SECOND
     with write(durable=False) as tx:
-        found = take(tx, asked.worker, asked.agent, limit=asked.limit, lease=lease)
+        found = claim_for_worker(tx, asked.worker, asked.agent, limit=asked.limit, lease=lease)
         if found is not None:
-            begin(tx, found, provider_of(tx, found.agent))
+            record_start(tx, found, get_provider_name(tx, found.agent))
     return None if found is None else ClaimAnswer.of(found)
 
 
 def _complete(tx: Transaction, body: ClaimCompleted, usage: Usage) -> None:
-    claim = claimed(tx, body.token)
+    claim = get_claim(tx, body.token)
     agent = get_agent(tx, claim.agent)
-    said = Said(
+    said = RunOutput(
         text=body.response,
         files=named(body.files),
         metadata=None if body.metadata is None else json.dumps(body.metadata),
         usage=usage,
     )
-    complete(tx, claim, said, roots(tx.settings, agent))
+    complete(tx, claim, said, allowed_roots(tx.settings, agent))
 
 
 def _reach(token: str) -> None:
@@ -327,6 +327,6 @@ def _usage(used: UsedUp | None) -> Usage:
     if used is None:
         return NO_USAGE
     for text in (used.provider, used.model):
-        if text is not None and clean(text) != text:
+        if text is not None and sanitise_text(text) != text:
             raise BadText("the provider or the model has a NUL character, or half a surrogate pair")
     return Usage(**used.model_dump())

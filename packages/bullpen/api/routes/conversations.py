@@ -15,14 +15,14 @@ from bullpen.api.routes.attempts import AttemptAnswer
 from bullpen.api.routes.messages import MessageAnswer, Reason
 from bullpen.api.routes.responses import ResponseAnswer
 from bullpen.core.access.key import Scope
-from bullpen.core.conversations.members import Stand, agents_of
-from bullpen.core.conversations.newest import Begun, conversations
+from bullpen.core.conversations.members import ConversationState, list_conversation_agents
+from bullpen.core.conversations.newest import ConversationSummary, list_conversations
 from bullpen.core.conversations.trace import Step, Trace, trace
 from bullpen.core.errors import LaneError, NotFound
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.browse import Seen
+from bullpen.core.queue.browse import MessageRecord
 from bullpen.core.queue.cancel import cancel_conversation
-from bullpen.core.queue.hold import let_go_conversation
+from bullpen.core.queue.hold import resume_conversation
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
@@ -42,13 +42,13 @@ class BegunAnswer(BaseModel):
     sender_id: str | None
     message: str
     status: MessageState = Field(description="of the first message")
-    state: Stand = Field(description="of all of it")
+    state: ConversationState = Field(description="of all of it")
     messages: int
     cost: float = Field(description="dollars")
     created_at: int
 
     @classmethod
-    def of(cls, begun: Begun) -> BegunAnswer:
+    def of(cls, begun: ConversationSummary) -> BegunAnswer:
         """The conversation, as it is shown."""
         return cls.model_validate(
             {
@@ -115,7 +115,7 @@ class HandoffAnswer(BaseModel):
     created_at: int
 
     @classmethod
-    def of(cls, seen: Seen) -> HandoffAnswer:
+    def of(cls, seen: MessageRecord) -> HandoffAnswer:
         """The message, as a handoff."""
         return cls.model_validate(asdict(seen))
 
@@ -134,7 +134,7 @@ class TraceAnswer(BaseModel):
     """A conversation with its whole life; of a very long one, the first thousand of each kind."""
 
     conversation_id: str
-    state: Stand
+    state: ConversationState
     totals: TotalsAnswer
     messages: list[StepAnswer]
     handoffs: list[HandoffAnswer]
@@ -166,7 +166,7 @@ def newest(query: ConversationQuery) -> Response:
     wanted = query.model_dump(exclude={"limit", "since_id"})
     last = upto(MESSAGES, query.since_id)
     with read() as tx:
-        found = conversations(tx, wanted, query.since_id, query.limit, upto=last)
+        found = list_conversations(tx, wanted, query.since_id, query.limit, upto=last)
     rows = ConversationList([BegunAnswer.of(each) for each in found])
     return listed(rows, [each.first.id for each in found], query)
 
@@ -221,12 +221,12 @@ def let_go(path: ConversationPath) -> Count:
     """Let everything go on that is held of a conversation."""
     with write() as tx:
         _known(tx, path)
-        return Count(count=let_go_conversation(tx, path.conversation_id))
+        return Count(count=resume_conversation(tx, path.conversation_id))
 
 
 def _known(tx: Transaction, path: ConversationPath) -> None:
     """It exists, and the key reaches all of it."""
-    agents = agents_of(tx, path.conversation_id)
+    agents = list_conversation_agents(tx, path.conversation_id)
     if not agents:
         raise NotFound(
             f"there is no conversation {path.conversation_id[:60]!r}",

@@ -10,7 +10,7 @@ from bullpen.api.context import reach, write
 from bullpen.api.models import Done, Input, parsed, paths
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import ReplyTo
@@ -186,7 +186,7 @@ def end_part(body: Ended) -> Done:
     """Say that the platform took the part."""
     reach(None)
     with write() as tx:
-        deliver.end_part(tx, body.token, clean(body.receipt))
+        deliver.end_part(tx, body.token, sanitise_text(body.receipt))
     return Done()
 
 
@@ -219,7 +219,7 @@ def reschedule(body: Later) -> Done:
     reach(None)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
     with write() as tx:
-        error = clean(body.error)
+        error = sanitise_text(body.error)
         deliver.reschedule(tx, body.token, error, retry_after=after, counted=body.counted)
     return Done()
 
@@ -236,7 +236,7 @@ def undeliverable(body: Ill) -> Done:
     """Say that it can never be sent: the recipient does not exist, or will not have it."""
     reach(None)
     with write() as tx:
-        deliver.undeliverable(tx, body.token, clean(body.error))
+        deliver.mark_undeliverable(tx, body.token, sanitise_text(body.error))
     return Done()
 
 
@@ -252,5 +252,5 @@ def unknown(body: Ill) -> Done:
     """Say that it was sent and no answer came: a person decides whether it goes out again."""
     reach(None)
     with write() as tx:
-        deliver.unknown(tx, body.token, clean(body.error))
+        deliver.mark_unknown(tx, body.token, sanitise_text(body.error))
     return Done()

@@ -20,8 +20,8 @@ from bullpen.api.streams.replay import catch_up, pages
 from bullpen.api.streams.shown import documents
 from bullpen.api.streams.wire import SSE
 from bullpen.core.access.key import Scope
-from bullpen.core.events.browse import WantedEvents, browse_events
-from bullpen.core.events.tail import EventTail, before_all
+from bullpen.core.events.browse import EventFilter, list_events
+from bullpen.core.events.tail import EventTail, id_before_oldest
 from bullpen.core.store.base import Store
 
 ROUTES = blueprint("events", "Everything that happens, in order.")
@@ -104,7 +104,7 @@ def events(query: EventQuery) -> Response:
     if query.agent is not None:
         reach(query.agent)
     types = names(query.types)
-    wanted = WantedEvents(
+    wanted = EventFilter(
         types=None if types is None else own_names(types),
         agents=caller().agents if query.agent is None else frozenset({query.agent}),
         conversation_id=query.conversation_id,
@@ -112,7 +112,7 @@ def events(query: EventQuery) -> Response:
     )
     upto = EventTail.from_now(api().store).position
     with read() as tx:
-        found = browse_events(tx, wanted, query.since_id, upto, query.limit)
+        found = list_events(tx, wanted, query.since_id, upto, query.limit)
     response = listed(EventList([]), [each.id for each in found], query)
     rows = map(encode, documents(api().store, found))
     response.set_data(b"[" + b",".join(rows) + b"]")
@@ -150,7 +150,7 @@ def stream(header: LastSeen, query: FollowQuery) -> Response:
 def _all(store: Store, wanted: Filter, since: int | None) -> Iterator[bytes]:
     """What there is after this id, and nothing without one."""
     upto = EventTail.from_now(store).position
-    position = upto if since is None else min(max(since, before_all(store)), upto)
+    position = upto if since is None else min(max(since, id_before_oldest(store)), upto)
     yield SSE.hello(position, store.clock.now())
     for shown in pages(store, wanted, position, upto):
         yield b"".join(wanted.frames(SSE, shown))

@@ -20,8 +20,8 @@ from bullpen.api.models import Done, Page, listed
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BadRequest, UnknownFile
-from bullpen.core.files.browse import Listed, list_files, path_of, remove_file
-from bullpen.core.files.incoming import Incoming, Kept
+from bullpen.core.files.browse import StoredFile, file_path, list_files, remove_file
+from bullpen.core.files.incoming import SavedUpload, Upload
 
 ROUTES = blueprint("files", "What people send along, and what goes out with answers.")
 
@@ -40,7 +40,7 @@ class UploadedAnswer(Done):
     sha256: str
 
     @classmethod
-    def of(cls, kept: Kept) -> UploadedAnswer:
+    def of(cls, kept: SavedUpload) -> UploadedAnswer:
         """The file, as it is told."""
         return cls(name=kept.name, path=str(kept.path), size=kept.size, sha256=kept.sha256)
 
@@ -54,7 +54,7 @@ class FileAnswer(BaseModel):
     created_at: int
 
     @classmethod
-    def of(cls, file: Listed) -> FileAnswer:
+    def of(cls, file: StoredFile) -> FileAnswer:
         """The file, as it is shown."""
         return cls.model_validate(asdict(file))
 
@@ -98,7 +98,7 @@ def file(path: FilePath) -> Response:
     """Download a file. For keys that reach all agents."""
     reach(None)
     directory = api().settings.files
-    return download(path_of(directory, path.name).name, (directory,))
+    return download(file_path(directory, path.name).name, (directory,))
 
 
 @route(
@@ -119,9 +119,9 @@ def remove(path: FilePath) -> Done:
 
 
 @contextmanager
-def _incoming() -> Iterator[list[Incoming]]:
+def _incoming() -> Iterator[list[Upload]]:
     """The files of a form; what was not kept of them is forgotten."""
-    begun: list[Incoming] = []
+    begun: list[Upload] = []
     try:
         yield begun
     finally:
@@ -129,11 +129,11 @@ def _incoming() -> Iterator[list[Incoming]]:
             each.drop()
 
 
-def _parse(begun: list[Incoming]) -> FileStorage:
+def _parse(begun: list[Upload]) -> FileStorage:
     """Read the form, its file straight to the disk."""
 
-    def begin(*_: object, **__: object) -> Incoming:
-        begun.append(Incoming(api().settings.files))
+    def begin(*_: object, **__: object) -> Upload:
+        begun.append(Upload(api().settings.files))
         return begun[-1]
 
     parser = FormDataParser(

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from bullpen.api.context import read
 from bullpen.api.route import blueprint, route
-from bullpen.core.store.schema import HEAD
+from bullpen.core.store.schema import HEAD_REVISION
 
 ROUTES = blueprint("health", "Is it alive, and can it work?")
 
@@ -36,4 +36,4 @@ def ready() -> Ready:
     """Say that the database can be read."""
     with read() as tx:
         tx.fetch("SELECT 1")
-    return Ready(schema_revision=HEAD)
+    return Ready(schema_revision=HEAD_REVISION)

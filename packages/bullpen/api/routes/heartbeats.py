@@ -14,19 +14,19 @@ from bullpen.api.roster.body import Body, Place
 from bullpen.api.route import blueprint, route
 from bullpen.api.routes.agents import AgentPath
 from bullpen.core.access.key import Scope
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import InTheWay, NotFound
-from bullpen.core.heartbeats.beats import list_beats
-from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
+from bullpen.core.heartbeats.beats import list_heartbeat_runs
+from bullpen.core.heartbeats.heartbeat import ActiveHours, Heartbeat, HeartbeatState
 from bullpen.core.heartbeats.heartbeats import (
     HeartbeatChange,
     change_heartbeat,
+    get_heartbeat,
     list_heartbeats,
-    see_heartbeat,
 )
 from bullpen.core.models import BEATS
-from bullpen.core.outbox.place import OWNER, parse_place
+from bullpen.core.outbox.place import OWNER, parse_address
 from bullpen.core.roster.find import get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.workspace.heartbeat_text import (
@@ -34,7 +34,7 @@ from bullpen.core.workspace.heartbeat_text import (
     read_heartbeat_text,
     write_heartbeat_text,
 )
-from bullpen.core.workspace.provision import provision
+from bullpen.core.workspace.provision import prepare_directory
 
 ROUTES = blueprint("heartbeats", "How agents are woken to look after their work.")
 
@@ -106,7 +106,7 @@ def heartbeats() -> HeartbeatList:
     """List the heartbeats that were ever set up, as far as the key reaches."""
     with read() as tx:
         found = list_heartbeats(tx)
-    mine = (each for each in found if caller().reaches(each.agent))
+    mine = (each for each in found if caller().can_reach(each.agent))
     return HeartbeatList([HeartbeatAnswer.model_validate(_shown(each)) for each in mine])
 
 
@@ -125,7 +125,7 @@ def heartbeat(path: AgentPath) -> HeartbeatText:
         {
             **_shown(found),
             "content": read_heartbeat_text(settings, found.agent),
-            "path": clean(str(heartbeat_path(settings, found.agent))),
+            "path": sanitise_text(str(heartbeat_path(settings, found.agent))),
         }
     )
 
@@ -150,7 +150,7 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
         text = None
     change = _change(body, settings)
     if text is not None:
-        provision(settings, found.agent)
+        prepare_directory(settings, found.agent)
     with write() as tx:
         get_agent(tx, found.agent)
         if change:
@@ -177,7 +177,7 @@ def beats(path: AgentPath, query: Page) -> Response:
     agent = _seen(path).agent
     last = upto(BEATS, query.since_id)
     with read() as tx:
-        found = list_beats(tx, agent, query.since_id, query.limit, last)
+        found = list_heartbeat_runs(tx, agent, query.since_id, query.limit, last)
     rows = BeatList([BeatAnswer.model_validate(asdict(each)) for each in found])
     return listed(rows, [each.id for each in found], query)
 
@@ -185,7 +185,7 @@ def beats(path: AgentPath, query: Page) -> Response:
 def _seen(path: AgentPath) -> Heartbeat:
     reach(path.agent_id)
     with read() as tx:
-        return see_heartbeat(tx, get_agent(tx, path.agent_id).id)
+        return get_heartbeat(tx, get_agent(tx, path.agent_id).id)
 
 
 def _shown(found: Heartbeat) -> dict[str, object]:
@@ -213,11 +213,11 @@ def _change(body: HeartbeatBody, settings: Settings) -> HeartbeatChange:
     if body.interval is not None:
         change["every"] = body.interval * SECOND
     if "hours" in body.model_fields_set:
-        change["hours"] = None if body.hours is None else Hours.parse(body.hours)
+        change["hours"] = None if body.hours is None else ActiveHours.parse(body.hours)
     if body.budget is not None:
         change["budget"] = body.budget
     if body.max_silent is not None:
         change["max_silent"] = body.max_silent
     if body.to is not None:
-        change["place"] = None if body.to == OWNER else parse_place(body.to, settings)
+        change["place"] = None if body.to == OWNER else parse_address(body.to, settings)
     return change

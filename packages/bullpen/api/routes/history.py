@@ -13,10 +13,10 @@ from bullpen.api.context import api, caller, reach, read
 from bullpen.api.models import MOST, Page, listed
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
-from bullpen.core.history.said import last_said, said_since
-from bullpen.core.history.search import Spoken, list_people, search_history
+from bullpen.core.history.said import history_since, newest_history
+from bullpen.core.history.search import HistoryEntry, list_people, search_history
 from bullpen.core.models import AGENT_MESSAGES
-from bullpen.core.store.settled import settled
+from bullpen.core.store.settled import committed_up_to
 
 ROUTES = blueprint("history", "What was said, and by whom.")
 
@@ -106,13 +106,13 @@ def people() -> PersonList:
 def _said(agents: Collection[str] | None, query: Page) -> Response:
     if query.since_id is None:
         with read() as tx:
-            found = last_said(tx, agents, query.limit)
+            found = newest_history(tx, agents, query.limit)
     else:
-        upto = settled(api().store, AGENT_MESSAGES)
+        upto = committed_up_to(api().store, AGENT_MESSAGES)
         with read() as tx:
-            found = said_since(tx, agents, query.since_id, upto, query.limit)
+            found = history_since(tx, agents, query.since_id, upto, query.limit)
     return listed(_shown(found), [each.id for each in found], query)
 
 
-def _shown(found: list[Spoken]) -> SpokenList:
+def _shown(found: list[HistoryEntry]) -> SpokenList:
     return SpokenList([SpokenAnswer.model_validate(asdict(each)) for each in found])

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field, RootModel
 from bullpen.api.context import caller, read, write
 from bullpen.api.models import Done, Input, Number
 from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Key, Kind, Scope
-from bullpen.core.access.mint import close, known_to, mint
+from bullpen.core.access.key import Key, KeyKind, Scope
+from bullpen.core.access.mint import add_key_as, list_keys_as, revoke_key_as
 from bullpen.core.errors import UnknownKey
 
 ROUTES = blueprint("keys", "Keys for the API, each with scopes, and revoked at once.")
@@ -31,7 +31,7 @@ class KeyAnswer(BaseModel):
     """A key, without its secret."""
 
     id: str
-    kind: Kind
+    kind: KeyKind
     name: str
     scopes: list[Scope]
     agents: list[str] | None
@@ -81,14 +81,14 @@ def keys() -> KeyList:
     A key for some agents sees those that are for these alone.
     """
     with read() as tx:
-        return KeyList([KeyAnswer.of(each, tx.now) for each in known_to(tx, caller())])
+        return KeyList([KeyAnswer.of(each, tx.now) for each in list_keys_as(tx, caller())])
 
 
 @route(ROUTES, "POST", "/api/keys", scope=Scope.ADMIN, answer=NewKeyAnswer, audited=True)
 def add(body: NewKey) -> NewKeyAnswer:
     """Make a key. No key makes one that may more, reaches more or lasts longer than itself."""
     with write() as tx:
-        key, secret = mint(tx, caller(), body.name, body.scopes, body.agents, body.expires_at)
+        key, secret = add_key_as(tx, caller(), body.name, body.scopes, body.agents, body.expires_at)
         shown = KeyAnswer.of(key, tx.now)
     return NewKeyAnswer(**shown.model_dump(), key=secret)
 
@@ -105,5 +105,5 @@ def add(body: NewKey) -> NewKeyAnswer:
 def revoke(path: KeyPath) -> Done:
     """Close a key or a browser: it opens nothing with the next request."""
     with write() as tx:
-        close(tx, caller(), path.key_id)
+        revoke_key_as(tx, caller(), path.key_id)
     return Done()

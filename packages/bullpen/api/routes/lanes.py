@@ -13,12 +13,12 @@ from bullpen.api.routes.messages import Reason
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import Conflict, LaneError, UnknownAgent
 from bullpen.core.queue.lane import Batching, Ordering, Overflow
-from bullpen.core.queue.lane_list import SeenLane, list_lanes, look_at_lane
+from bullpen.core.queue.lane_list import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import (
     archive_lane,
     configure_lane,
     drain_lane,
-    lane_policy,
+    get_lane_policy,
     pause_lane,
     resume_lane,
 )
@@ -53,7 +53,7 @@ class LaneAnswer(BaseModel):
     updated_at: int
 
     @classmethod
-    def of(cls, lane: SeenLane) -> LaneAnswer:
+    def of(cls, lane: LaneRecord) -> LaneAnswer:
         """The lane, as it is shown."""
         runs = lane.lease_expires_at is not None
         return cls.model_validate(
@@ -99,7 +99,7 @@ def lanes() -> LaneList:
     """List the lanes, those of removed agents included, as far as the key reaches."""
     with read() as tx:
         found = list_lanes(tx)
-    return LaneList([LaneAnswer.of(each) for each in found if caller().reaches(each.agent)])
+    return LaneList([LaneAnswer.of(each) for each in found if caller().can_reach(each.agent)])
 
 
 @route(
@@ -114,7 +114,7 @@ def lane(path: LanePath) -> LaneAnswer:
     """Show one lane."""
     reach(path.agent)
     with read() as tx:
-        return LaneAnswer.of(look_at_lane(tx, path.agent))
+        return LaneAnswer.of(get_lane(tx, path.agent))
 
 
 @route(
@@ -132,8 +132,8 @@ def change(path: LanePath, body: LaneChange) -> LaneAnswer:
     with write() as tx:
         get_agent(tx, path.agent)
         named = {name: getattr(body, name) for name in body.model_fields_set}
-        configure_lane(tx, path.agent, replace(lane_policy(tx, path.agent), **named))
-        return LaneAnswer.of(look_at_lane(tx, path.agent))
+        configure_lane(tx, path.agent, replace(get_lane_policy(tx, path.agent), **named))
+        return LaneAnswer.of(get_lane(tx, path.agent))
 
 
 @route(

@@ -9,8 +9,14 @@ from bullpen.api.context import api, caller, write
 from bullpen.api.guard import COOKIE, count_failure
 from bullpen.api.models import Done
 from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Key, Kind, Scope
-from bullpen.core.access.keys import BROWSER_DAYS, LINK_MINUTES, make_link, redeem_link, revoke_key
+from bullpen.core.access.key import Key, KeyKind, Scope
+from bullpen.core.access.keys import (
+    BROWSER_DAYS,
+    LINK_MINUTES,
+    create_login_link,
+    redeem_login_link,
+    revoke_key,
+)
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import NoAccess
 
@@ -39,7 +45,7 @@ class Me(BaseModel):
     """Who asks, and what that one may do."""
 
     id: str
-    kind: Kind
+    kind: KeyKind
     name: str
     scopes: list[Scope]
     agents: list[str] | None = Field(description="the agents that it reaches; null is all")
@@ -52,7 +58,7 @@ class Me(BaseModel):
             id=key.id,
             kind=key.kind,
             name=key.name,
-            scopes=[scope for scope in Scope if key.may(scope)],
+            scopes=[scope for scope in Scope if key.has_scope(scope)],
             agents=None if key.agents is None else sorted(key.agents),
             expires_at=key.expires_at,
         )
@@ -65,7 +71,7 @@ def make() -> Link:
     What the browser may do is what the key may that makes the link.
     """
     with write() as tx:
-        code = make_link(tx, caller().scopes, caller().agents)
+        code = create_login_link(tx, caller().scopes, caller().agents)
         until = tx.now + LINK_MINUTES * MINUTE
     return Link(url=f"{request.host_url}login?code={code}", expires_at=until)
 
@@ -75,7 +81,7 @@ def come_in(query: Code) -> Response:
     """Exchange a link's code for a cookie."""
     browser = (request.user_agent.string or "a browser")[:NAME_LENGTH]
     with api().store.write() as tx:
-        found = redeem_link(tx, query.code, browser)
+        found = redeem_login_link(tx, query.code, browser)
     if found is None:
         count_failure()
         raise NoAccess(
@@ -97,7 +103,7 @@ def come_in(query: Code) -> Response:
 @route(ROUTES, "POST", "/api/logout", scope=None, answer=Done, audited=True)
 def leave() -> Response:
     """Forget this browser: its cookie opens nothing any more."""
-    if caller().kind is Kind.BROWSER:
+    if caller().kind is KeyKind.BROWSER:
         with write() as tx:
             revoke_key(tx, caller().id)
     response = Response(Done().model_dump_json(), mimetype="application/json")

@@ -20,10 +20,10 @@ from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
 from bullpen.core.message import NewMessage, Priority, ReplyTo
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.browse import Seen, Wanted, browse, look_up
+from bullpen.core.queue.browse import MessageFilter, MessageRecord, get_message, list_messages
 from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import hold, let_go
+from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.retry import retry
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
@@ -112,7 +112,7 @@ class MessageAnswer(BaseModel):
     updated_at: int
 
     @classmethod
-    def of(cls, seen: Seen) -> MessageAnswer:
+    def of(cls, seen: MessageRecord) -> MessageAnswer:
         """The row, as it is shown."""
         row: dict[str, Any] = asdict(seen)
         row["files"] = paths(seen.files)
@@ -193,7 +193,7 @@ def messages(query: MessageQuery) -> Response:
     The newest first; with `since_id` what came after it, the oldest first.
     """
     reach(query.agent)
-    wanted = Wanted(
+    wanted = MessageFilter(
         status=query.status,
         agent=query.agent,
         channel=query.channel,
@@ -201,7 +201,7 @@ def messages(query: MessageQuery) -> Response:
     )
     last = upto(MESSAGES, query.since_id)
     with read() as tx:
-        found = browse(tx, wanted, query.since_id, query.limit, upto=last)
+        found = list_messages(tx, wanted, query.since_id, query.limit, upto=last)
     rows = MessageList([MessageAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], query)
 
@@ -217,7 +217,7 @@ def messages(query: MessageQuery) -> Response:
 def message(path: MessagePath) -> MessageAnswer:
     """Show one message, archived ones included."""
     with read() as tx:
-        found = look_up(tx, path.message_id)
+        found = get_message(tx, path.message_id)
     reach(found.agent)
     return MessageAnswer.of(found)
 
@@ -261,7 +261,7 @@ def hold_message(path: MessagePath, body: Reason) -> Done:
 )
 def let_go_message(path: MessagePath) -> Done:
     """Let a held message go on."""
-    return _decide(path, let_go)
+    return _decide(path, resume)
 
 
 @route(
@@ -294,7 +294,7 @@ def drop_message(path: MessagePath) -> Done:
 
 def _decide(path: MessagePath, verb: Callable[[Transaction, str], None]) -> Done:
     with write() as tx:
-        reach(look_up(tx, path.message_id).agent)
+        reach(get_message(tx, path.message_id).agent)
         verb(tx, path.message_id)
     return Done()
 

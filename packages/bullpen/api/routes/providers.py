@@ -18,15 +18,15 @@ from bullpen.api.roster.providers import (
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import NameTaken, NotFound
-from bullpen.core.roster.available import Origin, signs_in
+from bullpen.core.roster.available import ProviderOrigin, has_credentials
 from bullpen.core.roster.custom_providers import (
-    PREFIX,
+    CUSTOM_PREFIX,
     get_custom_provider,
     list_custom_providers,
     remove_custom_provider,
 )
 from bullpen.core.roster.programs import PROGRAMS
-from bullpen.core.roster.provider_names import BUILT_IN, plugin_names
+from bullpen.core.roster.provider_names import BUILT_IN_PROVIDERS, plugin_provider_names
 
 ROUTES = blueprint("providers", "What can answer for an agent.")
 
@@ -35,7 +35,7 @@ class Available(BaseModel):
     """Something that can answer."""
 
     name: str
-    origin: Origin
+    origin: ProviderOrigin
     program: str | None = Field(description="the command line that it needs")
     installed: bool = Field(description="whether that command line is there; true if it needs none")
     configured: bool = Field(
@@ -66,10 +66,12 @@ def providers() -> AvailableList:
     reach(None)
     with read() as tx:
         custom = list_custom_providers(tx)
-    found = [_available(name, Origin.BUILT_IN) for name in BUILT_IN]
-    found += [_available(name, Origin.PLUGIN) for name in plugin_names()]
+    found = [_available(name, ProviderOrigin.BUILT_IN) for name in BUILT_IN_PROVIDERS]
+    found += [_available(name, ProviderOrigin.PLUGIN) for name in plugin_provider_names()]
     found += [
-        _available(PREFIX + each.id, Origin.CUSTOM, each.harness.value, configured=True)
+        _available(
+            CUSTOM_PREFIX + each.id, ProviderOrigin.CUSTOM, each.harness.value, configured=True
+        )
         for each in custom
     ]
     return AvailableList(found)
@@ -134,11 +136,11 @@ def remove(path: ProviderPath) -> Done:
 
 
 def _available(
-    name: str, origin: Origin, program: str | None = None, *, configured: bool | None = None
+    name: str, origin: ProviderOrigin, program: str | None = None, *, configured: bool | None = None
 ) -> Available:
     program = program or (name if name in PROGRAMS else None)
     if configured is None:
-        configured = signs_in(name, api().settings)
+        configured = has_credentials(name, api().settings)
     installed = program is None or shutil.which(program) is not None
     return Available(
         name=name, origin=origin, program=program, installed=installed, configured=configured

@@ -13,17 +13,17 @@ from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.browse import Seen, numbered
-from bullpen.core.queue.completed import MOST as MOST_COMPLETED
-from bullpen.core.queue.completed import completed
+from bullpen.core.queue.browse import MessageRecord, get_message_by_number
+from bullpen.core.queue.completed import MAX_COUNTED as MOST_COMPLETED
+from bullpen.core.queue.completed import count_completed
 from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import let_go
+from bullpen.core.queue.hold import resume
 from bullpen.core.queue.kill import kill
 from bullpen.core.queue.lane_list import list_lanes
 from bullpen.core.queue.retry import retry
-from bullpen.core.queue.running import Running, running
+from bullpen.core.queue.running import RunningMessage, list_running
 from bullpen.core.queue.status import queue_status
-from bullpen.core.queue.stuck import list_stuck, retry_all, stuck
+from bullpen.core.queue.stuck import list_dead_or_held, lock_message_in_state, retry_all_dead
 from bullpen.core.states import LaneState, MessageState
 
 ROUTES = blueprint("queue", "How full the queue is, what runs, and what waits for a person.")
@@ -77,7 +77,7 @@ class RunningAnswer(BaseModel):
     conversationId: str  # noqa: N815
 
     @classmethod
-    def of(cls, run: Running, now: int) -> RunningAnswer:
+    def of(cls, run: RunningMessage, now: int) -> RunningAnswer:
         """The message, as it is shown."""
         seen = run.message
         return cls(
@@ -134,7 +134,7 @@ class DeadAnswer(BaseModel):
     createdAt: int  # noqa: N815
 
     @classmethod
-    def of(cls, seen: Seen) -> DeadAnswer:
+    def of(cls, seen: MessageRecord) -> DeadAnswer:
         """The message, as it is shown."""
         return cls(
             id=seen.id,
@@ -180,7 +180,7 @@ class HeldAnswer(BaseModel):
     held_at: int
 
     @classmethod
-    def of(cls, seen: Seen) -> HeldAnswer:
+    def of(cls, seen: MessageRecord) -> HeldAnswer:
         """The message, as it is shown."""
         return cls(
             id=seen.id,
@@ -233,7 +233,7 @@ def status() -> QueueDepth:
     reach(None)
     with read() as tx:
         found = queue_status(tx)
-        done = completed(tx)
+        done = count_completed(tx)
     return QueueDepth(
         pending=found.pending,
         processing=found.processing,
@@ -260,7 +260,7 @@ def agents() -> AgentDepthList:
                 reason=lane.reason,
             )
             for lane in lanes
-            if lane.state != LaneState.ARCHIVED and caller().reaches(lane.agent)
+            if lane.state != LaneState.ARCHIVED and caller().can_reach(lane.agent)
         ]
     )
 
@@ -269,9 +269,9 @@ def agents() -> AgentDepthList:
 def processing() -> RunningList:
     """List what is being answered, the longest first, as far as the key reaches."""
     with read() as tx:
-        found = running(tx)
+        found = list_running(tx)
     return RunningList(
-        [RunningAnswer.of(each, tx.now) for each in found if caller().reaches(each.message.agent)]
+        [RunningAnswer.of(each, tx.now) for each in found if caller().can_reach(each.message.agent)]
     )
 
 
@@ -287,7 +287,7 @@ def processing() -> RunningList:
 def kill_one(path: NumberPath) -> KilledAnswer:
     """Cancel this message and no other; if it is being answered, its run is stopped."""
     with write() as tx:
-        reach(numbered(tx, path.number).agent)
+        reach(get_message_by_number(tx, path.number).agent)
         killed = kill(tx, path.number)
     return KilledAnswer(agent=killed.agent, processKilled=killed.ran)
 
@@ -317,7 +317,7 @@ def retry_dead(body: Again) -> Count:
     reach(body.agent)
     kind = None if body.kind is None else body.kind.value
     with write() as tx:
-        return Count(count=retry_all(tx, body.agent, kind, body.limit))
+        return Count(count=retry_all_dead(tx, body.agent, kind, body.limit))
 
 
 @route(
@@ -332,8 +332,8 @@ def retry_dead(body: Again) -> Count:
 def retry_one(path: NumberPath) -> Done:
     """Try a dead message again; its failures are forgotten."""
     with write() as tx:
-        reach(numbered(tx, path.number).agent)
-        retry(tx, stuck(tx, path.number, MessageState.DEAD).message_id)
+        reach(get_message_by_number(tx, path.number).agent)
+        retry(tx, lock_message_in_state(tx, path.number, MessageState.DEAD).message_id)
     return Done()
 
 
@@ -349,8 +349,8 @@ def retry_one(path: NumberPath) -> Done:
 def drop_one(path: NumberPath) -> Done:
     """Delete a dead message for good."""
     with write() as tx:
-        reach(numbered(tx, path.number).agent)
-        drop(tx, stuck(tx, path.number, MessageState.DEAD).message_id)
+        reach(get_message_by_number(tx, path.number).agent)
+        drop(tx, lock_message_in_state(tx, path.number, MessageState.DEAD).message_id)
     return Done()
 
 
@@ -377,18 +377,18 @@ def held(query: StuckQuery) -> Response:
 def let_go_one(path: NumberPath) -> Done:
     """Let a held message go on."""
     with write() as tx:
-        reach(numbered(tx, path.number).agent)
-        let_go(tx, stuck(tx, path.number, MessageState.HELD).message_id)
+        reach(get_message_by_number(tx, path.number).agent)
+        resume(tx, lock_message_in_state(tx, path.number, MessageState.HELD).message_id)
     return Done()
 
 
-def _stuck(state: MessageState, query: StuckQuery) -> list[Seen]:
+def _stuck(state: MessageState, query: StuckQuery) -> list[MessageRecord]:
     reach(query.agent)
     with read() as tx:
-        return list_stuck(
+        return list_dead_or_held(
             tx, state, agent=query.agent, kind=query.kind, since=query.since_id, limit=query.limit
         )
 
 
-def _numbers(found: list[Seen]) -> list[int]:
+def _numbers(found: list[MessageRecord]) -> list[int]:
     return [each.id for each in found]

@@ -24,16 +24,16 @@ from bullpen.core.errors import (
 )
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.browse import (
-    SeenResponse,
-    WantedResponses,
-    browse_responses,
-    look_up_response,
-    to_send,
+    ResponseFilter,
+    ResponseRecord,
+    get_response,
+    list_deliverable,
+    list_responses,
 )
-from bullpen.core.outbox.person import give_up, mark_read, send_again
-from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outbox.person import ack_response, drop_response, retry_response
+from bullpen.core.outbox.proactive import send_to_person
 from bullpen.core.outcome import Answer
-from bullpen.core.roster.directories import roots
+from bullpen.core.roster.directories import allowed_roots
 from bullpen.core.roster.find import find_agent, get_agent
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
@@ -73,7 +73,7 @@ class ResponseAnswer(BaseModel):
     ackedAt: int | None  # noqa: N815
 
     @classmethod
-    def of(cls, seen: SeenResponse) -> ResponseAnswer:
+    def of(cls, seen: ResponseRecord) -> ResponseAnswer:
         """The row, as it is shown."""
         return cls(
             id=seen.id,
@@ -167,7 +167,7 @@ def responses(query: ResponseQuery) -> Response:
     must name one of them.
     """
     reach(query.agent)
-    wanted = WantedResponses(
+    wanted = ResponseFilter(
         status=query.status,
         channel=query.channel,
         agent=query.agent,
@@ -176,7 +176,7 @@ def responses(query: ResponseQuery) -> Response:
     )
     last = upto(RESPONSES, query.since_id)
     with read() as tx:
-        found = browse_responses(tx, wanted, query.since_id, query.limit, upto=last)
+        found = list_responses(tx, wanted, query.since_id, query.limit, upto=last)
     return _list(found, query)
 
 
@@ -188,7 +188,7 @@ def pending(query: PendingQuery) -> Response:
     """
     reach(None)
     with read() as tx:
-        found = to_send(tx, query.channel, query.since_id, query.limit)
+        found = list_deliverable(tx, query.channel, query.since_id, query.limit)
     return _list(found, Page(limit=query.limit, since_id=query.since_id))
 
 
@@ -210,7 +210,7 @@ def write_proactively(body: Proactive) -> ProactiveAnswer:
             files=sendable(body.files, places),
             metadata=None if body.metadata is None else json.dumps(body.metadata),
         )
-        message_id = write_to(
+        message_id = send_to_person(
             tx,
             answer,
             channel=body.channel,
@@ -253,7 +253,7 @@ def response_file(path: ResponseFilePath) -> Response:
     if at >= len(files):
         raise UnknownFile(f"response {seen.id} has no file {path.number[:60]!r}")
     settings = api().settings
-    places = (settings.files,) if agent is None else roots(settings, agent)
+    places = (settings.files,) if agent is None else allowed_roots(settings, agent)
     return download(files[at], places)
 
 
@@ -270,7 +270,7 @@ def ack(path: ResponsePath) -> Done:
     with write() as tx:
         seen = _reached(tx, path)
         try:
-            mark_read(tx, seen.id)
+            ack_response(tx, seen.id)
         except (IllegalMove, UnknownResponse):
             if _reached(tx, path).status != ResponseState.ACKED:
                 raise
@@ -289,7 +289,7 @@ def ack(path: ResponsePath) -> Done:
 def deliver_again(path: ResponsePath) -> Done:
     """Deliver a dead answer once more, or one of which nobody knows whether it arrived."""
     with write() as tx:
-        send_again(tx, _reached(tx, path).id)
+        retry_response(tx, _reached(tx, path).id)
     return Done()
 
 
@@ -305,20 +305,20 @@ def deliver_again(path: ResponsePath) -> Done:
 def set_aside(path: ResponsePath, body: Reason) -> Done:
     """Do not deliver an answer any more."""
     with write() as tx:
-        give_up(tx, _reached(tx, path).id, body.reason or "set aside")
+        drop_response(tx, _reached(tx, path).id, body.reason or "set aside")
     return Done()
 
 
-def _reached(tx: Transaction, path: ResponsePath) -> SeenResponse:
-    seen = look_up_response(tx, path.response_id)
+def _reached(tx: Transaction, path: ResponsePath) -> ResponseRecord:
+    seen = get_response(tx, path.response_id)
     reach(seen.agent)
     return seen
 
 
 def _roots(tx: Transaction, agent: str) -> tuple[Path, ...]:
-    return roots(tx.settings, get_agent(tx, agent))
+    return allowed_roots(tx.settings, get_agent(tx, agent))
 
 
-def _list(found: list[SeenResponse], page: Page) -> Response:
+def _list(found: list[ResponseRecord], page: Page) -> Response:
     rows = ResponseList([ResponseAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], page)

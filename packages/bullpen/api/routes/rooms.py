@@ -13,12 +13,12 @@ from bullpen.api.models import BIG, Cursor, Done, Input, Page, listed
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
-from bullpen.core.history.rooms import last_posts, last_times, posts_since
+from bullpen.core.history.rooms import last_posted_at, newest_posts, posts_since
 from bullpen.core.models import CHAT_MESSAGES
 from bullpen.core.queue.room import post_in_room
 from bullpen.core.roster.find import find_agent
 from bullpen.core.roster.teams import get_team, list_teams
-from bullpen.core.store.settled import settled
+from bullpen.core.store.settled import committed_up_to
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -100,7 +100,7 @@ def posts(path: RoomPath, query: RoomQuery) -> Response:
     begins = query.since_id is not None or query.since is not None
     with read() as tx:
         _reach(tx, path.team_id)
-    upto = settled(api().store, CHAT_MESSAGES) if begins else BIG
+    upto = committed_up_to(api().store, CHAT_MESSAGES) if begins else BIG
     with read() as tx:
         if begins:
             found = posts_since(
@@ -112,7 +112,7 @@ def posts(path: RoomPath, query: RoomQuery) -> Response:
                 limit=query.limit,
             )
         else:
-            found = last_posts(tx, path.team_id, query.limit)
+            found = newest_posts(tx, path.team_id, query.limit)
     rows = PostList([PostAnswer.model_validate(asdict(each)) for each in found])
     cursor = Page(limit=query.limit, since_id=0 if begins else None)
     return listed(rows, [each.id for each in found], cursor)
@@ -146,11 +146,11 @@ def post(path: RoomPath, body: Said) -> SaidAnswer:
 def rooms() -> RoomList:
     """List the rooms in which something was said, the latest first."""
     with read() as tx:
-        times = last_times(tx)
+        times = last_posted_at(tx)
         found = [
             Room(teamId=team.id, file=f"/api/chatroom/{team.id}", time=times[team.id])
             for team in list_teams(tx)
-            if team.id in times and all(map(caller().reaches, team.members))
+            if team.id in times and all(map(caller().can_reach, team.members))
         ]
     return RoomList(sorted(found, key=lambda room: (-room.time, room.teamId)))
 

@@ -14,14 +14,13 @@ from bullpen.api.schedules.answer import ScheduleAnswer, ScheduleList
 from bullpen.api.schedules.body import ScheduleBody
 from bullpen.api.schedules.given import changed, new
 from bullpen.api.schedules.runs import RunAnswer, RunList
-from bullpen.core.access.key import OWNER as OWNER_KEY
-from bullpen.core.access.key import Kind, Scope
+from bullpen.core.access.key import OWNER_KEY, KeyKind, Scope
 from bullpen.core.errors import Conflict, LaneError, NotFound
 from bullpen.core.models import SCHEDULE_RUNS
-from bullpen.core.schedules.find import Wanted, get_schedule, list_schedules, see_schedule
-from bullpen.core.schedules.fire import run_now
-from bullpen.core.schedules.history import list_runs, next_times
-from bullpen.core.schedules.schedule import BY_KEY, OWNER, Schedule, ScheduleState
+from bullpen.core.schedules.find import ScheduleFilter, get_schedule, list_schedules, lock_schedule
+from bullpen.core.schedules.fire import run_schedule_now
+from bullpen.core.schedules.history import list_schedule_runs, next_due_times
+from bullpen.core.schedules.schedule import KEY_AUTHOR_PREFIX, OWNER_AUTHOR, Schedule, ScheduleState
 from bullpen.core.schedules.schedules import (
     add_schedule,
     change_schedule,
@@ -84,10 +83,10 @@ class NextAnswer(BaseModel):
 @route(ROUTES, "GET", "/api/schedules", scope=Scope.READ, answer=ScheduleList)
 def schedules(query: ScheduleQuery) -> ScheduleList:
     """List the schedules that the key reaches, the oldest first."""
-    wanted = Wanted(agent=query.agent, team_id=query.team, state=query.state)
+    wanted = ScheduleFilter(agent=query.agent, team_id=query.team, state=query.state)
     with read() as tx:
         found, now = list_schedules(tx, wanted), tx.now
-    mine = (each for each in found if caller().reaches(each.agent))
+    mine = (each for each in found if caller().can_reach(each.agent))
     return ScheduleList([ScheduleAnswer.of(each, now) for each in mine])
 
 
@@ -221,7 +220,7 @@ def run(path: SchedulePath) -> Started:
     """
     with write() as tx:
         # A lane is locked before a schedule, so it is only looked at.
-        return Started(messageId=run_now(tx, _seen(tx, path).id))
+        return Started(messageId=run_schedule_now(tx, _seen(tx, path).id))
 
 
 @route(
@@ -239,7 +238,7 @@ def runs(path: SchedulePath, query: Page) -> Response:
     """
     last = upto(SCHEDULE_RUNS, query.since_id)
     with read() as tx:
-        found = list_runs(tx, _seen(tx, path).id, query.since_id, query.limit, last)
+        found = list_schedule_runs(tx, _seen(tx, path).id, query.since_id, query.limit, last)
     rows = RunList([RunAnswer.of(each) for each in found])
     return listed(rows, [each.id for each in found], query)
 
@@ -256,7 +255,7 @@ def following(path: SchedulePath, query: NextQuery) -> NextAnswer:
     """Say when it is due next."""
     with read() as tx:
         found = _seen(tx, path)
-        return NextAnswer(next=next_times(found, tx.now, query.count), zone=found.timing.zone)
+        return NextAnswer(next=next_due_times(found, tx.now, query.count), zone=found.timing.zone)
 
 
 def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
@@ -276,14 +275,14 @@ def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
 
 def _seen(tx: Transaction, path: SchedulePath) -> Schedule:
     """The schedule, which the key must reach: a team's belongs to no agent."""
-    found = see_schedule(tx, path.schedule)
+    found = get_schedule(tx, path.schedule)
     reach(found.agent)
     return found
 
 
 def _held(tx: Transaction, path: SchedulePath) -> Schedule:
     """The same, to be changed by nobody else."""
-    found = get_schedule(tx, path.schedule)
+    found = lock_schedule(tx, path.schedule)
     reach(found.agent)
     return found
 
@@ -295,5 +294,5 @@ def _done(tx: Transaction, found: Schedule) -> ScheduleDone:
 def _author() -> str:
     """Who makes it: the owner, also in a browser of his, or a key."""
     key = caller()
-    his = key.kind is Kind.BROWSER and key.agents is None and key.scopes == OWNER_KEY.scopes
-    return OWNER if his or key.kind is Kind.OWNER else f"{BY_KEY}{key.id}"
+    his = key.kind is KeyKind.BROWSER and key.agents is None and key.scopes == OWNER_KEY.scopes
+    return OWNER_AUTHOR if his or key.kind is KeyKind.OWNER else f"{KEY_AUTHOR_PREFIX}{key.id}"

@@ -15,7 +15,7 @@ from bullpen.api.route import as_json, blueprint, route
 from bullpen.api.services import ServiceAnswer, known_services, restart_service
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, NoSupervisor, ServiceFailed, UnknownService
-from bullpen.core.services.supervisor import ASLEEP, OWN, Service
+from bullpen.core.services.supervisor import CORE_SERVICES, DOWN_STATES, Service
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ def apply() -> Response:
     started: list[str] = []
     errors: list[str] = []
     for each in api().supervisor.services():
-        if each["state"] in ASLEEP:
+        if each["state"] in DOWN_STATES:
             try:
                 api().supervisor.start(each["name"], WAIT_SECONDS)
                 started.append(each["name"])
@@ -148,7 +148,7 @@ def restart_all() -> Response:
 def steer_channel(path: ChannelPath) -> ChannelSteered:
     """Start, stop or restart a channel's client."""
     reach(None)
-    if path.channel in OWN:
+    if path.channel in CORE_SERVICES:
         raise UnknownService(f"{path.channel} is no channel")
     state = _steer(path.channel, path.action)["state"]
     _note()

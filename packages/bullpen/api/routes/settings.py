@@ -13,9 +13,9 @@ from bullpen.api.settings_wished import Wished, merge_roster, wanted
 from bullpen.core.access.key import Scope
 from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
 from bullpen.core.roster.find import get_agent
-from bullpen.core.services.supervisor import OWN
-from bullpen.core.settings_file import readers
-from bullpen.core.workspace.provision import provision
+from bullpen.core.services.supervisor import CORE_SERVICES
+from bullpen.core.settings_file import services_reading
+from bullpen.core.workspace.provision import prepare_directory
 
 ROUTES = blueprint("settings", "What can be set, and what is.")
 
@@ -86,12 +86,12 @@ def _merge(body: Wished) -> SettingsDone:
             # The last thing that may fail: if it does, nothing of all this was done.
             file.write(changes)
     for agent_id in agents:
-        provision(api().settings, agent_id)
+        prepare_directory(api().settings, agent_id)
     with read() as tx:
         shown = show_settings(tx)
-    return SettingsDone(settings=shown, restart=readers(changes, _names()))
+    return SettingsDone(settings=shown, restart=services_reading(changes, _names()))
 
 
 def _names() -> list[str]:
     services = known_services()
-    return sorted(OWN) if services is None else [each["name"] for each in services]
+    return sorted(CORE_SERVICES) if services is None else [each["name"] for each in services]

@@ -20,14 +20,14 @@ from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadSetting, UnknownService, UnsafeSecret
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState
 from bullpen.core.heartbeats.heartbeats import list_heartbeats
-from bullpen.core.log_tail import log_tail
-from bullpen.core.maintenance.account import system_agents
+from bullpen.core.log_tail import read_log_tail
+from bullpen.core.maintenance.account import list_job_statuses
 from bullpen.core.masking import url_secrets
 from bullpen.core.queue.status import QueueStatus, queue_status
 from bullpen.core.roster.custom_providers import list_custom_providers
-from bullpen.core.services.supervisor import ASLEEP, OWN
+from bullpen.core.services.supervisor import CORE_SERVICES, DOWN_STATES
 from bullpen.core.settings_file import SettingsFile
-from bullpen.core.workers import alive_workers
+from bullpen.core.workers import count_live_workers
 
 ROUTES = blueprint("status", "What runs, and how it fares.")
 
@@ -58,7 +58,7 @@ class HeartbeatsAnswer(BaseModel):
     @classmethod
     def of(cls, heartbeats: Iterable[Heartbeat]) -> HeartbeatsAnswer:
         """Those of the agents that the caller reaches."""
-        mine = [each for each in heartbeats if caller().reaches(each.agent)]
+        mine = [each for each in heartbeats if caller().can_reach(each.agent)]
         every = [each.every for each in mine if each.state is HeartbeatState.ON]
         return cls(
             running=bool(every),
@@ -79,8 +79,8 @@ class QueueAnswer(BaseModel):
     @classmethod
     def of(cls, status: QueueStatus) -> QueueAnswer:
         """What of it the caller may see."""
-        lanes = [lane for lane in status.lanes if caller().reaches(lane.agent)]
-        everything = caller().reaches(None)
+        lanes = [lane for lane in status.lanes if caller().can_reach(lane.agent)]
+        everything = caller().can_reach(None)
         return cls(
             pending=sum(lane.pending for lane in lanes),
             processing=sum(lane.processing for lane in lanes),
@@ -142,7 +142,7 @@ def status() -> StatusAnswer:
     services = known_services()
     with read() as tx:
         queue = queue_status(tx)
-        workers = alive_workers(tx)
+        workers = count_live_workers(tx)
         heartbeats = list_heartbeats(tx)
         now = tx.now
     return StatusAnswer(
@@ -151,10 +151,10 @@ def status() -> StatusAnswer:
         server=ServerAnswer(port=api().settings.api_port),
         channels={
             each["name"]: ChannelAnswer(
-                running=each["state"] not in ASLEEP, pid=each["pid"] or None
+                running=each["state"] not in DOWN_STATES, pid=each["pid"] or None
             )
             for each in services or ()
-            if each["name"] not in OWN
+            if each["name"] not in CORE_SERVICES
         },
         heartbeat=HeartbeatsAnswer.of(heartbeats),
         supervised=services is not None,
@@ -168,7 +168,7 @@ def status() -> StatusAnswer:
 def logs(query: LogQuery) -> Lines:
     """Show the last lines of a service's log; secrets are hidden in them."""
     reach(None)
-    return Lines(lines=log_tail(api().settings, query.service, query.limit, _secrets()))
+    return Lines(lines=read_log_tail(api().settings, query.service, query.limit, _secrets()))
 
 
 @route(ROUTES, "GET", "/api/system-agents", scope=Scope.READ, answer=SystemAgentList)
@@ -176,7 +176,7 @@ def loops() -> SystemAgentList:
     """List the maintenance loops: when each ran last, and what it did."""
     reach(None)
     with read() as tx:
-        found = system_agents(tx)
+        found = list_job_statuses(tx)
     return SystemAgentList([SystemAgentAnswer.model_validate(asdict(each)) for each in found])
 
 

@@ -11,12 +11,17 @@ from bullpen.api.models import Done, Input
 from bullpen.api.route import blueprint, route
 from bullpen.api.routes.agents import AgentPath
 from bullpen.core.access.key import Scope
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.errors import InTheWay, NotFound
 from bullpen.core.roster.find import get_agent
-from bullpen.core.workspace.belongings import MEMORY, list_memory, list_skills, read_memory
-from bullpen.core.workspace.own_text import read_own_text, write_own_text
-from bullpen.core.workspace.provision import provision
+from bullpen.core.workspace.belongings import (
+    MEMORY_DIRECTORY,
+    list_memory,
+    list_skills,
+    read_memory,
+)
+from bullpen.core.workspace.own_text import read_user_instructions, write_user_instructions
+from bullpen.core.workspace.provision import prepare_directory
 
 ROUTES = blueprint("workspaces", "What agents have in their directories.")
 
@@ -86,9 +91,9 @@ class MemoryText(MemoryFile):
 def system_prompt(path: AgentPath) -> InstructionsAnswer:
     """Show the user's own part of an agent's AGENTS.md."""
     _exists(path.agent_id)
-    found = read_own_text(api().settings, path.agent_id)
+    found = read_user_instructions(api().settings, path.agent_id)
     return InstructionsAnswer(
-        content=found.text, path=clean(str(found.path)), truncated=found.truncated
+        content=found.text, path=sanitise_text(str(found.path)), truncated=found.truncated
     )
 
 
@@ -106,8 +111,8 @@ def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
     reach(path.agent_id)
     with write() as tx:
         get_agent(tx, path.agent_id)
-    provision(api().settings, path.agent_id)
-    write_own_text(api().settings, path.agent_id, body.content)
+    prepare_directory(api().settings, path.agent_id)
+    write_user_instructions(api().settings, path.agent_id, body.content)
     return Done()
 
 
@@ -142,7 +147,7 @@ def memory(path: AgentPath) -> MemoryAnswer:
     return MemoryAnswer(
         index=found.index,
         files=[MemoryFile(name=PurePosixPath(each).name, path=each) for each in found.files],
-        memoryDir=clean(str(settings.workspace / path.agent_id / MEMORY)),
+        memoryDir=sanitise_text(str(settings.workspace / path.agent_id / MEMORY_DIRECTORY)),
     )
 
 

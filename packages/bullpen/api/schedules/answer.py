@@ -8,15 +8,15 @@ from typing import Annotated
 from pydantic import BaseModel, Field, RootModel, WithJsonSchema
 
 from bullpen.core.clock import SECOND
-from bullpen.core.schedules.history import next_times
-from bullpen.core.schedules.meaning import meaning
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import Overlap, Schedule, ScheduleState
-from bullpen.core.schedules.timing import Kind
+from bullpen.core.schedules.history import next_due_times
+from bullpen.core.schedules.meaning import describe_timing
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import OverlapPolicy, Schedule, ScheduleState
+from bullpen.core.schedules.timing import TimingKind
 
 # Written out: in the description another type has its name.
 WhenKind = Annotated[
-    Kind, WithJsonSchema({"type": "string", "enum": [kind.value for kind in Kind]})
+    TimingKind, WithJsonSchema({"type": "string", "enum": [kind.value for kind in TimingKind]})
 ]
 
 
@@ -38,8 +38,10 @@ class ScheduleAnswer(BaseModel):
     channel: str = Field(description="where the answer goes; `schedule` is nowhere")
     to: str = Field(description="the same with its address, or `nowhere`")
     sender: str
-    missed: Missed = Field(description="what becomes of due times at which nobody was there")
-    overlap: Overlap = Field(description="what happens while the last run still waits or works")
+    missed: MissedPolicy = Field(description="what becomes of due times at which nobody was there")
+    overlap: OverlapPolicy = Field(
+        description="what happens while the last run still waits or works"
+    )
     jitter_seconds: int = Field(description="up to so much later, by chance")
     enabled: bool = Field(description="whether it is active")
     state: ScheduleState
@@ -66,7 +68,7 @@ class ScheduleAnswer(BaseModel):
             every_seconds=None if timing.every is None else timing.every // SECOND,
             at=timing.at,
             zone=timing.zone,
-            meaning=meaning(timing),
+            meaning=describe_timing(timing),
             channel=place.channel,
             to=str(place),
             sender=schedule.sender,
@@ -77,7 +79,7 @@ class ScheduleAnswer(BaseModel):
             state=schedule.state,
             reason=schedule.reason,
             due_at=schedule.due_at,
-            next=next_times(schedule, now),
+            next=next_due_times(schedule, now),
             made_by=schedule.made_by,
             createdAt=schedule.created_at,
             updated_at=schedule.updated_at,

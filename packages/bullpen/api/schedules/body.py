@@ -8,8 +8,8 @@ from pydantic import Field
 
 from bullpen.api.models import BIG, Number
 from bullpen.api.roster.body import Body, Name, Place
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import Overlap
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import OverlapPolicy
 
 Moment = Annotated[int, Field(ge=0, le=BIG, strict=True)]
 Text = Annotated[str, Field(max_length=500)]
@@ -34,6 +34,6 @@ class ScheduleBody(Body):
     sender: Name | None = Field(None, description="who says it; else `Scheduler`")
     enabled: bool | None = None
     zone: Name | None = Field(None, description="as Europe/Berlin; else the owner's")
-    missed: Missed | None = Field(None, description="skip, one, or all of them; else one")
-    overlap: Overlap | None = Field(None, description="skip, or queue; else skip")
+    missed: MissedPolicy | None = Field(None, description="skip, one, or all of them; else one")
+    overlap: OverlapPolicy | None = Field(None, description="skip, or queue; else skip")
     jitter_seconds: Number | None = Field(None, description="up to so much later, by chance")

@@ -11,14 +11,14 @@ from dataclasses import replace
 from bullpen.api.schedules.body import ScheduleBody
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadPlace, BadSchedule, BadText
-from bullpen.core.outbox.place import NOWHERE, Place, parse_place, place
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import SENDER, NewSchedule, Overlap, Schedule
+from bullpen.core.outbox.place import NOWHERE, DeliveryAddress, make_address, parse_address
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import DEFAULT_SENDER, NewSchedule, OverlapPolicy, Schedule
 from bullpen.core.schedules.schedules import ScheduleChange
-from bullpen.core.schedules.timing import Kind, Timing, cron_timing, every_timing, once_timing
-from bullpen.core.schedules.when import moment
+from bullpen.core.schedules.timing import Timing, TimingKind, cron_timing, every_timing, once_timing
+from bullpen.core.schedules.when import parse_time
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.time_zone import owner_zone, zone
+from bullpen.core.time_zone import get_zone, owner_zone_name
 
 WHEN = "Give one of `cron`, `runAt` and `every_seconds`."
 
@@ -38,9 +38,9 @@ def new(tx: Transaction, body: ScheduleBody) -> NewSchedule:
         team_id=team,
         label=body.label or None,
         place=_place(tx, body, NOWHERE),
-        sender=SENDER if body.sender is None else body.sender,
-        missed=body.missed or Missed.ONE,
-        overlap=body.overlap or Overlap.SKIP,
+        sender=DEFAULT_SENDER if body.sender is None else body.sender,
+        missed=body.missed or MissedPolicy.ONE,
+        overlap=body.overlap or OverlapPolicy.SKIP,
         jitter=(body.jitter_seconds or 0) * SECOND,
         paused=body.enabled is False,
     )
@@ -89,15 +89,15 @@ def _target(
     return agent, team
 
 
-def _place(tx: Transaction, body: ScheduleBody, before: Place) -> Place:
+def _place(tx: Transaction, body: ScheduleBody, before: DeliveryAddress) -> DeliveryAddress:
     places = []
     if body.to not in (None, str(before)):
-        places.append(parse_place(body.to or "", tx.settings))
+        places.append(parse_address(body.to or "", tx.settings))
     channel = before.channel if body.channel is None else body.channel
     if body.address is not None:
-        places.append(place(channel, body.address))
+        places.append(make_address(channel, body.address))
     elif channel != before.channel:
-        places.append(NOWHERE if channel == NOWHERE.channel else place(channel, ""))
+        places.append(NOWHERE if channel == NOWHERE.channel else make_address(channel, ""))
     if len(set(places)) > 1:
         raise BadPlace(
             "`to` says another place than `channel` and `address`", hint="Give one of the two."
@@ -107,15 +107,15 @@ def _place(tx: Transaction, body: ScheduleBody, before: Place) -> Place:
 
 def _timing(tx: Transaction, body: ScheduleBody, before: Timing | None) -> Timing | None:
     """When it is to be due; None if nothing new is said of that."""
-    here = body.zone or (owner_zone(tx.settings) if before is None else before.zone)
+    here = body.zone or (owner_zone_name(tx.settings) if before is None else before.zone)
     found = [each for each in _timings(tx, body, here, before) if each is not None]
     if len(found) > 1:
         raise BadSchedule("more than one thing says when it is due", hint=WHEN)
     if found or before is None or here == before.zone:
         return found[0] if found else None
-    if before.kind is Kind.CRON:
+    if before.kind is TimingKind.CRON:
         return cron_timing(before.cron or "", here, tx.now)
-    return replace(before, zone=zone(here).key)
+    return replace(before, zone=get_zone(here).key)
 
 
 def _timings(
@@ -125,7 +125,7 @@ def _timings(
     if before is not None:
         cron, every, at = before.cron, before.every, before.at
     seconds = None if every is None else every // SECOND
-    run_at = moment(body.runAt, here) if isinstance(body.runAt, str) else body.runAt
+    run_at = parse_time(body.runAt, here) if isinstance(body.runAt, str) else body.runAt
     return [
         None if body.cron in (None, cron) else cron_timing(body.cron or "", here, tx.now),
         None if run_at in (None, at) else once_timing(run_at or 0, here, tx.now),

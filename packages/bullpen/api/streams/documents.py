@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 
 from bullpen.core.events.append import EventType
-from bullpen.core.events.facts import Facts
+from bullpen.core.events.facts import EventDetails
 from bullpen.core.events.tail import Event
-from bullpen.core.message import SCHEDULE, UNHEARD
+from bullpen.core.message import INTERNAL_CHANNELS, SCHEDULE
 
 Document = dict[str, object]
 
-NOT_PEOPLE = frozenset({*UNHEARD, SCHEDULE})
+NOT_PEOPLE = frozenset({*INTERNAL_CHANNELS, SCHEDULE})
 """What comes on these channels no person wrote, or not to one agent."""
 
 PROACTIVE = "proactive_"
@@ -41,7 +41,7 @@ def encode(document: Document) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def document_of(event: Event, facts: Facts) -> Document:
+def document_of(event: Event, facts: EventDetails) -> Document:
     """The event with its data as stored, and beside them what the reference's clients read."""
     return {
         **_flat(event, facts),
@@ -55,7 +55,7 @@ def document_of(event: Event, facts: Facts) -> Document:
     }
 
 
-def team_of(event: Event, facts: Facts) -> str | None:
+def team_of(event: Event, facts: EventDetails) -> str | None:
     """The team that the event is about, or its message."""
     named = event.data.get("team")
     if isinstance(named, str):
@@ -63,7 +63,7 @@ def team_of(event: Event, facts: Facts) -> str | None:
     return None if facts.origin is None else facts.origin.team_id
 
 
-def alias_of(event: Event, facts: Facts) -> Document | None:
+def alias_of(event: Event, facts: EventDetails) -> Document | None:
     """The event with exactly the reference's fields; None if it does not tell of such a thing."""
     name = ALIASES.get(event.type)
     fields = None if name is None else _alias(event, facts)
@@ -72,7 +72,7 @@ def alias_of(event: Event, facts: Facts) -> Document | None:
     return {"type": name, "timestamp": event.created_at, **fields}
 
 
-def _flat(event: Event, facts: Facts) -> Document:
+def _flat(event: Event, facts: EventDetails) -> Document:
     found: Document = {}
     if event.agent is not None:
         found.update(agentId=event.agent, agentName=facts.agent_name or event.agent)
@@ -89,7 +89,7 @@ def _flat(event: Event, facts: Facts) -> Document:
     return found
 
 
-def _of_type(event: Event, facts: Facts) -> Document:
+def _of_type(event: Event, facts: EventDetails) -> Document:
     match event.type:
         case EventType.RESPONSE_READY:
             return {**_address(facts), **_text(facts)}
@@ -108,22 +108,22 @@ def _of_type(event: Event, facts: Facts) -> Document:
             return {}
 
 
-def _text(facts: Facts) -> Document:
+def _text(facts: EventDetails) -> Document:
     return {"responseText": facts.text or "", "responseLength": facts.length}
 
 
-def _address(facts: Facts) -> Document:
+def _address(facts: EventDetails) -> Document:
     """An answer may go elsewhere than to where its message came from: to the owner."""
     to = facts.to or facts.origin
     return {} if to is None else {"channel": to.channel, "sender": to.sender}
 
 
-def _of_team(facts: Facts) -> bool:
+def _of_team(facts: EventDetails) -> bool:
     origin = facts.origin
     return origin is not None and (origin.from_agent is not None or origin.team_id is not None)
 
 
-def _alias(event: Event, facts: Facts) -> Document | None:
+def _alias(event: Event, facts: EventDetails) -> Document | None:
     origin = facts.origin
     who: Document = {"agentId": event.agent, "agentName": facts.agent_name or event.agent}
     where: Document = {
@@ -156,7 +156,7 @@ def _alias(event: Event, facts: Facts) -> Document | None:
             return {**who, **where, **told}
 
 
-def _answered(event: Event, facts: Facts) -> Document:
+def _answered(event: Event, facts: EventDetails) -> Document:
     to = _address(facts)
     if (event.message_id or "").startswith(PROACTIVE):
         return {**to, "messageId": event.message_id}

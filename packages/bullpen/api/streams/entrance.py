@@ -12,7 +12,7 @@ from bullpen.api.streams.wire import Wire
 from bullpen.core.access.key import Key
 from bullpen.core.access.keys import still_valid
 from bullpen.core.errors import NoAccess
-from bullpen.core.events.tail import EventTail, before_all
+from bullpen.core.events.tail import EventTail, id_before_oldest
 from bullpen.core.store.base import Store
 
 SOCKET = "gunicorn.socket"
@@ -56,6 +56,6 @@ def starting_point(hub: Hub, store: Store, since: int | None) -> int:
     if since is None:
         return now
     if since <= now:
-        return max(since, before_all(store))
+        return max(since, id_before_oldest(store))
     # Another process may have shown it already that this one has not come to.
     return since if since <= EventTail.from_now(store).position else now

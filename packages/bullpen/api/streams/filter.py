@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bullpen.api.streams.documents import ALIASES
 from bullpen.api.streams.shown import Part, Shown
 from bullpen.api.streams.wire import Wire
-from bullpen.core.events.browse import WantedEvents
+from bullpen.core.events.browse import EventFilter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +47,14 @@ class Filter:
         return [each.frame(wire, part) for each, part in parts if part is not None]
 
     @property
-    def wanted(self) -> WantedEvents:
+    def wanted(self) -> EventFilter:
         """The same for the store, as far as the store can tell: never less."""
         agents = self.reach
         if self.agent is not None:
             mine = frozenset({self.agent})
             agents = mine if agents is None else agents & mine
         types = None if self.types is None else own_names(self.types)
-        return WantedEvents(types=types, agents=agents, conversation_id=self.conversation_id)
+        return EventFilter(types=types, agents=agents, conversation_id=self.conversation_id)
 
 
 def own_names(types: frozenset[str]) -> frozenset[str]:

@@ -251,7 +251,7 @@ class Hub:
             self._given = self._ring.end
         self._woken = False
         events = self._tail.read(PAGE)
-        if self._tail.waits:
+        if self._tail.has_uncommitted:
             self._woken = True
             if not events:
                 self._next_round = time.monotonic() + WAIT_SECONDS

@@ -15,7 +15,7 @@ from bullpen.api.streams.hub import Hub
 from bullpen.api.streams.shown import Shown, show
 from bullpen.api.streams.wire import Ending
 from bullpen.core.errors import BullpenError
-from bullpen.core.events.browse import browse_events
+from bullpen.core.events.browse import list_events
 from bullpen.core.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,6 @@ def _page(store: Store, wanted: Filter, position: int, upto: int) -> tuple[list[
     """The next events, and the position after them."""
     with _turns:
         with store.read() as tx:
-            found = browse_events(tx, wanted.wanted, position, upto, PAGE)
+            found = list_events(tx, wanted.wanted, position, upto, PAGE)
         shown = show(store, found)
     return shown, found[-1].id if len(found) == PAGE else max(position, upto)

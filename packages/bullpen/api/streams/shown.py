@@ -7,7 +7,7 @@ from enum import Enum
 
 from bullpen.api.streams.documents import Document, alias_of, document_of, encode, team_of
 from bullpen.api.streams.wire import Wire
-from bullpen.core.events.facts import facts_of
+from bullpen.core.events.facts import event_details
 from bullpen.core.events.tail import Event
 from bullpen.core.store.base import Store
 
@@ -65,7 +65,7 @@ class Shown:
 def show(store: Store, events: Sequence[Event]) -> list[Shown]:
     """These events with all that is known of them, in one look at the store."""
     with store.read() as tx:
-        facts = facts_of(tx, events)
+        facts = event_details(tx, events)
     found = []
     for event, known in zip(events, facts, strict=True):
         own = encode(document_of(event, known))
@@ -78,5 +78,5 @@ def show(store: Store, events: Sequence[Event]) -> list[Shown]:
 def documents(store: Store, events: Sequence[Event]) -> list[Document]:
     """The same as plain documents, under their own names."""
     with store.read() as tx:
-        facts = facts_of(tx, events)
+        facts = event_details(tx, events)
     return [document_of(event, known) for event, known in zip(events, facts, strict=True)]

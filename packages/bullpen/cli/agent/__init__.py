@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import LazyGroup
 
 HERE = "bullpen.cli.agent"
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     places={
         "add": f"{HERE}.add:add",
         "lane": f"{HERE}.lane:lane",

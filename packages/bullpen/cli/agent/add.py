@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.agent.shown import as_fields
-from bullpen.cli.output import Function, as_json, tell, writing
-from bullpen.core.queue.lane_list import look_at_lane
+from bullpen.cli.acting import require_person
+from bullpen.cli.agent.shown import agent_fields
+from bullpen.cli.output import Function, as_json, print_result, write_transaction
+from bullpen.core.queue.lane_list import get_lane
 from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission, Scheduling
 from bullpen.core.roster.agents import add_agent, change_agent
 from bullpen.core.roster.find import get_agent
-from bullpen.core.roster.provider_names import provider_name
+from bullpen.core.roster.provider_names import resolve_provider_name
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
 
@@ -71,11 +71,11 @@ def add(settings: Settings, /, agent_id: str, as_json: bool, **given: str | None
     Example:
       bullpen agent add coder --provider claude --permission edit
     """
-    only_people("take on agents")
-    with writing(settings) as tx:
+    require_person("take on agents")
+    with write_transaction(settings) as tx:
         add_agent(tx, Agent(id=agent_id, **_change(tx, given)))
-        document = as_fields(get_agent(tx, agent_id), look_at_lane(tx, agent_id))
-    tell(as_json, document, f"@{agent_id} is there. Next: bullpen send '@{agent_id} hello'")
+        document = agent_fields(get_agent(tx, agent_id), get_lane(tx, agent_id))
+    print_result(as_json, document, f"@{agent_id} is there. Next: bullpen send '@{agent_id} hello'")
 
 
 @click.command(name="set")
@@ -90,12 +90,12 @@ def set_(settings: Settings, /, agent_id: str, as_json: bool, **given: str | Non
     Example:
       bullpen agent set assistant --provider claude
     """
-    only_people("change agents")
-    with writing(settings) as tx:
+    require_person("change agents")
+    with write_transaction(settings) as tx:
         before = get_agent(tx, agent_id)
         changed = change_agent(tx, agent_id, **_change(tx, given))
-        document = as_fields(changed, look_at_lane(tx, agent_id))
-    tell(as_json, document, f"@{agent_id} is changed")
+        document = agent_fields(changed, get_lane(tx, agent_id))
+    print_result(as_json, document, f"@{agent_id} is changed")
     if changed.provider != before.provider and changed.model and given["model"] is None:
         click.echo(
             f"Its model is {changed.model} as before. "
@@ -108,7 +108,7 @@ def _change(tx: Transaction, given: dict[str, str | None]) -> AgentChange:
     named = {name: value for name, value in given.items() if value is not None}
     change = AgentChange()
     if (provider := named.get("provider")) is not None:
-        change["provider"] = provider_name(tx, provider)
+        change["provider"] = resolve_provider_name(tx, provider)
     if (permission := named.get("permission")) is not None:
         change["permission"] = Permission(permission)
     if (context := named.get("context")) is not None:

@@ -7,10 +7,10 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell, writing
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, write_transaction
 from bullpen.core.queue.lane import Batching, Ordering, Overflow
-from bullpen.core.queue.lanes import LanePolicy, configure_lane, lane_policy
+from bullpen.core.queue.lanes import LanePolicy, configure_lane, get_lane_policy
 from bullpen.core.settings import Settings
 
 ORDERINGS = click.Choice([each.value for each in Ordering])
@@ -43,9 +43,9 @@ def lane(
     Example:
       bullpen agent lane coder --batching one --ordering priority
     """
-    only_people("change how queues behave")
-    with writing(settings) as tx:
-        now = lane_policy(tx, agent_id)
+    require_person("change how queues behave")
+    with write_transaction(settings) as tx:
+        now = get_lane_policy(tx, agent_id)
         policy = LanePolicy(
             ordering=Ordering(ordering or now.ordering),
             batching=Batching(batching or now.batching),
@@ -55,7 +55,7 @@ def lane(
         )
         configure_lane(tx, agent_id, policy)
     depth = "any number" if policy.max_depth is None else policy.max_depth
-    tell(
+    print_result(
         as_json,
         {"agent": agent_id, **asdict(policy)},
         f"@{agent_id}: {policy.ordering} order, {policy.batching} at a time, {depth} waiting, "

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, reading, tell, writing
-from bullpen.cli.switching import with_model
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, read_transaction, write_transaction
+from bullpen.cli.switching import format_provider
 from bullpen.core.roster.find import get_agent
-from bullpen.core.roster.provider_names import provider_name
-from bullpen.core.roster.switch import planned, switch
+from bullpen.core.roster.provider_names import resolve_provider_name
+from bullpen.core.roster.switch import apply_switches, plan_switches
 from bullpen.core.settings import Settings
 
 
@@ -35,13 +35,13 @@ def provider(
       bullpen agent provider coder claude --model opus
     """
     if provider is None and model is None:
-        with reading(settings) as tx:
+        with read_transaction(settings) as tx:
             found = get_agent(tx, agent_id)
     else:
-        only_people("change what answers for agents")
-        with writing(settings) as tx:
-            name = None if provider is None else provider_name(tx, provider)
-            switch(tx, planned([get_agent(tx, agent_id)], name, model))
+        require_person("change what answers for agents")
+        with write_transaction(settings) as tx:
+            name = None if provider is None else resolve_provider_name(tx, provider)
+            apply_switches(tx, plan_switches([get_agent(tx, agent_id)], name, model))
             found = get_agent(tx, agent_id)
     document = {"agent": found.id, "provider": found.provider, "model": found.model}
-    tell(as_json, document, f"@{found.id}: {with_model(found.provider, found.model)}")
+    print_result(as_json, document, f"@{found.id}: {format_provider(found.provider, found.model)}")

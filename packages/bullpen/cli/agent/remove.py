@@ -10,14 +10,14 @@ from pathlib import Path
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import confirm, dry_run, yes
-from bullpen.cli.orphans import told_of_orphans
-from bullpen.cli.output import as_json, reading, tell, writing
+from bullpen.cli.orphans import orphan_notices
+from bullpen.cli.output import as_json, print_result, read_transaction, write_transaction
 from bullpen.core.errors import LaneBusy
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.roster.agents import remove_agent
-from bullpen.core.roster.leaving import Leaving, leaving
+from bullpen.core.roster.leaving import RemovalPreview, preview_removal
 from bullpen.core.settings import Settings
 
 
@@ -45,34 +45,34 @@ def remove(
       bullpen agent remove coder
       bullpen agent remove coder tester --force --delete-files --dry-run
     """
-    only_people("remove agents")
+    require_person("remove agents")
     names = sorted(set(agent_id))
-    with reading(settings) as tx:
-        found = [leaving(tx, each) for each in names]
+    with read_transaction(settings) as tx:
+        found = [preview_removal(tx, each) for each in names]
     if not force:
         _check_idle(found)
     what = [_what(each, settings, delete_files) for each in found]
     if dry_run:
         fields = [{**asdict(each), "removed": False} for each in found]
-        tell(as_json, fields, *(f"Would {each[0].lower()}{each[1:]}" for each in what))
+        print_result(as_json, fields, *(f"Would {each[0].lower()}{each[1:]}" for each in what))
         return
     confirm("\n".join(what), yes)
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         for each in names:  # all lanes before anything else, as every verb does
             lock_lane(tx, each)
         found = []
         for each in names:
-            found.append(leaving(tx, each))
+            found.append(preview_removal(tx, each))
             remove_agent(tx, each, force=force)
     fields, lines = [], []
     for gone in found:
         deleted = delete_files and _delete(settings.workspace / gone.agent)
         fields.append({**asdict(gone), "removed": True, "files_deleted": deleted})
         lines += _lines(gone, settings, deleted)
-    tell(as_json, fields, *lines)
+    print_result(as_json, fields, *lines)
 
 
-def _check_idle(found: Sequence[Leaving]) -> None:
+def _check_idle(found: Sequence[RemovalPreview]) -> None:
     """Said before anybody is asked."""
     for each in found:
         if each.waiting or each.running:
@@ -82,7 +82,7 @@ def _check_idle(found: Sequence[Leaving]) -> None:
             )
 
 
-def _what(gone: Leaving, settings: Settings, delete_files: bool) -> str:
+def _what(gone: RemovalPreview, settings: Settings, delete_files: bool) -> str:
     """What is done, with how much of it."""
     counts = [
         (gone.waiting, "waiting message cancelled", "waiting messages cancelled"),
@@ -99,7 +99,7 @@ def _what(gone: Leaving, settings: Settings, delete_files: bool) -> str:
     return f"Remove @{gone.agent}" + (f" ({', '.join(said)})" if said else "")
 
 
-def _lines(gone: Leaving, settings: Settings, deleted: bool) -> list[str]:
+def _lines(gone: RemovalPreview, settings: Settings, deleted: bool) -> list[str]:
     cancelled = gone.waiting + gone.running
     lines = [f"@{gone.agent} is removed"]
     if cancelled:
@@ -109,7 +109,7 @@ def _lines(gone: Leaving, settings: Settings, deleted: bool) -> list[str]:
         lines.append(f"{home} is deleted")
     elif home.is_dir():
         lines.append(f"Its files stay in {home}")
-    return [*lines, *told_of_orphans(gone.schedules)]
+    return [*lines, *orphan_notices(gone.schedules)]
 
 
 def _delete(home: Path) -> bool:

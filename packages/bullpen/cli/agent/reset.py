@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell, writing
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, write_transaction
 from bullpen.core.roster.agents import reset_agent
 from bullpen.core.settings import Settings
 
@@ -22,9 +22,9 @@ def reset(settings: Settings, agent_id: tuple[str, ...], as_json: bool) -> None:
     Example:
       bullpen agent reset coder
     """
-    only_people("reset agents")
-    with writing(settings) as tx:
+    require_person("reset agents")
+    with write_transaction(settings) as tx:
         for each in sorted(set(agent_id)):
             reset_agent(tx, each)
     named = ", ".join(f"@{each}" for each in agent_id)
-    tell(as_json, {"reset": list(agent_id)}, f"{named}: sessions forgotten")
+    print_result(as_json, {"reset": list(agent_id)}, f"{named}: sessions forgotten")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.agent.shown import as_fields, doing, place
-from bullpen.cli.output import as_json, reading, show_json
-from bullpen.core.queue.lane_list import SeenLane, look_at_lane
+from bullpen.cli.agent.shown import agent_directory, agent_fields, lane_activity
+from bullpen.cli.output import as_json, print_json, read_transaction
+from bullpen.core.queue.lane_list import LaneRecord, get_lane
 from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.teams import teams_of
 from bullpen.core.settings import Settings
@@ -24,13 +24,17 @@ def show(settings: Settings, agent_id: str, as_json: bool) -> None:
     Example:
       bullpen agent show coder
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         found = get_agent(tx, agent_id)
-        lane = look_at_lane(tx, agent_id)
+        lane = get_lane(tx, agent_id)
         teams = [each.id for each in teams_of(tx, agent_id)]
     if as_json:
-        fields = {**as_fields(found, lane), "teams": teams, "place": place(found, settings)}
-        show_json({**fields, "policy": _policy(lane)})
+        fields = {
+            **agent_fields(found, lane),
+            "teams": teams,
+            "place": agent_directory(found, settings),
+        }
+        print_json({**fields, "policy": _policy(lane)})
         return
     for name, value in (
         ("id", found.id),
@@ -40,7 +44,7 @@ def show(settings: Settings, agent_id: str, as_json: bool) -> None:
         ("permission", found.permission.value),
         ("context", found.context.value),
         ("scheduling", found.scheduling.value),
-        ("directory", place(found, settings)),
+        ("directory", agent_directory(found, settings)),
         ("teams", " ".join(teams) or "(none)"),
         ("state", _state(lane)),
         ("queue", _queue(lane)),
@@ -49,7 +53,7 @@ def show(settings: Settings, agent_id: str, as_json: bool) -> None:
         click.echo(f"{name:<14} {value}".rstrip())
 
 
-def _policy(lane: SeenLane) -> dict[str, object]:
+def _policy(lane: LaneRecord) -> dict[str, object]:
     return {
         "ordering": lane.ordering,
         "batching": lane.batching,
@@ -59,12 +63,12 @@ def _policy(lane: SeenLane) -> dict[str, object]:
     }
 
 
-def _state(lane: SeenLane) -> str:
+def _state(lane: LaneRecord) -> str:
     why = f" ({lane.reason})" if lane.reason else ""
-    return f"{doing(lane)}{why}, {lane.pending} waiting, {lane.processing} in work"
+    return f"{lane_activity(lane)}{why}, {lane.pending} waiting, {lane.processing} in work"
 
 
-def _queue(lane: SeenLane) -> str:
+def _queue(lane: LaneRecord) -> str:
     depth = "any number" if lane.max_depth is None else lane.max_depth
     return (
         f"{lane.ordering} order, {lane.batching} at a time, {depth} waiting, "

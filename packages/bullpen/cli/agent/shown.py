@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from bullpen.core.queue.lane_list import SeenLane
+from bullpen.core.queue.lane_list import LaneRecord
 from bullpen.core.roster.agent import Agent
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 
 
-def as_fields(agent: Agent, lane: SeenLane) -> dict[str, object]:
+def agent_fields(agent: Agent, lane: LaneRecord) -> dict[str, object]:
     """All of it for a JSON document."""
     return {
         **asdict(agent),
@@ -23,7 +23,7 @@ def as_fields(agent: Agent, lane: SeenLane) -> dict[str, object]:
     }
 
 
-def doing(lane: SeenLane) -> str:
+def lane_activity(lane: LaneRecord) -> str:
     """What its lane is at, in a word."""
     if lane.state != LaneState.ACTIVE:
         return lane.state
@@ -32,6 +32,6 @@ def doing(lane: SeenLane) -> str:
     return "waiting" if lane.pending else "idle"
 
 
-def place(agent: Agent, settings: Settings) -> str:
+def agent_directory(agent: Agent, settings: Settings) -> str:
     """Where it works."""
     return agent.directory or str(settings.workspace / agent.id)

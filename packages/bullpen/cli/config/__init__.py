@@ -6,16 +6,16 @@ import os
 
 import click
 
-from bullpen.cli.commands import Commands
-from bullpen.cli.problems import say_problems
+from bullpen.cli.commands import LazyGroup
+from bullpen.cli.problems import print_problems
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import load_what_can_be
+from bullpen.core.settings_problems import load_lenient
 
 HERE = "bullpen.cli.config"
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     places={
         "check": f"{HERE}.check:check",
         "get": f"{HERE}.show:get",
@@ -41,4 +41,4 @@ def config(context: click.Context) -> None:
     """
     assert isinstance(context.obj, Settings)
     if context.invoked_subcommand != "check":  # it says them itself
-        say_problems(load_what_can_be(os.environ)[1])
+        print_problems(load_lenient(os.environ)[1])

@@ -9,17 +9,17 @@ from contextlib import suppress
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.config.given import given
+from bullpen.cli.acting import require_person
+from bullpen.cli.config.given import parse_assignments
 from bullpen.cli.confirm import confirm, yes
-from bullpen.cli.output import as_json, reading, tell
+from bullpen.cli.output import as_json, print_result, read_transaction
 from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.find import get_agent
-from bullpen.core.services.supervisor import OWN, Supervisor
-from bullpen.core.settings import PREFIX, Settings
-from bullpen.core.settings_file import SettingsFile, Value, readers
-from bullpen.core.settings_text import DATABASE
-from bullpen.core.store.url import store_url
+from bullpen.core.services.supervisor import CORE_SERVICES, Supervisor
+from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
+from bullpen.core.settings_file import SettingsFile, Value, services_reading
+from bullpen.core.settings_text import DATABASE_SETTING
+from bullpen.core.store.url import parse_database_url
 
 
 @click.command(name="set", context_settings={"ignore_unknown_options": True})
@@ -41,10 +41,10 @@ def set_(settings: Settings, words: tuple[str, ...], as_json: bool) -> None:
       bullpen config set anthropic_api_key
       echo "$KEY" | bullpen config set openai_api_key -
     """
-    only_people("change settings")
-    wanted = given(words)
-    if wanted.get(DATABASE):
-        store_url(wanted[DATABASE])
+    require_person("change settings")
+    wanted = parse_assignments(words)
+    if wanted.get(DATABASE_SETTING):
+        parse_database_url(wanted[DATABASE_SETTING])
     _change(settings, wanted, as_json)
 
 
@@ -61,7 +61,7 @@ def unset(settings: Settings, names: tuple[str, ...], as_json: bool) -> None:
     Example:
       bullpen config unset max_hops max_cost
     """
-    only_people("change settings")
+    require_person("change settings")
     _change(settings, dict.fromkeys(names), as_json)
 
 
@@ -76,7 +76,7 @@ def restore(settings: Settings, yes: bool, as_json: bool) -> None:
     Example:
       bullpen config restore
     """
-    only_people("change settings")
+    require_person("change settings")
     file = _file(settings)
     if not file.backup.exists():
         raise BadSetting(f"there is no {file.backup}", hint="It is made with the first change.")
@@ -94,7 +94,7 @@ def _change(settings: Settings, wanted: Mapping[str, Value | None], as_json: boo
         changes = file.check(wanted)
         file.write(changes)
     if isinstance(agent := changes.get("default_agent"), str):
-        _look_for(settings, agent)
+        _warn_unknown_agent(settings, agent)
     _tell(settings, file, before, as_json, changes)
 
 
@@ -122,19 +122,22 @@ def _tell(
     changed = {name: {"before": before.get(name), "after": after.get(name)} for name in names}
     restart, again = _restart(settings, names)
     document = {"changed": changed, "path": str(file.path), "restart": restart}
-    lines = [_line(name, before, after) for name in names]
+    lines = [_change_line(name, before, after) for name in names]
     if not names:
         so = "it is so already" if changes is not None else "the file alone is another one"
         lines, again = [f"No setting is changed: {so}."], ""
-    tell(as_json, document, *lines)
+    print_result(as_json, document, *lines)
     for name in names:
-        if os.environ.get(PREFIX + name.upper()):
-            click.echo(f"{PREFIX}{name.upper()} in the environment wins over it here.", err=True)
+        if os.environ.get(ENVIRONMENT_PREFIX + name.upper()):
+            click.echo(
+                f"{ENVIRONMENT_PREFIX}{name.upper()} in the environment wins over it here.",
+                err=True,
+            )
     if again:
         click.echo(again, err=True)
 
 
-def _line(name: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> str:
+def _change_line(name: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> str:
     if name not in after:
         return f"{name} is removed"
     if before[name] == after[name]:  # as with a secret, of which only the mask is seen
@@ -153,7 +156,7 @@ def _restart(settings: Settings, names: list[str]) -> tuple[list[str], str]:
     with suppress(BullpenError):
         if supervisor.alive():
             running = [each["name"] for each in supervisor.services()]
-    concerned = readers(names, running or OWN)
+    concerned = services_reading(names, running or CORE_SERVICES)
     if not running:
         return concerned, ""
     if len(concerned) == len(running):
@@ -161,10 +164,10 @@ def _restart(settings: Settings, names: list[str]) -> tuple[list[str], str]:
     return concerned, f"It counts after a restart. Next: bullpen restart {' '.join(concerned)}"
 
 
-def _look_for(settings: Settings, agent: str) -> None:
+def _warn_unknown_agent(settings: Settings, agent: str) -> None:
     """Say it if nobody of this name is there; without a database nobody can tell."""
     try:
-        with reading(settings) as tx:
+        with read_transaction(settings) as tx:
             get_agent(tx, agent)
     except UnknownAgent:
         click.echo(f"There is no agent {agent!r} yet. Next: bullpen agent add {agent}", err=True)

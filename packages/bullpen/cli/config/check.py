@@ -8,14 +8,14 @@ from dataclasses import asdict
 
 import click
 
-from bullpen.cli.config.show import file_of
-from bullpen.cli.output import as_json, show_json
+from bullpen.cli.config.show import open_settings_file
+from bullpen.cli.output import as_json, print_json
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import NoDatabase, Problem
-from bullpen.core.settings_text import DATABASE
+from bullpen.core.settings_problems import SettingProblem, SettingsWithoutDatabase
+from bullpen.core.settings_text import DATABASE_SETTING
 
-DEGRADED = 3
+EXIT_WARNINGS = 3
 
 
 @click.command()
@@ -30,38 +30,38 @@ def check(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen config check
     """
-    file = file_of(settings)
+    file = open_settings_file(settings)
     problems = [*file.problems(), *_of_database(settings), *_of_rights(settings)]
     bad = sum(not each.warning for each in problems)
     if as_json:
         found = [{**asdict(each), "where": each.where} for each in problems]
         exists = file.path.exists()
-        show_json({"path": str(file.path), "exists": exists, "ok": not bad, "problems": found})
+        print_json({"path": str(file.path), "exists": exists, "ok": not bad, "problems": found})
     else:
         for each in problems:
             click.echo(f"{'warning: ' if each.warning else ''}{each}")
             click.echo(f"  {each.hint}")
         _conclude(file.path.exists(), bad, len(problems) - bad)
     if bad:
-        sys.exit(DEGRADED)
+        sys.exit(EXIT_WARNINGS)
 
 
-def _of_database(settings: Settings) -> list[Problem]:
+def _of_database(settings: Settings) -> list[SettingProblem]:
     """Whether its address can be opened at all; whether anybody answers there is not asked."""
-    from bullpen.core.store.url import store_url  # only here: it takes long to load
+    from bullpen.core.store.url import parse_database_url  # only here: it takes long to load
 
-    if isinstance(settings, NoDatabase):  # that is said already
+    if isinstance(settings, SettingsWithoutDatabase):  # that is said already
         return []
     try:
-        store_url(settings.url)
+        parse_database_url(settings.url)
     except BadSetting as error:
-        return [Problem(None, DATABASE, str(error), error.hint)]
+        return [SettingProblem(None, DATABASE_SETTING, str(error), error.hint)]
     return []
 
 
-def _of_rights(settings: Settings) -> list[Problem]:
+def _of_rights(settings: Settings) -> list[SettingProblem]:
     """Whether others may read a file with secrets in it."""
-    path = file_of(settings).path
+    path = open_settings_file(settings).path
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -69,7 +69,7 @@ def _of_rights(settings: Settings) -> list[Problem]:
     if not settings.secrets() or not stat.S_ISREG(mode) or not mode & 0o077:
         return []
     text = "others may read it, and there are secrets in it"
-    return [Problem(None, "", text, f"chmod 600 {path}", warning=True)]
+    return [SettingProblem(None, "", text, f"chmod 600 {path}", warning=True)]
 
 
 def _conclude(exists: bool, bad: int, warnings: int) -> None:

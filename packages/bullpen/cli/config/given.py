@@ -14,7 +14,7 @@ from bullpen.core.settings_problems import hint_for
 STANDARD_INPUT = "-"
 
 
-def given(words: Sequence[str]) -> dict[str, str]:
+def parse_assignments(words: Sequence[str]) -> dict[str, str]:
     """The settings that these words name: `NAME VALUE` or `NAME=VALUE`, one after another."""
     found: dict[str, str] = {}
     rest = list(words)
@@ -25,7 +25,7 @@ def given(words: Sequence[str]) -> dict[str, str]:
         if name in found:
             raise click.UsageError(f"{name} is given twice.")
         if is_secret(name):
-            found[name] = _secret(name, value if equals else _next(rest))
+            found[name] = _secret(name, value if equals else _secret_argument(rest))
         elif equals:
             found[name] = value
         elif rest:
@@ -35,7 +35,7 @@ def given(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _next(rest: list[str]) -> str:
+def _secret_argument(rest: list[str]) -> str:
     """The word after a secret's name, if it is meant as its value: a name may follow at once."""
     following = rest[0].partition("=")[0] if rest else ""
     return rest.pop(0) if rest and following not in DEFAULTS else STANDARD_INPUT
@@ -51,14 +51,14 @@ def _secret(name: str, value: str) -> str:
     if sys.stdin.isatty():
         asked: str = click.prompt(name, hide_input=True, err=True)
         return asked.strip()
-    return _line(name)
+    return _read_value(name)
 
 
 def _plain(name: str, value: str) -> str:
-    return _line(name) if value == STANDARD_INPUT and not sys.stdin.isatty() else value
+    return _read_value(name) if value == STANDARD_INPUT and not sys.stdin.isatty() else value
 
 
-def _line(name: str) -> str:
+def _read_value(name: str) -> str:
     line = sys.stdin.readline().strip()
     if not line:
         raise click.UsageError(f"There is nothing on standard input for {name}.")

@@ -8,13 +8,13 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, show_json, show_table
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_json, print_table
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
-from bullpen.core.settings_file import SettingsFile, Shown, Source, Value
-from bullpen.core.settings_problems import NoDatabase, Problem, hint_for
-from bullpen.core.settings_text import DATABASE
+from bullpen.core.settings_file import SettingsFile, SettingSource, SettingView, Value
+from bullpen.core.settings_problems import SettingProblem, SettingsWithoutDatabase, hint_for
+from bullpen.core.settings_text import DATABASE_SETTING
 
 
 @click.command(name="list")
@@ -31,19 +31,19 @@ def list_(settings: Settings, changed: bool, as_json: bool) -> None:
       bullpen config list
       bullpen config list --changed --json
     """
-    file = file_of(settings)
+    file = open_settings_file(settings)
     bad = {each.name: each for each in file.problems() if not each.warning}
     shown = [
         each
         for each in file.shown()
-        if not changed or each.source is not Source.DEFAULT or each.name in bad
+        if not changed or each.source is not SettingSource.DEFAULT or each.name in bad
     ]
     if as_json:
-        show_json([_document(each, bad.get(each.name)) for each in shown])
+        print_json([_document(each, bad.get(each.name)) for each in shown])
         return
     rows = [("NAME", "VALUE", "FROM", "WHAT FOR")]
     rows += [(each.name, str(each.value), _source(each, bad), each.doc) for each in shown]
-    show_table(rows, "Every setting has its default.")
+    print_table(rows, "Every setting has its default.")
 
 
 @click.command()
@@ -60,15 +60,15 @@ def get(settings: Settings, name: str, reveal: bool, as_json: bool) -> None:
       bullpen config get openai_api_key --reveal
     """
     if reveal:
-        only_people("see secrets")
-    found = {each.name: each for each in file_of(settings).shown()}.get(name)
+        require_person("see secrets")
+    found = {each.name: each for each in open_settings_file(settings).shown()}.get(name)
     if found is None:
         raise BadSetting(f"there is no setting {name[:60]!r}", hint=hint_for(name))
-    if name == DATABASE and isinstance(settings, NoDatabase):
+    if name == DATABASE_SETTING and isinstance(settings, SettingsWithoutDatabase):
         raise BadSetting(settings.why, hint=settings.remedy)
     value: Value = _revealed(settings, name) if reveal else found.value
     if as_json:
-        show_json({**_document(found, None), "value": value})
+        print_json({**_document(found, None), "value": value})
     else:
         click.echo(value)
 
@@ -83,26 +83,26 @@ def path(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen config path
     """
-    file = file_of(settings)
+    file = open_settings_file(settings)
     if as_json:
         backup = str(file.backup) if file.backup.exists() else None
-        show_json({"path": str(file.path), "exists": file.path.exists(), "backup": backup})
+        print_json({"path": str(file.path), "exists": file.path.exists(), "backup": backup})
     else:
         click.echo(file.path)
 
 
-def file_of(settings: Settings) -> SettingsFile:
+def open_settings_file(settings: Settings) -> SettingsFile:
     """The file of this home, under the environment of this command."""
     return SettingsFile(settings.home, os.environ, here=True)
 
 
-def _document(shown: Shown, problem: Problem | None) -> dict[str, object]:
+def _document(shown: SettingView, problem: SettingProblem | None) -> dict[str, object]:
     return {**asdict(shown), "problem": None if problem is None else str(problem)}
 
 
-def _source(shown: Shown, bad: dict[str, Problem]) -> str:
+def _source(shown: SettingView, bad: dict[str, SettingProblem]) -> str:
     problem = bad.get(shown.name)
-    if problem is None or shown.source is Source.ENVIRONMENT:
+    if problem is None or shown.source is SettingSource.ENVIRONMENT:
         return shown.source.value
     return f"{shown.source.value} (line {problem.line} is bad)"
 

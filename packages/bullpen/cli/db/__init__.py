@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import LazyGroup
 
 HERE = "bullpen.cli.db"
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     places={
         "backup": f"{HERE}.backup:backup",
         "check": f"{HERE}.schema:check",

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.db.shown import number, progress, size
-from bullpen.cli.output import as_json, tell
-from bullpen.core.backup.make import Made, back_up
-from bullpen.core.backup.place import backup_place
+from bullpen.cli.acting import require_person
+from bullpen.cli.db.shown import format_count, format_size, progress_line
+from bullpen.cli.output import as_json, print_result
+from bullpen.core.backup.make import BackupResult, create_backup
+from bullpen.core.backup.place import resolve_target
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
@@ -41,16 +41,16 @@ def backup(
       bullpen db backup /mnt/disk/bullpen --keep 7
       bullpen db backup ~/bullpen.tar.gz --workspace
     """
-    only_people("take a backup, which has everybody's secrets in it")
-    place = backup_place(settings, to)
+    require_person("take a backup, which has everybody's secrets in it")
+    place = resolve_target(settings, to)
     if keep is not None and place.file is not None:
         raise click.UsageError("--keep is for a directory of backups, not for one file.")
-    with closing(open_store(settings)) as store, progress() as told:
-        made = back_up(store, place, with_workspace=workspace, keep=keep, tell=told)
-    tell(as_json, as_document(made), *_lines(made))
+    with closing(open_store(settings)) as store, progress_line() as told:
+        made = create_backup(store, place, with_workspace=workspace, keep=keep, tell=told)
+    print_result(as_json, backup_fields(made), *_lines(made))
 
 
-def as_document(made: Made) -> dict[str, object]:
+def backup_fields(made: BackupResult) -> dict[str, object]:
     """What is known of a backup that was made."""
     manifest = made.manifest
     return {
@@ -66,15 +66,15 @@ def as_document(made: Made) -> dict[str, object]:
     }
 
 
-def _lines(made: Made) -> list[str]:
+def _lines(made: BackupResult) -> list[str]:
     manifest = made.manifest
     found = [
         f"The backup is at {made.backup.path}",
-        f"{number(sum(manifest.rows.values()), 'row')} and {number(len(manifest.files), 'file')},"
-        f" {size(manifest.size)}, checked.",
+        f"{format_count(sum(manifest.rows.values()), 'row')} and {format_count(len(manifest.files), 'file')},"
+        f" {format_size(manifest.size)}, checked.",
     ]
     if made.removed:
-        found.append(f"{number(len(made.removed), 'older backup')} removed.")
+        found.append(f"{format_count(len(made.removed), 'older backup')} removed.")
     if not manifest.with_workspace:
         found.append("The agents' workspaces are not in it: --workspace takes them along.")
     return found

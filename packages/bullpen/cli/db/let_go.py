@@ -7,17 +7,17 @@ from contextlib import closing
 
 import click
 
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import confirm, dry_run, yes
-from bullpen.cli.db.shown import number
+from bullpen.cli.db.shown import format_count
 from bullpen.cli.duration import DURATION
-from bullpen.cli.output import as_json, show_json, show_table
-from bullpen.cli.span import span
-from bullpen.core.backup.let_go import Held, let_go, see_held
-from bullpen.core.schedules.when import lasting, written
+from bullpen.cli.output import as_json, print_json, print_table
+from bullpen.cli.span import format_duration
+from bullpen.core.backup.let_go import HeldWork, find_held, release_hold
+from bullpen.core.schedules.when import format_interval, format_time
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from bullpen.core.time_zone import owner_zone
+from bullpen.core.time_zone import owner_zone_name
 
 
 @click.command(name="let-go")
@@ -42,18 +42,18 @@ def let_go_(settings: Settings, age: int | None, dry_run: bool, yes: bool, as_js
       bullpen db let-go --dry-run
       bullpen db let-go --older-than 1h
     """
-    only_people("let go what a person holds")
+    require_person("let go what a person holds")
     with closing(open_store(settings)) as store:
         with store.read() as tx:
             now, before = tx.now, 0 if age is None else tx.now - age
-            found = see_held(tx, before)
+            found = find_held(tx, before)
         if found is not None and not dry_run:
             if not as_json:
                 _show(settings, found, now)
             confirm(_question(found, age), yes, many=True)
-            let_go(store, before)
+            release_hold(store, before)
     if as_json:
-        show_json(_document(found, done=found is not None and not dry_run))
+        print_json(_held_fields(found, done=found is not None and not dry_run))
     elif found is None:
         click.echo("Nothing is held here.")
     elif dry_run:
@@ -63,31 +63,31 @@ def let_go_(settings: Settings, age: int | None, dry_run: bool, yes: bool, as_js
         click.echo(_done(found))
 
 
-def _question(found: Held, age: int | None) -> str:
-    aside = f", set aside {found.old} older than {lasting(age)}" if age is not None else ""
-    goes = number(found.count - found.old, "response")
+def _question(found: HeldWork, age: int | None) -> str:
+    aside = f", set aside {found.old} older than {format_interval(age)}" if age is not None else ""
+    goes = format_count(found.count - found.old, "response")
     return f"Let {goes} go out{aside}, and schedules and heartbeats go on"
 
 
-def _done(found: Held) -> str:
-    aside = f"{number(found.old, 'response')} set aside, " if found.old else ""
+def _done(found: HeldWork) -> str:
+    aside = f"{format_count(found.old, 'response')} set aside, " if found.old else ""
     return (
-        f"{aside}{number(found.count - found.old, 'response')} on the way;"
+        f"{aside}{format_count(found.count - found.old, 'response')} on the way;"
         " schedules and heartbeats go on."
     )
 
 
-def _show(settings: Settings, found: Held, now: int) -> None:
-    since = written(found.hold.held_at, owner_zone(settings))
+def _show(settings: Settings, found: HeldWork, now: int) -> None:
+    since = format_time(found.hold.held_at, owner_zone_name(settings))
     click.echo(f"Held since {since}: {found.hold.reason}.")
     rows: list[Sequence[str]] = [("CHANNEL", "WAIT", "OLDEST")]
     rows += [
-        (each.channel, str(each.count), f"{span(now - each.oldest_at)} ago")
+        (each.channel, str(each.count), f"{format_duration(now - each.oldest_at)} ago")
         for each in found.responses
     ]
-    show_table(rows, "No response waits.")
+    print_table(rows, "No response waits.")
     due = [
-        number(count, noun)
+        format_count(count, noun)
         for count, noun in ((found.schedules, "schedule"), (found.heartbeats, "heartbeat"))
         if count
     ]
@@ -95,7 +95,7 @@ def _show(settings: Settings, found: Held, now: int) -> None:
         click.echo(f"Due meanwhile, and not made up for: {' and '.join(due)}.")
 
 
-def _document(found: Held | None, *, done: bool) -> dict[str, object]:
+def _held_fields(found: HeldWork | None, *, done: bool) -> dict[str, object]:
     if found is None:
         return {"held": False, "let_go": False}
     return {

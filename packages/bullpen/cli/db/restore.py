@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.db.shown import number, progress
-from bullpen.cli.output import as_json, tell
-from bullpen.core.settings import PREFIX, Settings
+from bullpen.cli.acting import require_person
+from bullpen.cli.db.shown import format_count, progress_line
+from bullpen.cli.output import as_json, print_result
+from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 from bullpen.core.store import schema
 
 if TYPE_CHECKING:
-    from bullpen.core.backup.restore import Restored
+    from bullpen.core.backup.restore import RestoredHome
 
-ANOTHERS = ("DATABASE_URL", "WORKSPACE")
+OVERRIDING_VARIABLES = ("DATABASE_URL", "WORKSPACE")
 """What in the environment would win over the settings of the new home."""
 
 
@@ -57,32 +57,32 @@ def restore_(
     """
     from bullpen.core.backup.restore import restore  # with it comes what migrates
 
-    only_people("restore a backup, which has everybody's secrets in it")
-    with progress() as told:
+    require_person("restore a backup, which has everybody's secrets in it")
+    with progress_line() as told:
         made = restore(
             backup.expanduser(), home, database_url=database_url, keep_keys=keep_keys, tell=told
         )
-    if not made.settings_good:
+    if not made.settings_valid:
         click.echo(
             "settings.toml of the backup cannot be read: it lies beside as settings.toml.bak,"
             " and the defaults count.",
             err=True,
         )
-    for name in ANOTHERS:
-        if os.environ.get(PREFIX + name):
+    for name in OVERRIDING_VARIABLES:
+        if os.environ.get(ENVIRONMENT_PREFIX + name):
             click.echo(
-                f"{PREFIX}{name} is set in your environment, and wins over the settings of the"
+                f"{ENVIRONMENT_PREFIX}{name} is set in your environment, and wins over the settings of the"
                 " new home: unset it first.",
                 err=True,
             )
-    tell(as_json, _document(made), *_lines(made))
+    print_result(as_json, _restored_fields(made), *_lines(made))
 
 
-def _document(made: Restored) -> dict[str, object]:
+def _restored_fields(made: RestoredHome) -> dict[str, object]:
     return {
         "home": str(made.home),
         "made_at": made.manifest.made_at,
-        "revision": schema.HEAD,
+        "revision": schema.HEAD_REVISION,
         "before": made.manifest.revision,
         "rows": dict(made.manifest.rows),
         "files": len(made.manifest.files),
@@ -94,22 +94,22 @@ def _document(made: Restored) -> dict[str, object]:
     }
 
 
-def _lines(made: Restored) -> list[str]:
+def _lines(made: RestoredHome) -> list[str]:
     manifest, forgotten = made.manifest, made.forgotten
-    before = "" if manifest.revision == schema.HEAD else f" (before: {manifest.revision})"
-    rows = number(sum(manifest.rows.values()), "row")
+    before = "" if manifest.revision == schema.HEAD_REVISION else f" (before: {manifest.revision})"
+    rows = format_count(sum(manifest.rows.values()), "row")
     found = [
-        f"The home {made.home} is there: {rows} and {number(len(manifest.files), 'file')},"
-        f" revision {schema.HEAD}{before}."
+        f"The home {made.home} is there: {rows} and {format_count(len(manifest.files), 'file')},"
+        f" revision {schema.HEAD_REVISION}{before}."
     ]
     if forgotten.claims or forgotten.deliveries:
         found.append(
-            f"{number(forgotten.claims, 'run')} and"
-            f" {number(forgotten.deliveries, 'delivery').replace('deliverys', 'deliveries')}"
+            f"{format_count(forgotten.claims, 'run')} and"
+            f" {format_count(forgotten.deliveries, 'delivery').replace('deliverys', 'deliveries')}"
             " that were under way are not any more."
         )
     if forgotten.keys:
-        found.append(f"{number(forgotten.keys, 'key')} of that time open nothing any more.")
+        found.append(f"{format_count(forgotten.keys, 'key')} of that time open nothing any more.")
     if not manifest.with_workspace:
         found.append("The agents' workspaces are not in the backup: the settings name the old one.")
     found += [

@@ -7,9 +7,9 @@ from contextlib import closing
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.db.shown import progress
-from bullpen.cli.output import as_json, show_json, tell
+from bullpen.cli.acting import require_person
+from bullpen.cli.db.shown import progress_line
+from bullpen.cli.output import as_json, print_json, print_result
 from bullpen.core.settings import Settings
 from bullpen.core.store import schema
 from bullpen.core.store.open import open_store
@@ -30,18 +30,18 @@ def upgrade(settings: Settings, no_backup: bool, as_json: bool) -> None:
     """
     from bullpen.core.backup import upgrade as schema_upgrade  # only here: Alembic takes its time
 
-    only_people("upgrade the database")
-    with closing(open_store(settings, check=False)) as store, progress() as told:
-        done = schema_upgrade.upgrade(store, backup=not no_backup, tell=told)
+    require_person("upgrade the database")
+    with closing(open_store(settings, check=False)) as store, progress_line() as told:
+        done = schema_upgrade.upgrade_database(store, backup=not no_backup, tell=told)
     backup = None if done.backup is None else str(done.backup)
     if backup is not None and not as_json:
         click.echo(f"The backup of what was is at {backup}")
-    found = {"revision": schema.HEAD, "before": done.before, "backup": backup}
-    if done.before == schema.HEAD:
-        line = f"The database is at revision {schema.HEAD} already."
+    found = {"revision": schema.HEAD_REVISION, "before": done.before, "backup": backup}
+    if done.before == schema.HEAD_REVISION:
+        line = f"The database is at revision {schema.HEAD_REVISION} already."
     else:
-        line = f"The database is at revision {schema.HEAD} now (before: {done.before or 'none'})."
-    tell(as_json, found, line)
+        line = f"The database is at revision {schema.HEAD_REVISION} now (before: {done.before or 'none'})."
+    print_result(as_json, found, line)
 
 
 @click.command()
@@ -59,13 +59,13 @@ def check(settings: Settings, as_json: bool) -> None:
     with closing(open_store(settings)) as store:
         found = migrate.differences(store)
     if as_json:
-        show_json({"revision": schema.HEAD, "good": not found, "differences": found})
+        print_json({"revision": schema.HEAD_REVISION, "good": not found, "differences": found})
     else:
         for each in found:
             click.echo(each, err=True)
         if found:
             click.echo("The database differs from the models.", err=True)
         else:
-            click.echo(f"The database is as it should be, at revision {schema.HEAD}.")
+            click.echo(f"The database is as it should be, at revision {schema.HEAD_REVISION}.")
     if found:
         sys.exit(1)

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bullpen.core.backup.progress import Tell, tell_nobody
+from bullpen.core.backup.progress import ProgressCallback, ignore_progress
 
-UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+SIZE_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 
 
 @contextmanager
-def progress() -> Iterator[Tell]:
+def progress_line() -> Iterator[ProgressCallback]:
     """Tells on standard error how far it is, where somebody sees it; in the end it is gone."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield tell_nobody
+        yield ignore_progress
         return
     from rich.console import Console  # only here: the command line begins without
 
@@ -29,14 +29,14 @@ def progress() -> Iterator[Tell]:
         yield tell
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """So many bytes, in the largest unit of which there is one."""
-    for unit, name in UNITS:
+    for unit, name in SIZE_UNITS:
         if count >= unit:
             return f"{count / unit:.1f} {name}"
     return f"{count} bytes"
 
 
-def number(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """So many of them."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

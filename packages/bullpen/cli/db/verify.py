@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from bullpen.cli.db.shown import number, progress, size
-from bullpen.cli.output import as_json, show_json
-from bullpen.core.backup.archive import opened
-from bullpen.core.backup.verify import Verified, verify
-from bullpen.core.schedules.when import written
+from bullpen.cli.db.shown import format_count, format_size, progress_line
+from bullpen.cli.output import as_json, print_json
+from bullpen.core.backup.archive import open_backup
+from bullpen.core.backup.verify import VerifyResult, verify_backup
+from bullpen.core.schedules.when import format_time
 from bullpen.core.settings import Settings
-from bullpen.core.time_zone import owner_zone
+from bullpen.core.time_zone import owner_zone_name
 
 
 @click.command(name="verify")
@@ -27,17 +27,17 @@ def verify_(settings: Settings, backup: Path, as_json: bool) -> None:
     Example:
       bullpen db verify ~/.bullpen/backups/bullpen-20260102T030405Z
     """
-    with progress() as told, opened(backup.expanduser()) as directory:
-        found = verify(directory, told)
+    with progress_line() as told, open_backup(backup.expanduser()) as directory:
+        found = verify_backup(directory, told)
     if as_json:
-        show_json(_document(backup, found))
+        print_json(_document(backup, found))
     else:
         _show(settings, backup, found)
     if not found.good:
         sys.exit(1)
 
 
-def _document(backup: Path, found: Verified) -> dict[str, object]:
+def _document(backup: Path, found: VerifyResult) -> dict[str, object]:
     manifest = found.manifest
     document: dict[str, object] = {
         "path": str(backup),
@@ -58,16 +58,16 @@ def _document(backup: Path, found: Verified) -> dict[str, object]:
     return document
 
 
-def _show(settings: Settings, backup: Path, found: Verified) -> None:
+def _show(settings: Settings, backup: Path, found: VerifyResult) -> None:
     for damage in found.damages:
         click.echo(damage, err=True)
     if not found.good:
-        click.echo(f"{backup} is not good: {number(len(found.damages), 'damage')}.", err=True)
+        click.echo(f"{backup} is not good: {format_count(len(found.damages), 'damage')}.", err=True)
     if found.manifest is not None and found.good:
         manifest = found.manifest
-        rows = number(sum(manifest.rows.values()), "row")
-        made = written(manifest.made_at, owner_zone(settings))
+        rows = format_count(sum(manifest.rows.values()), "row")
+        made = format_time(manifest.made_at, owner_zone_name(settings))
         click.echo(
             f"{backup} is good: made {made}, revision {manifest.revision}, {rows},"
-            f" {number(len(manifest.files), 'file')}, {size(manifest.size)}."
+            f" {format_count(len(manifest.files), 'file')}, {format_size(manifest.size)}."
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import LazyGroup
 
 
-@click.group(cls=Commands, places={"team": "bullpen.cli.demo.team:team"})
+@click.group(cls=LazyGroup, places={"team": "bullpen.cli.demo.team:team"})
 def demo() -> None:
     """Show Bullpen at work, in a home of its own.
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from bullpen.cli.output import writing
-from bullpen.cli.services.down import bring_down
-from bullpen.cli.services.prepared import bring_up_to_date
-from bullpen.cli.services.ready import until
-from bullpen.cli.services.up import bring_up
+from bullpen.cli.output import write_transaction
+from bullpen.cli.services.down import stop_all
+from bullpen.cli.services.prepared import migrate_database
+from bullpen.cli.services.ready import wait_until
+from bullpen.cli.services.up import start_services
 from bullpen.core.errors import InTheWay, ServiceFailed
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.agents import add_agent
@@ -23,18 +23,18 @@ from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.services.directories import make_directories
 from bullpen.core.services.supervisor import Supervisor
-from bullpen.core.settings import PREFIX, Settings
+from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 from bullpen.core.settings_file import SettingsFile
-from bullpen.core.settings_problems import load_what_can_be
+from bullpen.core.settings_problems import load_lenient
 
 TEAM = "dev"
 AGENTS = ("coder", "reviewer", "writer")
-LINES = Path(__file__).with_name("lines.py")
+PLUGIN_FILE = Path(__file__).with_name("lines.py")
 BEGUN_SECONDS = 5.0
-NEEDED = ("processor", "scheduler")
+REQUIRED_SERVICES = ("processor", "scheduler")
 
 
-def own_home(given: Path | None) -> Path:
+def create_home(given: Path | None) -> Path:
     """An empty directory: a new one below the directory of temporary files, or the one given."""
     if given is None:
         return Path(tempfile.mkdtemp(prefix="bullpen-demo-"))
@@ -48,11 +48,11 @@ def own_home(given: Path | None) -> Path:
     return home
 
 
-def furnish(home: Path) -> Settings:
+def populate_home(home: Path) -> Settings:
     """Put settings, three agents and their lines there; nothing of the caller's own reaches it."""
-    for name in [each for each in os.environ if each.startswith(PREFIX)]:
+    for name in [each for each in os.environ if each.startswith(ENVIRONMENT_PREFIX)]:
         del os.environ[name]
-    os.environ[f"{PREFIX}HOME"] = str(home)
+    os.environ[f"{ENVIRONMENT_PREFIX}HOME"] = str(home)
     file = SettingsFile(home, {}, here=True)
     with file.locked():
         file.write(
@@ -67,13 +67,15 @@ def furnish(home: Path) -> Settings:
                 }
             )
         )
-    settings, _ = load_what_can_be(os.environ)
+    settings, _ = load_lenient(os.environ)
     make_directories(settings)
     plugins = home / "plugins"
     plugins.mkdir(mode=0o700)
-    (plugins / LINES.name).write_text(LINES.read_text(encoding="utf-8"), encoding="utf-8")
-    bring_up_to_date(settings, lambda _: None)
-    with writing(settings) as tx:
+    (plugins / PLUGIN_FILE.name).write_text(
+        PLUGIN_FILE.read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    migrate_database(settings, lambda _: None)
+    with write_transaction(settings) as tx:
         for each in AGENTS:
             add_agent(tx, Agent(id=each))
         add_team(tx, Team(id=TEAM, leader=AGENTS[0], members=AGENTS))
@@ -81,15 +83,15 @@ def furnish(home: Path) -> Settings:
 
 
 @contextmanager
-def running(settings: Settings) -> Iterator[list[str]]:
+def running_services(settings: Settings) -> Iterator[list[str]]:
     """Its services run in this block, and end with it: by Ctrl-C, too, and by a kill."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     begun = False
     try:
-        _, failed = bring_up(settings, stays=False)
+        _, failed = start_services(settings, stays=False)
         begun = True
-        if any(each in failed for each in NEEDED):
+        if any(each in failed for each in REQUIRED_SERVICES):
             raise ServiceFailed(
                 f"{', '.join(failed)} of the demonstration do not run",
                 hint=f"Look at the logs in {settings.logs}.",
@@ -99,8 +101,8 @@ def running(settings: Settings) -> Iterator[list[str]]:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # it is ending
         if not begun:
-            until(Supervisor(settings).alive, BEGUN_SECONDS)
-        bring_down(settings)
+            wait_until(Supervisor(settings).alive, BEGUN_SECONDS)
+        stop_all(settings)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -12,31 +12,31 @@ from pathlib import Path
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.asking import SENDER, asking, put, wait_for
-from bullpen.cli.demo.stage import TEAM, furnish, own_home, running
-from bullpen.cli.following import End, Waited
-from bullpen.cli.output import as_json, show_json
+from bullpen.cli.acting import require_person
+from bullpen.cli.asking import SENDER, enqueue_message, open_waiting_store, wait_for_answers
+from bullpen.cli.demo.stage import TEAM, create_home, populate_home, running_services
+from bullpen.cli.following import WaitEnd, WaitResult
+from bullpen.cli.output import as_json, print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
-from bullpen.cli.waited import document
-from bullpen.core.conversations.following import Following
+from bullpen.cli.waited import wait_fields
+from bullpen.core.conversations.following import ConversationFollower
 from bullpen.core.errors import ServiceFailed
 from bullpen.core.events.append import EventType
-from bullpen.core.events.browse import WantedEvents, browse_events
+from bullpen.core.events.browse import EventFilter, list_events
 from bullpen.core.events.tail import EventTail
-from bullpen.core.listening import address
+from bullpen.core.listening import api_url
 from bullpen.core.message import NewMessage
 from bullpen.core.queue.retry import retry
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 
-PATIENCE_SECONDS = 120.0
-EVERY = 1 << 31
-MOST = 1000
+WAIT_SECONDS = 120.0
+LAST_EVENT_ID = 1 << 31
+MAX_EVENTS = 1000
 WIDTH = 79
 
-COUNTED = {
+COUNTED_EVENTS = {
     "handoffs": EventType.CHAIN_HANDOFF,
     "room_posts": EventType.ROOM_POSTED,
     "failed_and_tried_again": EventType.MESSAGE_FAILED,
@@ -46,7 +46,7 @@ COUNTED = {
 
 
 @dataclass(slots=True)
-class Show:
+class TeamDemo:
     """The demonstration as it goes on."""
 
     settings: Settings
@@ -60,27 +60,29 @@ class Show:
             for each in lines:
                 click.echo(each)
 
-    def say(self, what: str, to: str, text: str) -> Following:
+    def say(self, what: str, to: str, text: str) -> ConversationFollower:
         """A person says this, and all that comes of it is seen."""
         self.tell("", what, f"  you → {to}: {text.removeprefix(f'[{to}: ').removesuffix(']')}")
         new = NewMessage(agent=to.lstrip("@#"), message=text, channel=CLI, sender=SENDER)
-        position, conversation = put(self.store, new, "", (), None)
-        following = Following(self.store, conversation, CLI, EventTail(self.store, position))
+        position, conversation = enqueue_message(self.store, new, "", (), None)
+        following = ConversationFollower(
+            self.store, conversation, CLI, EventTail(self.store, position)
+        )
         self.follow(following, what)
         return following
 
-    def follow(self, following: Following, what: str) -> Waited:
+    def follow(self, following: ConversationFollower, what: str) -> WaitResult:
         """See to the end what comes of it."""
         screen = Screen(quiet=self.as_json, silent=self.as_json)
-        waited = wait_for(following, screen, PATIENCE_SECONDS, asks=False)
-        if waited.end is End.LEFT:
+        waited = wait_for_answers(following, screen, WAIT_SECONDS, asks=False)
+        if waited.end is WaitEnd.LEFT:
             raise KeyboardInterrupt
-        if waited.end is not End.AT_REST:
+        if waited.end is not WaitEnd.AT_REST:
             raise ServiceFailed(
                 f"the demonstration does not go on with {following.conversation_id}",
                 hint=f"Look at the logs in {self.settings.logs}.",
             )
-        found = document(following.conversation_id, waited, 0.0)
+        found = wait_fields(following.conversation_id, waited, 0.0)
         names = ("message_id", "state", "answers", "messages")
         self.steps.append({"what": what, **{name: found[name] for name in names}})
         return waited
@@ -90,9 +92,11 @@ class Show:
         with self.store.read() as tx:
             return {
                 name: len(
-                    browse_events(tx, WantedEvents(types=frozenset({kind})), None, EVERY, MOST)
+                    list_events(
+                        tx, EventFilter(types=frozenset({kind})), None, LAST_EVENT_ID, MAX_EVENTS
+                    )
                 )
-                for name, kind in COUNTED.items()
+                for name, kind in COUNTED_EVENTS.items()
             }
 
 
@@ -115,22 +119,22 @@ def team(home: Path | None, keep: bool, as_json: bool) -> None:
       bullpen demo team
       bullpen demo team --remove --json
     """
-    only_people("start a demonstration")
+    require_person("start a demonstration")
     began = time.monotonic()
-    place = own_home(home)
+    place = create_home(home)
     try:
-        settings = furnish(place)
+        settings = populate_home(place)
         show = _play(settings, as_json)
     except KeyboardInterrupt:
         click.echo("\nStopped.", err=True)
-        _leave(place, keep, as_json)
+        _clean_up(place, keep, as_json)
         sys.exit(1)
     except BaseException:
-        _leave(place, keep, as_json)
+        _clean_up(place, keep, as_json)
         raise
     counts, steps = show
     if as_json:
-        show_json(
+        print_json(
             {
                 "home": str(place),
                 "kept": keep,
@@ -144,13 +148,13 @@ def team(home: Path | None, keep: bool, as_json: bool) -> None:
         click.echo("\n" + textwrap.fill(f"What happened: {told}", WIDTH))
         if keep:
             _say_what_to_look_at(place, str(steps[0]["message_id"]))
-    _leave(place, keep, as_json)
+    _clean_up(place, keep, as_json)
 
 
 def _play(settings: Settings, as_json: bool) -> tuple[dict[str, int], list[dict[str, object]]]:
     _greet(settings, as_json)
-    with running(settings), asking(settings) as store:
-        show = Show(settings, store, as_json)
+    with running_services(settings), open_waiting_store(settings) as store:
+        show = TeamDemo(settings, store, as_json)
         show.tell("They run.")
         show.say(
             "1. The leader hands work on. One of them fails, and tries again by itself.",
@@ -180,7 +184,7 @@ def _greet(settings: Settings, as_json: bool) -> None:
     click.echo("Three agents, @coder, @reviewer and @writer, are the team @dev. They are played")
     click.echo("by echo: no account is needed, and nothing leaves this machine.")
     click.echo(f"  Home  {settings.home}")
-    click.echo(f"  API   {address(settings)}")
+    click.echo(f"  API   {api_url(settings)}")
     click.echo("Their services are started ...")
 
 
@@ -197,7 +201,7 @@ def _say_what_to_look_at(home: Path, conversation: str) -> None:
     click.echo(f"Remove it: bullpen down && rm -r {shlex.quote(str(home))}")
 
 
-def _leave(home: Path, keep: bool, as_json: bool) -> None:
+def _clean_up(home: Path, keep: bool, as_json: bool) -> None:
     if not keep:
         shutil.rmtree(home, ignore_errors=True)
         if not as_json:

@@ -8,19 +8,19 @@ import sys
 import click
 from click.shell_completion import CompletionItem
 
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import confirm, dry_run, yes
-from bullpen.cli.doctor.examination import Examination
-from bullpen.cli.doctor.fixing import Fixed, fixable, put_right, show_plan
-from bullpen.cli.doctor.report import document, exit_status, show_checks, show_report
-from bullpen.cli.output import as_json, show_json
-from bullpen.core.doctor.catalogue import CHECKS, chosen
+from bullpen.cli.doctor.examination import DoctorRun
+from bullpen.cli.doctor.fixing import FixResult, apply_fixes, fixable, print_plan
+from bullpen.cli.doctor.report import exit_status, print_checks, print_report, report_fields
+from bullpen.cli.output import as_json, print_json
+from bullpen.core.doctor.catalogue import ALL_CHECKS, select_checks
 from bullpen.core.settings import Settings
 
 
 def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    groups = {f"{each.group}.": "" for each in CHECKS}
-    names = {**groups, **{each.id: each.about for each in CHECKS}}
+    groups = {f"{each.group}.": "" for each in ALL_CHECKS}
+    names = {**groups, **{each.id: each.about for each in ALL_CHECKS}}
     return [
         CompletionItem(name, help=about or None)
         for name, about in names.items()
@@ -64,35 +64,35 @@ def doctor(
       bullpen doctor --fix --dry-run
       bullpen doctor --only db --only fs.home_perms --json
     """
-    only_people("look into this installation")
-    checks = chosen(only)
+    require_person("look into this installation")
+    checks = select_checks(only)
     for each in only:
-        if not chosen([each]):
+        if not select_checks([each]):
             raise click.UsageError(f"There is no check {each!r}. `bullpen doctor --list` has all.")
     if (dry_run or yes) and not fix:
         raise click.UsageError("--dry-run and --yes go with --fix.")
     if listed:
-        show_checks(checks, as_json)
+        print_checks(checks, as_json)
         return
-    examination = Examination(os.environ, checks, deep)
-    fixed: list[Fixed] = []
+    examination = DoctorRun(os.environ, checks, deep)
+    fixed: list[FixResult] = []
     try:
         findings = examination.look()
         wanted = fixable(findings) if fix else []
         if wanted:
-            show_plan(wanted)
+            print_plan(wanted)
         if wanted and not dry_run:
             confirm(
                 f"Put right {'this' if len(wanted) == 1 else f'these {len(wanted)}'}",
                 yes,
                 many=True,
             )
-            fixed = put_right(wanted)
+            fixed = apply_fixes(wanted)
             findings = examination.look()
     finally:
         examination.close()
     if as_json:
-        show_json(document(settings, findings, fixed))
+        print_json(report_fields(settings, findings, fixed))
     else:
-        show_report(findings, offer=not fix)
+        print_report(findings, offer=not fix)
     sys.exit(exit_status(findings, fixed))

@@ -9,16 +9,16 @@ from dataclasses import replace
 from bullpen.cli.probing import probe
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.doctor.check import Check, Finding
-from bullpen.core.doctor.examine import examine
-from bullpen.core.doctor.patient import Patient, open_database
+from bullpen.core.doctor.examine import run_checks
+from bullpen.core.doctor.patient import Installation, open_database
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import load_what_can_be
+from bullpen.core.settings_problems import load_lenient
 
 BUSY_SECONDS = 1
 """Nobody waits for a database that is locked: that it is, is the finding."""
 
 
-class Examination:
+class DoctorRun:
     """These checks of the installation that this environment names."""
 
     def __init__(
@@ -32,23 +32,23 @@ class Examination:
         self._checks = checks
         self._deep = deep
         self._clock = clock or SystemClock()
-        self._patient: Patient | None = None
+        self._patient: Installation | None = None
 
     def look(self) -> list[Finding]:
         """Make the checks; what comes of them is in the order of the catalogue."""
         self.close()
-        settings, problems = load_what_can_be(self._environ)
+        settings, problems = load_lenient(self._environ)
         quick = replace(settings, busy_seconds=BUSY_SECONDS)
-        self._patient = Patient(
+        self._patient = Installation(
             settings=quick,
             environ=self._environ,
             now=self._clock.now(),
             database=open_database(quick),
             problems=problems,
             deep=self._deep,
-            ask=lambda provider, model: _why_not(settings, provider, model),
+            ask=lambda provider, model: _probe_error(settings, provider, model),
         )
-        found = {each.id: each for each in self._shown(examine(self._patient, self._checks))}
+        found = {each.id: each for each in self._shown(run_checks(self._patient, self._checks))}
         return [found[each.id] for each in self._checks]
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class Examination:
         yield from track(findings, "Looking", total=count, console=console, transient=True)
 
 
-def _why_not(settings: Settings, provider: str, model: str) -> str:
+def _probe_error(settings: Settings, provider: str, model: str) -> str:
     """Why a provider did not answer one word; nothing if it did."""
     said = probe(settings, provider, model)
     return "" if said.ok else f"{said.error} ({said.kind})"

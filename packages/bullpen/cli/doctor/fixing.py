@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import click
 
-from bullpen.cli.visible import visible
-from bullpen.core.doctor.check import Finding, State
+from bullpen.cli.visible import sanitize
+from bullpen.core.doctor.check import CheckState, Finding
 from bullpen.core.errors import BullpenError
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixResult:
     """What was done, and what came of it."""
 
     id: str
@@ -25,19 +25,19 @@ class Fixed:
 
 def fixable(findings: Sequence[Finding]) -> list[Finding]:
     """What can be put right."""
-    return [each for each in findings if each.state is State.FOUND and each.fix is not None]
+    return [each for each in findings if each.state is CheckState.FOUND and each.fix is not None]
 
 
-def show_plan(findings: Sequence[Finding]) -> None:
+def print_plan(findings: Sequence[Finding]) -> None:
     """Say what would be done, beside what is printed for programs."""
     click.echo("This can be put right:", err=True)
     for each in findings:
         assert each.fix is not None
         for step in each.fix.steps:
-            click.echo(f"  {each.id:<20} {visible(step)}", err=True)
+            click.echo(f"  {each.id:<20} {sanitize(step)}", err=True)
 
 
-def put_right(findings: Sequence[Finding]) -> list[Fixed]:
+def apply_fixes(findings: Sequence[Finding]) -> list[FixResult]:
     """Do it, one after the other; what fails keeps nothing else from being done."""
     fixed = []
     for each in findings:
@@ -45,17 +45,17 @@ def put_right(findings: Sequence[Finding]) -> list[Fixed]:
         fixed.append(done)
         said = f"could not be put right: {done.error}" if done.error else "is put right"
         more = f" ({done.said})" if done.said else ""
-        click.echo(visible(f"{each.id} {said}{more}"), err=True)
+        click.echo(sanitize(f"{each.id} {said}{more}"), err=True)
     return fixed
 
 
-def _one(finding: Finding) -> Fixed:
+def _one(finding: Finding) -> FixResult:
     fix = finding.fix
     assert fix is not None
     try:
         said = fix.do()
     except BullpenError as error:
-        return Fixed(finding.id, fix.steps, error=f"{error}. {error.hint}")
+        return FixResult(finding.id, fix.steps, error=f"{error}. {error.hint}")
     except OSError as error:
-        return Fixed(finding.id, fix.steps, error=str(error))
-    return Fixed(finding.id, fix.steps, said or "")
+        return FixResult(finding.id, fix.steps, error=str(error))
+    return FixResult(finding.id, fix.steps, said or "")

@@ -12,13 +12,13 @@ from dataclasses import asdict
 
 import click
 
-from bullpen.cli.doctor.fixing import Fixed
-from bullpen.cli.output import show_json, show_table
-from bullpen.cli.visible import visible
-from bullpen.core.doctor.check import Check, Finding, State
+from bullpen.cli.doctor.fixing import FixResult
+from bullpen.cli.output import print_json, print_table
+from bullpen.cli.visible import sanitize
+from bullpen.core.doctor.check import Check, CheckState, Finding
 from bullpen.core.settings import Settings
 
-NAMES = {
+GROUP_NAMES = {
     "settings": "Settings",
     "fs": "Home and files",
     "db": "Database",
@@ -37,13 +37,13 @@ NAMES = {
     "backup": "Backups",
 }
 COLOURS = {"critical": "red", "warning": "yellow", "unknown": "magenta", "info": "cyan"}
-RANKS = ("critical", "warning", "unknown", "info")
+RANK_ORDER = ("critical", "warning", "unknown", "info")
 INDENT = 12
-NARROWEST = 40
+MIN_COLUMNS = 40
 
 
-def document(
-    settings: Settings, findings: Sequence[Finding], fixed: Sequence[Fixed]
+def report_fields(
+    settings: Settings, findings: Sequence[Finding], fixed: Sequence[FixResult]
 ) -> dict[str, object]:
     """All of it for a program."""
     checks = [
@@ -65,7 +65,7 @@ def document(
     }
 
 
-def exit_status(findings: Iterable[Finding], fixed: Iterable[Fixed] = ()) -> int:
+def exit_status(findings: Iterable[Finding], fixed: Iterable[FixResult] = ()) -> int:
     """0 if all is well, 3 with warnings or what nobody can tell, 1 if something is critical."""
     ranks = {rank(each) for each in findings}
     if "critical" in ranks:
@@ -75,33 +75,33 @@ def exit_status(findings: Iterable[Finding], fixed: Iterable[Fixed] = ()) -> int
 
 def rank(finding: Finding) -> str:
     """How bad it is, in a word; nothing if it is fine."""
-    if finding.state is State.UNKNOWN:
+    if finding.state is CheckState.UNKNOWN:
         return "unknown"
-    return finding.severity.value if finding.state is State.FOUND else ""
+    return finding.severity.value if finding.state is CheckState.FOUND else ""
 
 
-def show_report(findings: Sequence[Finding], *, offer: bool) -> None:
+def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
     """Print what is wrong, the worst first, and in one line what is fine."""
-    told = [each for each in findings if each.state is State.FOUND]
+    told = [each for each in findings if each.state is CheckState.FOUND]
     by_group: dict[str, list[Finding]] = {}
     for each in told:
         by_group.setdefault(each.group, []).append(each)
     for name, group in sorted(by_group.items(), key=lambda each: min(map(_order, each[1]))):
-        _say(click.style(NAMES.get(name, name), bold=True))
+        _say(click.style(GROUP_NAMES.get(name, name), bold=True))
         for each in sorted(group, key=_order):
             _show(rank(each), f"{each.id}: {each.text}", each.remedy)
-    _show_unknown([each for each in findings if each.state is State.UNKNOWN])
+    _show_unknown([each for each in findings if each.state is CheckState.UNKNOWN])
     bad = {each.group for each in findings if rank(each)}
     fine = dict.fromkeys(each.group for each in findings if each.group not in bad)
     if fine:
-        for line in _wrapped(f"Fine: {', '.join(NAMES.get(each, each) for each in fine)}", 0):
+        for line in _wrapped(f"Fine: {', '.join(GROUP_NAMES.get(each, each) for each in fine)}", 0):
             _say(click.style(line, fg="green"))
     for line in _wrapped(_sum(findings, offer), 0):
         _say(line)
 
 
 def _order(finding: Finding) -> int:
-    return RANKS.index(rank(finding))
+    return RANK_ORDER.index(rank(finding))
 
 
 def _show_unknown(findings: Sequence[Finding]) -> None:
@@ -116,12 +116,12 @@ def _show_unknown(findings: Sequence[Finding]) -> None:
 
 def _show(kind: str, text: str, remedy: str) -> None:
     mark = click.style(f"  {kind:<{INDENT - 3}} ", fg=COLOURS[kind])
-    first, *rest = _wrapped(visible(text), INDENT)
+    first, *rest = _wrapped(sanitize(text), INDENT)
     _say(mark + first)
     for line in rest:
         _say(" " * INDENT + line)
     if remedy:
-        first, *rest = _wrapped(visible(remedy), INDENT + 2)
+        first, *rest = _wrapped(sanitize(remedy), INDENT + 2)
         _say(" " * INDENT + click.style("→ ", bold=True) + first)
         for line in rest:
             _say(" " * (INDENT + 2) + line)
@@ -132,7 +132,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
     line = " ".join(text.split())
     if not sys.stdout.isatty():
         return [line]
-    width = max(NARROWEST, shutil.get_terminal_size().columns) - indent
+    width = max(MIN_COLUMNS, shutil.get_terminal_size().columns) - indent
     return textwrap.wrap(line, width, break_on_hyphens=False) or [""]
 
 
@@ -152,14 +152,16 @@ def _sum(findings: Sequence[Finding], offer: bool) -> str:
 
 def _counts(findings: Iterable[Finding]) -> dict[str, int]:
     found = Counter(rank(each) or each.state.value for each in findings)
-    return {name: found[name] for name in (*RANKS, State.OK.value, State.SKIPPED.value)}
+    return {
+        name: found[name] for name in (*RANK_ORDER, CheckState.OK.value, CheckState.SKIPPED.value)
+    }
 
 
-def show_checks(checks: Sequence[Check], as_json: bool) -> None:
+def print_checks(checks: Sequence[Check], as_json: bool) -> None:
     """Print what is looked at."""
     if as_json:
         names = ("id", "severity", "about", "deep")
-        show_json(
+        print_json(
             [
                 dict(zip(names, (each.id, each.severity.value, each.about, each.deep), strict=True))
                 for each in checks
@@ -171,7 +173,7 @@ def show_checks(checks: Sequence[Check], as_json: bool) -> None:
         (each.id, each.severity.value, each.about + (" (--deep)" if each.deep else ""))
         for each in checks
     ]
-    show_table(rows, "")
+    print_table(rows, "")
 
 
 def _say(line: str) -> None:

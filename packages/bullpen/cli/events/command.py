@@ -14,21 +14,21 @@ import click
 from bullpen.cli import ids
 from bullpen.cli.acting import acting_agent
 from bullpen.cli.duration import DURATION
-from bullpen.cli.events.lines import Lines, colours
-from bullpen.cli.output import MOST, as_json, show_json
+from bullpen.cli.events.lines import EventFormatter, colours
+from bullpen.cli.output import MAX_LIMIT, as_json, print_json
 from bullpen.core.errors import OutOfReach
 from bullpen.core.events.append import EventType
-from bullpen.core.events.browse import WantedEvents, browse_events, last_events
-from bullpen.core.events.tail import Event, EventTail, before_all
+from bullpen.core.events.browse import EventFilter, last_events, list_events
+from bullpen.core.events.tail import Event, EventTail, id_before_oldest
 from bullpen.core.models import EVENTS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.store.place import id_before
-from bullpen.core.time_zone import owner_zone, zone
+from bullpen.core.store.place import first_id_since
+from bullpen.core.time_zone import get_zone, owner_zone_name
 
-LAST = 20
-LOOK_SECONDS = 1.0
+DEFAULT_EVENTS = 20
+POLL_SECONDS = 1.0
 SETTLE_SECONDS = 0.01
 """So soon again, while somebody is still writing what has an earlier number."""
 
@@ -47,7 +47,10 @@ TYPES = click.Choice([each.value for each in EventType])
     help="Only what is about this agent; may be repeated.",
 )
 @click.option(
-    "--conversation", metavar="ID", shell_complete=ids.begun, help="Only what is of this one."
+    "--conversation",
+    metavar="ID",
+    shell_complete=ids.conversation_ids,
+    help="Only what is of this one.",
 )
 @click.option(
     "--since", type=DURATION, metavar="2h", help="Only what happened in the last so long."
@@ -57,8 +60,8 @@ TYPES = click.Choice([each.value for each in EventType])
 )
 @click.option(
     "--limit",
-    type=click.IntRange(1, MOST),
-    help=f"How many: {LAST}, if not said; with --follow, so many from before.",
+    type=click.IntRange(1, MAX_LIMIT),
+    help=f"How many: {DEFAULT_EVENTS}, if not said; with --follow, so many from before.",
 )
 @as_json
 @click.pass_obj
@@ -86,24 +89,24 @@ def events(
     """
     if since is not None and since_id is not None:
         raise click.UsageError("Give --since or --since-id, not both.")
-    wanted = WantedEvents(
-        types=frozenset(types) or None, agents=_reached(agents), conversation_id=conversation
+    wanted = EventFilter(
+        types=frozenset(types) or None, agents=_visible_agents(agents), conversation_id=conversation
     )
     with closing(open_store(settings)) as store:
         moment = None if since is None else max(0, store.clock.now() - since)
         if follow:
             _follow(store, wanted, _printer(store, as_json), moment, since_id, limit)
             return
-        found = _last(store, wanted, moment, since_id, limit or LAST)
+        found = _last(store, wanted, moment, since_id, limit or DEFAULT_EVENTS)
         if as_json:
-            show_json(found)
+            print_json(found)
         elif found:
             _printer(store, as_json)(found)
         else:
             click.echo("Nothing like that has happened.")
 
 
-def _reached(agents: tuple[str, ...]) -> frozenset[str] | None:
+def _visible_agents(agents: tuple[str, ...]) -> frozenset[str] | None:
     """About whom: anybody, if a person asks; an agent sees what is about itself."""
     agent = acting_agent()
     if agent is None:
@@ -116,18 +119,18 @@ def _reached(agents: tuple[str, ...]) -> frozenset[str] | None:
 
 
 def _last(
-    store: Store, wanted: WantedEvents, moment: int | None, since_id: int | None, limit: int
+    store: Store, wanted: EventFilter, moment: int | None, since_id: int | None, limit: int
 ) -> list[Event]:
     upto = EventTail.from_now(store).position
     with store.read() as tx:
         if since_id is not None:
-            return browse_events(tx, wanted, since_id, upto, limit)
+            return list_events(tx, wanted, since_id, upto, limit)
         return last_events(tx, wanted, moment, upto, limit)
 
 
 def _follow(
     store: Store,
-    wanted: WantedEvents,
+    wanted: EventFilter,
     show: Callable[[Sequence[Event]], None],
     moment: int | None,
     since_id: int | None,
@@ -137,20 +140,20 @@ def _follow(
     with suppress(KeyboardInterrupt, BrokenPipeError), closing(store.listen()) as listener:
         tail = EventTail.from_now(store)
         if since_id is not None:
-            tail.position = min(max(since_id, before_all(store)), tail.position)
+            tail.position = min(max(since_id, id_before_oldest(store)), tail.position)
         elif limit is not None:
             with store.read() as tx:
                 found = last_events(tx, wanted, moment, tail.position, limit)
             show(found)
         elif moment is not None:
             with store.read() as tx:
-                tail.position = id_before(tx, EVENTS, moment)
+                tail.position = first_id_since(tx, EVENTS, moment)
         early = 0 if moment is None else moment
-        while _somebody_reads():
+        while _has_reader():
             page = tail.read()
-            show([each for each in page if wanted.takes(each) and each.created_at >= early])
+            show([each for each in page if wanted.matches(each) and each.created_at >= early])
             if not page:
-                listener.wait(SETTLE_SECONDS if tail.waits else LOOK_SECONDS)
+                listener.wait(SETTLE_SECONDS if tail.has_uncommitted else POLL_SECONDS)
         return
     # What is still to be written has nobody to read it.
     with suppress(OSError):
@@ -158,7 +161,7 @@ def _follow(
 
 
 def _printer(store: Store, as_json: bool) -> Callable[[Sequence[Event]], None]:
-    lines = Lines(zone(owner_zone(store.settings)))
+    lines = EventFormatter(get_zone(owner_zone_name(store.settings)))
 
     def show(found: Sequence[Event]) -> None:
         if not found:
@@ -174,7 +177,7 @@ def _printer(store: Store, as_json: bool) -> Callable[[Sequence[Event]], None]:
     return show
 
 
-def _somebody_reads() -> bool:
+def _has_reader() -> bool:
     """Whether a pipe has another end still: a write would tell only with the next event."""
     poll = select.poll()
     with suppress(OSError, ValueError):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import LazyGroup
 
 HERE = "bullpen.cli.model"
 
 
-@click.group(cls=Commands, places={"list": f"{HERE}.list:list_", "set": f"{HERE}.set:set_"})
+@click.group(cls=LazyGroup, places={"list": f"{HERE}.list:list_", "set": f"{HERE}.set:set_"})
 def model() -> None:
     """See which model answers for which agent, and change it for one or many.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell, writing
-from bullpen.cli.provider.given import HARNESSES, asked_key
-from bullpen.cli.provider.shown import as_fields
-from bullpen.core.roster.available import get_available
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, write_transaction
+from bullpen.cli.provider.given import HARNESSES, prompt_key
+from bullpen.cli.provider.shown import provider_fields
+from bullpen.core.roster.available import get_provider
 from bullpen.core.roster.custom_providers import (
-    PREFIX,
+    CUSTOM_PREFIX,
     CustomProvider,
     Harness,
     add_custom_provider,
@@ -42,17 +42,17 @@ def add(
     Example:
       bullpen provider add local --harness claude --base-url http://127.0.0.1:8000 < key
     """
-    only_people("add providers")
+    require_person("add providers")
     made = CustomProvider(
         id=provider_id,
         name=name,
         harness=Harness(harness),
         base_url=base_url,
-        api_key=asked_key(),
+        api_key=prompt_key(),
         model=model,
     )
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         add_custom_provider(tx, made)
-        found = get_available(tx, PREFIX + provider_id)
-    document = as_fields(found, find_programs((harness,))[harness])
-    tell(as_json, document, f"Next: bullpen provider use {found.provider} --agent NAME")
+        found = get_provider(tx, CUSTOM_PREFIX + provider_id)
+    document = provider_fields(found, find_programs((harness,))[harness])
+    print_result(as_json, document, f"Next: bullpen provider use {found.provider} --agent NAME")

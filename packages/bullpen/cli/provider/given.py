@@ -7,12 +7,12 @@ import sys
 import click
 
 from bullpen.core.errors import BadProvider
-from bullpen.core.roster.custom_providers import PREFIX, Harness
+from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, Harness
 
 HARNESSES = click.Choice([each.value for each in Harness])
 
 
-def asked_key() -> str:
+def prompt_key() -> str:
     """The key, asked for at a terminal, else the first line of standard input."""
     if sys.stdin.isatty():
         key: str = click.prompt("Key", hide_input=True, err=True)
@@ -23,6 +23,6 @@ def asked_key() -> str:
     return key
 
 
-def own_id(given: str) -> str:
+def custom_id(given: str) -> str:
     """The id of a service that was added, named with `custom:` or without."""
-    return given.removeprefix(PREFIX)
+    return given.removeprefix(CUSTOM_PREFIX)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.output import as_json, reading, show_json, show_table
-from bullpen.cli.provider.shown import agents, as_fields, state
-from bullpen.core.roster.available import get_available, list_available
-from bullpen.core.roster.programs import ask_versions
+from bullpen.cli.output import as_json, print_json, print_table, read_transaction
+from bullpen.cli.provider.shown import describe_availability, format_agents, provider_fields
+from bullpen.core.roster.available import get_provider, list_providers
+from bullpen.core.roster.programs import probe_versions
 from bullpen.core.settings import Settings
 
 
@@ -22,17 +22,17 @@ def list_(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen provider list
     """
-    with reading(settings) as tx:
-        found = list_available(tx)
-    programs = ask_versions({each.program for each in found if each.program is not None})
+    with read_transaction(settings) as tx:
+        found = list_providers(tx)
+    programs = probe_versions({each.program for each in found if each.program is not None})
     if as_json:
-        show_json([as_fields(each, programs.get(each.program or "")) for each in found])
+        print_json([provider_fields(each, programs.get(each.program or "")) for each in found])
         return
     rows = [("PROVIDER", "STATE", "ADDRESS", "MODEL", "AGENTS")]
     for each in found:
-        where = state(each, programs.get(each.program or ""))
-        rows.append((each.provider, where, each.base_url, each.model, agents(each)))
-    show_table(rows, "")
+        where = describe_availability(each, programs.get(each.program or ""))
+        rows.append((each.provider, where, each.base_url, each.model, format_agents(each)))
+    print_table(rows, "")
 
 
 @click.command()
@@ -46,23 +46,23 @@ def show(settings: Settings, provider: str, as_json: bool) -> None:
     Example:
       bullpen provider show claude
     """
-    with reading(settings) as tx:
-        found = get_available(tx, provider)
-    program = None if found.program is None else ask_versions((found.program,))[found.program]
+    with read_transaction(settings) as tx:
+        found = get_provider(tx, provider)
+    program = None if found.program is None else probe_versions((found.program,))[found.program]
     if as_json:
-        show_json(as_fields(found, program))
+        print_json(provider_fields(found, program))
         return
     for name, value in (
         ("provider", found.provider),
         ("name", found.name),
         ("origin", found.origin.value.replace("_", " ")),
         ("program", found.program or ""),
-        ("state", state(found, program)),
+        ("state", describe_availability(found, program)),
         ("path", (program.path if program else None) or ""),
         ("address", found.base_url),
         ("model", found.model),
         ("key", "Bullpen has it" if found.configured and found.program else ""),
-        ("agents", agents(found) or "(none)"),
+        ("agents", format_agents(found) or "(none)"),
     ):
         if value:
             click.echo(f"{name:<9} {value}")

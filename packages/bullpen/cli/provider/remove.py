@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import confirm, yes
-from bullpen.cli.output import as_json, reading, tell, writing
-from bullpen.cli.provider.given import own_id
-from bullpen.core.roster.available import Available, get_available
+from bullpen.cli.output import as_json, print_result, read_transaction, write_transaction
+from bullpen.cli.provider.given import custom_id
+from bullpen.core.roster.available import ProviderSummary, get_provider
 from bullpen.core.roster.custom_providers import (
-    PREFIX,
+    CUSTOM_PREFIX,
     get_custom_provider,
     remove_custom_provider,
 )
@@ -31,28 +31,28 @@ def remove(settings: Settings, provider_id: tuple[str, ...], yes: bool, as_json:
     Example:
       bullpen provider remove local
     """
-    only_people("remove providers")
-    with reading(settings) as tx:
+    require_person("remove providers")
+    with read_transaction(settings) as tx:
         found = _named(tx, provider_id)
     confirm("\n".join(_what(each) for each in found), yes)
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         found = _named(tx, provider_id)
         for each in found:
-            remove_custom_provider(tx, own_id(each.provider))
+            remove_custom_provider(tx, custom_id(each.provider))
     left = sorted(agent for each in found for agent in each.agents)
     document = {"removed": [each.provider for each in found], "agents": left}
-    tell(as_json, document, *(f"{each.provider} is removed" for each in found))
+    print_result(as_json, document, *(f"{each.provider} is removed" for each in found))
     if left and not as_json:
         click.echo(f"{', '.join(left)}: paused with the next message, for want of a provider.")
         click.echo(f"Next: bullpen provider use ANOTHER --from {found[0].provider}")
 
 
-def _named(tx: Transaction, given: tuple[str, ...]) -> list[Available]:
-    names = sorted({own_id(each) for each in given})
-    return [get_available(tx, PREFIX + get_custom_provider(tx, each).id) for each in names]
+def _named(tx: Transaction, given: tuple[str, ...]) -> list[ProviderSummary]:
+    names = sorted({custom_id(each) for each in given})
+    return [get_provider(tx, CUSTOM_PREFIX + get_custom_provider(tx, each).id) for each in names]
 
 
-def _what(found: Available) -> str:
+def _what(found: ProviderSummary) -> str:
     count = len(found.agents)
     users = f" ({count} agent{'s use' if count > 1 else ' uses'} it)" if count else ""
     return f"Remove {found.provider} and its key{users}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell, writing
-from bullpen.cli.provider.given import HARNESSES, asked_key, own_id
-from bullpen.cli.provider.shown import as_fields
-from bullpen.core.roster.available import get_available
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, write_transaction
+from bullpen.cli.provider.given import HARNESSES, custom_id, prompt_key
+from bullpen.cli.provider.shown import provider_fields
+from bullpen.core.roster.available import get_provider
 from bullpen.core.roster.custom_providers import (
-    PREFIX,
+    CUSTOM_PREFIX,
     CustomProviderChange,
     Harness,
     change_custom_provider,
@@ -45,7 +45,7 @@ def set_(
     Example:
       bullpen provider set local --key < key
     """
-    only_people("change providers")
+    require_person("change providers")
     change = CustomProviderChange()
     if harness is not None:
         change["harness"] = Harness(harness)
@@ -56,9 +56,9 @@ def set_(
     if name is not None:
         change["name"] = name
     if key:
-        change["api_key"] = asked_key()
-    with writing(settings) as tx:
-        changed = change_custom_provider(tx, own_id(provider_id), **change)
-        found = get_available(tx, PREFIX + changed.id)
+        change["api_key"] = prompt_key()
+    with write_transaction(settings) as tx:
+        changed = change_custom_provider(tx, custom_id(provider_id), **change)
+        found = get_provider(tx, CUSTOM_PREFIX + changed.id)
     program = find_programs((changed.harness.value,))[changed.harness.value]
-    tell(as_json, as_fields(found, program), f"{found.provider} is changed")
+    print_result(as_json, provider_fields(found, program), f"{found.provider} is changed")

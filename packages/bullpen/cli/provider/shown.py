@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from bullpen.core.roster.available import Available, Origin
+from bullpen.core.roster.available import ProviderOrigin, ProviderSummary
 from bullpen.core.roster.programs import Program
 
 _NEEDS_NONE = {"echo": "built in", "http": "outside workers"}
 
 
-def as_fields(found: Available, program: Program | None) -> dict[str, object]:
+def provider_fields(found: ProviderSummary, program: Program | None) -> dict[str, object]:
     """All of it for a JSON document."""
     return {
         **asdict(found),
@@ -20,9 +20,9 @@ def as_fields(found: Available, program: Program | None) -> dict[str, object]:
     }
 
 
-def state(found: Available, program: Program | None) -> str:
+def describe_availability(found: ProviderSummary, program: Program | None) -> str:
     """Whether it is there, in words."""
-    if found.origin is Origin.MISSING:
+    if found.origin is ProviderOrigin.MISSING:
         return "is not there"
     if program is None:
         return _NEEDS_NONE.get(found.provider, found.origin.value)
@@ -32,6 +32,6 @@ def state(found: Available, program: Program | None) -> str:
     return program.version or "installed"
 
 
-def agents(found: Available) -> str:
+def format_agents(found: ProviderSummary) -> str:
     """Which agents it answers for."""
     return " ".join(found.agents)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import dry_run, yes
 from bullpen.cli.output import as_json
-from bullpen.cli.switching import Wish, change_over
+from bullpen.cli.switching import SwitchRequest, switch_agents
 from bullpen.core.settings import Settings
 
 
@@ -44,6 +44,6 @@ def use(
       bullpen provider use claude --agent coder --model opus
       bullpen provider use codex --from claude --dry-run
     """
-    only_people("change what answers for agents")
-    wish = Wish(named=agents, of_provider=old, provider=provider, model=model)
-    change_over(settings, wish, sure=yes, dry_run=dry_run, as_json=as_json)
+    require_person("change what answers for agents")
+    wish = SwitchRequest(named=agents, of_provider=old, provider=provider, model=model)
+    switch_agents(settings, wish, sure=yes, dry_run=dry_run, as_json=as_json)

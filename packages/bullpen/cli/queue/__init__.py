@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import LazyGroup
 
 HERE = "bullpen.cli.queue"
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     places={
         "agents": f"{HERE}.agents:agents",
         "cancel": f"{HERE}.cancel:cancel",

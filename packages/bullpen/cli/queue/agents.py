@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.output import as_json, reading, show_json, show_table
-from bullpen.cli.queue.shown import age, doing, why_not
-from bullpen.core.queue.overview import LaneNow, lanes_now
+from bullpen.cli.output import as_json, print_json, print_table, read_transaction
+from bullpen.cli.queue.shown import blocked_reason, format_age, lane_activity
+from bullpen.core.queue.overview import LaneActivity, list_lane_activity
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 
-HEADING = ("AGENT", "STATE", "ORDER", "WAITING", "FOR", "RUNS", "WHY NOT")
+LANES_HEADING = ("AGENT", "STATE", "ORDER", "WAITING", "FOR", "RUNS", "WHY NOT")
 
 
 @click.command()
@@ -24,21 +24,21 @@ def agents(settings: Settings, everybody: bool, as_json: bool) -> None:
     Example:
       bullpen queue agents
     """
-    with reading(settings) as tx:
-        found, now = lanes_now(tx), tx.now
+    with read_transaction(settings) as tx:
+        found, now = list_lane_activity(tx), tx.now
     found = tuple(lane for lane in found if everybody or lane.state != LaneState.ARCHIVED)
     if as_json:
-        show_json(list(found))
+        print_json(list(found))
         return
-    show_table(
-        [HEADING, *(_row(lane, now) for lane in found)],
+    print_table(
+        [LANES_HEADING, *(_lane_row(lane, now) for lane in found)],
         "There are no agents yet. Next: bullpen agent add coder --provider claude",
     )
 
 
-def _row(lane: LaneNow, now: int) -> tuple[str, ...]:
-    since = age(now, lane.waiting_since)
+def _lane_row(lane: LaneActivity, now: int) -> tuple[str, ...]:
+    since = format_age(now, lane.waiting_since)
     return (
         *(lane.agent, lane.state, lane.ordering, str(lane.pending), since),
-        *(doing(lane, now), why_not(lane, now).removeprefix(f"{lane.state}: ")),
+        *(lane_activity(lane, now), blocked_reason(lane, now).removeprefix(f"{lane.state}: ")),
     )

@@ -8,24 +8,24 @@ from typing import Any
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.bulk import Words, run_named
-from bullpen.cli.chosen import Chosen, choosing, parse
+from bullpen.cli.acting import require_person
+from bullpen.cli.bulk import BulkText, run_each
+from bullpen.cli.chosen import BulkSelection, bulk_options, parse_selection
 from bullpen.cli.confirm import confirm
-from bullpen.cli.output import reading, tell, writing
-from bullpen.cli.queue.chosen import by_filters, show_named
-from bullpen.cli.queue.filters import filters
-from bullpen.core.conversations.members import count
+from bullpen.cli.output import print_result, read_transaction, write_transaction
+from bullpen.cli.queue.chosen import print_named, run_filtered
+from bullpen.cli.queue.filters import message_filters
+from bullpen.core.conversations.members import count_messages
 from bullpen.core.queue.cancel import cancel as cancel_message
 from bullpen.core.queue.cancel import cancel_conversation
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 
 # What waits before what runs: nothing begins in the place of what was ended.
-OPEN = (MessageState.HELD, MessageState.PENDING, MessageState.PROCESSING)
-STATES = click.Choice([each.value for each in OPEN])
+OPEN_STATES = (MessageState.HELD, MessageState.PENDING, MessageState.PROCESSING)
+OPEN_CHOICE = click.Choice([each.value for each in OPEN_STATES])
 
-WORDS = Words(
+CANCEL_TEXT = BulkText(
     noun="message",
     verb="Cancel",
     done="are cancelled",
@@ -36,9 +36,9 @@ WORDS = Words(
 
 @click.command()
 @click.argument("named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=ids.open_messages)
-@filters("agent", "conversation", "channel", "sender", "since", "before")
+@message_filters("agent", "conversation", "channel", "sender", "since", "before")
 @click.option("--reason", default="cancelled", show_default=True, help="Why, for people.")
-@choosing(STATES, "Filters choose of those in this state; of all three, if not said.")
+@bulk_options(OPEN_CHOICE, "Filters choose of those in this state; of all three, if not said.")
 @click.pass_obj
 def cancel(settings: Settings, /, reason: str, **given: Any) -> None:  # noqa: ANN401 - filters
     """End messages that wait, run or are held; a run of one is ended with it.
@@ -52,21 +52,21 @@ def cancel(settings: Settings, /, reason: str, **given: Any) -> None:  # noqa: A
       bullpen queue cancel --conversation cli_a1b2c3d4
       bullpen queue cancel --agent coder --before 1d --dry-run
     """
-    only_people("cancel messages")
-    chosen = parse(given, WORDS.noun)
+    require_person("cancel messages")
+    chosen = parse_selection(given, CANCEL_TEXT.noun)
     verb = partial(cancel_message, reason=reason)
     if chosen.named and chosen.dry_run:
-        show_named(settings, WORDS, OPEN, chosen)
+        print_named(settings, CANCEL_TEXT, OPEN_STATES, chosen)
     elif chosen.named:
-        run_named(settings, WORDS, chosen.named, verb, as_json=chosen.as_json)
+        run_each(settings, CANCEL_TEXT, chosen.named, verb, as_json=chosen.as_json)
     elif (whole := _whole_conversation(chosen)) is not None and not chosen.dry_run:
-        _end(settings, whole, reason, chosen)
+        _cancel_conversation(settings, whole, reason, chosen)
     else:
-        states = [each for each in OPEN if not chosen.states or each in chosen.states]
-        by_filters(settings, WORDS, states, verb, chosen)
+        states = [each for each in OPEN_STATES if not chosen.states or each in chosen.states]
+        run_filtered(settings, CANCEL_TEXT, states, verb, chosen)
 
 
-def _whole_conversation(chosen: Chosen) -> str | None:
+def _whole_conversation(chosen: BulkSelection) -> str | None:
     """The conversation, if nothing else narrows what is meant."""
     given = [name for name, value in chosen.filters.items() if value is not None]
     if given != ["conversation"] or chosen.states or chosen.limit:
@@ -74,17 +74,23 @@ def _whole_conversation(chosen: Chosen) -> str | None:
     return str(chosen.filters["conversation"])
 
 
-def _end(settings: Settings, conversation: str, reason: str, chosen: Chosen) -> None:
+def _cancel_conversation(
+    settings: Settings, conversation: str, reason: str, chosen: BulkSelection
+) -> None:
     """All of it in one transaction: nothing of it can hand on meanwhile."""
-    with reading(settings) as tx:
-        by_state = count(tx, conversation).by_state
-    matched = sum(by_state.get(state.value, 0) for state in OPEN)
+    with read_transaction(settings) as tx:
+        by_state = count_messages(tx, conversation).by_state
+    matched = sum(by_state.get(state.value, 0) for state in OPEN_STATES)
     if matched:
-        confirm(f"{WORDS.verb} {WORDS.of(matched)} of {conversation}", chosen.sure, many=True)
-    with writing(settings) as tx:
+        confirm(
+            f"{CANCEL_TEXT.verb} {CANCEL_TEXT.of(matched)} of {conversation}",
+            chosen.sure,
+            many=True,
+        )
+    with write_transaction(settings) as tx:
         done = cancel_conversation(tx, conversation, reason)
-    tell(
+    print_result(
         chosen.as_json,
         {"dry_run": False, "matched": matched, "done": done, "conversation": conversation},
-        f"{WORDS.was_done(done)}, all of {conversation}" if done else WORDS.none,
+        f"{CANCEL_TEXT.done_text(done)}, all of {conversation}" if done else CANCEL_TEXT.none,
     )

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.output import as_json, how_many, reading, show_json, show_table
-from bullpen.cli.span import span
+from bullpen.cli.output import as_json, limit_option, print_json, print_table, read_transaction
+from bullpen.cli.span import format_duration
 from bullpen.cli.visible import one_line
-from bullpen.core.queue.causes import newest_causes
+from bullpen.core.queue.causes import list_failure_groups
 from bullpen.core.settings import Settings
 
-HEADING = ("KIND", "DEATHS", "FIRST", "LAST", "ERROR")
-ERROR = 160
-NONE = "Nothing has died of anything yet; deaths are counted every minute while Bullpen runs."
+CAUSES_HEADING = ("KIND", "DEATHS", "FIRST", "LAST", "ERROR")
+ERROR_CHARS = 160
+NO_CAUSES = "Nothing has died of anything yet; deaths are counted every minute while Bullpen runs."
 
 
 @click.command()
-@how_many()
+@limit_option()
 @as_json
 @click.pass_obj
 def causes(settings: Settings, limit: int, as_json: bool) -> None:
@@ -30,19 +30,19 @@ def causes(settings: Settings, limit: int, as_json: bool) -> None:
       bullpen queue causes
       bullpen queue retry --error "connection refused" --dry-run
     """
-    with reading(settings) as tx:
-        found, now = newest_causes(tx, limit), tx.now
+    with read_transaction(settings) as tx:
+        found, now = list_failure_groups(tx, limit), tx.now
     if as_json:
-        show_json(found)
+        print_json(found)
         return
-    rows: list[tuple[str, ...]] = [HEADING]
+    rows: list[tuple[str, ...]] = [CAUSES_HEADING]
     rows += [
         (
-            *(each.kind, str(each.deaths), f"{span(now - each.first_at)} ago"),
-            *(f"{span(now - each.last_at)} ago", one_line(each.error, ERROR)),
+            *(each.kind, str(each.deaths), f"{format_duration(now - each.first_at)} ago"),
+            *(f"{format_duration(now - each.last_at)} ago", one_line(each.error, ERROR_CHARS)),
         )
         for each in found
     ]
-    show_table(rows, NONE)
+    print_table(rows, NO_CAUSES)
     if found:
         click.echo('Next: bullpen queue retry --error "A PART OF IT" --dry-run', err=True)

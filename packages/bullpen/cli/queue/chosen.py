@@ -4,55 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from bullpen.cli.bulk import Job, Words, run, show_job
-from bullpen.cli.chosen import Chosen
-from bullpen.cli.output import reading
-from bullpen.cli.queue.filters import selection, up_to_now
-from bullpen.cli.queue.lines import dead_rows, rows
-from bullpen.core.queue.browse import look_up, of_numbers
-from bullpen.core.queue.bulk import each_of
-from bullpen.core.queue.walk import Found, Walk, ways_to
+from bullpen.cli.bulk import BulkJob, BulkText, print_plan, run_bulk
+from bullpen.cli.chosen import BulkSelection
+from bullpen.cli.output import read_transaction
+from bullpen.cli.queue.filters import message_selection, selection_until_now
+from bullpen.cli.queue.lines import dead_rows, message_rows
+from bullpen.core.queue.browse import get_message, list_messages_by_number
+from bullpen.core.queue.bulk import apply_to_messages
+from bullpen.core.queue.walk import BatchCursor, RowRef, message_scans
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
 
-def by_filters(
+def run_filtered(
     settings: Settings,
-    words: Words,
+    words: BulkText,
     states: Sequence[MessageState],
     verb: Callable[[Transaction, str], None],
-    chosen: Chosen,
+    chosen: BulkSelection,
 ) -> None:
     """Do it to all that the filters choose, of those that are in these states now."""
 
-    def pieces(tx: Transaction) -> Walk:
-        wanted = up_to_now(tx.now, selection(tx.now, chosen.filters))
-        return Walk(ways_to(tx, states, wanted), wanted)
+    def pieces(tx: Transaction) -> BatchCursor:
+        wanted = selection_until_now(tx.now, message_selection(tx.now, chosen.filters))
+        return BatchCursor(message_scans(tx, states, wanted), wanted)
 
-    job = Job(
+    job = BulkJob(
         words=words,
         pieces=pieces,
-        do=lambda tx, found: each_of(tx, verb, found),
+        do=lambda tx, found: apply_to_messages(tx, verb, found),
         rows=_table,
         limit=chosen.limit,
     )
-    run(settings, job, sure=chosen.sure, dry_run=chosen.dry_run, as_json=chosen.as_json)
+    run_bulk(settings, job, sure=chosen.sure, dry_run=chosen.dry_run, as_json=chosen.as_json)
 
 
-def show_named(
-    settings: Settings, words: Words, allowed: Collection[MessageState], chosen: Chosen
+def print_named(
+    settings: Settings, words: BulkText, allowed: Collection[MessageState], chosen: BulkSelection
 ) -> None:
     """Show the named ones, and to how many of them it could be done."""
-    with reading(settings) as tx:
-        found = [look_up(tx, each) for each in chosen.named]
-        listed = rows(found, tx.now)
+    with read_transaction(settings) as tx:
+        found = [get_message(tx, each) for each in chosen.named]
+        listed = message_rows(found, tx.now)
     could = sum(each.status in allowed for each in found)
-    show_job(words, could, listed, chosen.as_json)
+    print_plan(words, could, listed, chosen.as_json)
 
 
-def _table(tx: Transaction, found: Sequence[Found]) -> Sequence[Sequence[str]]:
-    seen = of_numbers(tx, [each.id for each in found])
+def _table(tx: Transaction, found: Sequence[RowRef]) -> Sequence[Sequence[str]]:
+    seen = list_messages_by_number(tx, [each.id for each in found])
     if all(each.status == MessageState.DEAD for each in seen):
         return dead_rows(seen, tx.now)
-    return rows(seen, tx.now)
+    return message_rows(seen, tx.now)

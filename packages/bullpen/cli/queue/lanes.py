@@ -7,23 +7,23 @@ from collections.abc import Callable
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import dry_run
-from bullpen.cli.output import as_json, reading, tell, writing
-from bullpen.core.queue.lane_list import look_at_lane
+from bullpen.cli.output import as_json, print_result, read_transaction, write_transaction
+from bullpen.core.queue.lane_list import get_lane
 from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane
 from bullpen.core.roster.find import get_agent, list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 
-agents_ = click.argument("agent_id", nargs=-1, shell_complete=ids.agents)
-all_ = click.option("--all", "everybody", is_flag=True, help="All agents.")
+agents_argument = click.argument("agent_id", nargs=-1, shell_complete=ids.agents)
+all_option = click.option("--all", "everybody", is_flag=True, help="All agents.")
 
 
 @click.command()
-@agents_
-@all_
+@agents_argument
+@all_option
 @click.option("--reason", default="paused by hand", show_default=True, help="Why, for people.")
 @dry_run
 @as_json
@@ -43,9 +43,9 @@ def pause(
       bullpen queue pause coder --reason "on holiday"
       bullpen queue pause --all --reason "the provider is down"
     """
-    only_people("pause agents")
+    require_person("pause agents")
     named = _named(agent_id, everybody)
-    _move(
+    _move_lanes(
         settings,
         (agent_id, dry_run, as_json),
         LaneState.PAUSED,
@@ -55,8 +55,8 @@ def pause(
 
 
 @click.command()
-@agents_
-@all_
+@agents_argument
+@all_option
 @dry_run
 @as_json
 @click.pass_obj
@@ -70,9 +70,9 @@ def resume(
       bullpen queue resume coder
       bullpen queue resume --all
     """
-    only_people("let agents work again")
+    require_person("let agents work again")
     _named(agent_id, everybody)
-    _move(
+    _move_lanes(
         settings,
         (agent_id, dry_run, as_json),
         LaneState.ACTIVE,
@@ -82,8 +82,8 @@ def resume(
 
 
 @click.command()
-@agents_
-@all_
+@agents_argument
+@all_option
 @click.option("--reason", default="drained by hand", show_default=True, help="Why, for people.")
 @dry_run
 @as_json
@@ -103,9 +103,9 @@ def drain(
       bullpen queue drain coder --reason "to be replaced"
       bullpen queue drain --all
     """
-    only_people("drain the queues of agents")
+    require_person("drain the queues of agents")
     named = _named(agent_id, everybody)
-    _move(
+    _move_lanes(
         settings,
         (agent_id, dry_run, as_json),
         LaneState.DRAINING,
@@ -124,7 +124,7 @@ def _named(agents: tuple[str, ...], everybody: bool) -> str:
     return "--all" if everybody else " ".join(agents)
 
 
-def _move(
+def _move_lanes(
     settings: Settings,
     given: tuple[tuple[str, ...], bool, bool],
     target: LaneState,
@@ -133,11 +133,11 @@ def _move(
 ) -> None:
     """Move the lanes, by name: those that are not there already."""
     named, dry, as_json = given
-    with (reading if dry else writing)(settings) as tx:
+    with (read_transaction if dry else write_transaction)(settings) as tx:
         agents = sorted({*named} or {each.id for each in list_agents(tx)})
         for each in named:
             get_agent(tx, each)  # the lane of one that was removed stays closed
-        states = {each: look_at_lane(tx, each).state for each in agents}
+        states = {each: get_lane(tx, each).state for each in agents}
         moved = [each for each, state in states.items() if state != target]
         for each in [] if dry else moved:
             verb(tx, each)
@@ -157,7 +157,7 @@ def _tell(
     if not lines:
         lines.append("There are no agents. Next: bullpen agent add coder")
     document = {"dry_run": dry, "state": target.value, "moved": moved, "already": there}
-    tell(as_json, document, *lines)
+    print_result(as_json, document, *lines)
 
 
 def _names(agents: list[str]) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.bulk import Words, run_named
-from bullpen.cli.output import as_json, tell, writing
-from bullpen.core.queue.hold import let_go as let_go_message
-from bullpen.core.queue.hold import let_go_conversation
+from bullpen.cli.acting import require_person
+from bullpen.cli.bulk import BulkText, run_each
+from bullpen.cli.output import as_json, print_result, write_transaction
+from bullpen.core.queue.hold import resume as let_go_message
+from bullpen.core.queue.hold import resume_conversation
 from bullpen.core.settings import Settings
 
-WORDS = Words(
+RESUME_TEXT = BulkText(
     noun="message",
     verb="Let go",
     done="go on",
@@ -24,7 +24,9 @@ WORDS = Words(
 @click.command(name="let-go")
 @click.argument("message_id", nargs=-1, shell_complete=ids.held_messages)
 @click.option(
-    "--conversation", shell_complete=ids.begun, help="All that is held of this conversation."
+    "--conversation",
+    shell_complete=ids.conversation_ids,
+    help="All that is held of this conversation.",
 )
 @as_json
 @click.pass_obj
@@ -38,13 +40,13 @@ def let_go(
       bullpen queue let-go internal_a1b2c3d4
       bullpen queue let-go --conversation cli_a1b2c3d4
     """
-    only_people("let held messages go on")
+    require_person("let held messages go on")
     if bool(message_id) == (conversation is not None):
         raise click.UsageError("Give messages' ids, or --conversation. See: bullpen queue held")
     if conversation is None:
-        run_named(settings, WORDS, message_id, let_go_message, as_json=as_json)
+        run_each(settings, RESUME_TEXT, message_id, let_go_message, as_json=as_json)
         return
-    with writing(settings) as tx:
-        done = let_go_conversation(tx, conversation)
-    said = f"{WORDS.was_done(done)}, all of {conversation}" if done else WORDS.none
-    tell(as_json, {"done": done, "conversation": conversation}, said)
+    with write_transaction(settings) as tx:
+        done = resume_conversation(tx, conversation)
+    said = f"{RESUME_TEXT.done_text(done)}, all of {conversation}" if done else RESUME_TEXT.none
+    print_result(as_json, {"done": done, "conversation": conversation}, said)

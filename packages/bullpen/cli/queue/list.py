@@ -6,24 +6,24 @@ from typing import Any
 
 import click
 
-from bullpen.cli.output import as_json, how_many, reading, show_json, show_table
-from bullpen.cli.queue.filters import filters, selection
-from bullpen.cli.queue.lines import as_fields, rows
-from bullpen.cli.queue.reach import reached
-from bullpen.core.queue.newest import newest
+from bullpen.cli.output import as_json, limit_option, print_json, print_table, read_transaction
+from bullpen.cli.queue.filters import message_filters, message_selection
+from bullpen.cli.queue.lines import message_fields, message_rows
+from bullpen.cli.queue.reach import visible_agent
+from bullpen.core.queue.newest import newest_messages
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 
 STATES = click.Choice([each.value for each in MessageState])
-NONE = 'There is no message like that. Next: bullpen send "hello", or fewer filters.'
+NO_MESSAGES = 'There is no message like that. Next: bullpen send "hello", or fewer filters.'
 
 
 @click.command(name="list")
-@filters("agent")
+@message_filters("agent")
 @click.option("--state", type=STATES, help="Only those in this state.")
-@filters("conversation", "channel", "sender", "since", "before")
+@message_filters("conversation", "channel", "sender", "since", "before")
 @click.option("--archived", is_flag=True, help="Those that were archived after a day as well.")
-@how_many()
+@limit_option()
 @as_json
 @click.pass_obj
 def list_(
@@ -42,14 +42,16 @@ def list_(
       bullpen queue list --state pending --agent coder
       bullpen queue list --since 2h --sender ann --json
     """
-    given["agent"] = reached(given["agent"])
+    given["agent"] = visible_agent(given["agent"])
     wanted = None if state is None else MessageState(state)
-    with reading(settings) as tx:
-        found = newest(tx, selection(tx.now, given), wanted, limit, archived=archived)
+    with read_transaction(settings) as tx:
+        found = newest_messages(
+            tx, message_selection(tx.now, given), wanted, limit, archived=archived
+        )
         now = tx.now
     if as_json:
-        show_json([as_fields(each) for each in found])
+        print_json([message_fields(each) for each in found])
         return
-    show_table(rows(found, now), NONE)
+    print_table(message_rows(found, now), NO_MESSAGES)
     if len(found) == limit:
         click.echo("There may be more: --limit shows them.", err=True)

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bullpen.cli.queue.lines import tries
-from bullpen.cli.span import span
-from bullpen.core.queue.lane_list import SeenLane
-from bullpen.core.queue.life import MOST, Life
+from bullpen.cli.queue.lines import count_attempts
+from bullpen.cli.span import format_duration
+from bullpen.core.queue.lane_list import LaneRecord
+from bullpen.core.queue.life import MAX_RUNS, MessageDetail
 from bullpen.core.states import LaneState, MessageState
 
 BY_HAND = "cancelled"
 """The reason that is given for one who gives none."""
 
 
-def standing(found: Life, now: int) -> str:
+def explain_message(found: MessageDetail, now: int) -> str:
     """In words, why."""
     message = found.message
-    since = span(now - message.updated_at)
+    since = format_duration(now - message.updated_at)
     why = message.last_error or "nobody said why"
     match MessageState(message.status):
         case MessageState.PENDING:
-            return _waits(found, now)
+            return _explain_pending(found, now)
         case MessageState.PROCESSING:
-            return _runs(found, now)
+            return _explain_processing(found, now)
         case MessageState.HELD:
             return f"It waits for a person, for {since}: {why}"
         case MessageState.DEAD:
             kind = message.error_kind or "unknown"
-            return f"It is dead for {since}, {_after(tries(message))} ({kind}): {why}"
+            return f"It is dead for {since}, {_after(count_attempts(message))} ({kind}): {why}"
         case MessageState.CANCELLED:
             said = "" if why == BY_HAND else f": {why}"
             return f"It was cancelled {since} ago{said}"
@@ -40,7 +40,7 @@ def standing(found: Life, now: int) -> str:
             assert_never(never)
 
 
-def next_steps(found: Life) -> list[str]:
+def next_steps(found: MessageDetail) -> list[str]:
     """Commands for a person, with what they do."""
     message = found.message
     id_ = message.message_id
@@ -64,18 +64,18 @@ def next_steps(found: Life) -> list[str]:
     return steps
 
 
-def _waits(found: Life, now: int) -> str:
+def _explain_pending(found: MessageDetail, now: int) -> str:
     message, lane = found.message, found.lane
     agent = f"@{message.agent}"
     if lane is not None and lane.state in (LaneState.PAUSED, LaneState.ARCHIVED):
         return f"It waits, for {agent} is {lane.state}: {lane.reason or 'nobody said why'}"
     if not found.ready and message.available_at > now:
-        until = f"It waits {span(message.available_at - now)} more"
-        if tries(message):
-            return f"{until}, {_after(tries(message))}: {message.last_error}"
+        until = f"It waits {format_duration(message.available_at - now)} more"
+        if count_attempts(message):
+            return f"{until}, {_after(count_attempts(message))}: {message.last_error}"
         return f"{until}: it was sent with a delay."
     if lane is not None and lane.not_before is not None and lane.not_before > now:
-        return f"It waits: the provider asked {agent} to wait {span(lane.not_before - now)}."
+        return f"It waits: the provider asked {agent} to wait {format_duration(lane.not_before - now)}."
     before = _before(found.before_it)
     if lane is not None and lane.processing:
         return f"It waits, {before}: {agent} has been at something else {_since(lane, now)}."
@@ -86,12 +86,12 @@ def _waits(found: Life, now: int) -> str:
     return f"It waits to be taken up, {before}."
 
 
-def _runs(found: Life, now: int) -> str:
+def _explain_processing(found: MessageDetail, now: int) -> str:
     lane = found.lane
     if lane is None or lane.lease_expires_at is None:
         return "It runs."
     if lane.lease_expires_at < now:
-        silent = span(now - lane.lease_expires_at)
+        silent = format_duration(now - lane.lease_expires_at)
         return (
             f"Its worker {lane.claimed_by} was not heard of for {silent}: "
             f"{'it is taken up again soon.' if found.attended else 'and no processor runs.'}"
@@ -99,23 +99,23 @@ def _runs(found: Life, now: int) -> str:
     return f"It runs {_since(lane, now)}, by {lane.claimed_by}."
 
 
-def _since(lane: SeenLane, now: int) -> str:
-    return f"for {span(now - lane.claimed_at)}"
+def _since(lane: LaneRecord, now: int) -> str:
+    return f"for {format_duration(now - lane.claimed_at)}"
 
 
 def _before(count: int) -> str:
     if count == 0:
         return "as the next"
-    return f"{count} or more before it" if count == MOST else f"{count} before it"
+    return f"{count} or more before it" if count == MAX_RUNS else f"{count} before it"
 
 
 def _after(count: int) -> str:
     return {0: "before any run of it", 1: "after a run"}.get(count, f"after {count} runs")
 
 
-def _together(found: Life) -> str:
+def _together(found: MessageDetail) -> str:
     return "" if found.ran_with is None else f", by the run of {found.ran_with}"
 
 
-def _closed(lane: SeenLane | None) -> bool:
+def _closed(lane: LaneRecord | None) -> bool:
     return lane is not None and lane.state == LaneState.PAUSED

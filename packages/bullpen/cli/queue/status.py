@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.output import as_json, reading, show_json, show_table
-from bullpen.cli.queue.shown import age, doing, why_not
-from bullpen.cli.span import span
-from bullpen.core.queue.overview import LaneNow, Overview, overview
+from bullpen.cli.output import as_json, print_json, print_table, read_transaction
+from bullpen.cli.queue.shown import blocked_reason, format_age, lane_activity
+from bullpen.cli.span import format_duration
+from bullpen.core.queue.overview import LaneActivity, QueueOverview, queue_overview
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 
-HEADING = ("AGENT", "WAITING", "FOR", "RUNS", "WHY NOT")
+STATUS_HEADING = ("AGENT", "WAITING", "FOR", "RUNS", "WHY NOT")
 
 
 @click.command()
@@ -26,23 +26,23 @@ def status(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen queue status --json
     """
-    with reading(settings) as tx:
-        found, now = overview(tx), tx.now
+    with read_transaction(settings) as tx:
+        found, now = queue_overview(tx), tx.now
     if as_json:
-        show_json(found)
+        print_json(found)
         return
     click.echo(_counts(found, now))
     lanes = [lane for lane in found.lanes if _shown(lane)]
     if lanes:
         click.echo()
-        show_table([HEADING, *(_row(lane, now) for lane in lanes)], "")
+        print_table([STATUS_HEADING, *(_agent_row(lane, now) for lane in lanes)], "")
     for line in _next(found, lanes):
         click.echo(line, err=True)
 
 
-def _counts(found: Overview, now: int) -> str:
+def _counts(found: QueueOverview, now: int) -> str:
     since = found.oldest_waiting_since
-    oldest = "" if since is None else f" (for {span(now - since)} at the most)"
+    oldest = "" if since is None else f" (for {format_duration(now - since)} at the most)"
     lost = [
         f"  {name} {count}"
         for name, count in (("undelivered", found.undelivered), ("unknown", found.unknown))
@@ -54,17 +54,17 @@ def _counts(found: Overview, now: int) -> str:
     )
 
 
-def _shown(lane: LaneNow) -> bool:
+def _shown(lane: LaneActivity) -> bool:
     gone = lane.state == LaneState.ARCHIVED and not lane.pending and not lane.processing
     return not lane.quiet and not gone
 
 
-def _row(lane: LaneNow, now: int) -> tuple[str, ...]:
-    since = age(now, lane.waiting_since)
-    return lane.agent, str(lane.pending), since, doing(lane, now), why_not(lane, now)
+def _agent_row(lane: LaneActivity, now: int) -> tuple[str, ...]:
+    since = format_age(now, lane.waiting_since)
+    return lane.agent, str(lane.pending), since, lane_activity(lane, now), blocked_reason(lane, now)
 
 
-def _next(found: Overview, lanes: list[LaneNow]) -> list[str]:
+def _next(found: QueueOverview, lanes: list[LaneActivity]) -> list[str]:
     """What a person can do about it."""
     said = []
     if not found.processors and any(lane.pending and not lane.outside for lane in lanes):

@@ -7,25 +7,25 @@ from typing import Any
 
 import click
 
-from bullpen.cli.output import as_json, how_many, reading, show_json, show_table
-from bullpen.cli.queue.filters import filters, selection
-from bullpen.cli.queue.lines import as_fields, dead_rows, held_rows
-from bullpen.cli.queue.reach import reached
-from bullpen.core.queue.browse import Seen
-from bullpen.core.queue.newest import newest
-from bullpen.core.queue.walk import Walk, ways_to
+from bullpen.cli.output import as_json, limit_option, print_json, print_table, read_transaction
+from bullpen.cli.queue.filters import message_filters, message_selection
+from bullpen.cli.queue.lines import dead_rows, held_rows, message_fields
+from bullpen.cli.queue.reach import visible_agent
+from bullpen.core.queue.browse import MessageRecord
+from bullpen.core.queue.newest import newest_messages
+from bullpen.core.queue.walk import BatchCursor, message_scans
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 
-Rows = Callable[[Sequence[Seen], int], list[tuple[str, ...]]]
+Rows = Callable[[Sequence[MessageRecord], int], list[tuple[str, ...]]]
 
-DO_WITH_DEAD = "Next: bullpen queue show ID, bullpen queue retry ID, bullpen queue drop ID"
-DO_WITH_HELD = "Next: bullpen queue show ID, bullpen queue let-go ID, bullpen queue cancel ID"
+DEAD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue retry ID, bullpen queue drop ID"
+HELD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue let-go ID, bullpen queue cancel ID"
 
 
 @click.command()
-@filters("agent", "kind", "error", "conversation", "since", "before")
-@how_many()
+@message_filters("agent", "kind", "error", "conversation", "since", "before")
+@limit_option()
 @as_json
 @click.pass_obj
 def dead(
@@ -44,13 +44,13 @@ def dead(
       bullpen queue dead
       bullpen queue dead --agent coder --error timeout --since 2h
     """
-    rows = dead_rows, "No message is dead.", DO_WITH_DEAD
+    rows = dead_rows, "No message is dead.", DEAD_NEXT_STEPS
     _list(settings, MessageState.DEAD, given, limit, as_json, *rows)
 
 
 @click.command()
-@filters("agent", "conversation", "since", "before")
-@how_many()
+@message_filters("agent", "conversation", "since", "before")
+@limit_option()
 @as_json
 @click.pass_obj
 def held(
@@ -66,7 +66,7 @@ def held(
     Example:
       bullpen queue held
     """
-    rows = held_rows, "No message waits for a person.", DO_WITH_HELD
+    rows = held_rows, "No message waits for a person.", HELD_NEXT_STEPS
     _list(settings, MessageState.HELD, given, limit, as_json, *rows)
 
 
@@ -80,20 +80,20 @@ def _list(
     empty: str,
     next_: str,
 ) -> None:
-    given["agent"] = reached(given["agent"])
-    with reading(settings) as tx:
-        wanted = selection(tx.now, given)
-        found = newest(tx, wanted, state, limit)
+    given["agent"] = visible_agent(given["agent"])
+    with read_transaction(settings) as tx:
+        wanted = message_selection(tx.now, given)
+        found = newest_messages(tx, wanted, state, limit)
         count = len(found)
         if count == limit:
-            count = Walk(ways_to(tx, (state,), wanted), wanted).count(tx)
+            count = BatchCursor(message_scans(tx, (state,), wanted), wanted).count(tx)
         now = tx.now
     if as_json:
-        show_json([as_fields(each) for each in found])
+        print_json([message_fields(each) for each in found])
         return
     if any(value is not None for value in given.values()):
         empty = f"{empty[:-1]} like that."
-    show_table(rows(found, now), empty)
+    print_table(rows(found, now), empty)
     if count > len(found):
         click.echo(f"These are {len(found)} of {count}: --limit shows more.", err=True)
     if found:

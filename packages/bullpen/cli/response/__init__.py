@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import LazyGroup
 
 HERE = "bullpen.cli.response"
 
@@ -13,7 +13,7 @@ CLI = "cli"
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     places={
         "drop": f"{HERE}.again:drop",
         "list": f"{HERE}.list:list_",

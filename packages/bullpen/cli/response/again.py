@@ -9,38 +9,38 @@ from typing import Any
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.bulk import Job, Words, run, run_named, show_job
-from bullpen.cli.chosen import Chosen, choosing, parse
+from bullpen.cli.acting import require_person
+from bullpen.cli.bulk import BulkJob, BulkText, print_plan, run_bulk, run_each
+from bullpen.cli.chosen import BulkSelection, bulk_options, parse_selection
 from bullpen.cli.confirm import confirm
-from bullpen.cli.output import reading
-from bullpen.cli.queue.filters import selection, up_to_now
-from bullpen.cli.response.filters import filters
-from bullpen.cli.response.lines import rows
-from bullpen.core.outbox.browse import look_up_response
-from bullpen.core.outbox.bulk import each_response
-from bullpen.core.outbox.person import give_up, send_again
-from bullpen.core.outbox.roads import ways_to_responses
-from bullpen.core.queue.walk import Found, Walk
+from bullpen.cli.output import read_transaction
+from bullpen.cli.queue.filters import message_selection, selection_until_now
+from bullpen.cli.response.filters import response_filters
+from bullpen.cli.response.lines import response_rows
+from bullpen.core.outbox.browse import get_response
+from bullpen.core.outbox.bulk import apply_to_responses
+from bullpen.core.outbox.person import drop_response, retry_response
+from bullpen.core.outbox.roads import response_scans
+from bullpen.core.queue.walk import BatchCursor, RowRef
 from bullpen.core.settings import Settings
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 
 FILTERS = ("channel", "agent", "sender", "error", "since", "before")
-LOST = (ResponseState.DEAD, ResponseState.UNKNOWN)
-ON_THEIR_WAY = (ResponseState.PENDING, ResponseState.UNKNOWN)
-REPEATED = (
+LOST_STATES = (ResponseState.DEAD, ResponseState.UNKNOWN)
+UNDELIVERED_STATES = (ResponseState.PENDING, ResponseState.UNKNOWN)
+DUPLICATE_WARNING = (
     "What is unknown may have arrived before: it is sent as a possible duplicate, and says so."
 )
 
-RETRY = Words(
+RETRY_TEXT = BulkText(
     noun="response",
     verb="Send again",
     done="are on their way again",
     done_one="is on its way again",
     none="There is no response like that. Next: bullpen response list --state dead",
 )
-DROP = Words(
+DROP_TEXT = BulkText(
     noun="response",
     verb="Set aside",
     done="are set aside: they are not delivered any more",
@@ -53,9 +53,9 @@ Verb = Callable[[Transaction, int], None]
 
 @click.command()
 @click.argument("named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=ids.lost_responses)
-@filters(*FILTERS)
-@choosing(
-    click.Choice([each.value for each in LOST]),
+@response_filters(*FILTERS)
+@bulk_options(
+    click.Choice([each.value for each in LOST_STATES]),
     "Filters choose of those in this state; of the dead, if not said.",
 )
 @click.pass_obj
@@ -71,24 +71,24 @@ def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids an
       bullpen response retry --channel telegram --since 2h --dry-run
       bullpen response retry --state unknown --all
     """
-    only_people("send answers again")
-    chosen = parse(given, RETRY.noun)
+    require_person("send answers again")
+    chosen = parse_selection(given, RETRY_TEXT.noun)
     states = [ResponseState(each) for each in chosen.states or (ResponseState.DEAD,)]
     if chosen.named:
-        _named(settings, RETRY, send_again, LOST, chosen)
+        _named(settings, RETRY_TEXT, retry_response, LOST_STATES, chosen)
         return
     unsure = ResponseState.UNKNOWN in states
-    words = replace(RETRY, warning=f"{REPEATED}\n") if unsure else RETRY
-    _by_filters(settings, words, states, send_again, chosen)
+    words = replace(RETRY_TEXT, warning=f"{DUPLICATE_WARNING}\n") if unsure else RETRY_TEXT
+    _by_filters(settings, words, states, retry_response, chosen)
 
 
 @click.command()
 @click.argument(
     "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=ids.undelivered_responses
 )
-@filters(*FILTERS)
-@choosing(
-    click.Choice([each.value for each in ON_THEIR_WAY]),
+@response_filters(*FILTERS)
+@bulk_options(
+    click.Choice([each.value for each in UNDELIVERED_STATES]),
     "Filters choose of those in this state; of both, if not said.",
 )
 @click.pass_obj
@@ -102,57 +102,61 @@ def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and
       bullpen response drop 12
       bullpen response drop --channel sms --before 12h --dry-run
     """
-    only_people("keep answers from people")
-    chosen = parse(given, DROP.noun)
-    states = [each for each in ON_THEIR_WAY if not chosen.states or each in chosen.states]
+    require_person("keep answers from people")
+    chosen = parse_selection(given, DROP_TEXT.noun)
+    states = [each for each in UNDELIVERED_STATES if not chosen.states or each in chosen.states]
     if chosen.named:
-        _named(settings, DROP, give_up, ON_THEIR_WAY, chosen)
+        _named(settings, DROP_TEXT, drop_response, UNDELIVERED_STATES, chosen)
     else:
-        _by_filters(settings, DROP, states, give_up, chosen)
+        _by_filters(settings, DROP_TEXT, states, drop_response, chosen)
 
 
 def _by_filters(
-    settings: Settings, words: Words, states: Sequence[ResponseState], verb: Verb, chosen: Chosen
+    settings: Settings,
+    words: BulkText,
+    states: Sequence[ResponseState],
+    verb: Verb,
+    chosen: BulkSelection,
 ) -> None:
-    def pieces(tx: Transaction) -> Walk:
-        wanted = up_to_now(tx.now, selection(tx.now, chosen.filters))
-        return Walk(ways_to_responses(states, wanted), wanted)
+    def pieces(tx: Transaction) -> BatchCursor:
+        wanted = selection_until_now(tx.now, message_selection(tx.now, chosen.filters))
+        return BatchCursor(response_scans(states, wanted), wanted)
 
-    job = Job(
+    job = BulkJob(
         words=words,
         pieces=pieces,
-        do=lambda tx, found: each_response(tx, verb, found),
+        do=lambda tx, found: apply_to_responses(tx, verb, found),
         rows=_table,
         limit=chosen.limit,
     )
-    run(settings, job, sure=chosen.sure, dry_run=chosen.dry_run, as_json=chosen.as_json)
+    run_bulk(settings, job, sure=chosen.sure, dry_run=chosen.dry_run, as_json=chosen.as_json)
 
 
 def _named(
     settings: Settings,
-    words: Words,
+    words: BulkText,
     verb: Verb,
     allowed: Sequence[ResponseState],
-    chosen: Chosen,
+    chosen: BulkSelection,
 ) -> None:
-    with reading(settings) as tx:
-        found = [look_up_response(tx, each) for each in chosen.named] if chosen.dry_run else []
-        listed = rows(found, tx.now)
+    with read_transaction(settings) as tx:
+        found = [get_response(tx, each) for each in chosen.named] if chosen.dry_run else []
+        listed = response_rows(found, tx.now)
     if chosen.dry_run:
         could = sum(each.status in allowed for each in found)
-        show_job(words, could, listed, chosen.as_json)
+        print_plan(words, could, listed, chosen.as_json)
         return
-    if words is DROP:
+    if words is DROP_TEXT:
         confirm(f"{words.verb} {words.of(len(chosen.named))}", chosen.sure)
 
     def each(tx: Transaction, number: str) -> None:
-        seen = look_up_response(tx, number)
+        seen = get_response(tx, number)
         verb(tx, seen.id)
-        if words is RETRY and seen.status == ResponseState.UNKNOWN:
-            click.echo(f"{number}: {REPEATED}", err=True)
+        if words is RETRY_TEXT and seen.status == ResponseState.UNKNOWN:
+            click.echo(f"{number}: {DUPLICATE_WARNING}", err=True)
 
-    run_named(settings, words, chosen.named, each, as_json=chosen.as_json)
+    run_each(settings, words, chosen.named, each, as_json=chosen.as_json)
 
 
-def _table(tx: Transaction, found: Sequence[Found]) -> Sequence[Sequence[str]]:
-    return rows([look_up_response(tx, str(each.id)) for each in found], tx.now)
+def _table(tx: Transaction, found: Sequence[RowRef]) -> Sequence[Sequence[str]]:
+    return response_rows([get_response(tx, str(each.id)) for each in found], tx.now)

@@ -13,9 +13,9 @@ from bullpen.core.states import ResponseState
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-STATES = click.Choice([each.value for each in ResponseState])
+RESPONSE_STATES = click.Choice([each.value for each in ResponseState])
 
-_OPTIONS = {
+_RESPONSE_OPTIONS = {
     "channel": click.option("--channel", metavar="NAME", help="Only what goes to this channel."),
     "agent": click.option(
         "--agent", metavar="ID", shell_complete=ids.agents, help="Only what this agent said."
@@ -35,12 +35,12 @@ _OPTIONS = {
 }
 
 
-def filters(*names: str) -> Callable[[Function], Function]:
+def response_filters(*names: str) -> Callable[[Function], Function]:
     """The filters of these names, as options."""
 
     def decorate(function: Function) -> Function:
         for name in reversed(names):
-            function = _OPTIONS[name](function)
+            function = _RESPONSE_OPTIONS[name](function)
         return function
 
     return decorate

@@ -5,37 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from bullpen.cli.span import span
+from bullpen.cli.span import format_duration
 from bullpen.cli.visible import one_line
-from bullpen.core.outbox.browse import SeenResponse
+from bullpen.core.outbox.browse import ResponseRecord
 
 HEADING = ("RESPONSE", "AGE", "FROM", "TO", "STATE", "TEXT", "WHY")
-TEXT = 60
-WHY = 100
+TEXT_CHARS = 60
+REASON_CHARS = 100
 
 
-def rows(found: Sequence[SeenResponse], now: int) -> list[tuple[str, ...]]:
+def response_rows(found: Sequence[ResponseRecord], now: int) -> list[tuple[str, ...]]:
     """These, with a heading."""
     return [HEADING, *(_row(each, now) for each in found)]
 
 
-def author(seen: SeenResponse) -> str:
+def author(seen: ResponseRecord) -> str:
     """Who says it."""
     return f"@{seen.agent}" if seen.agent else "Bullpen"
 
 
-def to(seen: SeenResponse) -> str:
+def recipient(seen: ResponseRecord) -> str:
     """Who gets it."""
-    return one_line(f"{seen.channel}:{seen.sender_id or seen.sender}", TEXT)
+    return one_line(f"{seen.channel}:{seen.sender_id or seen.sender}", TEXT_CHARS)
 
 
-def files(seen: SeenResponse) -> list[str]:
+def file_names(seen: ResponseRecord) -> list[str]:
     """The files that go along."""
     return [str(each) for each in json.loads(seen.files or "[]")]
 
 
-def _row(seen: SeenResponse, now: int) -> tuple[str, ...]:
+def _row(seen: ResponseRecord, now: int) -> tuple[str, ...]:
     return (
-        *(str(seen.id), span(now - seen.created_at), author(seen), to(seen), seen.status),
-        *(one_line(seen.message, TEXT), one_line(seen.last_error or "", WHY)),
+        *(
+            str(seen.id),
+            format_duration(now - seen.created_at),
+            author(seen),
+            recipient(seen),
+            seen.status,
+        ),
+        *(one_line(seen.message, TEXT_CHARS), one_line(seen.last_error or "", REASON_CHARS)),
     )

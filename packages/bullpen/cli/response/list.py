@@ -6,26 +6,30 @@ from typing import Any
 
 import click
 
-from bullpen.cli.output import as_json, how_many, reading, show_json, show_table
-from bullpen.cli.queue.filters import selection
-from bullpen.cli.queue.reach import reached
-from bullpen.cli.response.filters import STATES, filters
-from bullpen.cli.response.lines import rows
+from bullpen.cli.output import as_json, limit_option, print_json, print_table, read_transaction
+from bullpen.cli.queue.filters import message_selection
+from bullpen.cli.queue.reach import visible_agent
+from bullpen.cli.response.filters import RESPONSE_STATES, response_filters
+from bullpen.cli.response.lines import response_rows
 from bullpen.core.outbox.newest import newest_responses
 from bullpen.core.settings import Settings
 from bullpen.core.states import ResponseState
 
-NONE = "There is none like that. Next: fewer filters, or --archived."
-DO_WITH_LOST = "Next: bullpen response show ID, bullpen response retry ID"
+NO_RESPONSES = "There is none like that. Next: fewer filters, or --archived."
+LOST_NEXT_STEPS = "Next: bullpen response show ID, bullpen response retry ID"
 
 
 @click.command(name="list")
-@filters("channel", "agent", "sender", "error", "since", "before")
+@response_filters("channel", "agent", "sender", "error", "since", "before")
 @click.option(
-    "--state", "states", type=STATES, multiple=True, help="Only those in this state, or in these."
+    "--state",
+    "states",
+    type=RESPONSE_STATES,
+    multiple=True,
+    help="Only those in this state, or in these.",
 )
 @click.option("--archived", is_flag=True, help="Those that were archived after a day as well.")
-@how_many()
+@limit_option()
 @as_json
 @click.pass_obj
 def list_(
@@ -44,17 +48,17 @@ def list_(
       bullpen response list --channel telegram --state dead
       bullpen response list --state dead --state unknown --since 2h
     """
-    given["agent"] = reached(given["agent"])
+    given["agent"] = visible_agent(given["agent"])
     wanted = [ResponseState(each) for each in dict.fromkeys(states)]
-    with reading(settings) as tx:
-        chosen = selection(tx.now, given)
+    with read_transaction(settings) as tx:
+        chosen = message_selection(tx.now, given)
         found = newest_responses(tx, chosen, wanted, limit, archived=archived)
         now = tx.now
     if as_json:
-        show_json(found)
+        print_json(found)
         return
-    show_table(rows(found, now), NONE)
+    print_table(response_rows(found, now), NO_RESPONSES)
     if len(found) == limit:
         click.echo("There may be more: --limit shows them.", err=True)
     if any(each.status in (ResponseState.DEAD, ResponseState.UNKNOWN) for each in found):
-        click.echo(DO_WITH_LOST, err=True)
+        click.echo(LOST_NEXT_STEPS, err=True)

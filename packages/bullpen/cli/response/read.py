@@ -7,24 +7,24 @@ from contextlib import suppress
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import MOST, as_json, reading, show_json, writing
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import MAX_LIMIT, as_json, print_json, read_transaction, write_transaction
 from bullpen.cli.response import CLI
-from bullpen.cli.response.lines import author, files
-from bullpen.cli.visible import visible
+from bullpen.cli.response.lines import author, file_names
+from bullpen.cli.visible import sanitize
 from bullpen.core.errors import IllegalMove
-from bullpen.core.message import UNSENT
-from bullpen.core.outbox.browse import SeenResponse, to_send
-from bullpen.core.outbox.person import mark_read
-from bullpen.core.schedules.when import written
+from bullpen.core.message import PULL_CHANNELS
+from bullpen.core.outbox.browse import ResponseRecord, list_deliverable
+from bullpen.core.outbox.person import ack_response
+from bullpen.core.schedules.when import format_time
 from bullpen.core.settings import Settings
-from bullpen.core.time_zone import owner_zone
+from bullpen.core.time_zone import owner_zone_name
 
 
 @click.command()
 @click.option(
     "--channel",
-    type=click.Choice(sorted(UNSENT)),
+    type=click.Choice(sorted(PULL_CHANNELS)),
     default=CLI,
     show_default=True,
     help="Where it lies until somebody reads it.",
@@ -41,25 +41,25 @@ def read(settings: Settings, channel: str, as_json: bool) -> None:
     Example:
       bullpen response read
     """
-    only_people("read what is for people")
-    with reading(settings) as tx:
-        found = to_send(tx, channel, 0, MOST)
+    require_person("read what is for people")
+    with read_transaction(settings) as tx:
+        found = list_deliverable(tx, channel, 0, MAX_LIMIT)
     if as_json:
-        show_json(found)
+        print_json(found)
     elif found:
-        _show(found, owner_zone(settings))
+        _show(found, owner_zone_name(settings))
     else:
         click.echo("There is nothing that you have not read.")
-    with writing(settings) as tx:  # now that it was shown
+    with write_transaction(settings) as tx:  # now that it was shown
         for each in found:
             with suppress(IllegalMove):  # somebody else was quicker
-                mark_read(tx, each.id)
-    if len(found) == MOST:
+                ack_response(tx, each.id)
+    if len(found) == MAX_LIMIT:
         click.echo("There is more. Next: bullpen response read", err=True)
 
 
-def _show(found: Sequence[SeenResponse], here: str) -> None:
+def _show(found: Sequence[ResponseRecord], here: str) -> None:
     for each in found:
-        named = [f"[file: {file}]" for file in files(each)]
+        named = [f"[file: {file}]" for file in file_names(each)]
         text = "\n".join([*([each.message] if each.message else []), *named])
-        click.echo(f"{written(each.created_at, here)}  {author(each)}: {visible(text)}")
+        click.echo(f"{format_time(each.created_at, here)}  {author(each)}: {sanitize(text)}")

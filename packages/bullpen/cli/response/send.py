@@ -6,10 +6,10 @@ import os
 
 import click
 
-from bullpen.cli.output import as_json, tell, writing
-from bullpen.core.answers.files import Refused, allowed
+from bullpen.cli.output import as_json, print_result, write_transaction
+from bullpen.core.answers.files import RefusedFile, resolve_allowed
 from bullpen.core.errors import BadText
-from bullpen.core.outbox.proactive import write_to
+from bullpen.core.outbox.proactive import send_to_person
 from bullpen.core.outcome import Answer
 from bullpen.core.settings import Settings
 
@@ -37,12 +37,12 @@ def send(
     """
     agent = os.environ.get("BULLPEN_AGENT", "")
     roots = (settings.workspace / agent, settings.files) if agent else (settings.files,)
-    found = [allowed(file, roots) for file in files]
+    found = [resolve_allowed(file, roots) for file in files]
     for each in found:
-        if isinstance(each, Refused):
+        if isinstance(each, RefusedFile):
             raise BadText(str(each), hint="Copy it to a place from where files may leave.")
-    with writing(settings) as tx:
-        message_id = write_to(
+    with write_transaction(settings) as tx:
+        message_id = send_to_person(
             tx,
             Answer(message=text, files=tuple(str(each) for each in found)),
             channel=channel,
@@ -50,4 +50,4 @@ def send(
             sender_id=sender_id,
             agent=agent,
         )
-    tell(as_json, {"message_id": message_id}, f"{message_id} is on its way")
+    print_result(as_json, {"message_id": message_id}, f"{message_id} is on its way")

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import assert_never
 
 from bullpen.cli.response import CLI
-from bullpen.cli.span import span
-from bullpen.core.message import UNSENT
-from bullpen.core.outbox.browse import SeenResponse
+from bullpen.cli.span import format_duration
+from bullpen.core.message import PULL_CHANNELS
+from bullpen.core.outbox.browse import ResponseRecord
 from bullpen.core.outbox.hold import Hold
 from bullpen.core.states import ResponseState
 
 
-def standing(found: SeenResponse, hold: Hold | None, now: int) -> str:
+def explain_response(found: ResponseRecord, hold: Hold | None, now: int) -> str:
     """In words, why."""
     why = found.last_error or "nobody said why"
     match ResponseState(found.status):
         case ResponseState.PENDING:
-            return _waits(found, hold, now)
+            return _explain_pending(found, hold, now)
         case ResponseState.ACKED:
             return (
                 "It got there."
-                if found.channel not in UNSENT
+                if found.channel not in PULL_CHANNELS
                 else "It was read, or its day is over."
             )
         case ResponseState.DEAD:
@@ -32,10 +32,10 @@ def standing(found: SeenResponse, hold: Hold | None, now: int) -> str:
             assert_never(never)
 
 
-def next_steps(found: SeenResponse) -> list[str]:
+def next_steps(found: ResponseRecord) -> list[str]:
     """Commands for a person."""
     match ResponseState(found.status):
-        case ResponseState.PENDING if found.channel in UNSENT:
+        case ResponseState.PENDING if found.channel in PULL_CHANNELS:
             channel = "" if found.channel == CLI else f" --channel {found.channel}"
             return [f"bullpen response read{channel}"]
         case ResponseState.PENDING:
@@ -53,8 +53,8 @@ def next_steps(found: SeenResponse) -> list[str]:
             assert_never(never)
 
 
-def _waits(found: SeenResponse, hold: Hold | None, now: int) -> str:
-    if found.channel in UNSENT:
+def _explain_pending(found: ResponseRecord, hold: Hold | None, now: int) -> str:
+    if found.channel in PULL_CHANNELS:
         return "It waits to be read."
     if hold is not None:
         return f"It waits, for nothing goes out: {hold.reason}"
@@ -63,5 +63,5 @@ def _waits(found: SeenResponse, hold: Hold | None, now: int) -> str:
         times = "once" if found.delivery_attempts == 1 else f"{found.delivery_attempts} times"
         tried = f" It was tried {times}: {found.last_error or 'nobody said why'}"
     if found.available_at > now:
-        return f"It is on its way, or tried again in {span(found.available_at - now)}.{tried}"
+        return f"It is on its way, or tried again in {format_duration(found.available_at - now)}.{tried}"
     return f"It waits for the client of {found.channel} to take it.{tried}"

@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.services.watching import enter, session_is_there
+from bullpen.cli.acting import require_person
+from bullpen.cli.services.watching import attach_session, session_exists
 from bullpen.core.errors import NoSupervisor
 from bullpen.core.settings import Settings
 
@@ -21,9 +21,9 @@ def attach(settings: Settings) -> None:
     Example:
       bullpen attach
     """
-    only_people("watch Bullpen")
-    if not session_is_there(settings):
+    require_person("watch Bullpen")
+    if not session_exists(settings):
         raise NoSupervisor("there is no tmux session", hint="Make it with `bullpen up --tmux`.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("This needs a terminal; `bullpen status` does not.")
-    enter(settings)
+    attach_session(settings)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell
-from bullpen.cli.services.prepared import clear_away
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result
+from bullpen.cli.services.prepared import end_orphaned_services
 from bullpen.core.errors import ServiceFailed
-from bullpen.core.services.launch import MARGIN_SECONDS
-from bullpen.core.services.lock import turn_to_start
+from bullpen.core.services.launch import STOP_MARGIN_SECONDS
+from bullpen.core.services.lock import start_lock
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 
-OTHERS_SECONDS = 60
+OTHER_SERVICES_SECONDS = 60
 """What the services besides the processor may take, one after the other."""
 
 
@@ -30,28 +30,28 @@ def down(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen down
     """
-    only_people("stop Bullpen")
-    if bring_down(settings):
-        tell(as_json, {"stopped": True}, "Bullpen has stopped. Next: bullpen up")
+    require_person("stop Bullpen")
+    if stop_all(settings):
+        print_result(as_json, {"stopped": True}, "Bullpen has stopped. Next: bullpen up")
     else:
-        tell(as_json, {"stopped": False}, "Bullpen does not run.")
+        print_result(as_json, {"stopped": False}, "Bullpen does not run.")
 
 
-def bring_down(settings: Settings) -> bool:
+def stop_all(settings: Settings) -> bool:
     """Stop all of it; false if nothing ran."""
     if not settings.run.is_dir():
         return False
-    with turn_to_start(settings):
+    with start_lock(settings):
         supervisor = Supervisor(settings)
         ran = supervisor.alive()
         if ran and not supervisor.shutdown(_seconds(settings)):
             raise ServiceFailed("the services did not stop in time", hint="Look: bullpen status")
-        clear_away(settings, lambda text: click.echo(text, err=True))
-    from bullpen.cli.services.watching import end_tmux
+        end_orphaned_services(settings, lambda text: click.echo(text, err=True))
+    from bullpen.cli.services.watching import end_session
 
-    end_tmux(settings)
+    end_session(settings)
     return ran
 
 
 def _seconds(settings: Settings) -> float:
-    return settings.grace_seconds + MARGIN_SECONDS + OTHERS_SECONDS
+    return settings.grace_seconds + STOP_MARGIN_SECONDS + OTHER_SERVICES_SECONDS

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.output import as_json
 from bullpen.cli.services.names import SERVICES
 from bullpen.core.log_follow import LogFollower
 from bullpen.core.log_tail import last_lines
-from bullpen.core.logs import Line
-from bullpen.core.services.declared import declared_services
+from bullpen.core.logs import LogFormatter
+from bullpen.core.services.declared import list_programs
 from bullpen.core.settings import Settings
 
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
-Said = tuple[str, str]
+LogLine = tuple[str, str]
 """A service, and a line of its."""
 
 
@@ -48,10 +48,10 @@ def logs(
       bullpen logs processor
       bullpen logs -f
     """
-    only_people("read the logs")
-    names = services or tuple(each.name for each in declared_services())
+    require_person("read the logs")
+    names = services or tuple(each.name for each in list_programs())
     following = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
-    found = in_order(settings, names, lines)
+    found = merged_lines(settings, names, lines)
     if as_json and not follow:
         click.echo(json.dumps([_object(each) for each in found]))
     else:
@@ -60,12 +60,12 @@ def logs(
         click.echo("Nothing is logged yet. Next: bullpen up", err=True)
     while follow:
         _print(new_lines(settings, following), len(names), as_json)
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
-def in_order(settings: Settings, names: Sequence[str], count: int) -> list[Said]:
+def merged_lines(settings: Settings, names: Sequence[str], count: int) -> list[LogLine]:
     """The last lines of these services. Each begins with its time, so they can be put in order."""
-    hide = Line(settings.secrets()).hide
+    hide = LogFormatter(settings.secrets()).redact
     said: list[tuple[str, str, str]] = []
     for name in names:
         at = ""
@@ -75,9 +75,9 @@ def in_order(settings: Settings, names: Sequence[str], count: int) -> list[Said]
     return [(name, line) for _, name, line in sorted(said, key=lambda each: each[0])]
 
 
-def new_lines(settings: Settings, following: dict[str, LogFollower]) -> Iterator[Said]:
+def new_lines(settings: Settings, following: dict[str, LogFollower]) -> Iterator[LogLine]:
     """What was logged since the last look."""
-    hide = Line(settings.secrets()).hide
+    hide = LogFormatter(settings.secrets()).redact
     for name, each in following.items():
         for line in each.lines():
             yield name, hide(line)
@@ -90,7 +90,7 @@ def _last(settings: Settings, name: str, count: int) -> list[str]:
         return []
 
 
-def _print(said: Sequence[Said] | Iterator[Said], of: int, as_json: bool) -> None:
+def _print(said: Sequence[LogLine] | Iterator[LogLine], of: int, as_json: bool) -> None:
     for each in said:
         if as_json:
             click.echo(json.dumps(_object(each)))
@@ -98,5 +98,5 @@ def _print(said: Sequence[Said] | Iterator[Said], of: int, as_json: bool) -> Non
             click.echo(f"{each[0]:<9} | {each[1]}" if of > 1 else each[1])
 
 
-def _object(said: Said) -> dict[str, str]:
+def _object(said: LogLine) -> dict[str, str]:
     return {"service": said[0], "line": said[1]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-from bullpen.core.services.declared import declared_services
+from bullpen.core.services.declared import list_programs
 
 
 class ServiceName(click.ParamType[str]):
@@ -15,7 +15,7 @@ class ServiceName(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, if there is such a service."""
-        known = [each.name for each in declared_services()]
+        known = [each.name for each in list_programs()]
         if value not in known:
             self.fail(f"there is no service {value!r}; there are {', '.join(known)}", param, ctx)
         return value
@@ -26,7 +26,7 @@ class ServiceName(click.ParamType[str]):
         """Those that begin like this."""
         return [
             CompletionItem(each.name)
-            for each in declared_services()
+            for each in list_programs()
             if each.name.startswith(incomplete)
         ]
 

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, show_json
-from bullpen.cli.services.down import bring_down
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_json
+from bullpen.cli.services.down import stop_all
 from bullpen.cli.services.names import SERVICES
-from bullpen.cli.services.ready import START_SECONDS, not_running, say_why
-from bullpen.cli.services.table import show_services
-from bullpen.cli.services.up import bring_up
+from bullpen.cli.services.ready import START_SECONDS, print_failure_reason, wait_for_services
+from bullpen.cli.services.table import print_services
+from bullpen.cli.services.up import start_services
 from bullpen.core.errors import NoSupervisor, ServiceFailed
-from bullpen.core.services.launch import MARGIN_SECONDS
-from bullpen.core.services.lock import turn_to_start
+from bullpen.core.services.launch import STOP_MARGIN_SECONDS
+from bullpen.core.services.lock import start_lock
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 
@@ -33,35 +33,35 @@ def restart(settings: Settings, services: tuple[str, ...], as_json: bool) -> Non
       bullpen restart processor
       bullpen restart                  after a new version, or new settings
     """
-    only_people("restart Bullpen")
+    require_person("restart Bullpen")
     if services:
-        failed = restart_some(settings, services)
+        failed = restart_services(settings, services)
     else:
-        bring_down(settings)
-        _, failed = bring_up(settings)
+        stop_all(settings)
+        _, failed = start_services(settings)
     found = Supervisor(settings).services()
     if as_json:
-        show_json({"failed": failed, "services": found})
+        print_json({"failed": failed, "services": found})
     else:
-        show_services(found)
+        print_services(found)
         for name in failed:
-            say_why(settings, name)
+            print_failure_reason(settings, name)
     if failed:
         sys.exit(3)
 
 
-def restart_some(settings: Settings, names: Sequence[str]) -> list[str]:
+def restart_services(settings: Settings, names: Sequence[str]) -> list[str]:
     """Stop these and start them again; gives those that do not run afterwards."""
     supervisor = Supervisor(settings)
     if not supervisor.alive():
         raise NoSupervisor("Bullpen does not run")
     failed = set()
-    with turn_to_start(settings):
+    with start_lock(settings):
         for name in names:
             try:
-                seconds = settings.grace_seconds + MARGIN_SECONDS
+                seconds = settings.grace_seconds + STOP_MARGIN_SECONDS
                 supervisor.restart(name, seconds, START_SECONDS)
             except ServiceFailed:
                 failed.add(name)
-        failed |= {name for name in not_running(settings, supervisor) if name in names}
+        failed |= {name for name in wait_for_services(settings, supervisor) if name in names}
     return sorted(failed)

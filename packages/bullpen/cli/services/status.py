@@ -10,15 +10,15 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli.output import as_json
-from bullpen.cli.services.store_status import StoreStatus, show_store_status, store_status
-from bullpen.cli.services.table import show_last_words, show_services
+from bullpen.cli.services.store_status import StoreStatus, print_store_status, read_store_status
+from bullpen.cli.services.table import print_last_lines, print_services
 from bullpen.core.backup.last import last_backup
 from bullpen.core.errors import BullpenError
-from bullpen.core.listening import address
+from bullpen.core.listening import api_url
 from bullpen.core.services.supervisor import RUNNING, Service, Supervisor
 from bullpen.core.settings import Settings
 
-HOME_AND_CLEAR = "\x1b[H\x1b[2J"
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
 @click.command()
@@ -45,7 +45,7 @@ def status(settings: Settings, every: bool, watch: bool, seconds: float, as_json
     """
     if watch and not as_json:
         _watch(settings, every, seconds)
-    services = services_of(settings)
+    services = list_services(settings)
     found, why = _store_status(settings)
     if as_json:
         click.echo(json.dumps(_document(services, found)))
@@ -55,7 +55,7 @@ def status(settings: Settings, every: bool, watch: bool, seconds: float, as_json
         sys.exit(3)
 
 
-def services_of(settings: Settings) -> list[Service]:
+def list_services(settings: Settings) -> list[Service]:
     """The services; none where no supervisor answers."""
     supervisor = Supervisor(settings)
     return supervisor.services() if supervisor.alive() else []
@@ -63,9 +63,9 @@ def services_of(settings: Settings) -> list[Service]:
 
 def _watch(settings: Settings, every: bool, seconds: float) -> None:
     while True:
-        services = services_of(settings)
+        services = list_services(settings)
         found, why = _store_status(settings)
-        click.echo(HOME_AND_CLEAR if sys.stdout.isatty() else "", nl=False)
+        click.echo(CLEAR_SCREEN if sys.stdout.isatty() else "", nl=False)
         _show(settings, services, found, why, every)
         time.sleep(seconds)
 
@@ -83,7 +83,7 @@ def _document(services: list[Service], found: StoreStatus | None) -> dict[str, o
 def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
     """What it has to say; nothing, and why, without a database."""
     try:
-        return store_status(settings), ""
+        return read_store_status(settings), ""
     except BullpenError as error:
         return None, f"{error} ({error.hint})"
 
@@ -92,12 +92,12 @@ def _show(
     settings: Settings, services: list[Service], found: StoreStatus | None, why: str, every: bool
 ) -> None:
     if services:
-        show_services(services)
-        show_last_words(settings, services)
-        click.echo(f"The API is at {address(settings)}\n")
+        print_services(services)
+        print_last_lines(settings, services)
+        click.echo(f"The API is at {api_url(settings)}\n")
     else:
         click.echo("Bullpen does not run. Next: bullpen up\n")
     if found is None:
         click.echo(f"The store is not known: {why}")
     else:
-        show_store_status(found, last_backup(settings), every)
+        print_store_status(found, last_backup(settings), every)

@@ -6,35 +6,35 @@ from collections.abc import Sequence
 
 import click
 
-from bullpen.cli.output import show_table
-from bullpen.cli.span import span
+from bullpen.cli.output import print_table
+from bullpen.cli.span import format_duration
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import UnknownService
-from bullpen.core.log_tail import log_tail
-from bullpen.core.services.supervisor import ASLEEP, Service
+from bullpen.core.log_tail import read_log_tail
+from bullpen.core.services.supervisor import DOWN_STATES, Service
 from bullpen.core.settings import Settings
 
-HEADING = ("SERVICE", "STATE", "PID", "FOR")
+SERVICES_HEADING = ("SERVICE", "STATE", "PID", "FOR")
 
 
-def show_services(services: Sequence[Service]) -> None:
+def print_services(services: Sequence[Service]) -> None:
     """A line each."""
     rows = [
         (
             each["name"],
             each["state"],
             str(each["pid"]) if each["pid"] else "",
-            span(each["seconds"] * SECOND) if each["pid"] else "",
+            format_duration(each["seconds"] * SECOND) if each["pid"] else "",
         )
         for each in services
     ]
-    show_table([HEADING, *rows], "There are no services.")
+    print_table([SERVICES_HEADING, *rows], "There are no services.")
 
 
-def show_last_words(settings: Settings, services: Sequence[Service]) -> None:
+def print_last_lines(settings: Settings, services: Sequence[Service]) -> None:
     """What those said last that do not run."""
     for each in services:
-        if each["state"] in ASLEEP:
+        if each["state"] in DOWN_STATES:
             _say_why(settings, each)
 
 
@@ -48,6 +48,6 @@ def _say_why(settings: Settings, service: Service) -> None:
 def last_words(settings: Settings, name: str, count: int) -> list[str]:
     """The last lines of a service's log; none where it has none."""
     try:
-        return log_tail(settings, name, count, settings.secrets())
+        return read_log_tail(settings, name, count, settings.secrets())
     except UnknownService:
         return []

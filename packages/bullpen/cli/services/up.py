@@ -8,20 +8,25 @@ import sys
 
 import click
 
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, show_json
-from bullpen.cli.problems import say_problems
-from bullpen.cli.services.prepared import clear_away, prepare
-from bullpen.cli.services.ready import not_running, say_why, start_what_sleeps, until
-from bullpen.cli.services.table import show_services
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_json
+from bullpen.cli.problems import print_problems
+from bullpen.cli.services.prepared import end_orphaned_services, prepare
+from bullpen.cli.services.ready import (
+    print_failure_reason,
+    start_stopped,
+    wait_for_services,
+    wait_until,
+)
+from bullpen.cli.services.table import print_services
 from bullpen.core.errors import RunsAlready, ServiceFailed
-from bullpen.core.listening import address
-from bullpen.core.services.declared import declared_services
+from bullpen.core.listening import api_url
+from bullpen.core.services.declared import list_programs
 from bullpen.core.services.launch import launch
-from bullpen.core.services.lock import turn_to_start
+from bullpen.core.services.lock import start_lock
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import load_what_can_be
+from bullpen.core.settings_problems import load_lenient
 
 SUPERVISOR_SECONDS = 30.0
 
@@ -43,78 +48,80 @@ def up(settings: Settings, foreground: bool, tmux: bool, as_json: bool) -> None:
       bullpen up --tmux
       bullpen up --foreground          for containers and systemd
     """
-    only_people("start Bullpen")
+    require_person("start Bullpen")
     if foreground and (tmux or as_json):
         raise click.UsageError("--foreground shows the logs, and nothing else.")
     _say_problems()
     if foreground:
-        from bullpen.cli.services.foreground import stay
+        from bullpen.cli.services.foreground import run_in_foreground
 
-        sys.exit(stay(settings))
-    again, failed = bring_up(settings)
+        sys.exit(run_in_foreground(settings))
+    again, failed = start_services(settings)
     supervisor = Supervisor(settings)
     if as_json:
-        show_json(
+        print_json(
             {
                 "running_already": again,
                 "failed": failed,
-                "api": None if "api" in failed else address(settings),
+                "api": None if "api" in failed else api_url(settings),
                 "services": supervisor.services(),
             }
         )
     else:
-        _show(settings, supervisor, again, failed)
+        _print_result(settings, supervisor, again, failed)
     if tmux:
-        from bullpen.cli.services.watching import watch_in_tmux
+        from bullpen.cli.services.watching import open_session
 
-        watch_in_tmux(settings)
+        open_session(settings)
     if failed:
         sys.exit(3)
 
 
-def bring_up(settings: Settings, *, stays: bool = True) -> tuple[bool, list[str]]:
+def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, list[str]]:
     """Whether it ran already, and which services do not run in spite of it."""
     supervisor = Supervisor(settings)
-    with turn_to_start(settings):
+    with start_lock(settings):
         again = supervisor.alive()
         if again:
             prepare(settings, _tell)
-            start_what_sleeps(settings, supervisor)
+            start_stopped(settings, supervisor)
         else:
-            begin(settings, stays=stays)
-            if not until(supervisor.alive, SUPERVISOR_SECONDS):
+            start_supervisor(settings, stays=stays)
+            if not wait_until(supervisor.alive, SUPERVISOR_SECONDS):
                 raise ServiceFailed(
                     "the supervisor does not start",
                     hint=f"See {settings.logs / 'supervisord.log'}, and supervisord.out beside it.",
                 )
-        return again, not_running(settings, supervisor)
+        return again, wait_for_services(settings, supervisor)
 
 
-def begin(settings: Settings, *, stays: bool = True) -> subprocess.Popen[bytes]:
+def start_supervisor(settings: Settings, *, stays: bool = True) -> subprocess.Popen[bytes]:
     """See to what is missing and start the supervisor."""
     if Supervisor(settings).alive():
         raise RunsAlready("Bullpen runs already in this home")
-    clear_away(settings, _tell)
+    end_orphaned_services(settings, _tell)
     prepare(settings, _tell)
-    services = [each for each in declared_services() if each.set_up(settings)]
+    services = [each for each in list_programs() if each.set_up(settings)]
     return launch(settings, services, stays=stays)
 
 
-def _show(settings: Settings, supervisor: Supervisor, again: bool, failed: list[str]) -> None:
+def _print_result(
+    settings: Settings, supervisor: Supervisor, again: bool, failed: list[str]
+) -> None:
     if again:
         click.echo("Bullpen runs already.")
-    show_services(supervisor.services())
+    print_services(supervisor.services())
     for name in failed:
-        say_why(settings, name)
+        print_failure_reason(settings, name)
     if "api" not in failed:
-        click.echo(f"The API is at {address(settings)}")
+        click.echo(f"The API is at {api_url(settings)}")
     click.echo("Next: bullpen doctor" if failed else 'Next: bullpen send "hello"')
 
 
 def _say_problems() -> None:
     """What of settings.toml has no meaning; what cannot be read every command says by itself."""
-    _, problems = load_what_can_be(os.environ)
-    say_problems((each for each in problems if each.warning), warnings=True)
+    _, problems = load_lenient(os.environ)
+    print_problems((each for each in problems if each.warning), warnings=True)
 
 
 def _tell(text: str) -> None:

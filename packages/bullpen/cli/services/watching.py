@@ -28,21 +28,21 @@ PANES = (
 )
 
 
-def watch_in_tmux(settings: Settings) -> None:
+def open_session(settings: Settings) -> None:
     """Make the session, if it is not there, and go into it where somebody sits at a terminal."""
-    if not session_is_there(settings):
+    if not session_exists(settings):
         _make(settings)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        enter(settings)
+        attach_session(settings)
     click.echo("The tmux session is there. Next: bullpen attach", err=True)
 
 
-def session_is_there(settings: Settings) -> bool:
+def session_exists(settings: Settings) -> bool:
     """Whether somebody has begun to watch."""
     return _tmux(settings, "has-session", "-t", SESSION).returncode == 0
 
 
-def enter(settings: Settings) -> None:
+def attach_session(settings: Settings) -> None:
     """Become tmux, in this terminal."""
     command = [*_command(settings), "attach-session", "-t", SESSION]
     # A person may be in a tmux of his own, which must not take this for its own session.
@@ -50,7 +50,7 @@ def enter(settings: Settings) -> None:
     os.execvpe(command[0], command, environ)  # noqa: S606 - this is what is meant: no shell
 
 
-def end_tmux(settings: Settings) -> None:
+def end_session(settings: Settings) -> None:
     """End the session, if there is one."""
     if _socket(settings).exists() and shutil.which("tmux"):
         _tmux(settings, "kill-server")
@@ -63,20 +63,20 @@ def _make(settings: Settings) -> None:
     first, *others = (
         (title, f"BULLPEN_HOME={home} {program} {command}") for title, command in PANES
     )
-    _must(settings, "new-session", "-d", "-s", SESSION, *SIZE, first[1])
+    _run_checked(settings, "new-session", "-d", "-s", SESSION, *SIZE, first[1])
     _title(settings, 0, first[0])
     for number, (title, command) in enumerate(others, 1):
-        _must(settings, "split-window", "-t", SESSION, command)
-        _must(settings, "select-layout", "-t", SESSION, "tiled")
+        _run_checked(settings, "split-window", "-t", SESSION, command)
+        _run_checked(settings, "select-layout", "-t", SESSION, "tiled")
         _title(settings, number, title)
-    _must(settings, "select-pane", "-t", f"{SESSION}:0.0")
+    _run_checked(settings, "select-pane", "-t", f"{SESSION}:0.0")
 
 
 def _title(settings: Settings, pane: int, title: str) -> None:
-    _must(settings, "select-pane", "-t", f"{SESSION}:0.{pane}", "-T", title)
+    _run_checked(settings, "select-pane", "-t", f"{SESSION}:0.{pane}", "-T", title)
 
 
-def _must(settings: Settings, *args: str) -> None:
+def _run_checked(settings: Settings, *args: str) -> None:
     done = _tmux(settings, *args)
     if done.returncode != 0:
         raise ServiceFailed(f"tmux {args[0]}: {done.stderr.strip()}", hint="Look: tmux -V")

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from bullpen.cli.setup.asker import Asker
-from bullpen.cli.setup.home import Home
-from bullpen.cli.setup.provider import ANYWAY, OTHER, Chosen, prove
+from bullpen.cli.setup.asker import Prompter
+from bullpen.cli.setup.home import SetupHome
+from bullpen.cli.setup.provider import ANYWAY, OTHER, ChosenProvider, probe_provider
 from bullpen.core.errors import BadName, NameTaken
 from bullpen.core.ids import check_name
 from bullpen.core.roster.agent import HTTP, Agent
 from bullpen.core.roster.agents import add_agent, change_agent
 
 
-def choose_agent(home: Home, asker: Asker, chosen: Chosen) -> Agent:
+def choose_agent(home: SetupHome, asker: Prompter, chosen: ChosenProvider) -> Agent:
     """Ask who it is to be, and see to it that it is there with this provider."""
     while True:
-        name = asker.text("The first agent's name", _usual(home))
+        name = asker.text("The first agent's name", _default_agent(home))
         try:
-            check(home, name)
+            check_agent_name(home, name)
         except (BadName, NameTaken) as error:
             asker.say(f"  {error}", f"  {error.hint}")
             continue
-        return put_agent(home, name, chosen.provider, _model(home, asker, chosen, name))
+        return ensure_agent(home, name, chosen.provider, _model(home, asker, chosen, name))
 
 
-def check(home: Home, name: str) -> None:
+def check_agent_name(home: SetupHome, name: str) -> None:
     """Refuse a name that an agent cannot have."""
     check_name(name)
     if name in home.teams:
         raise NameTaken(f"{name} is a team")
 
 
-def put_agent(home: Home, name: str, provider: str, model: str) -> Agent:
+def ensure_agent(home: SetupHome, name: str, provider: str, model: str) -> Agent:
     """Have an agent of this name that this answers for; what is so already stays untouched."""
     now = home.agents.get(name)
     if now is None:
@@ -43,17 +43,17 @@ def put_agent(home: Home, name: str, provider: str, model: str) -> Agent:
         )
     if home.settings.default_agent not in home.agents:
         what = f"what names nobody goes to @{name}"
-        home.keep_settings(what, {"default_agent": name})
+        home.save_settings(what, {"default_agent": name})
     return home.agents[name]
 
 
-def _usual(home: Home) -> str:
+def _default_agent(home: SetupHome) -> str:
     if not home.agents or home.settings.default_agent in home.agents:
         return home.settings.default_agent
     return next(iter(home.agents))
 
 
-def _model(home: Home, asker: Asker, chosen: Chosen, name: str) -> str:
+def _model(home: SetupHome, asker: Prompter, chosen: ChosenProvider, name: str) -> str:
     """The model, proved if it is another one than was."""
     now = home.agents.get(name)
     usual = now.model if now is not None and now.provider == chosen.provider else ""
@@ -61,7 +61,7 @@ def _model(home: Home, asker: Asker, chosen: Chosen, name: str) -> str:
         model = asker.text(f"Model (empty: {usual or 'its own choice'})") or usual
         if model in ("", usual) or chosen.provider == HTTP:
             return model
-        if prove(home.settings, asker, chosen.provider, model).ok:
+        if probe_provider(home.settings, asker, chosen.provider, model).ok:
             return model
         if asker.choose("Another model, or go on", (OTHER, ANYWAY), OTHER) == ANYWAY:
             return model

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 
-class Asker(ABC):
+class Prompter(ABC):
     """Answers questions; every question has an answer that is usual."""
 
     @abstractmethod
@@ -37,7 +37,7 @@ class Asker(ABC):
         """Whether somebody may say something else the next time."""
 
 
-class Person(Asker):
+class TerminalPrompter(Prompter):
     """Somebody at a terminal."""
 
     there = True
@@ -67,7 +67,7 @@ class Person(Asker):
         return click.confirm(question, default=usual)
 
 
-class Nobody(Asker):
+class DefaultPrompter(Prompter):
     """Takes what is usual, and tells how it goes on standard error."""
 
     there = False

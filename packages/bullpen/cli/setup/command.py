@@ -8,24 +8,24 @@ from dataclasses import asdict, dataclass
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, show_json
-from bullpen.cli.setup.agent import check, choose_agent, put_agent
-from bullpen.cli.setup.asker import Asker, Nobody, Person
-from bullpen.cli.setup.home import Home
-from bullpen.cli.setup.provider import Chosen, choose_provider, given_provider
-from bullpen.cli.setup.team import choose_team, put_team
-from bullpen.cli.setup.trial import Trial, see_to_it_that_it_runs, try_it
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_json
+from bullpen.cli.setup.agent import check_agent_name, choose_agent, ensure_agent
+from bullpen.cli.setup.asker import DefaultPrompter, Prompter, TerminalPrompter
+from bullpen.cli.setup.home import SetupHome
+from bullpen.cli.setup.provider import ChosenProvider, check_provider, choose_provider
+from bullpen.cli.setup.team import choose_team, ensure_team
+from bullpen.cli.setup.trial import TrialResult, ensure_running, send_trial
 from bullpen.core.roster.agent import ECHO, Agent
 from bullpen.core.roster.programs import PROGRAMS, find_programs
 from bullpen.core.roster.team import Team
 from bullpen.core.settings import Settings
 
-INSTEAD = "bullpen setup --no-input --provider claude --agent coder --team dev"
+NO_INPUT_COMMAND = "bullpen setup --no-input --provider claude --agent coder --team dev"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SetupOptions:
     """What was said on the command line; empty is not said."""
 
     provider: str
@@ -73,8 +73,8 @@ def setup(
       bullpen setup --no-input --provider claude --agent coder --team dev
       bullpen setup --yes --provider echo --json
     """
-    only_people("set Bullpen up")
-    given = Given(
+    require_person("set Bullpen up")
+    given = SetupOptions(
         provider=provider,
         model=model,
         agent=agent.removeprefix("@"),
@@ -84,15 +84,17 @@ def setup(
         start=not no_start,
     )
     if no_input:
-        _by_itself(Home(settings, _beside), given, as_json)
+        _run_unattended(SetupHome(settings, _beside), given, as_json)
         return
     if as_json:
         raise click.UsageError("--json needs --no-input: questions are no document.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"There is no terminal to ask questions at. Instead: {INSTEAD}")
-    home = Home(settings, click.echo)
+        raise click.UsageError(
+            f"There is no terminal to ask questions at. Instead: {NO_INPUT_COMMAND}"
+        )
+    home = SetupHome(settings, click.echo)
     try:
-        _with_a_person(home, Person(), given)
+        _run_interactive(home, TerminalPrompter(), given)
     except (click.Abort, KeyboardInterrupt):
         click.echo("\nStopped. The last question has changed nothing.")
         if home.changed:
@@ -101,7 +103,7 @@ def setup(
         sys.exit(1)
 
 
-def _with_a_person(home: Home, asker: Asker, given: Given) -> None:
+def _run_interactive(home: SetupHome, asker: Prompter, given: SetupOptions) -> None:
     click.echo("A few questions. Ctrl-C stops; what was answered before is kept.\n")
     home.look()
     chosen = _provider(home, asker, given)
@@ -117,22 +119,22 @@ def _with_a_person(home: Home, asker: Asker, given: Given) -> None:
     sys.exit(0 if trial is None else trial.status)
 
 
-def _provider(home: Home, asker: Asker, given: Given) -> Chosen:
+def _provider(home: SetupHome, asker: Prompter, given: SetupOptions) -> ChosenProvider:
     click.echo("1. What answers?")
     if given.provider:
-        return given_provider(home, asker, given.provider, given.model, proved=given.probe)
+        return check_provider(home, asker, given.provider, given.model, proved=given.probe)
     now = home.agents.get(given.agent or home.settings.default_agent)
     if now is not None:
         model = f" ({now.model})" if now.model else ""
         if asker.yes(f"@{now.id} answers with {now.provider}{model}. Keep that?"):
-            return Chosen(now.provider, now.model)
+            return ChosenProvider(now.provider, now.model)
     return choose_provider(home, asker)
 
 
-def _agent(home: Home, asker: Asker, given: Given, chosen: Chosen) -> Agent:
+def _agent(home: SetupHome, asker: Prompter, given: SetupOptions, chosen: ChosenProvider) -> Agent:
     if given.agent:
-        check(home, given.agent)
-        return put_agent(home, given.agent, chosen.provider, chosen.model)
+        check_agent_name(home, given.agent)
+        return ensure_agent(home, given.agent, chosen.provider, chosen.model)
     now = home.agents.get(home.settings.default_agent)
     if now is not None and (now.provider, now.model) == (chosen.provider, chosen.model):
         click.echo(f"  @{now.id} is there, with {now.provider}.")
@@ -140,39 +142,41 @@ def _agent(home: Home, asker: Asker, given: Given, chosen: Chosen) -> Agent:
     return choose_agent(home, asker, chosen)
 
 
-def _team(home: Home, asker: Asker, given: Given, agent: Agent) -> Team | None:
+def _team(home: SetupHome, asker: Prompter, given: SetupOptions, agent: Agent) -> Team | None:
     if given.team:
-        return put_team(home, asker, given.team, given.members, agent)
+        return ensure_team(home, asker, given.team, given.members, agent)
     return choose_team(home, asker, agent)
 
 
-def _trial(home: Home, asker: Asker, given: Given, agent: Agent) -> Trial | None:
-    if not given.start or not see_to_it_that_it_runs(home, asker):
+def _trial(
+    home: SetupHome, asker: Prompter, given: SetupOptions, agent: Agent
+) -> TrialResult | None:
+    if not given.start or not ensure_running(home, asker):
         return None
     if not asker.yes(f"Send a message to @{agent.id}?"):
         return None
-    return try_it(home, agent.id, as_json=False)
+    return send_trial(home, agent.id, as_json=False)
 
 
-def _by_itself(home: Home, given: Given, as_json: bool) -> None:
+def _run_unattended(home: SetupHome, given: SetupOptions, as_json: bool) -> None:
     """Ask nobody: what was not said is as it is, or usual."""
-    asker = Nobody()
+    asker = DefaultPrompter()
     home.look()
     name = given.agent or home.settings.default_agent
-    check(home, name)
+    check_agent_name(home, name)
     now = home.agents.get(name)
     if given.provider or now is None:
-        wanted = given.provider or _installed()
-        chosen = given_provider(home, asker, wanted, given.model, proved=given.probe)
+        wanted = given.provider or _installed_provider()
+        chosen = check_provider(home, asker, wanted, given.model, proved=given.probe)
     else:
-        chosen = Chosen(now.provider, given.model or now.model)
-    agent = put_agent(home, name, chosen.provider, chosen.model)
-    team = put_team(home, asker, given.team, given.members, agent) if given.team else None
+        chosen = ChosenProvider(now.provider, given.model or now.model)
+    agent = ensure_agent(home, name, chosen.provider, chosen.model)
+    team = ensure_team(home, asker, given.team, given.members, agent) if given.team else None
     trial = None
-    if given.start and see_to_it_that_it_runs(home, asker):
-        trial = try_it(home, agent.id, as_json=as_json)
+    if given.start and ensure_running(home, asker):
+        trial = send_trial(home, agent.id, as_json=as_json)
     if as_json:
-        show_json(
+        print_json(
             {
                 "provider": agent.provider,
                 "probe": None if chosen.probe is None else asdict(chosen.probe),
@@ -189,12 +193,12 @@ def _by_itself(home: Home, given: Given, as_json: bool) -> None:
     sys.exit(0 if trial is None else trial.status)
 
 
-def _installed() -> str:
+def _installed_provider() -> str:
     found = find_programs(PROGRAMS)
     return next((each for each in PROGRAMS if found[each].path is not None), ECHO)
 
 
-def _say_what_is_kept(home: Home) -> None:
+def _say_what_is_kept(home: SetupHome) -> None:
     click.echo("Kept:" if home.changed else "Nothing is changed: it was all there.")
     for each in home.changed:
         click.echo(f"  {each}")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from bullpen.cli.output import reading, writing
-from bullpen.cli.services.prepared import bring_up_to_date
+from bullpen.cli.output import read_transaction, write_transaction
+from bullpen.cli.services.prepared import migrate_database
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.custom_providers import CustomProvider, list_custom_providers
 from bullpen.core.roster.find import list_agents
@@ -18,13 +18,13 @@ from bullpen.core.roster.teams import list_teams
 from bullpen.core.services.directories import make_directories
 from bullpen.core.settings import Settings
 from bullpen.core.settings_file import SettingsFile
-from bullpen.core.settings_problems import load_what_can_be
+from bullpen.core.settings_problems import load_lenient
 from bullpen.core.store.file import database_file
 from bullpen.core.store.transaction import Transaction
 
 
 @dataclass(slots=True)
-class Home:
+class SetupHome:
     """One installation, while its owner answers questions."""
 
     settings: Settings
@@ -43,36 +43,36 @@ class Home:
         if file is not None and not file.exists():
             return
         # One of an earlier version is brought up to date before anything can be read from it.
-        bring_up_to_date(self.settings, self.tell)
-        with reading(self.settings) as tx:
+        migrate_database(self.settings, self.tell)
+        with read_transaction(self.settings) as tx:
             self.agents = {each.id: each for each in list_agents(tx)}
             self.teams = {each.id: each for each in list_teams(tx)}
             self.services = {each.id: each for each in list_custom_providers(tx)}
 
     def keep(self, what: str, change: Callable[[Transaction], object]) -> None:
         """Keep an answer in the database, which is made if it is not there."""
-        with undisturbed():
+        with defer_interrupts():
             make_directories(self.settings)
-            bring_up_to_date(self.settings, self.tell)
-            with writing(self.settings) as tx:
+            migrate_database(self.settings, self.tell)
+            with write_transaction(self.settings) as tx:
                 change(tx)
             self.changed.append(what)
         self.look()
 
-    def keep_settings(self, what: str, changes: Mapping[str, str | None]) -> None:
+    def save_settings(self, what: str, changes: Mapping[str, str | None]) -> None:
         """Keep an answer in settings.toml; the file as it was is beside it."""
         file = SettingsFile(self.settings.home, {}, here=True)
-        with undisturbed(), file.locked():
+        with defer_interrupts(), file.locked():
             wanted = file.check(changes)
             file.write(wanted)
             if wanted:
                 self.changed.append(what)
                 self.new_settings += wanted
-        self.settings, _ = load_what_can_be(os.environ)
+        self.settings, _ = load_lenient(os.environ)
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def defer_interrupts() -> Iterator[None]:
     """Let Ctrl-C wait until the end of this block: what is kept is kept whole."""
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))

@@ -9,119 +9,131 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from bullpen.cli.probing import Probe, probe
-from bullpen.cli.setup.asker import Asker
-from bullpen.cli.setup.home import Home
-from bullpen.cli.visible import visible
+from bullpen.cli.probing import ProbeResult, probe
+from bullpen.cli.setup.asker import Prompter
+from bullpen.cli.setup.home import SetupHome
+from bullpen.cli.visible import sanitize
 from bullpen.core.errors import BadProvider, BullpenError
 from bullpen.core.message import ErrorKind
 from bullpen.core.roster.agent import ECHO, HTTP
 from bullpen.core.roster.custom_providers import (
-    PREFIX,
+    CUSTOM_PREFIX,
     CustomProvider,
     Harness,
     add_custom_provider,
     change_custom_provider,
 )
-from bullpen.core.roster.programs import PROGRAMS, Program, ask_versions
-from bullpen.core.roster.provider_names import ALIASES, BUILT_IN, plugin_names
+from bullpen.core.roster.programs import PROGRAMS, Program, probe_versions
+from bullpen.core.roster.provider_names import (
+    BUILT_IN_PROVIDERS,
+    PROVIDER_ALIASES,
+    plugin_provider_names,
+)
 from bullpen.core.settings import Settings
-from bullpen.core.settings_text import FILE
+from bullpen.core.settings_text import SETTINGS_FILE
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction
 
-OWN = "custom"
+CUSTOM = "custom"
 AGAIN, OTHER, ANYWAY = "again", "other", "anyway"
 HARNESSES = tuple(each.value for each in Harness)
-SUBSCRIPTION = "sk-ant-oat"
+SUBSCRIPTION_PREFIX = "sk-ant-oat"
 """How the tokens of a subscription to claude begin, as its `setup-token` prints them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenProvider:
     """What answers, and what came of asking it; None if it was there before, or is no program."""
 
     provider: str
     model: str = ""
-    probe: Probe | None = None
+    probe: ProbeResult | None = None
 
 
-def choose_provider(home: Home, asker: Asker) -> Chosen:
+def choose_provider(home: SetupHome, asker: Prompter) -> ChosenProvider:
     """Ask for a provider until one answers, or its owner goes on all the same."""
-    programs = ask_versions(PROGRAMS)
-    usual = _usual(home, programs)
+    programs = probe_versions(PROGRAMS)
+    usual = _default_provider(home, programs)
     _show(home, asker, programs)
-    choices = [*PROGRAMS, ECHO, *(PREFIX + each for each in home.services), OWN]
+    choices = [*PROGRAMS, ECHO, *(CUSTOM_PREFIX + each for each in home.services), CUSTOM]
     while True:
         name = asker.choose("Provider", choices, usual)
-        found = _own(home, asker) if name == OWN else _known(home, asker, name)
+        found = _choose_custom(home, asker) if name == CUSTOM else _known(home, asker, name)
         if found is not None:
             return found
         usual = ECHO
 
 
-def given_provider(home: Home, asker: Asker, given: str, model: str, *, proved: bool) -> Chosen:
+def check_provider(
+    home: SetupHome, asker: Prompter, given: str, model: str, *, proved: bool
+) -> ChosenProvider:
     """The provider that was named on the command line; one that does not answer is refused."""
-    name = ALIASES.get(given, given)
-    known = (*BUILT_IN, *plugin_names(), *(PREFIX + each for each in home.services))
+    name = PROVIDER_ALIASES.get(given, given)
+    known = (
+        *BUILT_IN_PROVIDERS,
+        *plugin_provider_names(),
+        *(CUSTOM_PREFIX + each for each in home.services),
+    )
     if name not in known:
         raise BadProvider(
             f"there is no provider {name[:60]!r}", hint=f"There are {', '.join(known)}."
         )
     if name == HTTP or not proved:
-        return Chosen(name, model)
-    found = prove(home.settings, asker, name, model)
+        return ChosenProvider(name, model)
+    found = probe_provider(home.settings, asker, name, model)
     if not found.ok:
         raise BullpenError(
             f"{name} does not answer: {found.error}",
             hint="Mend that, choose another one, or go on all the same with --no-probe.",
         )
-    return Chosen(name, model, found)
+    return ChosenProvider(name, model, found)
 
 
-def prove(settings: Settings, asker: Asker, provider: str, model: str = "") -> Probe:
+def probe_provider(
+    settings: Settings, asker: Prompter, provider: str, model: str = ""
+) -> ProbeResult:
     """Ask it for one word, and tell what came of it."""
     with_model = f" with {model}" if model else ""
     asker.say(f"  {provider}{with_model} is asked for one word ...")
     found = probe(settings, provider, model)
     took = f"{found.seconds:.1f} s"
     if found.ok:
-        said = " ".join(visible(found.answer).split())[:60]
+        said = " ".join(sanitize(found.answer).split())[:60]
         asker.say(f"  It answers: {said} ({took})")
     else:
         kind = f" ({found.kind})" if found.kind else ""
-        asker.say(f"  It does not answer{kind}: {visible(found.error)}")
+        asker.say(f"  It does not answer{kind}: {sanitize(found.error)}")
     return found
 
 
-def _usual(home: Home, programs: dict[str, Program]) -> str:
+def _default_provider(home: SetupHome, programs: dict[str, Program]) -> str:
     return next((each for each in PROGRAMS if programs[each].path is not None), ECHO)
 
 
-def _show(home: Home, asker: Asker, programs: dict[str, Program]) -> None:
+def _show(home: SetupHome, asker: Prompter, programs: dict[str, Program]) -> None:
     for name, program in programs.items():
         there = program.version or "installed"
         asker.say(f"  {name:<10} {there if program.path is not None else 'is not installed'}")
     asker.say(f"  {ECHO:<10} built in: repeats what it is told, needs no account")
     for service in home.services.values():
-        asker.say(f"  {PREFIX + service.id:<10} {service.base_url}")
-    asker.say(f"  {OWN:<10} another service of yours, behind claude or codex")
+        asker.say(f"  {CUSTOM_PREFIX + service.id:<10} {service.base_url}")
+    asker.say(f"  {CUSTOM:<10} another service of yours, behind claude or codex")
 
 
-def _known(home: Home, asker: Asker, name: str) -> Chosen | None:
+def _known(home: SetupHome, asker: Prompter, name: str) -> ChosenProvider | None:
     """One that is known: with a key, if its owner has one."""
     while True:
         settings, keep = _with_key(home, asker, name)
-        found = prove(settings, asker, name)
+        found = probe_provider(settings, asker, name)
         decision = "" if found.ok else _what_now(asker, found)
         if decision == OTHER:
             return None
         if decision != AGAIN:
             keep()
-            return Chosen(name, probe=found)
+            return ChosenProvider(name, probe=found)
 
 
-def _with_key(home: Home, asker: Asker, name: str) -> tuple[Settings, Callable[[], None]]:
+def _with_key(home: SetupHome, asker: Prompter, name: str) -> tuple[Settings, Callable[[], None]]:
     """The settings with the key that was typed, and what keeps it once it is proved."""
     now = home.settings
     there = {
@@ -136,17 +148,17 @@ def _with_key(home: Home, asker: Asker, name: str) -> tuple[Settings, Callable[[
         return now, _nothing
     keys: dict[str, str | None] = {"openai_api_key": key}
     if name == "claude":
-        token = key.startswith(SUBSCRIPTION)
+        token = key.startswith(SUBSCRIPTION_PREFIX)
         # The token would win over the key.
         keys = {
             "anthropic_oauth_token": key if token else None,
             "anthropic_api_key": None if token else key,
         }
-    what = f"the key for {name}, in {now.home / FILE}"
-    return _keyed(now, keys), lambda: home.keep_settings(what, keys)
+    what = f"the key for {name}, in {now.home / SETTINGS_FILE}"
+    return _with_keys_set(now, keys), lambda: home.save_settings(what, keys)
 
 
-def _keyed(settings: Settings, keys: Mapping[str, str | None]) -> Settings:
+def _with_keys_set(settings: Settings, keys: Mapping[str, str | None]) -> Settings:
     return replace(
         settings,
         openai_api_key=keys.get("openai_api_key") or settings.openai_api_key,
@@ -160,7 +172,7 @@ def _nothing() -> None:
     """Nothing is to be kept."""
 
 
-def _what_now(asker: Asker, found: Probe) -> str:
+def _what_now(asker: Prompter, found: ProbeResult) -> str:
     if found.kind == ErrorKind.AUTH and found.provider in PROGRAMS:
         asker.say(f"  Log in with `{found.provider}` in another terminal, or give a key.")
     asker.say("  again: once more; other: another provider; anyway: go on with this one")
@@ -170,12 +182,12 @@ def _what_now(asker: Asker, found: Probe) -> str:
 _CHOICES = (AGAIN, OTHER, ANYWAY)
 
 
-def _own(home: Home, asker: Asker) -> Chosen | None:
+def _choose_custom(home: SetupHome, asker: Prompter) -> ChosenProvider | None:
     """A service of one's own: it is proved in a home that is gone afterwards."""
     while True:
         try:
             service = _asked_service(asker)
-            found = _prove_apart(home.settings, asker, service)
+            found = _probe_isolated(home.settings, asker, service)
         except BullpenError as error:
             asker.say(f"  {error}", *([f"  {error.hint}"] if error.hint else []))
             continue
@@ -183,11 +195,14 @@ def _own(home: Home, asker: Asker) -> Chosen | None:
         if decision == OTHER:
             return None
         if decision != AGAIN:
-            home.keep(PREFIX + service.id, partial(_put, service, service.id in home.services))
-            return Chosen(PREFIX + service.id, probe=found)
+            home.keep(
+                CUSTOM_PREFIX + service.id,
+                partial(_save_provider, service, service.id in home.services),
+            )
+            return ChosenProvider(CUSTOM_PREFIX + service.id, probe=found)
 
 
-def _asked_service(asker: Asker) -> CustomProvider:
+def _asked_service(asker: Prompter) -> CustomProvider:
     return CustomProvider(
         id=asker.text("Its name, for `custom:NAME`", "own"),
         harness=Harness(
@@ -201,7 +216,7 @@ def _asked_service(asker: Asker) -> CustomProvider:
     )
 
 
-def _prove_apart(settings: Settings, asker: Asker, service: CustomProvider) -> Probe:
+def _probe_isolated(settings: Settings, asker: Prompter, service: CustomProvider) -> ProbeResult:
     from bullpen.core.store import migrate  # only here: Alembic takes its time
 
     with tempfile.TemporaryDirectory(prefix="bullpen-setup-") as name:
@@ -210,10 +225,10 @@ def _prove_apart(settings: Settings, asker: Asker, service: CustomProvider) -> P
             migrate.upgrade(store)
             with store.write() as tx:
                 add_custom_provider(tx, service)
-        return prove(apart, asker, PREFIX + service.id, service.model)
+        return probe_provider(apart, asker, CUSTOM_PREFIX + service.id, service.model)
 
 
-def _put(service: CustomProvider, known: bool, tx: Transaction) -> None:
+def _save_provider(service: CustomProvider, known: bool, tx: Transaction) -> None:
     if known:
         change_custom_provider(
             tx,

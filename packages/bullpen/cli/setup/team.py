@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bullpen.cli.setup.agent import check
-from bullpen.cli.setup.asker import Asker
-from bullpen.cli.setup.home import Home
+from bullpen.cli.setup.agent import check_agent_name
+from bullpen.cli.setup.asker import Prompter
+from bullpen.cli.setup.home import SetupHome
 from bullpen.core.errors import BadName, NameTaken
 from bullpen.core.ids import check_name
 from bullpen.core.roster.agent import Agent
@@ -14,7 +14,7 @@ from bullpen.core.roster.teams import add_team
 from bullpen.core.store.transaction import Transaction
 
 
-def choose_team(home: Home, asker: Asker, first: Agent) -> Team | None:
+def choose_team(home: SetupHome, asker: Prompter, first: Agent) -> Team | None:
     """Ask for its name and its members; nothing said is no team."""
     if home.teams:
         asker.say(f"  There {_are(list(home.teams))}.")
@@ -24,13 +24,13 @@ def choose_team(home: Home, asker: Asker, first: Agent) -> Team | None:
             return home.teams.get(name)
         members = asker.text("Its members", first.id).replace(",", " ").split()
         try:
-            return put_team(home, asker, name, tuple(members), first)
+            return ensure_team(home, asker, name, tuple(members), first)
         except (BadName, NameTaken) as error:
             asker.say(f"  {error}", f"  {error.hint}")
 
 
-def put_team(
-    home: Home, asker: Asker, name: str, members: tuple[str, ...], first: Agent
+def ensure_team(
+    home: SetupHome, asker: Prompter, name: str, members: tuple[str, ...], first: Agent
 ) -> Team | None:
     """Have a team of this name; members that are not there are taken on as the first agent was."""
     if name in home.teams:
@@ -41,7 +41,7 @@ def put_team(
         raise NameTaken(f"{name} is an agent")
     new = [each for each in members if each not in home.agents]
     for each in new:
-        check(home, each)
+        check_agent_name(home, each)
     if new and not asker.yes(f"There is no {_named(new)}. Take on with {first.provider}?"):
         return None
     leader = first.id if first.id in members else members[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.commands import Commands
+from bullpen.cli.commands import LazyGroup
 
 HERE = "bullpen.cli.team"
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     places={
         "add": f"{HERE}.add:add",
         "add-member": f"{HERE}.members:add_member",

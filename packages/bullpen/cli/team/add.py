@@ -7,13 +7,13 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell, writing
-from bullpen.core.roster.team import Delivery, Team
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, write_transaction
+from bullpen.core.roster.team import DeliveryMode, Team
 from bullpen.core.roster.teams import add_team
 from bullpen.core.settings import Settings
 
-DELIVERIES = click.Choice([each.value for each in Delivery])
+DELIVERIES = click.Choice([each.value for each in DeliveryMode])
 
 
 @click.command()
@@ -28,7 +28,7 @@ DELIVERIES = click.Choice([each.value for each in Delivery])
 @click.option(
     "--delivery",
     type=DELIVERIES,
-    default=Delivery.STREAM.value,
+    default=DeliveryMode.STREAM.value,
     show_default=True,
     help="How answers come: each, or all as one.",
 )
@@ -49,14 +49,16 @@ def add(
     Example:
       bullpen team add dev coder reviewer --leader coder
     """
-    only_people("make teams")
+    require_person("make teams")
     made = Team(
         id=team_id,
         name=name,
         leader=leader or members[0],
         members=members,
-        delivery=Delivery(delivery),
+        delivery=DeliveryMode(delivery),
     )
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         add_team(tx, made)
-    tell(as_json, asdict(made), f"@{team_id} is there. Next: bullpen send '@{team_id} hello'")
+    print_result(
+        as_json, asdict(made), f"@{team_id} is there. Next: bullpen send '@{team_id} hello'"
+    )

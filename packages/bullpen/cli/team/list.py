@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli.output import as_json, reading, show_json, show_table
+from bullpen.cli.output import as_json, print_json, print_table, read_transaction
 from bullpen.core.roster.teams import list_teams
 from bullpen.core.settings import Settings
 
@@ -19,14 +19,14 @@ def list_(settings: Settings, as_json: bool) -> None:
     Example:
       bullpen team list
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         found = list_teams(tx)
     if as_json:
-        show_json(found)
+        print_json(found)
         return
     rows = [("TEAM", "NAME", "LEADER", "MEMBERS", "DELIVERY")]
     rows += [
         (each.id, each.name, each.leader, " ".join(each.members), each.delivery.value)
         for each in found
     ]
-    show_table(rows, "There are no teams yet. Next: bullpen team add dev coder --leader coder")
+    print_table(rows, "There are no teams yet. Next: bullpen team add dev coder --leader coder")

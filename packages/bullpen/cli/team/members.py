@@ -7,9 +7,9 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell, writing
-from bullpen.core.roster.members import join_team, part_from_team
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, write_transaction
+from bullpen.core.roster.members import add_members, remove_members
 from bullpen.core.roster.team import Team
 from bullpen.core.settings import Settings
 
@@ -26,10 +26,10 @@ def add_member(settings: Settings, team_id: str, agent_id: tuple[str, ...], as_j
     Example:
       bullpen team add-member dev reviewer
     """
-    only_people("change teams")
-    with writing(settings) as tx:
-        changed = join_team(tx, team_id, agent_id)
-    tell(as_json, asdict(changed), _members(changed))
+    require_person("change teams")
+    with write_transaction(settings) as tx:
+        changed = add_members(tx, team_id, agent_id)
+    print_result(as_json, asdict(changed), _members(changed))
 
 
 @click.command(name="remove-member")
@@ -55,10 +55,10 @@ def remove_member(
     Example:
       bullpen team remove-member dev coder --leader reviewer
     """
-    only_people("change teams")
-    with writing(settings) as tx:
-        changed = part_from_team(tx, team_id, agent_id, leader)
-    tell(as_json, asdict(changed), _members(changed))
+    require_person("change teams")
+    with write_transaction(settings) as tx:
+        changed = remove_members(tx, team_id, agent_id, leader)
+    print_result(as_json, asdict(changed), _members(changed))
 
 
 def _members(team: Team) -> str:

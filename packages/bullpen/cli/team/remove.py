@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
+from bullpen.cli.acting import require_person
 from bullpen.cli.confirm import confirm, yes
-from bullpen.cli.orphans import told_of_orphans
-from bullpen.cli.output import as_json, reading, tell, writing
-from bullpen.core.roster.leaving import orphaned_by_team
+from bullpen.cli.orphans import orphan_notices
+from bullpen.cli.output import as_json, print_result, read_transaction, write_transaction
+from bullpen.core.roster.leaving import schedules_orphaned_by_team
 from bullpen.core.roster.team_removal import remove_team
 from bullpen.core.roster.teams import lock_team
 from bullpen.core.settings import Settings
@@ -27,20 +27,20 @@ def remove(settings: Settings, team_id: tuple[str, ...], yes: bool, as_json: boo
     Example:
       bullpen team remove dev
     """
-    only_people("disband teams")
+    require_person("disband teams")
     names = sorted(set(team_id))
-    with reading(settings) as tx:
-        found = {each: orphaned_by_team(tx, each) for each in names}
+    with read_transaction(settings) as tx:
+        found = {each: schedules_orphaned_by_team(tx, each) for each in names}
     confirm("\n".join(_what(each, len(found[each])) for each in names), yes)
-    with writing(settings) as tx:
+    with write_transaction(settings) as tx:
         for each in names:
             lock_team(tx, each)
-            found[each] = orphaned_by_team(tx, each)
+            found[each] = schedules_orphaned_by_team(tx, each)
             remove_team(tx, each)
     said = [f"@{each} is disbanded; its agents stay" for each in names]
     paused = [schedule for each in names for schedule in found[each]]
     document = {"removed": names, "schedules": sorted(paused)}
-    tell(as_json, document, *said, *told_of_orphans(paused))
+    print_result(as_json, document, *said, *orphan_notices(paused))
 
 
 def _what(team: str, schedules: int) -> str:

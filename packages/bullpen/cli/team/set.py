@@ -7,10 +7,10 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, tell, writing
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_result, write_transaction
 from bullpen.cli.team.add import DELIVERIES
-from bullpen.core.roster.team import Delivery, TeamChange
+from bullpen.core.roster.team import DeliveryMode, TeamChange
 from bullpen.core.roster.teams import change_team
 from bullpen.core.settings import Settings
 
@@ -42,14 +42,14 @@ def set_(
     Example:
       bullpen team set dev --delivery aggregate --max-hops 4
     """
-    only_people("change teams")
+    require_person("change teams")
     usual = TeamChange(max_hops=None, max_messages=None, max_cost=None)
     change = usual if usual_limits else TeamChange()
     for name, value in given.items():
         if value is not None and value != ():
             change[name] = value  # type: ignore[literal-required]
     if "delivery" in change:
-        change["delivery"] = Delivery(change["delivery"])
-    with writing(settings) as tx:
+        change["delivery"] = DeliveryMode(change["delivery"])
+    with write_transaction(settings) as tx:
         changed = change_team(tx, team_id, **change)
-    tell(as_json, asdict(changed), f"@{team_id} is changed")
+    print_result(as_json, asdict(changed), f"@{team_id} is changed")

@@ -7,9 +7,9 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.agent.shown import doing
-from bullpen.cli.output import as_json, reading, show_json
-from bullpen.core.queue.lane_list import look_at_lane
+from bullpen.cli.agent.shown import lane_activity
+from bullpen.cli.output import as_json, print_json, read_transaction
+from bullpen.core.queue.lane_list import get_lane
 from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import get_team
@@ -28,12 +28,12 @@ def show(settings: Settings, team_id: str, as_json: bool) -> None:
     Example:
       bullpen team show dev
     """
-    with reading(settings) as tx:
+    with read_transaction(settings) as tx:
         found = get_team(tx, team_id)
         agents = [_member(tx, each) for each in found.members]
     limits = _limits(found, settings)
     if as_json:
-        show_json({**asdict(found), "limits": limits, "agents": agents})
+        print_json({**asdict(found), "limits": limits, "agents": agents})
         return
     for name, value in (
         ("id", found.id),
@@ -51,13 +51,13 @@ def show(settings: Settings, team_id: str, as_json: bool) -> None:
 
 
 def _member(tx: Transaction, agent_id: str) -> dict[str, object]:
-    agent, lane = get_agent(tx, agent_id), look_at_lane(tx, agent_id)
+    agent, lane = get_agent(tx, agent_id), get_lane(tx, agent_id)
     return {
         "id": agent.id,
         "name": agent.name,
         "provider": agent.provider,
         "model": agent.model,
-        "state": doing(lane),
+        "state": lane_activity(lane),
         "pending": lane.pending,
         "processing": lane.processing,
     }

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import ids
-from bullpen.cli.acting import only_people
-from bullpen.cli.output import as_json, reading, show_json
-from bullpen.cli.views.terminal import need_terminal
+from bullpen.cli.acting import require_person
+from bullpen.cli.output import as_json, print_json, read_transaction
+from bullpen.cli.views.terminal import require_terminal
 from bullpen.core.settings import Settings
-from bullpen.core.time_zone import midnight, owner_zone
+from bullpen.core.time_zone import owner_zone_name, start_of_day
 
 
 @click.command()
@@ -32,22 +32,24 @@ def watch(settings: Settings, team_id: str | None, as_json: bool) -> None:
       bullpen team watch dev
       bullpen team watch dev --json
     """
-    from bullpen.core.company.spent import last_run_before, spent_since
-    from bullpen.core.company.work import look_at_company
+    from bullpen.core.company.spent import last_run_before, run_totals_since
+    from bullpen.core.company.work import get_company_status
 
-    only_people("watch the whole company")
-    zone = ZoneInfo(owner_zone(settings))
-    with reading(settings) as tx:  # a name that is wrong is told before the screen is taken
-        company = look_at_company(tx, team_id)
-        day = midnight(tx.now, zone)
-        spent = spent_since(tx, day, last_run_before(tx, day))
+    require_person("watch the whole company")
+    zone = ZoneInfo(owner_zone_name(settings))
+    with read_transaction(
+        settings
+    ) as tx:  # a name that is wrong is told before the screen is taken
+        company = get_company_status(tx, team_id)
+        day = start_of_day(tx.now, zone)
+        spent = run_totals_since(tx, day, last_run_before(tx, day))
     if as_json:
-        from bullpen.cli.views.document import document_of
+        from bullpen.cli.views.document import company_fields
 
-        show_json(document_of(company, spent))
+        print_json(company_fields(company, spent))
         return
-    need_terminal(f"bullpen team show {team_id}" if team_id else "bullpen agent list")
-    from bullpen.cli.views.live import show
+    require_terminal(f"bullpen team show {team_id}" if team_id else "bullpen agent list")
+    from bullpen.cli.views.live import run_view
     from bullpen.cli.views.watch import WatchView
 
-    sys.exit(show(WatchView(settings, team_id, zone)))
+    sys.exit(run_view(WatchView(settings, team_id, zone)))

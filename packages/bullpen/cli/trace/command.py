@@ -10,29 +10,31 @@ import click
 
 from bullpen.cli import ids
 from bullpen.cli.acting import acting_agent
-from bullpen.cli.output import as_json, show_json
-from bullpen.cli.trace.document import document
-from bullpen.cli.trace.said import Teller
-from bullpen.cli.trace.times import Times
-from bullpen.cli.trace.twig import Line, Twig, as_tree, show
-from bullpen.core.conversations.find import conversation_of
-from bullpen.core.conversations.members import Stand
+from bullpen.cli.output import as_json, print_json
+from bullpen.cli.trace.document import trace_fields
+from bullpen.cli.trace.said import TraceFormatter
+from bullpen.cli.trace.times import ConversationClock
+from bullpen.cli.trace.twig import LineTree, StyledLine, print_tree, to_rich_tree
+from bullpen.core.conversations.find import get_conversation_id
+from bullpen.core.conversations.members import ConversationState
 from bullpen.core.conversations.trace import Trace
 from bullpen.core.conversations.trace import trace as look
 from bullpen.core.errors import NotFound, OutOfReach
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.time_zone import owner_zone, zone
+from bullpen.core.time_zone import get_zone, owner_zone_name
 
-HINT = "What is older than the settings `archive_days` and `attempt_days` say is not kept."
-LOOK_SECONDS = 1.0
-GAP_SECONDS = 0.1
+RETENTION_HINT = (
+    "What is older than the settings `archive_days` and `attempt_days` say is not kept."
+)
+POLL_SECONDS = 1.0
+MIN_REFRESH_SECONDS = 0.1
 """It is not drawn more often than so, whatever happens in other conversations."""
 
 
 @click.command()
-@click.argument("id_", metavar="ID", shell_complete=ids.begun)
+@click.argument("id_", metavar="ID", shell_complete=ids.conversation_ids)
 @click.option("--full", is_flag=True, help="Show whole texts instead of their beginnings.")
 @click.option(
     "--follow", "-f", is_flag=True, help="Show it as it goes on, until nothing moves any more."
@@ -58,25 +60,25 @@ def trace(settings: Settings, id_: str, full: bool, follow: bool, as_json: bool)
         if follow:
             found = _follow(store, conversation, full, quiet=as_json or not sys.stdout.isatty())
         else:
-            found = _look(store, conversation)
+            found = _load_trace(store, conversation)
         if as_json:
-            show_json(document(found))
+            print_json(trace_fields(found))
         else:
-            show(_twig(store, found, full))
+            print_tree(_build_tree(store, found, full))
 
 
 def _conversation(store: Store, id_: str) -> str:
     with store.read() as tx:
-        return conversation_of(tx, id_)
+        return get_conversation_id(tx, id_)
 
 
-def _look(store: Store, conversation: str) -> Trace:
+def _load_trace(store: Store, conversation: str) -> Trace:
     try:
         with store.read() as tx:
             found = look(tx, conversation)
     except NotFound:
         raise NotFound(
-            f"there is no message and no conversation {conversation[:60]!r}", hint=HINT
+            f"there is no message and no conversation {conversation[:60]!r}", hint=RETENTION_HINT
         ) from None
     agent = acting_agent()
     if agent is not None and agent not in found.agents:
@@ -86,30 +88,30 @@ def _look(store: Store, conversation: str) -> Trace:
     return found
 
 
-def _twig(store: Store, found: Trace, full: bool) -> Twig:
+def _build_tree(store: Store, found: Trace, full: bool) -> LineTree:
     moments = [step.message.created_at for step in found.steps]
     moments += [each.enqueued_at for each in found.attempts]
     moments += [each.created_at for each in found.responses]
-    here = zone(owner_zone(store.settings))
-    teller = Teller(Times(here, min(moments), store.clock.now()), full)
+    here = get_zone(owner_zone_name(store.settings))
+    teller = TraceFormatter(ConversationClock(here, min(moments), store.clock.now()), full)
     root = teller.twig(found)
-    end = Twig((Line(teller.totals(found), "bold"),))
-    return Twig(root.lines, (*root.children, end))
+    end = LineTree((StyledLine(teller.totals(found), "bold"),))
+    return LineTree(root.lines, (*root.children, end))
 
 
 def _follow(store: Store, conversation: str, full: bool, *, quiet: bool) -> Trace:
     """Look again whenever something happens, until Ctrl-C; gives how it is at the end."""
-    found = _look(store, conversation)
+    found = _load_trace(store, conversation)
     with suppress(KeyboardInterrupt), closing(store.listen()) as listener, ExitStack() as stack:
         live = None
         if not quiet:
             from rich.live import Live  # only here: the command line begins without
 
             live = stack.enter_context(Live(transient=True, auto_refresh=False))
-        while found.stand is Stand.UNDER_WAY:
+        while found.stand is ConversationState.UNDER_WAY:
             if live is not None:
-                live.update(as_tree(_twig(store, found, full)), refresh=True)
-            listener.wait(LOOK_SECONDS)
-            time.sleep(GAP_SECONDS)
-            found = _look(store, conversation)
+                live.update(to_rich_tree(_build_tree(store, found, full)), refresh=True)
+            listener.wait(POLL_SECONDS)
+            time.sleep(MIN_REFRESH_SECONDS)
+            found = _load_trace(store, conversation)
     return found

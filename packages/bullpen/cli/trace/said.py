@@ -6,20 +6,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bullpen.cli.trace.times import Times, count, lasted
-from bullpen.cli.trace.twig import ARROW, Line, Twig
-from bullpen.cli.visible import one_line, visible
-from bullpen.core.conversations.members import Stand
-from bullpen.core.conversations.trace import MOST, Step, Trace
-from bullpen.core.conversations.tree import Node, grow
-from bullpen.core.message import ROOM, UNSENT
-from bullpen.core.outbox.browse import SeenResponse
+from bullpen.cli.trace.times import ConversationClock, format_count, format_elapsed
+from bullpen.cli.trace.twig import ARROW, LineTree, StyledLine
+from bullpen.cli.visible import one_line, sanitize
+from bullpen.core.conversations.members import ConversationState
+from bullpen.core.conversations.trace import MAX_ROWS, Step, Trace
+from bullpen.core.conversations.tree import Node, build_tree
+from bullpen.core.message import PULL_CHANNELS, ROOM
+from bullpen.core.outbox.browse import ResponseRecord
 from bullpen.core.queue.attempts import Attempt
-from bullpen.core.queue.browse import Seen
-from bullpen.core.queue.run import RunOutcome
+from bullpen.core.queue.browse import MessageRecord
+from bullpen.core.queue.run import AttemptOutcome
 from bullpen.core.states import MessageState, ResponseState
 
-PREVIEW = 160
+PREVIEW_CHARS = 160
 
 STYLES = {
     MessageState.COMPLETED: "green",
@@ -27,53 +27,53 @@ STYLES = {
     MessageState.HELD: "yellow",
     MessageState.DEAD: "red",
 }
-STANDS = {
-    Stand.UNDER_WAY: "under way",
-    Stand.HELD: "waits for a person",
-    Stand.AT_REST: "at rest",
+STATUS_LABELS = {
+    ConversationState.UNDER_WAY: "under way",
+    ConversationState.HELD: "waits for a person",
+    ConversationState.AT_REST: "at rest",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
+class TraceFormatter:
     """How much is said of a conversation."""
 
-    times: Times
+    times: ConversationClock
     full: bool
     """Whole texts, instead of their beginnings."""
 
-    def twig(self, found: Trace) -> Twig:
+    def twig(self, found: Trace) -> LineTree:
         """All of it."""
-        tree = grow(found)
+        tree = build_tree(found)
         children = [self._node(each) for each in tree.nodes]
-        children += [Twig((self._run(number, each),)) for number, each in _tries(tree.attempts)]
-        children += [Twig(tuple(self._answer(each))) for each in tree.responses]
-        return Twig((self._heading(found),), tuple(children))
+        children += [LineTree((self._run(number, each),)) for number, each in _tries(tree.attempts)]
+        children += [LineTree(tuple(self._answer(each))) for each in tree.responses]
+        return LineTree((self._heading(found),), tuple(children))
 
     def totals(self, found: Trace) -> str:
         """What it took, and what is not shown of it."""
         totals = found.totals
         ends = [each.finished_at for each in found.attempts]
         parts = [
-            count(totals.messages, "message"),
-            count(totals.attempts, "run"),
-            f"{lasted(sum(each.finished_at - each.started_at for each in found.attempts))} of work",
+            format_count(totals.messages, "message"),
+            format_count(totals.attempts, "run"),
+            f"{format_elapsed(sum(each.finished_at - each.started_at for each in found.attempts))} of work",
             *_usage(totals.cost, totals.input_tokens, totals.output_tokens),
         ]
-        if ends and found.stand is Stand.AT_REST:
-            parts.append(f"over after {lasted(max(ends) - self.times.began)}")
+        if ends and found.stand is ConversationState.AT_REST:
+            parts.append(f"over after {format_elapsed(max(ends) - self.times.began)}")
         said = ", ".join(parts)
         if totals.messages > len(found.steps):
-            said += f"; only the first {count(MOST, 'message')} are shown"
+            said += f"; only the first {format_count(MAX_ROWS, 'message')} are shown"
         return said
 
-    def _heading(self, found: Trace) -> Line:
-        stand = STANDS[found.stand]
-        return Line(f"{found.conversation_id}: {stand}, began {self.times.day()}", "bold")
+    def _heading(self, found: Trace) -> StyledLine:
+        stand = STATUS_LABELS[found.stand]
+        return StyledLine(f"{found.conversation_id}: {stand}, began {self.times.day()}", "bold")
 
-    def _node(self, node: Node) -> Twig:
+    def _node(self, node: Node) -> LineTree:
         # By hand, and not by recursion: a chain may be as long as a person lets it be.
-        done: dict[int, Twig] = {}
+        done: dict[int, LineTree] = {}
         waiting = [node]
         while waiting:
             each = waiting[-1]
@@ -82,20 +82,20 @@ class Teller:
                 waiting += missing
                 continue
             below = tuple(done[id(child)] for child in each.children)
-            done[id(each)] = Twig(tuple(self._lines(each)), below)
+            done[id(each)] = LineTree(tuple(self._lines(each)), below)
             waiting.pop()
         return done[id(node)]
 
-    def _lines(self, node: Node) -> Iterator[Line]:
+    def _lines(self, node: Node) -> Iterator[StyledLine]:
         message = node.step.message
         state = MessageState(message.status)
-        yield Line(f"{_road(message)}: {state}", STYLES.get(state, ""))
-        yield Line(self._text(message.message))
-        yield Line(f"{message.message_id}  {self._when(node.step)}", "dim")
+        yield StyledLine(f"{_route(message)}: {state}", STYLES.get(state, ""))
+        yield StyledLine(self._text(message.message))
+        yield StyledLine(f"{message.message_id}  {self._when(node.step)}", "dim")
         for number, each in _tries(node.attempts):
             yield self._run(number, each)
         if node.step.answered_with is not None:
-            yield Line(f"answered together with {node.step.answered_with}")
+            yield StyledLine(f"answered together with {node.step.answered_with}")
         if (line := self._next(node.step)) is not None:
             yield line
         for response in node.responses:
@@ -105,27 +105,27 @@ class Teller:
         message = step.message
         said = f"sent {self.times.at(message.created_at)}"
         if step.claimed_at is not None:
-            said += f", waited {lasted(step.claimed_at - message.created_at)}"
+            said += f", waited {format_elapsed(step.claimed_at - message.created_at)}"
         if step.started_at is not None and step.finished_at is not None:
-            said += f", ran {lasted(step.finished_at - step.started_at)}"
+            said += f", ran {format_elapsed(step.finished_at - step.started_at)}"
         return f"{said}, archived" if step.archived else said
 
-    def _run(self, number: int, run: Attempt) -> Line:
-        took = lasted(run.finished_at - run.started_at)
+    def _run(self, number: int, run: Attempt) -> StyledLine:
+        took = format_elapsed(run.finished_at - run.started_at)
         said = f"run {number} at {self.times.at(run.started_at)} by {_model(run)}: {run.outcome}"
         said += f" after {took}"
         if run.messages > 1:
-            said += f", for {count(run.messages, 'message')}"
+            said += f", for {format_count(run.messages, 'message')}"
         if usage := _usage(run.cost, run.input_tokens, run.output_tokens):
             said += f", {', '.join(usage)}"
         if run.error:
             said += f": {self._text(run.error, quoted=False)}"
         if run.error_kind:
             said += f" ({run.error_kind})"
-        good = run.outcome == RunOutcome.COMPLETED
-        return Line(said, "dim" if good else "red" if run.error else "")
+        good = run.outcome == AttemptOutcome.COMPLETED
+        return StyledLine(said, "dim" if good else "red" if run.error else "")
 
-    def _next(self, step: Step) -> Line | None:
+    def _next(self, step: Step) -> StyledLine | None:
         """What it waits for, and the command that helps."""
         message = step.message
         why = self._text(message.last_error or "", quoted=False)
@@ -133,42 +133,46 @@ class Teller:
             case MessageState.PROCESSING:
                 since = step.claimed_at or message.updated_at
                 who = f" at {message.claimed_by}" if message.claimed_by else ""
-                return Line(f"runs since {lasted(self.times.now - since)}{who}", "cyan")
+                return StyledLine(
+                    f"runs since {format_elapsed(self.times.now - since)}{who}", "cyan"
+                )
             case MessageState.PENDING:
                 left = message.available_at - self.times.now
                 if left > 0:
-                    return Line(f"its turn comes in {lasted(left)}{_because(why)}", "cyan")
-                waits = lasted(self.times.now - message.available_at)
-                return Line(f"waits for its turn since {waits}", "cyan")
+                    return StyledLine(
+                        f"its turn comes in {format_elapsed(left)}{_because(why)}", "cyan"
+                    )
+                waits = format_elapsed(self.times.now - message.available_at)
+                return StyledLine(f"waits for its turn since {waits}", "cyan")
             case MessageState.HELD:
                 helps = f"bullpen queue let-go {message.message_id}"
-                return Line(f"waits for a person{_because(why)}. Next: {helps}", "yellow")
+                return StyledLine(f"waits for a person{_because(why)}. Next: {helps}", "yellow")
             case MessageState.DEAD:
                 helps = f"bullpen queue retry {message.message_id}"
-                return Line(f"is dead{_because(why)}. Next: {helps}", "red")
+                return StyledLine(f"is dead{_because(why)}. Next: {helps}", "red")
             case MessageState.CANCELLED | MessageState.EXPIRED:
-                return Line(why) if why else None
+                return StyledLine(why) if why else None
             case MessageState.COMPLETED:
                 return None
 
-    def _answer(self, seen: SeenResponse) -> Iterator[Line]:
+    def _answer(self, seen: ResponseRecord) -> Iterator[StyledLine]:
         author = f"@{seen.agent}" if seen.agent else "Bullpen"
-        to = f"{visible(seen.sender)} on {seen.channel}"
+        to = f"{sanitize(seen.sender)} on {seen.channel}"
         state = self._delivery(seen)
-        yield Line(f"{author} {ARROW} {to}: {state}", "green" if seen.acked_at else "")
+        yield StyledLine(f"{author} {ARROW} {to}: {state}", "green" if seen.acked_at else "")
         if seen.message:
-            yield Line(self._text(seen.message))
+            yield StyledLine(self._text(seen.message))
         for file in json.loads(seen.files or "[]"):
-            yield Line(f"[file: {visible(str(file))}]")
+            yield StyledLine(f"[file: {sanitize(str(file))}]")
 
-    def _delivery(self, seen: SeenResponse) -> str:
-        tries = count(seen.delivery_attempts, "try", "tries")
+    def _delivery(self, seen: ResponseRecord) -> str:
+        tries = format_count(seen.delivery_attempts, "try", "tries")
         why = _because(self._text(seen.last_error or "", quoted=False))
         match ResponseState(seen.status):
             case ResponseState.ACKED:
-                what = "read" if seen.channel in UNSENT else "delivered"
+                what = "read" if seen.channel in PULL_CHANNELS else "delivered"
                 return what if seen.acked_at is None else f"{what} {self.times.at(seen.acked_at)}"
-            case ResponseState.PENDING if seen.channel in UNSENT:
+            case ResponseState.PENDING if seen.channel in PULL_CHANNELS:
                 return "not read yet"
             case ResponseState.PENDING:
                 return (
@@ -181,13 +185,13 @@ class Teller:
 
     def _text(self, text: str, *, quoted: bool = True) -> str:
         if self.full:
-            return visible(text)
-        line = one_line(text, PREVIEW)
+            return sanitize(text)
+        line = one_line(text, PREVIEW_CHARS)
         return f'"{line}"' if quoted else line
 
 
-def _road(message: Seen) -> str:
-    author = f"@{message.from_agent}" if message.from_agent else visible(message.sender)
+def _route(message: MessageRecord) -> str:
+    author = f"@{message.from_agent}" if message.from_agent else sanitize(message.sender)
     if message.channel == ROOM:
         return f"{author} {ARROW} #{message.team_id} {ARROW} @{message.agent}"
     place = "" if message.from_agent else f" ({message.channel})"

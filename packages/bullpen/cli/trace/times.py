@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from bullpen.cli.span import span
+from bullpen.cli.span import format_duration
 from bullpen.core.clock import SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class ConversationClock:
     """The owner's clock, and the day on which it began."""
 
     here: ZoneInfo
@@ -32,13 +32,13 @@ class Times:
         return datetime.fromtimestamp(moment / SECOND, UTC).astimezone(self.here)
 
 
-def lasted(milliseconds: int) -> str:
+def format_elapsed(milliseconds: int) -> str:
     """How long; what is short, with a tenth of a second."""
     if milliseconds < 10 * SECOND:
         return f"{max(0, milliseconds) / SECOND:.1f} s"
-    return span(milliseconds)
+    return format_duration(milliseconds)
 
 
-def count(number: int, what: str, many: str = "") -> str:
+def format_count(number: int, what: str, many: str = "") -> str:
     """So many of something."""
     return f"{number} {what}" if number == 1 else f"{number} {many or what + 's'}"

@@ -16,7 +16,7 @@ ASCII = ("+-- ", "`-- ", "|   ", "    ")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StyledLine:
     """One line, and how it is shown where there are colours."""
 
     text: str
@@ -24,19 +24,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Twig:
+class LineTree:
     """Some lines, with others below them."""
 
-    lines: tuple[Line, ...]
-    children: tuple[Twig, ...] = ()
+    lines: tuple[StyledLine, ...]
+    children: tuple[LineTree, ...] = ()
 
 
-def as_tree(root: Twig) -> Tree:
+def to_rich_tree(root: LineTree) -> Tree:
     """The tree, for a terminal."""
     from rich.text import Text  # only here: the command line begins without
     from rich.tree import Tree
 
-    def label(twig: Twig) -> Text:
+    def label(twig: LineTree) -> Text:
         return Text("\n").join(Text(each.text, each.style) for each in twig.lines)
 
     top = Tree(label(root), guide_style="dim")
@@ -47,7 +47,7 @@ def as_tree(root: Twig) -> Tree:
     return top
 
 
-def as_text(root: Twig, guides: tuple[str, str, str, str] = GUIDES) -> Iterator[str]:
+def tree_lines(root: LineTree, guides: tuple[str, str, str, str] = GUIDES) -> Iterator[str]:
     """The tree as lines of text, each as long as it is."""
     middle, last, beside, beneath = guides
     waiting = [(root, "", "")]
@@ -72,20 +72,20 @@ def guides_for(out: TextIO) -> tuple[str, str, str, str]:
     return GUIDES
 
 
-def show(root: Twig) -> None:
+def print_tree(root: LineTree) -> None:
     """Print the tree; what the stream cannot show is escaped, and stops nothing."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     if sys.stdout.isatty():
         from rich.console import Console  # only here: the command line begins without
 
-        Console(highlight=False).print(as_tree(root))
+        Console(highlight=False).print(to_rich_tree(root))
     else:
         guides = guides_for(sys.stdout)
-        for each in as_text(root, guides):
+        for each in tree_lines(root, guides):
             print(each if guides is GUIDES else each.replace(ARROW, "->"))
 
 
-def _split(twig: Twig) -> Iterator[str]:
+def _split(twig: LineTree) -> Iterator[str]:
     for each in twig.lines:
         yield from each.text.split("\n")

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bullpen.cli.span import span
-from bullpen.cli.views.shown import line
+from bullpen.cli.span import format_duration
+from bullpen.cli.views.shown import single_line
 from bullpen.core.events.append import EventType
-from bullpen.core.events.facts import Facts
+from bullpen.core.events.facts import EventDetails
 from bullpen.core.events.tail import Event
 from bullpen.core.message import HEARTBEAT, ROOM
-from bullpen.core.routing.tags import outside, parse
+from bullpen.core.routing.tags import parse_tags, text_outside_tags
 
 PROACTIVE = "proactive_"
 """How the ids of answers begin that answer nothing."""
 
 
-class Kind(StrEnum):
+class ActivityKind(StrEnum):
     """What sort of thing it is, which gives it its colour."""
 
     ASKED = "asked"
@@ -30,30 +30,32 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ActivityLine:
     """One thing that happened."""
 
     id: int
     at: int
-    kind: Kind
+    kind: ActivityKind
     agent: str | None
     """Whom it is about."""
     who: str
     text: str
 
 
-Told = tuple[Kind, str, str]
+LineParts = tuple[ActivityKind, str, str]
 """The kind, who, and the text."""
 
 
-def line_of(event: Event, facts: Facts) -> Line | None:
+def activity_line(event: Event, facts: EventDetails) -> ActivityLine | None:
     """The line of this event, if it is worth one."""
-    found = WORDS.get(event.type)
+    found = LINE_BUILDERS.get(event.type)
     told = None if found is None else found(event, facts)
     if told is None:
         return None
     kind, who, text = told
-    return Line(event.id, event.created_at, kind, event.agent, line(who), line(text))
+    return ActivityLine(
+        event.id, event.created_at, kind, event.agent, single_line(who), single_line(text)
+    )
 
 
 def concerns(event: Event, team: str | None, members: frozenset[str]) -> bool:
@@ -63,64 +65,72 @@ def concerns(event: Event, team: str | None, members: frozenset[str]) -> bool:
     return event.agent is None and "team" not in event.data and event.type in PROCESSES
 
 
-def _asked(event: Event, facts: Facts) -> Told | None:
+def _asked(event: Event, facts: EventDetails) -> LineParts | None:
     origin = facts.origin
     if origin is None or origin.channel == ROOM:
         return None
     if origin.channel == HEARTBEAT:
-        return Kind.NOTE, f"heartbeat → {event.agent}", "is asked to look after its work"
-    kind = Kind.ASKED if origin.from_agent is None else Kind.HANDOFF
+        return ActivityKind.NOTE, f"heartbeat → {event.agent}", "is asked to look after its work"
+    kind = ActivityKind.ASKED if origin.from_agent is None else ActivityKind.HANDOFF
     who = origin.from_agent or origin.sender or origin.channel
     return kind, f"{who} → {event.agent}", origin.preview
 
 
-def _begins(event: Event, _: Facts) -> Told:
+def _begins(event: Event, _: EventDetails) -> LineParts:
     messages = event.data.get("messages")
     many = len(messages) if isinstance(messages, list) else 1
     what = f", for {many} messages at once" if many > 1 else ""
-    return Kind.NOTE, str(event.agent), f"begins{what}"
+    return ActivityKind.NOTE, str(event.agent), f"begins{what}"
 
 
-def _said(event: Event, facts: Facts) -> Told:
+def _said(event: Event, facts: EventDetails) -> LineParts:
     # What it told others stands in lines of its own.
-    return Kind.SAID, str(event.agent), outside(parse(facts.text or "")) or "is done"
+    return (
+        ActivityKind.SAID,
+        str(event.agent),
+        text_outside_tags(parse_tags(facts.text or "")) or "is done",
+    )
 
 
-def _unasked(event: Event, facts: Facts) -> Told | None:
+def _unasked(event: Event, facts: EventDetails) -> LineParts | None:
     if not (event.message_id or "").startswith(PROACTIVE):
         return None
     to = "" if facts.to is None else f" → {facts.to.sender or facts.to.channel}"
-    return Kind.SAID, f"{event.agent or 'bullpen'}{to}", facts.text or ""
+    return ActivityKind.SAID, f"{event.agent or 'bullpen'}{to}", facts.text or ""
 
 
-def _failed(event: Event, _: Facts) -> Told:
+def _failed(event: Event, _: EventDetails) -> LineParts:
     wait = event.data.get("wait")
-    again = f"; tries again in {span(wait)}" if isinstance(wait, int) and wait else ""
-    return Kind.TROUBLE, str(event.agent), f"failed: {_why(event)}{again}"
+    again = f"; tries again in {format_duration(wait)}" if isinstance(wait, int) and wait else ""
+    return ActivityKind.TROUBLE, str(event.agent), f"failed: {_why(event)}{again}"
 
 
-def _posted(event: Event, facts: Facts) -> Told:
-    return Kind.POSTED, f"#{event.data.get('team')} {event.data.get('author')}", facts.text or ""
+def _posted(event: Event, facts: EventDetails) -> LineParts:
+    return (
+        ActivityKind.POSTED,
+        f"#{event.data.get('team')} {event.data.get('author')}",
+        facts.text or "",
+    )
 
 
-def _through(event: Event, _: Facts) -> Told:
-    return Kind.NOTE, f"#{event.data.get('team')}", "is through with it"
+def _through(event: Event, _: EventDetails) -> LineParts:
+    return ActivityKind.NOTE, f"#{event.data.get('team')}", "is through with it"
 
 
-def _many_died(event: Event, _: Facts) -> Told:
-    return Kind.TROUBLE, "queue", f"many messages die{_because(event)}"
+def _many_died(event: Event, _: EventDetails) -> LineParts:
+    return ActivityKind.TROUBLE, "queue", f"many messages die{_because(event)}"
 
 
-def _trouble(words: str) -> Callable[[Event, Facts], Told]:
-    return lambda event, _: (Kind.TROUBLE, _subject(event), f"{words}{_because(event)}")
+def _trouble(words: str) -> Callable[[Event, EventDetails], LineParts]:
+    return lambda event, _: (ActivityKind.TROUBLE, _subject(event), f"{words}{_because(event)}")
 
 
-def _note(words: str) -> Callable[[Event, Facts], Told]:
-    return lambda event, _: (Kind.NOTE, _subject(event), f"{words}{_because(event)}")
+def _note(words: str) -> Callable[[Event, EventDetails], LineParts]:
+    return lambda event, _: (ActivityKind.NOTE, _subject(event), f"{words}{_because(event)}")
 
 
-def _process(name: str, words: str) -> Callable[[Event, Facts], Told]:
-    return lambda event, _: (Kind.NOTE, name, words)
+def _process(name: str, words: str) -> Callable[[Event, EventDetails], LineParts]:
+    return lambda event, _: (ActivityKind.NOTE, name, words)
 
 
 def _subject(event: Event) -> str:
@@ -141,7 +151,7 @@ def _why(event: Event) -> str:
     return str(event.data.get("reason") or event.data.get("error") or "")
 
 
-WORDS: Mapping[str, Callable[[Event, Facts], Told | None]] = {
+LINE_BUILDERS: Mapping[str, Callable[[Event, EventDetails], LineParts | None]] = {
     EventType.MESSAGE_ENQUEUED: _asked,
     EventType.CHAIN_STEP_START: _begins,
     EventType.CHAIN_STEP_DONE: _said,

@@ -14,28 +14,34 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from bullpen.cli.output import reading
+from bullpen.cli.output import read_transaction
 from bullpen.cli.views.agents_table import state_of
-from bullpen.cli.views.database import place, reason
+from bullpen.cli.views.database import error_text, locate_store
 from bullpen.cli.views.live import Gone
-from bullpen.cli.views.shown import clean, line, money, number, when
-from bullpen.core.company.work import AgentAtWork, look_at_company
+from bullpen.cli.views.shown import (
+    format_count,
+    format_moment,
+    format_money,
+    sanitize_text,
+    single_line,
+)
+from bullpen.core.company.work import AgentStatus, get_company_status
 from bullpen.core.conversations.trace import Step, Trace, trace
 from bullpen.core.errors import UnknownAgent
-from bullpen.core.history.said import last_said
-from bullpen.core.history.search import Spoken
+from bullpen.core.history.said import newest_history
+from bullpen.core.history.search import HistoryEntry
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
-LAST = 30
+MAX_SPOKEN = 30
 """So many of the last things said are shown."""
-STEPS = 50
-LONGEST = 2000
+MAX_STEPS = 50
+MAX_TEXT_CHARS = 2000
 """So many characters of one of them."""
-AGAIN_SECONDS = 1.0
+REFRESH_SECONDS = 1.0
 
-STATES = {
+STATE_STYLES = {
     MessageState.PROCESSING.value: "green",
     MessageState.PENDING.value: "yellow",
     MessageState.HELD.value: "bold yellow",
@@ -44,21 +50,23 @@ STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Portrait:
+class AgentDetail:
     """An agent at a moment."""
 
     at: int
-    work: AgentAtWork
+    work: AgentStatus
     talk: Trace | None
-    said: tuple[Spoken, ...]
+    said: tuple[HistoryEntry, ...]
 
 
-def portrait(tx: Transaction, agent: str) -> Portrait:
+def read_agent_detail(tx: Transaction, agent: str) -> AgentDetail:
     """What there is to be seen of this agent."""
-    for work in look_at_company(tx).agents:
+    for work in get_company_status(tx).agents:
         if work.agent.id == agent:
             talk = None if work.run is None else trace(tx, work.run.message.conversation_id)
-            return Portrait(tx.now, work, talk, tuple(last_said(tx, {agent}, LAST)[::-1]))
+            return AgentDetail(
+                tx.now, work, talk, tuple(newest_history(tx, {agent}, MAX_SPOKEN)[::-1])
+            )
     raise UnknownAgent(f"there is no agent {agent[:40]!r} any more")
 
 
@@ -102,7 +110,7 @@ class AgentScreen(Screen[None]):
         """Something has happened: read it anew, but not all the time."""
         if self._waits:
             return
-        left = self._read_at + AGAIN_SECONDS - time.monotonic()
+        left = self._read_at + REFRESH_SECONDS - time.monotonic()
         if left <= 0:
             self._read()
         else:
@@ -119,11 +127,11 @@ class AgentScreen(Screen[None]):
 
     def _in_thread(self) -> None:
         try:
-            place(self._settings)
-            with reading(self._settings) as tx:
-                found = portrait(tx, self.agent)
+            locate_store(self._settings)
+            with read_transaction(self._settings) as tx:
+                found = read_agent_detail(tx, self.agent)
         except Exception as error:  # shown instead of what could not be read
-            self.app.call_from_thread(self._say, reason(error))
+            self.app.call_from_thread(self._say, error_text(error))
         else:
             self.app.call_from_thread(self._show, found)
 
@@ -131,7 +139,7 @@ class AgentScreen(Screen[None]):
         if self.is_mounted:
             self.query_one(Gone).say(why)
 
-    def _show(self, found: Portrait) -> None:
+    def _show(self, found: AgentDetail) -> None:
         if not self.is_mounted:
             return
         page = self.query_one(VerticalScroll)
@@ -144,22 +152,22 @@ class AgentScreen(Screen[None]):
             page.scroll_end(animate=False)
 
 
-def _who(found: Portrait) -> Text:
+def _who(found: AgentDetail) -> Text:
     agent = found.work.agent
     text = Text.assemble((f"@{agent.id}", "bold"), "  ")
     if agent.name:
-        text.append(f"{line(agent.name)}  ")
+        text.append(f"{single_line(agent.name)}  ")
     text.append_text(state_of(found.work, found.at))
     if found.work.why is not None:
-        text.append(f" ({line(found.work.why)})", "red")
-    text.append(f"  {line(agent.provider)}", "dim")
-    text.append(f" {line(agent.model)}" if agent.model else "", "dim")
+        text.append(f" ({single_line(found.work.why)})", "red")
+    text.append(f"  {single_line(agent.provider)}", "dim")
+    text.append(f" {single_line(agent.model)}" if agent.model else "", "dim")
     if found.work.waiting:
-        text.append(f"  {number(found.work.waiting)} wait", "yellow")
+        text.append(f"  {format_count(found.work.waiting)} wait", "yellow")
     return text
 
 
-def _page(found: Portrait, zone: ZoneInfo) -> Text:
+def _page(found: AgentDetail, zone: ZoneInfo) -> Text:
     rows = [Text("LAST SAID", style="dim")]
     for each in found.said:
         rows += [_said(each, found.at, zone)]
@@ -173,9 +181,11 @@ def _page(found: Portrait, zone: ZoneInfo) -> Text:
 def _talk(talk: Trace, now: int, zone: ZoneInfo) -> list[Text]:
     totals = talk.totals
     tokens = totals.input_tokens + totals.output_tokens
-    words = f"{totals.messages} messages, {number(tokens)} tokens, {money(totals.cost)}"
+    words = (
+        f"{totals.messages} messages, {format_count(tokens)} tokens, {format_money(totals.cost)}"
+    )
     rows = [Text.assemble(("WORKS ON ", "dim"), talk.conversation_id, (f"  {words} so far", "dim"))]
-    rows += [_step(each, now, zone) for each in talk.steps[-STEPS:]]
+    rows += [_step(each, now, zone) for each in talk.steps[-MAX_STEPS:]]
     return rows
 
 
@@ -183,20 +193,20 @@ def _step(step: Step, now: int, zone: ZoneInfo) -> Text:
     message = step.message
     who = f"@{message.from_agent}" if message.from_agent else message.sender or message.channel
     return Text.assemble(
-        (f"{when(message.created_at, now, zone)} ", "dim"),
-        (f"{line(who)} → @{message.agent}", "cyan" if message.from_agent else "bold"),
+        (f"{format_moment(message.created_at, now, zone)} ", "dim"),
+        (f"{single_line(who)} → @{message.agent}", "cyan" if message.from_agent else "bold"),
         " ",
-        (f"[{message.status}]", STATES.get(message.status, "dim")),
+        (f"[{message.status}]", STATE_STYLES.get(message.status, "dim")),
         " ",
         _short(message.message),
     )
 
 
-def _said(each: Spoken, now: int, zone: ZoneInfo) -> Text:
+def _said(each: HistoryEntry, now: int, zone: ZoneInfo) -> Text:
     own = each.role == "assistant"
-    who = f"@{each.agent_id}" if own else line(each.sender) or each.channel
+    who = f"@{each.agent_id}" if own else single_line(each.sender) or each.channel
     return Text.assemble(
-        (f"{when(each.created_at, now, zone)} ", "dim"),
+        (f"{format_moment(each.created_at, now, zone)} ", "dim"),
         (who, "green" if own else "bold"),
         " ",
         _short(each.content),
@@ -204,6 +214,6 @@ def _said(each: Spoken, now: int, zone: ZoneInfo) -> Text:
 
 
 def _short(text: str) -> str:
-    cleaned = clean(text).strip()
-    shown = cleaned if len(cleaned) <= LONGEST else f"{cleaned[:LONGEST]} …"
+    cleaned = sanitize_text(text).strip()
+    shown = cleaned if len(cleaned) <= MAX_TEXT_CHARS else f"{cleaned[:MAX_TEXT_CHARS]} …"
     return "\n      ".join(each for each in shown.splitlines() if each.strip())

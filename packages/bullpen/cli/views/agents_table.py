@@ -10,23 +10,23 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
-from bullpen.cli.span import span
-from bullpen.cli.views.shown import line, money, number
-from bullpen.core.company.spent import Spent
-from bullpen.core.company.work import AgentAtWork, Company, Doing
+from bullpen.cli.span import format_duration
+from bullpen.cli.views.shown import format_count, format_money, single_line
+from bullpen.core.company.spent import RunTotals
+from bullpen.core.company.work import AgentActivity, AgentStatus, CompanyStatus
 
 NARROW, WIDE = 60, 120
 LEADER = "★"
 CELL_PADDING = 1
 
-LOOKS: dict[Doing, tuple[str, str]] = {
-    Doing.IDLE: ("○", "dim"),
-    Doing.RUNS: ("●", "green"),
-    Doing.LOST: ("!", "bold red"),
-    Doing.WAITS: ("◌", "yellow"),
-    Doing.RESTS: ("◔", "yellow"),
-    Doing.PAUSED: ("■", "red"),
-    Doing.DRAINS: ("▽", "yellow"),
+ACTIVITY_SIGNS: dict[AgentActivity, tuple[str, str]] = {
+    AgentActivity.IDLE: ("○", "dim"),
+    AgentActivity.RUNS: ("●", "green"),
+    AgentActivity.LOST: ("!", "bold red"),
+    AgentActivity.WAITS: ("◌", "yellow"),
+    AgentActivity.RESTS: ("◔", "yellow"),
+    AgentActivity.PAUSED: ("■", "red"),
+    AgentActivity.DRAINS: ("▽", "yellow"),
 }
 """The sign and the colour of each."""
 
@@ -63,12 +63,12 @@ def columns_for(width: int) -> tuple[Column, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class AgentRow:
     """All that is known of an agent at a moment."""
 
-    work: AgentAtWork
+    work: AgentStatus
     leads: bool
-    spent: Spent
+    spent: RunTotals
     said: str
     """What it said while it works, or last."""
     now: int
@@ -83,52 +83,55 @@ class Seat:
             case WAITING.name:
                 return _count(self.work.waiting, "yellow")
             case PROVIDER.name:
-                return Text(line(self.work.agent.provider))
+                return Text(single_line(self.work.agent.provider))
             case MODEL.name:
-                return Text(line(self.work.agent.model) or "its own", style="dim")
+                return Text(single_line(self.work.agent.model) or "its own", style="dim")
             case RUNS.name:
                 return _count(self.spent.runs, "")
             case TOKENS.name:
-                return Text(number(self.spent.tokens) if self.spent.tokens else "", style="")
+                return Text(format_count(self.spent.tokens) if self.spent.tokens else "", style="")
             case TODAY.name:
-                return Text(money(self.spent.cost) if self.spent.cost else "")
+                return Text(format_money(self.spent.cost) if self.spent.cost else "")
             case TALK.name:
                 cost = 0.0 if self.work.run is None else self.work.run.conversation.cost
-                return Text(money(cost) if cost else "")
+                return Text(format_money(cost) if cost else "")
             case _:
                 return self._at()
 
     def _at(self) -> Text:
         if self.work.run is not None:
             return Text(self.said)
-        if self.work.why is not None and self.work.doing in (Doing.PAUSED, Doing.DRAINS):
-            return Text(line(self.work.why), style="red")
+        if self.work.why is not None and self.work.activity in (
+            AgentActivity.PAUSED,
+            AgentActivity.DRAINS,
+        ):
+            return Text(single_line(self.work.why), style="red")
         return Text(self.said, style="dim")
 
 
-def state_of(work: AgentAtWork, now: int) -> Text:
+def state_of(work: AgentStatus, now: int) -> Text:
     """What it is at, in a sign and a word or two."""
-    sign, style = LOOKS[work.doing]
-    words = work.doing.value
+    sign, style = ACTIVITY_SIGNS[work.activity]
+    words = work.activity.value
     if work.run is not None:
-        words = f"{words} {span(now - work.run.since)}"
+        words = f"{words} {format_duration(now - work.run.since)}"
         if work.why is not None:  # nothing comes after it
-            words = f"{words} {LOOKS[Doing.PAUSED][0]}"
+            words = f"{words} {ACTIVITY_SIGNS[AgentActivity.PAUSED][0]}"
     elif work.until is not None:
-        words = f"{words} {span(work.until - now)}"
+        words = f"{words} {format_duration(work.until - now)}"
     return Text(f"{sign} {words}", style=style)
 
 
-def seats(
-    company: Company, spent: Mapping[str, Spent], said: Mapping[str, str], now: int
-) -> list[Seat]:
+def agent_rows(
+    company: CompanyStatus, spent: Mapping[str, RunTotals], said: Mapping[str, str], now: int
+) -> list[AgentRow]:
     """Every agent's."""
     leader = None if company.team is None else company.team.leader
     return [
-        Seat(
+        AgentRow(
             work=each,
             leads=each.agent.id == leader,
-            spent=spent.get(each.agent.id, Spent()),
+            spent=spent.get(each.agent.id, RunTotals()),
             said=said.get(each.agent.id, ""),
             now=now,
         )
@@ -157,7 +160,7 @@ class AgentsTable(DataTable[Text]):
             return None
         return self.ordered_rows[self.cursor_row].key.value
 
-    def fill(self, found: Sequence[Seat], width: int) -> None:
+    def fill(self, found: Sequence[AgentRow], width: int) -> None:
         """Show these; what did not change is not drawn again."""
         columns = columns_for(width)
         cells = {
@@ -179,7 +182,7 @@ class AgentsTable(DataTable[Text]):
     def _rebuild(
         self,
         columns: Sequence[Column],
-        found: Sequence[Seat],
+        found: Sequence[AgentRow],
         cells: Mapping[tuple[str, str], Text],
         widths: Mapping[str, int],
     ) -> None:
@@ -199,7 +202,7 @@ class AgentsTable(DataTable[Text]):
 
 def _widths(
     columns: Sequence[Column],
-    found: Sequence[Seat],
+    found: Sequence[AgentRow],
     cells: Mapping[tuple[str, str], Text],
     width: int,
 ) -> dict[str, int]:
@@ -227,4 +230,4 @@ def _fitted(text: Text, width: int) -> Text:
 
 
 def _count(count: int, style: str) -> Text:
-    return Text(number(count) if count else "", style=style, justify="right")
+    return Text(format_count(count) if count else "", style=style, justify="right")

@@ -6,31 +6,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
-from bullpen.cli.views.activity import Line, concerns, line_of
+from bullpen.cli.views.activity import ActivityLine, activity_line, concerns
 from bullpen.cli.views.shown import last_line
 from bullpen.core.clock import SECOND
-from bullpen.core.company.spent import Spent, last_run_before, spent_since
-from bullpen.core.company.work import Company, look_at_company
+from bullpen.core.company.spent import RunTotals, last_run_before, run_totals_since
+from bullpen.core.company.work import CompanyStatus, get_company_status
 from bullpen.core.events.append import EventType
-from bullpen.core.events.browse import WantedEvents, browse_events
-from bullpen.core.events.facts import facts_of
+from bullpen.core.events.browse import EventFilter, list_events
+from bullpen.core.events.facts import event_details
 from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.time_zone import midnight
+from bullpen.core.time_zone import start_of_day
 
-BEFORE = 300
+INITIAL_EVENTS = 300
 """So many of the last events are looked at when a view opens."""
-PAGE = 500
-PAGES = 4
-TELLING = 100
+PAGE_EVENTS = 500
+MAX_PAGES = 4
+MAX_LINES = 100
 """Of so many events at once it is told what they are about: of more, the last ones."""
 LOOK_SECONDS = 5
 """What no event tells of, as a process that is gone, is seen after so long."""
 COUNT_SECONDS = 2
 """What was spent is counted no more often, however many runs end."""
 
-ENDS = frozenset(
+RUN_END_EVENTS = frozenset(
     {
         *(EventType.CHAIN_STEP_DONE, EventType.MESSAGE_FAILED, EventType.MESSAGE_DEAD),
         *(EventType.MESSAGE_HELD, EventType.MESSAGE_CANCELLED, EventType.MESSAGE_RELEASED),
@@ -38,17 +38,17 @@ ENDS = frozenset(
 )
 """With these a run may have ended, and cost something."""
 
-NOTHING = WantedEvents()
+NO_FILTER = EventFilter()
 
 
 @dataclass(frozen=True, slots=True)
-class CompanyNews:
+class CompanyUpdate:
     """The company as it is now, and what happened since the last news."""
 
-    company: Company
-    spent: dict[str, Spent]
+    company: CompanyStatus
+    spent: dict[str, RunTotals]
     """What each agent took today."""
-    lines: tuple[Line, ...]
+    lines: tuple[ActivityLine, ...]
     progress: dict[str, tuple[int, str]]
     """What each agent said last while it worked, and when."""
     fresh: bool
@@ -56,11 +56,11 @@ class CompanyNews:
 
 
 @dataclass(slots=True)
-class Ledger:
+class SpendingCounter:
     """What was spent today, counted anew when there is a reason to."""
 
     zone: ZoneInfo
-    spent: dict[str, Spent] = field(default_factory=dict)
+    spent: dict[str, RunTotals] = field(default_factory=dict)
     _day: int = 0
     _after: int = 0
     _at: int = 0
@@ -76,29 +76,29 @@ class Ledger:
 
     def count(self, tx: Transaction) -> None:
         """Count it, unless that was just now."""
-        day = midnight(tx.now, self.zone)
+        day = start_of_day(tx.now, self.zone)
         if day != self._day:
             self._day, self._after, self._stale = day, last_run_before(tx, day), True
             self._at = 0
         if self.due(tx.now):
-            self.spent = spent_since(tx, self._day, self._after)
+            self.spent = run_totals_since(tx, self._day, self._after)
             self._at, self._stale = tx.now, False
 
 
 @dataclass(slots=True)
-class CompanyLooks:
+class CompanyReader:
     """Looks at all agents, or at those of a team."""
 
     team: str | None
     zone: ZoneInfo
 
-    def __call__(self, store: Store) -> Iterator[CompanyNews | None]:
+    def __call__(self, store: Store) -> Iterator[CompanyUpdate | None]:
         """First everything, then what is new, or None."""
         tail = EventTail.from_now(store)
-        ledger = Ledger(self.zone)
+        ledger = SpendingCounter(self.zone)
         progress: dict[str, tuple[int, str]] = {}
         with store.read() as tx:
-            events = browse_events(tx, NOTHING, None, tail.position, BEFORE)[::-1]
+            events = list_events(tx, NO_FILTER, None, tail.position, INITIAL_EVENTS)[::-1]
         news = self._news(store, ledger, events, progress, fresh=True)
         yield news
         while True:
@@ -114,16 +114,16 @@ class CompanyLooks:
     def _news(
         self,
         store: Store,
-        ledger: Ledger,
+        ledger: SpendingCounter,
         events: Sequence[Event],
         progress: dict[str, tuple[int, str]],
         *,
         fresh: bool,
-    ) -> CompanyNews:
-        if any(event.type in ENDS for event in events):
+    ) -> CompanyUpdate:
+        if any(event.type in RUN_END_EVENTS for event in events):
             ledger.run_ended()
         with store.read() as tx:
-            company = look_at_company(tx, self.team)
+            company = get_company_status(tx, self.team)
             members = frozenset(each.agent.id for each in company.agents)
             ours = [event for event in events if concerns(event, self.team, members)]
             lines = _lines(tx, ours)
@@ -133,20 +133,20 @@ class CompanyLooks:
                 text = last_line(str(event.data.get("text", "")))
                 if text:
                     progress[event.agent] = (event.created_at, text)
-        return CompanyNews(company, ledger.spent, lines, dict(progress), fresh)
+        return CompanyUpdate(company, ledger.spent, lines, dict(progress), fresh)
 
 
 def _read(tail: EventTail) -> list[Event]:
     found: list[Event] = []
-    for _ in range(PAGES):
-        page = tail.read(PAGE)
+    for _ in range(MAX_PAGES):
+        page = tail.read(PAGE_EVENTS)
         found += page
-        if len(page) < PAGE:
+        if len(page) < PAGE_EVENTS:
             break
     return found
 
 
-def _lines(tx: Transaction, events: Sequence[Event]) -> tuple[Line, ...]:
-    worth = [event for event in events if event.type != EventType.AGENT_PROGRESS][-TELLING:]
-    lines = (line_of(*each) for each in zip(worth, facts_of(tx, worth), strict=True))
+def _lines(tx: Transaction, events: Sequence[Event]) -> tuple[ActivityLine, ...]:
+    worth = [event for event in events if event.type != EventType.AGENT_PROGRESS][-MAX_LINES:]
+    lines = (activity_line(*each) for each in zip(worth, event_details(tx, worth), strict=True))
     return tuple(each for each in lines if each is not None)

@@ -18,7 +18,7 @@ POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreLocation:
     """Where the database is: a file, and which one it was; or a server."""
 
     path: Path | None
@@ -30,16 +30,16 @@ class Place:
             raise StoreUnavailable(f"{self.path} was taken away, or replaced")
 
 
-def place(settings: Settings) -> Place:
+def locate_store(settings: Settings) -> StoreLocation:
     """Where the database is now; to open a file that is not there would make it."""
     path = database_file(settings)
-    return Place(path, None if path is None else _file(path))
+    return StoreLocation(path, None if path is None else _file(path))
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Store]:
+def open_if_exists(settings: Settings) -> Iterator[Store]:
     """The store, if there is one."""
-    place(settings)
+    locate_store(settings)
     often = replace(settings, poll_seconds=min(settings.poll_seconds, POLL_SECONDS))
     store = open_store(often)
     try:
@@ -48,7 +48,7 @@ def opened(settings: Settings) -> Iterator[Store]:
         store.close()
 
 
-def reason(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What went wrong, in a sentence."""
     if isinstance(error, BullpenError):
         return f"{error}. {error.hint}" if error.hint else str(error)

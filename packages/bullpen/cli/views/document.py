@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bullpen.core.company.spent import Spent
-from bullpen.core.company.work import AgentAtWork, Company, Run
+from bullpen.core.company.spent import RunTotals
+from bullpen.core.company.work import ActiveRun, AgentStatus, CompanyStatus
 
 Document = dict[str, object]
 
 
-def document_of(company: Company, spent: Mapping[str, Spent]) -> Document:
+def company_fields(company: CompanyStatus, spent: Mapping[str, RunTotals]) -> Document:
     """How everything stands, what it took today included."""
     queue = company.queue
     return {
@@ -25,17 +25,17 @@ def document_of(company: Company, spent: Mapping[str, Spent]) -> Document:
             "outgoing": queue.outgoing,
         },
         "processes": company.processes,
-        "agents": [_agent(each, spent.get(each.agent.id, Spent())) for each in company.agents],
+        "agents": [_agent(each, spent.get(each.agent.id, RunTotals())) for each in company.agents],
     }
 
 
-def _agent(work: AgentAtWork, today: Spent) -> Document:
+def _agent(work: AgentStatus, today: RunTotals) -> Document:
     return {
         "id": work.agent.id,
         "name": work.agent.name,
         "provider": work.agent.provider,
         "model": work.agent.model,
-        "state": work.doing.value,
+        "state": work.activity.value,
         "reason": work.why,
         "until": work.until,
         "waiting": work.waiting,
@@ -44,7 +44,7 @@ def _agent(work: AgentAtWork, today: Spent) -> Document:
     }
 
 
-def _run(run: Run) -> Document:
+def _run(run: ActiveRun) -> Document:
     return {
         "message_id": run.message.message_id,
         "conversation_id": run.message.conversation_id,
@@ -56,7 +56,7 @@ def _run(run: Run) -> Document:
     }
 
 
-def _spent(spent: Spent) -> Document:
+def _spent(spent: RunTotals) -> Document:
     return {
         "runs": spent.runs,
         "cost": spent.cost,

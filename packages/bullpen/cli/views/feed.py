@@ -11,20 +11,20 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from bullpen.cli.views.database import opened, place, reason
+from bullpen.cli.views.database import error_text, locate_store, open_if_exists
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.wake.listener import Listener
 
 News = TypeVar("News")
-Looks = Callable[[Store], Iterator[News | None]]
+UpdateReader = Callable[[Store], Iterator[News | None]]
 """Looks at a store that was just opened: first at all, then each time at what is new, if any is."""
 
-GAP_SECONDS = 0.2
+MIN_REFRESH_SECONDS = 0.2
 """So many times a second a view changes at the most, whatever happens."""
 WAIT_SECONDS = 1.0
 RETRY_SECONDS = 1.0
-LEAVE_SECONDS = 3.0
+STOP_SECONDS = 3.0
 
 
 class Feed(Generic[News]):
@@ -33,7 +33,7 @@ class Feed(Generic[News]):
     def __init__(
         self,
         settings: Settings,
-        looks: Looks[News],
+        looks: UpdateReader[News],
         told: Callable[[News], object],
         lost: Callable[[str], object],
     ) -> None:
@@ -61,7 +61,7 @@ class Feed(Generic[News]):
         self._stopping.set()
         self.wake()
         if self._thread.ident is not None:
-            self._thread.join(LEAVE_SECONDS)
+            self._thread.join(STOP_SECONDS)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -69,16 +69,16 @@ class Feed(Generic[News]):
                 self._follow()
             except Exception as error:  # a view outlives whatever happens to what it shows
                 if not self._stopping.is_set():
-                    self._lost(reason(error))
+                    self._lost(error_text(error))
                 self._stopping.wait(RETRY_SECONDS)
 
     def _follow(self) -> None:
-        where = place(self._settings)
-        with opened(self._settings) as store, self._listening(store) as listener:
+        where = locate_store(self._settings)
+        with open_if_exists(self._settings) as store, self._listening(store) as listener:
             for news in self._looks(store):
                 if news is not None:
                     self._told(news)
-                if self._stopping.wait(GAP_SECONDS):
+                if self._stopping.wait(MIN_REFRESH_SECONDS):
                     return
                 listener.wait(WAIT_SECONDS)
                 where.check()

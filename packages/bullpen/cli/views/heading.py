@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from bullpen.cli.views.company_looks import CompanyNews
-from bullpen.cli.views.shown import line, money, number
-from bullpen.core.company.spent import in_all
+from bullpen.cli.views.company_looks import CompanyUpdate
+from bullpen.cli.views.shown import format_count, format_money, single_line
+from bullpen.core.company.spent import add_totals
 
 NARROW, WIDE = 60, 100
-KINDS = ("processor", "scheduler", "api")
+PROCESS_KINDS = ("processor", "scheduler", "api")
 GAP = "   "
 
 
-def heading(news: CompanyNews, width: int) -> Text:
+def format_heading(news: CompanyUpdate, width: int) -> Text:
     """Two lines; a third one when nothing can be answered."""
     first = _title(news)
     if width < NARROW:
@@ -30,19 +30,19 @@ def heading(news: CompanyNews, width: int) -> Text:
     return Text("\n").join([first, _numbers(news, width)])
 
 
-def _title(news: CompanyNews) -> Text:
+def _title(news: CompanyUpdate) -> Text:
     company = news.company
     count = len(company.agents)
     agents = "1 agent" if count == 1 else f"{count} agents"
     if company.team is None:
         return Text(agents, style="bold")
-    name = f" {line(company.team.name)}" if company.team.name else ""
+    name = f" {single_line(company.team.name)}" if company.team.name else ""
     return Text.assemble((f"#{company.team.id}{name}", "bold"), (f"  {agents}", "dim"))
 
 
-def _processes(news: CompanyNews) -> Text:
+def _processes(news: CompanyUpdate) -> Text:
     found = Text()
-    for kind in KINDS:
+    for kind in PROCESS_KINDS:
         count = news.company.processes.get(kind, 0)
         if found:
             found.append("  ")
@@ -51,19 +51,19 @@ def _processes(news: CompanyNews) -> Text:
     return found
 
 
-def _numbers(news: CompanyNews, width: int) -> Text:
+def _numbers(news: CompanyUpdate, width: int) -> Text:
     found = Text.assemble("queue  ", _queue(news))
     ours = {each.agent.id for each in news.company.agents}
-    spent = in_all(each for agent, each in news.spent.items() if agent in ours)
+    spent = add_totals(each for agent, each in news.spent.items() if agent in ours)
     found.append(f"{GAP if width >= WIDE else '  '}today ")
     if width >= WIDE:
-        runs = "1 run" if spent.runs == 1 else f"{number(spent.runs)} runs"
+        runs = "1 run" if spent.runs == 1 else f"{format_count(spent.runs)} runs"
         found.append(f"{runs}, ")
-    found.append(f"{number(spent.tokens)} tokens, {money(spent.cost)}")
+    found.append(f"{format_count(spent.tokens)} tokens, {format_money(spent.cost)}")
     return found
 
 
-def _queue(news: CompanyNews) -> Text:
+def _queue(news: CompanyUpdate) -> Text:
     queue = news.company.queue
     found = Text()
     for name, count, style in (
@@ -74,6 +74,6 @@ def _queue(news: CompanyNews) -> Text:
     ):
         if found:
             found.append(" ")
-        found.append(number(count), style if count else "dim")
+        found.append(format_count(count), style if count else "dim")
         found.append(f" {name}", "dim")
     return found

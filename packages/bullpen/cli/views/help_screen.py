@@ -11,8 +11,8 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from bullpen.cli.views.agents_table import LEADER, LOOKS
-from bullpen.core.company.work import Doing
+from bullpen.cli.views.agents_table import ACTIVITY_SIGNS, LEADER
+from bullpen.core.company.work import AgentActivity
 
 KEYS = (
     ("↑ ↓", "choose an agent"),
@@ -23,14 +23,14 @@ KEYS = (
     ("q, Ctrl-C", "leave; the agents go on"),
 )
 
-MEANINGS: dict[Doing, str] = {
-    Doing.IDLE: "has nothing to do",
-    Doing.RUNS: "answers, since so long",
-    Doing.LOST: "its processor is gone; the work is taken up again soon",
-    Doing.WAITS: "has messages that nobody has taken up yet",
-    Doing.RESTS: "its provider asked for a pause, so long",
-    Doing.PAUSED: "starts no runs, until somebody resumes it",
-    Doing.DRAINS: "takes nothing new, and answers what is there",
+MEANINGS: dict[AgentActivity, str] = {
+    AgentActivity.IDLE: "has nothing to do",
+    AgentActivity.RUNS: "answers, since so long",
+    AgentActivity.LOST: "its processor is gone; the work is taken up again soon",
+    AgentActivity.WAITS: "has messages that nobody has taken up yet",
+    AgentActivity.RESTS: "its provider asked for a pause, so long",
+    AgentActivity.PAUSED: "starts no runs, until somebody resumes it",
+    AgentActivity.DRAINS: "takes nothing new, and answers what is there",
 }
 
 COLUMNS = (
@@ -60,7 +60,10 @@ def _text() -> Text:
     rows = [Text("Keys", style="bold")]
     rows += [_row(name, "", meaning) for name, meaning in KEYS]
     rows += [Text(), Text("States", style="bold")]
-    rows += [_row(f"{LOOKS[each][0]} {each}", LOOKS[each][1], MEANINGS[each]) for each in Doing]
+    rows += [
+        _row(f"{ACTIVITY_SIGNS[each][0]} {each}", ACTIVITY_SIGNS[each][1], MEANINGS[each])
+        for each in AgentActivity
+    ]
     rows += [_row(LEADER, "bold", "leads the team")]
     rows += [Text(), Text("Numbers", style="bold")]
     rows += [_row(name, "", meaning) for name, meaning in COLUMNS]

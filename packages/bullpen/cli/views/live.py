@@ -18,14 +18,14 @@ from textual.widgets import Static
 
 from bullpen.core.settings import Settings
 
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-SIGNALLED = 128
+END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+SIGNAL_EXIT_BASE = 128
 NOTE_SECONDS = 4.0
 WIDTHS = [(0, "-narrow"), (60, "-usual"), (120, "-wide")]
 HEIGHTS = [(0, "-low"), (16, "-high")]
 
 # Nothing but the terminal's own colours: so it is readable on a dark one and on a light one.
-OWN_COLOURS = Theme(
+THEME = Theme(
     name="bullpen",
     ansi=True,
     primary="ansi_blue",
@@ -104,16 +104,16 @@ class LiveView(App[None]):
     def __init__(self, settings: Settings) -> None:
         super().__init__(ansi_color=True)  # from the start: NO_COLOR is looked at there
         self.settings = settings
-        self.register_theme(OWN_COLOURS)
-        self.theme = OWN_COLOURS.name
+        self.register_theme(THEME)
+        self.theme = THEME.name
         self._deeds = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deeds")
 
     def on_mount(self) -> None:
         """End well when the system asks for it, or the terminal is closed."""
         loop = asyncio.get_running_loop()
-        for each in SIGNALS:
+        for each in END_SIGNALS:
             with contextlib.suppress(ValueError, RuntimeError):  # not in a thread of its own
-                loop.add_signal_handler(each, self._end, SIGNALLED + each)
+                loop.add_signal_handler(each, self._end, SIGNAL_EXIT_BASE + each)
         self.app_resume_signal.subscribe(self, self._draw_all)
 
     def do(self, deed: Callable[[], None]) -> None:
@@ -139,7 +139,7 @@ class LiveView(App[None]):
         self.panic(Traceback(show_locals=False, width=None))
 
 
-def show(view: LiveView) -> int:
+def run_view(view: LiveView) -> int:
     """Give the terminal to a view until it is left; gives the exit status."""
     # Without the mouse: so that the terminal's own selection works as everywhere.
     view.run(mouse=False)

@@ -13,21 +13,21 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from bullpen.cli.views.shown import clean, line, when
+from bullpen.cli.views.shown import format_moment, sanitize_text, single_line
 from bullpen.core.history.rooms import Post
 
 OWNER = "owner"
 """As whom a person posts from the command line."""
-KEPT = 1000
+MAX_POSTS = 1000
 """So many posts are kept on the screen; older ones can be read again."""
 AUTHOR_WIDTH = 16
-ROOMY = 60
+WIDE_COLUMNS = 60
 COLOURS = ("cyan", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
 MENTION = re.compile(r"[@#][a-z0-9][a-z0-9_-]*")
 
-QUIET = "Nobody has said anything here yet."
-BEGINNING = "Here the room begins."
-OLDER = "PageUp shows older posts."
+EMPTY_ROOM_TEXT = "Nobody has said anything here yet."
+ROOM_START_TEXT = "Here the room begins."
+OLDER_POSTS_HINT = "PageUp shows older posts."
 
 
 class PostLine(Static):
@@ -40,12 +40,12 @@ class PostLine(Static):
         self.post = post
         self._author = _author(post, members)
         self._body = _body(post.message, members)
-        self._when = when(post.created_at, now, zone)
+        self._when = format_moment(post.created_at, now, zone)
 
     def render(self) -> Table | Text:
         """In three columns, or without them where there is no room."""
         moment = Text(self._when, style="dim")
-        if self.app.size.width < ROOMY:
+        if self.app.size.width < WIDE_COLUMNS:
             return Text.assemble(moment, " ", self._author, "\n", self._body)
         author = self._author.copy()
         author.truncate(AUTHOR_WIDTH, overflow="ellipsis")
@@ -92,7 +92,7 @@ class Posts(VerticalScroll, can_focus=False):
     def on_resize(self) -> None:
         """Stay at the newest post, whatever room there is."""
         if self.follows:
-            self.call_after_refresh(self.to_end)
+            self.call_after_refresh(self.scroll_to_newest)
 
     async def add(self, posts: Iterable[Post], members: Sequence[str], now: int) -> int:
         """Show these where they belong; gives how many of them were new."""
@@ -110,7 +110,7 @@ class Posts(VerticalScroll, can_focus=False):
             count += 1
         if self.follows:
             await self._forget()
-            self.call_after_refresh(self.to_end)
+            self.call_after_refresh(self.scroll_to_newest)
         self.mark()
         return count
 
@@ -144,16 +144,18 @@ class Posts(VerticalScroll, can_focus=False):
 
     def mark(self) -> None:
         """Say what is above the first post."""
-        told = BEGINNING if self.complete else OLDER
-        self.query_one("#edge", Static).update(Text(told if self._ids else QUIET, style="dim"))
+        told = ROOM_START_TEXT if self.complete else OLDER_POSTS_HINT
+        self.query_one("#edge", Static).update(
+            Text(told if self._ids else EMPTY_ROOM_TEXT, style="dim")
+        )
 
-    def to_end(self) -> None:
+    def scroll_to_newest(self) -> None:
         """Show the newest."""
         self.follows = True
         self.scroll_end(animate=False)
 
     async def _forget(self) -> None:
-        too_many = len(self._ids) - KEPT
+        too_many = len(self._ids) - MAX_POSTS
         if too_many > 0:
             for each in list(self.query(PostLine))[:too_many]:
                 await each.remove()
@@ -164,14 +166,14 @@ class Posts(VerticalScroll, can_focus=False):
 def _author(post: Post, members: Sequence[str]) -> Text:
     if post.from_agent == OWNER:
         return Text("you", style="bold green")
-    name = line(post.from_agent)
+    name = single_line(post.from_agent)
     if post.from_agent in members:
         return Text(f"@{name}", style=f"bold {COLOURS[members.index(name) % len(COLOURS)]}")
     return Text(name, style="bold")
 
 
 def _body(text: str, members: Sequence[str]) -> Text:
-    body = Text(clean(text).strip("\n"))
+    body = Text(sanitize_text(text).strip("\n"))
     for found in MENTION.finditer(body.plain):
         if found.group()[1:] in members:
             body.stylize("bold", found.start(), found.end())

@@ -11,14 +11,14 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Footer, Static
 
-from bullpen.cli.output import reading, writing
+from bullpen.cli.output import read_transaction, write_transaction
 from bullpen.cli.views.composer import Composer
-from bullpen.cli.views.database import place, reason
+from bullpen.cli.views.database import error_text, locate_store
 from bullpen.cli.views.feed import Feed
 from bullpen.cli.views.live import Gone, LiveView, Lost
 from bullpen.cli.views.posts import OWNER, Posts
-from bullpen.cli.views.room_looks import LAST, RoomLooks, RoomNews
-from bullpen.cli.views.shown import line
+from bullpen.cli.views.room_looks import INITIAL_POSTS, RoomReader, RoomUpdate
+from bullpen.cli.views.shown import single_line
 from bullpen.core.clock import SystemClock
 from bullpen.core.history.rooms import Post, posts_before
 from bullpen.core.queue.room import post_in_room
@@ -28,7 +28,7 @@ from bullpen.core.settings import Settings
 class Told(Message):
     """There is news."""
 
-    def __init__(self, news: RoomNews) -> None:
+    def __init__(self, news: RoomUpdate) -> None:
         super().__init__()
         self.news = news
 
@@ -60,12 +60,12 @@ class RoomView(LiveView):
         super().__init__(settings)
         self.team = team
         self.zone = zone
-        self._news: RoomNews | None = None
+        self._news: RoomUpdate | None = None
         self._unseen = 0
         self._loading = False
         self._feed = Feed(
             settings,
-            RoomLooks(team),
+            RoomReader(team),
             lambda news: self.post_message(Told(news)),
             lambda why: self.post_message(Lost(why)),
         )
@@ -110,7 +110,7 @@ class RoomView(LiveView):
 
     def on_composer_posted(self, posted: Composer.Posted) -> None:
         """Post it."""
-        self.query_one(Posts).to_end()
+        self.query_one(Posts).scroll_to_newest()
         self._count(0)
         self.do(lambda: self._post(posted.text))
 
@@ -130,11 +130,11 @@ class RoomView(LiveView):
 
     def _post(self, text: str) -> None:
         try:
-            place(self.settings)
-            with writing(self.settings) as tx:
+            locate_store(self.settings)
+            with write_transaction(self.settings) as tx:
                 post_in_room(tx, self.team, text, OWNER)
         except Exception as error:  # shown where it happened, and the text given back
-            self.call_from_thread(self._not_posted, text, reason(error))
+            self.call_from_thread(self._not_posted, text, error_text(error))
         else:
             self._feed.wake()
 
@@ -144,11 +144,11 @@ class RoomView(LiveView):
 
     def _load(self, before: int) -> None:
         try:
-            place(self.settings)
-            with reading(self.settings) as tx:
-                found = posts_before(tx, self.team, before, LAST)
+            locate_store(self.settings)
+            with read_transaction(self.settings) as tx:
+                found = posts_before(tx, self.team, before, INITIAL_POSTS)
         except Exception as error:  # shown where it happened
-            self.call_from_thread(self.refuse, reason(error))
+            self.call_from_thread(self.refuse, error_text(error))
             self._loading = False
         else:
             self.post_message(Older(found))
@@ -156,7 +156,7 @@ class RoomView(LiveView):
     async def on_older(self, older: Older) -> None:
         """Show what was read."""
         posts = self.query_one(Posts)
-        posts.complete = len(older.posts) < LAST
+        posts.complete = len(older.posts) < INITIAL_POSTS
         members = () if self._news is None else self._news.team.members
         await posts.add_older(older.posts, members, SystemClock().now(), self._loaded)
         posts.mark()
@@ -173,9 +173,11 @@ class RoomView(LiveView):
         below.update(Text(f"↓ {words}: PageDown", style="bold yellow"))
 
 
-def _heading(news: RoomNews) -> Text:
+def _heading(news: RoomUpdate) -> Text:
     team = news.team
-    found = Text.assemble((f"#{team.id}", "bold"), f" {line(team.name)}" if team.name else "", "  ")
+    found = Text.assemble(
+        (f"#{team.id}", "bold"), f" {single_line(team.name)}" if team.name else "", "  "
+    )
     for each in team.members:
         works = each in news.working
         found.append(f"{'●' if works else '○'} ", "green" if works else "dim")

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from bullpen.core.clock import SECOND
 from bullpen.core.events.append import EventType
 from bullpen.core.events.tail import Event, EventTail
-from bullpen.core.history.rooms import Post, last_posts, posts_since
-from bullpen.core.queue.status import lane_statuses
+from bullpen.core.history.rooms import Post, newest_posts, posts_since
+from bullpen.core.queue.status import list_lane_statuses
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import get_team
 from bullpen.core.store.base import Store
-from bullpen.core.store.listing import EVERY
+from bullpen.core.store.listing import MAX_ROW_ID
 from bullpen.core.store.transaction import Transaction
 
-LAST = 50
+INITIAL_POSTS = 50
 """So many posts are shown when a room is entered, and more of the older ones each time."""
-PAGE = 500
+PAGE_POSTS = 500
 LOOK_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class RoomNews:
+class RoomUpdate:
     """The room as it is now, and what was posted since the last news; some perhaps once more."""
 
     at: int
@@ -36,7 +36,7 @@ class RoomNews:
 
 
 @dataclass(slots=True)
-class RoomLooks:
+class RoomReader:
     """Looks at the room of a team; it remembers across a loss of the store what was seen."""
 
     team: str
@@ -44,17 +44,21 @@ class RoomLooks:
     _last: int = 0
     """The highest number of the posts that were told of."""
 
-    def __call__(self, store: Store) -> Iterator[RoomNews | None]:
+    def __call__(self, store: Store) -> Iterator[RoomUpdate | None]:
         """First the last posts, or those since the store was lost; then each new one."""
         tail = EventTail.from_now(store)
         with store.read() as tx:
-            posts = self._missed(tx) if self._entered else last_posts(tx, self.team, LAST)[::-1]
-            whole = not self._entered and len(posts) < LAST
+            posts = (
+                self._missed(tx)
+                if self._entered
+                else newest_posts(tx, self.team, INITIAL_POSTS)[::-1]
+            )
+            whole = not self._entered and len(posts) < INITIAL_POSTS
             news = self._news(tx, posts, whole=whole)
         self._entered = True
         yield news
         while True:
-            events = tail.read(PAGE)
+            events = tail.read(PAGE_POSTS)
             numbers = [_post(event) for event in events if self._ours(event)]
             old = store.clock.now() - news.at >= LOOK_SECONDS * SECOND
             if not (events or old):
@@ -64,16 +68,16 @@ class RoomLooks:
                 news = self._news(tx, self._posted(tx, numbers), whole=False)
             yield news
 
-    def _news(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomNews:
+    def _news(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomUpdate:
         team = get_team(tx, self.team)
         self._last = max([self._last, *(post.id for post in posts)])
-        busy = {each.agent for each in lane_statuses(tx) if each.processing}
+        busy = {each.agent for each in list_lane_statuses(tx) if each.processing}
         working = tuple(each for each in team.members if each in busy)
-        return RoomNews(tx.now, team, working, tuple(posts), whole)
+        return RoomUpdate(tx.now, team, working, tuple(posts), whole)
 
     def _missed(self, tx: Transaction) -> list[Post]:
         # On PostgreSQL a lower number may have come after a higher one: some are told of again.
-        return _between(tx, self.team, max(0, self._last - LAST), EVERY)
+        return _between(tx, self.team, max(0, self._last - INITIAL_POSTS), MAX_ROW_ID)
 
     def _posted(self, tx: Transaction, numbers: Sequence[int]) -> list[Post]:
         """The posts of these numbers: an event tells of each when it can be seen."""
@@ -87,9 +91,9 @@ def _between(tx: Transaction, team: str, since: int, upto: int) -> list[Post]:
     """All posts after the one number and up to the other."""
     found: list[Post] = []
     while True:
-        page = posts_since(tx, team, since_id=since, since=0, upto=upto, limit=PAGE)
+        page = posts_since(tx, team, since_id=since, since=0, upto=upto, limit=PAGE_POSTS)
         found += page
-        if len(page) < PAGE:
+        if len(page) < PAGE_POSTS:
             return found
         since = page[-1].id
 

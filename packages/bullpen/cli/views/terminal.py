@@ -8,7 +8,7 @@ import sys
 import click
 
 
-def need_terminal(instead: str) -> None:
+def require_terminal(instead: str) -> None:
     """Refuse to open a view without one; `instead` is the command for pipes and scripts."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(

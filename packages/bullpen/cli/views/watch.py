@@ -13,48 +13,48 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Footer, Static
 
-from bullpen.cli.output import writing
-from bullpen.cli.views.activity import Kind, Line
+from bullpen.cli.output import write_transaction
+from bullpen.cli.views.activity import ActivityKind, ActivityLine
 from bullpen.cli.views.agent_screen import AgentScreen
-from bullpen.cli.views.agents_table import AgentsTable, seats
-from bullpen.cli.views.company_looks import CompanyLooks, CompanyNews
-from bullpen.cli.views.database import place, reason
+from bullpen.cli.views.agents_table import AgentsTable, agent_rows
+from bullpen.cli.views.company_looks import CompanyReader, CompanyUpdate
+from bullpen.cli.views.database import error_text, locate_store
 from bullpen.cli.views.feed import Feed
-from bullpen.cli.views.heading import heading
+from bullpen.cli.views.heading import format_heading
 from bullpen.cli.views.help_screen import HelpScreen
 from bullpen.cli.views.live import NOTE_SECONDS, Gone, LiveView, Lost
-from bullpen.cli.views.shown import clock, line
+from bullpen.cli.views.shown import format_clock, single_line
 from bullpen.core.clock import SystemClock
-from bullpen.core.company.work import Doing
+from bullpen.core.company.work import AgentActivity
 from bullpen.core.queue.lanes import pause_lane, resume_lane
 from bullpen.core.settings import Settings
 
-KEPT = 500
+MAX_LINES = 500
 WHO_WIDTH = 28
 SCROLLBAR = 1
 TICK_SECONDS = 1.0
 PAUSED_BY = "paused in team watch"
 
-NOBODY = """There are no agents yet.
+NO_AGENTS_TEXT = """There are no agents yet.
 
 Next, in another terminal:
   bullpen agent add coder --provider claude
   bullpen up"""
 
-STYLES = {
-    Kind.ASKED: "bold",
-    Kind.HANDOFF: "cyan",
-    Kind.SAID: "green",
-    Kind.POSTED: "magenta",
-    Kind.TROUBLE: "red",
-    Kind.NOTE: "dim",
+KIND_STYLES = {
+    ActivityKind.ASKED: "bold",
+    ActivityKind.HANDOFF: "cyan",
+    ActivityKind.SAID: "green",
+    ActivityKind.POSTED: "magenta",
+    ActivityKind.TROUBLE: "red",
+    ActivityKind.NOTE: "dim",
 }
 
 
 class Told(Message):
     """There is news."""
 
-    def __init__(self, news: CompanyNews) -> None:
+    def __init__(self, news: CompanyUpdate) -> None:
         super().__init__()
         self.news = news
 
@@ -67,9 +67,9 @@ class Activity(Static):
     def __init__(self, zone: ZoneInfo) -> None:
         super().__init__()
         self._zone = zone
-        self._lines: deque[Line] = deque(maxlen=KEPT)
+        self._lines: deque[ActivityLine] = deque(maxlen=MAX_LINES)
 
-    def tell(self, news: CompanyNews) -> None:
+    def tell(self, news: CompanyUpdate) -> None:
         """Add what is new; when the store was opened anew, begin anew."""
         if news.fresh:
             self._lines.clear()
@@ -88,14 +88,14 @@ class Activity(Static):
             rows = [Text(" Nothing has happened yet.", style="dim")]
         return Text("\n").join([rule, *rows])
 
-    def _row(self, each: Line, width: int) -> Text:
-        who = Text(each.who, style=STYLES[each.kind])
+    def _row(self, each: ActivityLine, width: int) -> Text:
+        who = Text(each.who, style=KIND_STYLES[each.kind])
         who.truncate(width, overflow="ellipsis", pad=True)
         row = Text.assemble(
-            (f" {clock(each.at, self._zone)}  ", "dim"),
+            (f" {format_clock(each.at, self._zone)}  ", "dim"),
             who,
             "  ",
-            (each.text, "dim" if each.kind is Kind.NOTE else ""),
+            (each.text, "dim" if each.kind is ActivityKind.NOTE else ""),
         )
         row.truncate(max(self.size.width - 1, 1), overflow="ellipsis")
         return row
@@ -131,12 +131,12 @@ class WatchView(LiveView):
         super().__init__(settings)
         self.team = team
         self.zone = zone
-        self.news: CompanyNews | None = None
-        self._said: dict[str, Line] = {}
+        self.news: CompanyUpdate | None = None
+        self._said: dict[str, ActivityLine] = {}
         self._clock = SystemClock()
         self._feed = Feed(
             settings,
-            CompanyLooks(team, zone),
+            CompanyReader(team, zone),
             lambda news: self.post_message(Told(news)),
             lambda why: self.post_message(Lost(why)),
         )
@@ -146,7 +146,7 @@ class WatchView(LiveView):
         yield Static(id="heading")
         yield Gone()
         yield AgentsTable()
-        yield Static(NOBODY, id="nobody", markup=False)
+        yield Static(NO_AGENTS_TEXT, id="nobody", markup=False)
         yield Activity(self.zone)
         yield Footer()
 
@@ -224,14 +224,14 @@ class WatchView(LiveView):
     def _switch(self, agent: str, *, off: bool) -> None:
         """In a thread: the store may be busy for a while."""
         try:
-            place(self.settings)
-            with writing(self.settings) as tx:
+            locate_store(self.settings)
+            with write_transaction(self.settings) as tx:
                 if off:
                     pause_lane(tx, agent, PAUSED_BY)
                 else:
                     resume_lane(tx, agent)
         except Exception as error:  # shown where it happened
-            self.call_from_thread(self.refuse, reason(error))
+            self.call_from_thread(self.refuse, error_text(error))
             return
         said = f"@{agent} is paused; a run that has begun goes on." if off else f"@{agent} works."
         self.call_from_thread(self.notify, said, markup=False, timeout=NOTE_SECONDS)
@@ -240,7 +240,7 @@ class WatchView(LiveView):
     def _tick(self) -> None:
         """Let the seconds pass of what runs or rests."""
         found = () if self.news is None else self.news.company.agents
-        if any(each.run is not None or each.doing is Doing.RESTS for each in found):
+        if any(each.run is not None or each.activity is AgentActivity.RESTS for each in found):
             self._fill()
 
     def _fill(self) -> None:
@@ -249,9 +249,9 @@ class WatchView(LiveView):
         main = self.screen_stack[0]
         now = max(self._clock.now(), self.news.company.at)
         width = self.size.width
-        found = seats(self.news.company, self.news.spent, self._doings(), now)
+        found = agent_rows(self.news.company, self.news.spent, self._doings(), now)
         main.query_one(AgentsTable).fill(found, width - SCROLLBAR)
-        main.query_one("#heading", Static).update(heading(self.news, width))
+        main.query_one("#heading", Static).update(format_heading(self.news, width))
         self.refresh_bindings()
 
     def _doings(self) -> dict[str, str]:
@@ -263,6 +263,6 @@ class WatchView(LiveView):
                 continue
             at, said = self.news.progress.get(work.agent.id, (0, ""))
             asked = f"← {work.run.message.from_agent or work.run.message.sender}: "
-            asked += line(work.run.message.message)
+            asked += single_line(work.run.message.message)
             found[work.agent.id] = said if at >= work.run.since else asked
         return found

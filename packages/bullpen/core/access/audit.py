@@ -8,13 +8,13 @@ from sqlalchemy import bindparam, insert
 
 from bullpen.core.access.key import Key
 from bullpen.core.models import AUDIT_LOG
-from bullpen.core.store.listing import EVERY, Listing
+from bullpen.core.store.listing import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 A = AUDIT_LOG.c
 
-DONE = "done"
+OUTCOME_DONE = "done"
 
 INSERT: Statement[None] = Statement(
     lambda: insert(AUDIT_LOG).values(
@@ -24,7 +24,7 @@ INSERT: Statement[None] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditEntry:
     """One line of the log."""
 
     id: int
@@ -38,16 +38,16 @@ class Deed:
     created_at: int
 
 
-LISTING = Listing(AUDIT_LOG, [each.name for each in fields(Deed)])
+AUDIT_PAGER = TablePager(AUDIT_LOG, [each.name for each in fields(AuditEntry)])
 
 
-def record(
+def record_audit(
     tx: Transaction,
     key: Key,
     action: str,
     target: str,
     *,
-    outcome: str = DONE,
+    outcome: str = OUTCOME_DONE,
     request_id: str = "",
     address: str = "",
 ) -> None:
@@ -57,7 +57,9 @@ def record(
     tx.write(INSERT, {**values, "request_id": request_id, "address": address})
 
 
-def browse_audit(tx: Transaction, since: int | None, limit: int, upto: int = EVERY) -> list[Deed]:
+def list_audit_entries(
+    tx: Transaction, since: int | None, limit: int, upto: int = MAX_ROW_ID
+) -> list[AuditEntry]:
     """The next lines after this one, up to another; without one the newest, the newest first."""
-    rows = LISTING.page(tx, {}, since, limit, upto)
-    return [Deed(*row) for row in rows]  # type: ignore[arg-type]
+    rows = AUDIT_PAGER.page(tx, {}, since, limit, upto)
+    return [AuditEntry(*row) for row in rows]  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 SECRET_BYTES = 32
-PREFIX = "bp_"
+SECRET_PREFIX = "bp_"
 
 
 class Scope(StrEnum):
@@ -26,7 +26,7 @@ class Scope(StrEnum):
     """Everything, agents, settings and keys included."""
 
 
-class Kind(StrEnum):
+class KeyKind(StrEnum):
     """What the secret is."""
 
     OWNER = "owner"
@@ -42,7 +42,7 @@ class Key:
     """One key, without its secret."""
 
     id: str
-    kind: Kind
+    kind: KeyKind
     name: str
     scopes: frozenset[Scope]
     agents: frozenset[str] | None = None
@@ -52,11 +52,11 @@ class Key:
     used_at: int | None = None
     revoked_at: int | None = None
 
-    def may(self, scope: Scope) -> bool:
+    def has_scope(self, scope: Scope) -> bool:
         """Whether it has this scope; `admin` has all."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
-    def reaches(self, agent: str | None) -> bool:
+    def can_reach(self, agent: str | None) -> bool:
         """Whether this agent is one of its own; what belongs to no agent is for unlimited keys."""
         return self.agents is None or agent in self.agents
 
@@ -65,14 +65,14 @@ class Key:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-OWNER = Key(id="owner", kind=Kind.OWNER, name="owner", scopes=frozenset(Scope))
+OWNER_KEY = Key(id="owner", kind=KeyKind.OWNER, name="owner", scopes=frozenset(Scope))
 
 
 def new_secret() -> str:
     """A secret that nobody guesses."""
-    return PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+    return SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
 
 
-def digest(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """What is stored of a secret: it is long and random, so one round of a hash will do."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from sqlalchemy import Column, bindparam, insert, select, update
 
-from bullpen.core.access.key import Key, Kind, Scope, digest, new_secret
+from bullpen.core.access.key import Key, KeyKind, Scope, hash_secret, new_secret
 from bullpen.core.clock import DAY, MINUTE
 from bullpen.core.errors import BadKey, UnknownKey
 from bullpen.core.events.append import EventType, append_event
@@ -20,7 +20,7 @@ K = API_KEYS.c
 
 LINK_MINUTES = 5
 BROWSER_DAYS = 30
-USED_EVERY = MINUTE
+USED_AT_INTERVAL = MINUTE
 
 
 def _columns() -> tuple[Column[object], ...]:
@@ -32,11 +32,13 @@ def _columns() -> tuple[Column[object], ...]:
 
 KeyTuple = tuple[str, str, str, str, str | None, int, int | None, int | None, int | None]
 
-BY_HASH: Statement[KeyTuple] = Statement(
+FIND_BY_HASH: Statement[KeyTuple] = Statement(
     lambda: select(*_columns()).where(K.hash == bindparam("digest"))
 )
-NOW: Statement[KeyTuple] = Statement(lambda: select(*_columns()).where(K.id == bindparam("key")))
-BY_ID: Statement[KeyTuple] = Statement(
+FIND_BY_ID: Statement[KeyTuple] = Statement(
+    lambda: select(*_columns()).where(K.id == bindparam("key"))
+)
+LOCK_BY_ID: Statement[KeyTuple] = Statement(
     lambda: select(*_columns()).where(K.id == bindparam("key")).with_for_update()
 )
 LIST: Statement[KeyTuple] = Statement(
@@ -52,7 +54,7 @@ REVOKE: Statement[None] = Statement(
         .values(revoked_at=bindparam("now"))
     )
 )
-USED: Statement[None] = Statement(
+SET_USED_AT: Statement[None] = Statement(
     lambda: update(API_KEYS).where(K.id == bindparam("key")).values(used_at=bindparam("now"))
 )
 
@@ -76,72 +78,72 @@ def add_key(
         raise BadKey(f"the key {name} has expired already")
     for agent in agents or ():
         check_name(agent)
-    key, secret = _add(tx, Kind.KEY, name, scopes, agents, expires_at)
+    key, secret = _insert_key(tx, KeyKind.KEY, name, scopes, agents, expires_at)
     append_event(tx, EventType.KEY_ADDED, key=key.id, name=name)
     return key, secret
 
 
 def find_key(tx: Transaction, secret: str) -> Key | None:
     """The key that this secret opens; one that was revoked or has expired opens nothing."""
-    row = tx.one(BY_HASH, {"digest": digest(secret)})
+    row = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
     key = None if row is None else _key(row)
-    return key if key is not None and key.kind is not Kind.LINK and key.valid(tx.now) else None
+    return key if key is not None and key.kind is not KeyKind.LINK and key.valid(tx.now) else None
 
 
 def still_valid(tx: Transaction, key: Key) -> bool:
     """Whether a key that was found before still opens anything."""
-    row = tx.one(NOW, {"key": key.id})
-    return key.kind is Kind.OWNER or (row is not None and _key(row).valid(tx.now))
+    row = tx.one(FIND_BY_ID, {"key": key.id})
+    return key.kind is KeyKind.OWNER or (row is not None and _key(row).valid(tx.now))
 
 
 def list_keys(tx: Transaction) -> list[Key]:
     """All keys and browsers, those of the past included."""
-    return [_key(row) for row in tx.all(LIST, {"kind": Kind.LINK.value})]
+    return [_key(row) for row in tx.all(LIST, {"kind": KeyKind.LINK.value})]
 
 
 def revoke_key(tx: Transaction, key_id: str) -> None:
     """Close a key or a browser, at once and for good; once more changes nothing."""
-    row = tx.one(BY_ID, {"key": key_id})
-    if row is None or row[1] == Kind.LINK:
+    row = tx.one(LOCK_BY_ID, {"key": key_id})
+    if row is None or row[1] == KeyKind.LINK:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
     if tx.change(REVOKE, {"key": key_id, "now": tx.now}):
         append_event(tx, EventType.KEY_REVOKED, key=key_id)
 
 
-def used(tx: Transaction, key: Key) -> None:
+def record_use(tx: Transaction, key: Key) -> None:
     """Note that it was used."""
-    tx.write(USED, {"key": key.id, "now": tx.now})
+    tx.write(SET_USED_AT, {"key": key.id, "now": tx.now})
 
 
-def make_link(
+def create_login_link(
     tx: Transaction,
     scopes: Collection[Scope] = tuple(Scope),
     agents: Collection[str] | None = None,
 ) -> str:
     """The secret of a link that lets one browser in, within a few minutes."""
     until = tx.now + LINK_MINUTES * MINUTE
-    return _add(tx, Kind.LINK, "link", scopes, agents, until)[1]
+    return _insert_key(tx, KeyKind.LINK, "link", scopes, agents, until)[1]
 
 
-def redeem_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
+def redeem_login_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
     """Let a browser in for a link that was not used before; gives its secret."""
-    row = tx.one(BY_HASH, {"digest": digest(secret)})
+    row = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
     if row is None:
         return None
-    row = tx.one(BY_ID, {"key": row[0]})  # locked: of two that come with one link, the first
+    row = tx.one(LOCK_BY_ID, {"key": row[0]})  # locked: of two that come with one link, the first
     link = None if row is None else _key(row)
-    if link is None or link.kind is not Kind.LINK or not link.valid(tx.now):
+    if link is None or link.kind is not KeyKind.LINK or not link.valid(tx.now):
         return None
     tx.write(REVOKE, {"key": link.id, "now": tx.now})
     until = tx.now + BROWSER_DAYS * DAY
-    key, cookie = _add(tx, Kind.BROWSER, name, link.scopes, link.agents, until)
+    key, cookie = _insert_key(tx, KeyKind.BROWSER, name, link.scopes, link.agents, until)
     append_event(tx, EventType.KEY_ADDED, key=key.id, name=name)
     return key, cookie
 
 
-def _add(
+def _insert_key(
     tx: Transaction,
-    kind: Kind,
+    kind: KeyKind,
     name: str,
     scopes: Collection[Scope],
     agents: Collection[str] | None,
@@ -163,7 +165,7 @@ def _add(
             "id": key.id,
             "kind": kind.value,
             "name": name,
-            "hash": digest(secret),
+            "hash": hash_secret(secret),
             "scopes": " ".join(sorted(key.scopes)),
             "agents": None if key.agents is None else " ".join(sorted(key.agents)),
             "created_at": tx.now,
@@ -179,7 +181,7 @@ def _key(row: KeyTuple) -> Key:
     id_, kind, name, scopes, agents, created, expires, used_at, revoked = row
     return Key(
         id=id_,
-        kind=Kind(kind),
+        kind=KeyKind(kind),
         name=name,
         scopes=frozenset(Scope(each) for each in scopes.split()),
         agents=None if agents is None else frozenset(agents.split()),

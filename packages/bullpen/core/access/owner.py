@@ -10,10 +10,10 @@ from bullpen.core.errors import UnsafeSecret
 from bullpen.core.replace_file import replace_file
 from bullpen.core.settings import Settings
 
-LEAST = 24
+MIN_TOKEN_CHARS = 24
 """A shorter token could be guessed."""
 
-OTHERS = 0o077
+OTHERS_MODE_BITS = 0o077
 
 
 def ensure_token(settings: Settings) -> str:
@@ -22,7 +22,7 @@ def ensure_token(settings: Settings) -> str:
         return read_token(settings)
     except FileNotFoundError:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _make(settings.token)
+        _create_token_file(settings.token)
         return read_token(settings)
 
 
@@ -38,14 +38,14 @@ def read_token(settings: Settings) -> str:
     with path.open(encoding="utf-8") as file:
         token = file.read().strip()
         mode = os.fstat(file.fileno()).st_mode
-    if len(token) < LEAST:
-        raise UnsafeSecret(f"{path} holds no token of {LEAST} characters or more")
-    if mode & OTHERS:
+    if len(token) < MIN_TOKEN_CHARS:
+        raise UnsafeSecret(f"{path} holds no token of {MIN_TOKEN_CHARS} characters or more")
+    if mode & OTHERS_MODE_BITS:
         raise UnsafeSecret(f"{path} can be read by others")
     return token
 
 
-class Owner:
+class OwnerToken:
     """The token as one process knows it: read anew whenever its file is another one."""
 
     def __init__(self, settings: Settings) -> None:
@@ -63,7 +63,7 @@ class Owner:
         return self._token
 
 
-def _make(path: Path) -> None:
+def _create_token_file(path: Path) -> None:
     """Complete or not at all, whoever else makes it at the same moment."""
     unfinished = path.with_name(f".token-{os.getpid()}")
     unfinished.unlink(missing_ok=True)

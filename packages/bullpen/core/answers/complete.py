@@ -7,113 +7,120 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from bullpen.core.answers.compose import Composed, compose
+from bullpen.core.answers.compose import ParsedAnswer, parse_answer
 from bullpen.core.answers.conversation import lock_conversation
-from bullpen.core.answers.files import MOST, Refused, sort_out
-from bullpen.core.answers.gather import at_rest, keep, send_gathered
-from bullpen.core.answers.limits import limited_before, over_limit
-from bullpen.core.answers.long import shorten
-from bullpen.core.answers.said import Said, clean
-from bullpen.core.events.append import EventType, tell
-from bullpen.core.heartbeats.answered import beat_answered, is_heartbeat, without_word
-from bullpen.core.history.say import SAY
-from bullpen.core.message import INTERNAL, UNHEARD, Claim, Message, NewMessage
-from bullpen.core.outbox.people import tell_all
+from bullpen.core.answers.files import MAX_FILES, RefusedFile, split_allowed
+from bullpen.core.answers.gather import add_part, is_at_rest, send_aggregate
+from bullpen.core.answers.limits import find_exceeded_limit, is_held_at_limit
+from bullpen.core.answers.long import shorten_to_file
+from bullpen.core.answers.said import RunOutput, sanitise_text
+from bullpen.core.events.append import EventType, append_message_event
+from bullpen.core.heartbeats.answered import finish_heartbeat, is_heartbeat, strip_silent_answer
+from bullpen.core.history.say import INSERT_HISTORY
+from bullpen.core.message import INTERNAL, INTERNAL_CHANNELS, Claim, Message, NewMessage
+from bullpen.core.outbox.people import notify_all
 from bullpen.core.outcome import Answer, Outcome, RoomPost
-from bullpen.core.queue.finish import finish, lock_targets
-from bullpen.core.roster.everyone import everyone
-from bullpen.core.roster.team import Delivery, Team
+from bullpen.core.queue.finish import finish, lock_target_lanes
+from bullpen.core.roster.everyone import load_address_book
+from bullpen.core.roster.team import DeliveryMode, Team
 from bullpen.core.roster.teams import find_team, teams_of
-from bullpen.core.routing.directory import Directory
+from bullpen.core.routing.directory import AddressBook
 from bullpen.core.store.transaction import Transaction
 
-NOBODY = Directory(agents={}, teams={})
+EMPTY_DIRECTORY = AddressBook(agents={}, teams={})
 
-HANDOFF_SHARE = 8
+HANDOFF_DIVISOR = 8
 """A handoff may take this part of the longest message; a longer one goes as a file."""
 
-MOST_NOTES = 16
+MAX_NOTES = 16
 """So many things that could not be done are told, one by one."""
 
 
-def complete(tx: Transaction, claim: Claim, said: Said, roots: Sequence[Path]) -> list[Message]:
+def complete(
+    tx: Transaction, claim: Claim, said: RunOutput, roots: Sequence[Path]
+) -> list[Message]:
     """Finish a claim with what was said; files leave only from below these directories."""
     primary = claim.primary
-    text = clean(said.text)
+    text = sanitise_text(said.text)
     if is_heartbeat(primary):
-        text = without_word(text)
-    rooms, directory = _addresses(tx, primary.agent) if "[" in text else ({}, NOBODY)
-    composed = compose(text, primary.agent, directory, rooms)
+        text = strip_silent_answer(text)
+    rooms, directory = _load_directory(tx, primary.agent) if "[" in text else ({}, EMPTY_DIRECTORY)
+    composed = parse_answer(text, primary.agent, directory, rooms)
     named = tuple(dict.fromkeys((*said.files, *composed.files)))
-    files, refused = _sorted(primary, named, roots)
-    notes = few((*composed.notes, *(str(each) for each in refused)))
+    files, refused = _check_files(primary, named, roots)
+    notes = limit_notes((*composed.notes, *(str(each) for each in refused)))
     team = None if primary.team_id is None else find_team(tx, primary.team_id)
     outcome = _outcome(tx, claim, said, composed, rooms)
-    reason = _limit(tx, claim, outcome, team)
-    told_before = reason is None or limited_before(tx, primary)
+    reason = _check_limits(tx, claim, outcome, team)
+    told_before = reason is None or is_held_at_limit(tx, primary)
     if reason is not None:
-        outcome = _held(outcome, reason)
+        outcome = _hold_outcome(outcome, reason)
     answers = _answers(tx, primary, composed, files, notes, said.metadata)
-    aggregate = team is not None and team.delivery is Delivery.AGGREGATE
+    aggregate = team is not None and team.delivery is DeliveryMode.AGGREGATE
     waits = is_heartbeat(primary) or aggregate
     done = finish(tx, claim, outcome if waits else replace(outcome, answers=answers))
     if is_heartbeat(primary):
-        beat_answered(tx, primary, answers[0] if answers else None)
+        finish_heartbeat(tx, primary, answers[0] if answers else None)
     elif aggregate:
         for answer in answers:
-            keep(tx, primary, answer)
-    _note(tx, primary, notes, refused)
+            add_part(tx, primary, answer)
+    _record_notes(tx, primary, notes, refused)
     if not told_before and reason is not None:
-        tell_all(tx, primary, _limit_text(primary, reason))
+        notify_all(tx, primary, _limit_text(primary, reason))
     if team is not None:
-        _end_chain(tx, primary, team)
+        _end_if_at_rest(tx, primary, team)
     return done
 
 
-def few(notes: Sequence[str]) -> tuple[str, ...]:
+def limit_notes(notes: Sequence[str]) -> tuple[str, ...]:
     """The notes; of many, the first."""
-    if len(notes) <= MOST_NOTES:
+    if len(notes) <= MAX_NOTES:
         return tuple(notes)
-    return (*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more of the kind")
+    return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more of the kind")
 
 
-def _addresses(tx: Transaction, agent: str) -> tuple[dict[str, Team], Directory]:
-    return {team.id: team for team in teams_of(tx, agent)}, everyone(tx)
+def _load_directory(tx: Transaction, agent: str) -> tuple[dict[str, Team], AddressBook]:
+    return {team.id: team for team in teams_of(tx, agent)}, load_address_book(tx)
 
 
 def _outcome(
-    tx: Transaction, claim: Claim, said: Said, composed: Composed, rooms: dict[str, Team]
+    tx: Transaction, claim: Claim, said: RunOutput, composed: ParsedAnswer, rooms: dict[str, Team]
 ) -> Outcome:
     primary = claim.primary
     handoffs = []
     for number, each in enumerate(composed.handoffs):
-        text, files = _fitting(tx, primary, f"handoff{number}", each.text)
+        text, files = _shorten_for_agent(tx, primary, f"handoff{number}", each.text)
         team = each.team or primary.team_id
         handoffs.append(NewMessage(agent=each.agent, message=text, files=files, team_id=team))
     posts = []
     for number, post in enumerate(composed.posts):
-        text, files = _fitting(tx, primary, f"post{number}", post.text)
+        text, files = _shorten_for_agent(tx, primary, f"post{number}", post.text)
         text = "\n".join((text, *(f"[file: {file}]" for file in files)))
         members = tuple(agent for agent in rooms[post.team].members if agent != primary.agent)
         posts.append(RoomPost(team_id=post.team, message=text, to=members))
     return Outcome(
-        handoffs=tuple(handoffs), room_posts=tuple(posts), said=clean(said.text), usage=said.usage
+        handoffs=tuple(handoffs),
+        room_posts=tuple(posts),
+        said=sanitise_text(said.text),
+        usage=said.usage,
     )
 
 
-def _sorted(
+def _check_files(
     primary: Message, named: Sequence[str], roots: Sequence[Path]
-) -> tuple[tuple[str, ...], tuple[Refused, ...]]:
+) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
     """The files that leave with the answer, and those that do not."""
     if not _for_person(primary):
-        return (), tuple(Refused(each, "no person waits for this answer") for each in named[:MOST])
-    return sort_out(named, roots)
+        return (), tuple(
+            RefusedFile(each, "no person waits for this answer") for each in named[:MAX_FILES]
+        )
+    return split_allowed(named, roots)
 
 
 def _answers(
     tx: Transaction,
     primary: Message,
-    composed: Composed,
+    composed: ParsedAnswer,
     files: tuple[str, ...],
     notes: Sequence[str],
     metadata: str | None,
@@ -123,7 +130,7 @@ def _answers(
         return ()
     settings = tx.settings
     name = f"answer_{primary.message_id}"
-    text, whole = shorten(composed.text, settings.answer_characters, settings.files, name)
+    text, whole = shorten_to_file(composed.text, settings.answer_characters, settings.files, name)
     if notes:
         text = "\n\n".join([*([text] if text else []), "\n".join(f"({note})" for note in notes)])
     if not text and not files:
@@ -132,25 +139,25 @@ def _answers(
 
 
 def _for_person(primary: Message) -> bool:
-    return is_heartbeat(primary) or primary.channel not in UNHEARD
+    return is_heartbeat(primary) or primary.channel not in INTERNAL_CHANNELS
 
 
-def _fitting(
+def _shorten_for_agent(
     tx: Transaction, primary: Message, name: str, text: str
 ) -> tuple[str, tuple[str, ...]]:
-    most = max(1, tx.settings.message_bytes // HANDOFF_SHARE)
-    return shorten(text, most, tx.settings.files, f"{name}_{primary.message_id}")
+    most = max(1, tx.settings.message_bytes // HANDOFF_DIVISOR)
+    return shorten_to_file(text, most, tx.settings.files, f"{name}_{primary.message_id}")
 
 
-def _limit(tx: Transaction, claim: Claim, outcome: Outcome, team: Team | None) -> str | None:
+def _check_limits(tx: Transaction, claim: Claim, outcome: Outcome, team: Team | None) -> str | None:
     more = len(outcome.handoffs) + sum(len(post.to) for post in outcome.room_posts)
     if more == 0:
         return None
-    lock_targets(tx, claim.token, outcome)
-    return over_limit(tx, claim.primary, team, more, outcome.usage.cost)
+    lock_target_lanes(tx, claim.token, outcome)
+    return find_exceeded_limit(tx, claim.primary, team, more, outcome.usage.cost)
 
 
-def _held(outcome: Outcome, reason: str) -> Outcome:
+def _hold_outcome(outcome: Outcome, reason: str) -> Outcome:
     return replace(
         outcome,
         handoffs=tuple(replace(each, hold=reason) for each in outcome.handoffs),
@@ -167,21 +174,23 @@ def _limit_text(primary: Message, reason: str) -> str:
     )
 
 
-def _note(
-    tx: Transaction, primary: Message, notes: Sequence[str], refused: Sequence[Refused]
+def _record_notes(
+    tx: Transaction, primary: Message, notes: Sequence[str], refused: Sequence[RefusedFile]
 ) -> None:
     for note in notes:
         values = {"agent": primary.agent, "message_id": primary.message_id, "role": "note"}
         values.update(channel=INTERNAL, sender="bullpen", content=note)
-        tx.write(SAY, {**values, "now": tx.now})
+        tx.write(INSERT_HISTORY, {**values, "now": tx.now})
     for each in refused:
-        tell(tx, EventType.FILE_REFUSED, primary, file=each.path[:500], reason=each.why)
+        append_message_event(
+            tx, EventType.FILE_REFUSED, primary, file=each.path[:500], reason=each.why
+        )
 
 
-def _end_chain(tx: Transaction, primary: Message, team: Team) -> None:
+def _end_if_at_rest(tx: Transaction, primary: Message, team: Team) -> None:
     # Of two runs that end at once, the second sees the first: so one of them is the last.
     lock_conversation(tx, primary.conversation_id)
-    if at_rest(tx, primary.conversation_id):
-        sent = send_gathered(tx, primary.conversation_id)
+    if is_at_rest(tx, primary.conversation_id):
+        sent = send_aggregate(tx, primary.conversation_id)
         answers = {} if sent is None else {"answers": sent.answers}
-        tell(tx, EventType.TEAM_CHAIN_END, primary, team=team.id, **answers)
+        append_message_event(tx, EventType.TEAM_CHAIN_END, primary, team=team.id, **answers)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bullpen.core.routing.directory import Directory
-from bullpen.core.routing.tags import Tag, TagKind, outside, parse, readable
+from bullpen.core.routing.directory import AddressBook
+from bullpen.core.routing.tags import Tag, TagKind, parse_tags, render_tags, text_outside_tags
 
-MOST = 64
+MAX_PARTS = 64
 """So many handoffs and posts one answer makes at the most."""
 
 
@@ -30,7 +30,7 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ParsedAnswer:
     """An answer taken apart."""
 
     text: str
@@ -43,19 +43,23 @@ class Composed:
     """What could not be done, and why."""
 
 
-def compose(text: str, speaker: str, directory: Directory, rooms: Mapping[str, object]) -> Composed:
+def parse_answer(
+    text: str, speaker: str, directory: AddressBook, rooms: Mapping[str, object]
+) -> ParsedAnswer:
     """Take an answer apart; `rooms` are the teams in whose rooms the speaker may post."""
-    segments = parse(text)
+    segments = parse_tags(text)
     tags = [each for each in segments if isinstance(each, Tag)]
-    shared = outside(segments)
+    shared = text_outside_tags(segments)
     handoffs: list[Handoff] = []
     posts: list[Post] = []
     notes: list[str] = []
     for tag in tags:
         said = f"{shared}\n\n{tag.text}" if shared else tag.text
         for name in dict.fromkeys(tag.to):
-            if len(handoffs) + len(posts) >= MOST:
-                notes.append(f"{tag.kind}{name} was not told: an answer has at most {MOST} parts")
+            if len(handoffs) + len(posts) >= MAX_PARTS:
+                notes.append(
+                    f"{tag.kind}{name} was not told: an answer has at most {MAX_PARTS} parts"
+                )
             elif tag.kind is TagKind.ROOM:
                 team = directory.find_team(name)
                 if team is None or team not in rooms:
@@ -70,8 +74,8 @@ def compose(text: str, speaker: str, directory: Directory, rooms: Mapping[str, o
                     notes.append(f"@{name} was not told: that is @{speaker} itself")
                 else:
                     handoffs.append(Handoff(found.agent, found.team, said))
-    return Composed(
-        text=readable(segments, speaker).strip(),
+    return ParsedAnswer(
+        text=render_tags(segments, speaker).strip(),
         handoffs=tuple(handoffs),
         posts=tuple(posts),
         files=_files(tags),

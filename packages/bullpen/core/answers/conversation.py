@@ -8,7 +8,7 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 # It has no row of its own: that of its first message may be archived, and a room post has none.
-LOCK: Statement[tuple[str]] = Statement(
+LOCK_CONVERSATION: Statement[tuple[str]] = Statement(
     lambda: select(
         func.pg_advisory_xact_lock(
             func.hashtextextended(bindparam("conversation"), literal_column("0"))
@@ -23,4 +23,4 @@ def lock_conversation(tx: Transaction, conversation_id: str) -> None:
     On SQLite the write lock is held from the start.
     """
     if tx.dialect == "postgresql":
-        tx.one(LOCK, {"conversation": conversation_id})
+        tx.one(LOCK_CONVERSATION, {"conversation": conversation_id})

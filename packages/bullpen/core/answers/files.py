@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST = 64
+MAX_FILES = 64
 """So many files go out with one answer at the most."""
 
-SHOWN = 200
+PATH_PREVIEW_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFile:
     """A file that does not leave, and why."""
 
     path: str
@@ -23,39 +23,41 @@ class Refused:
 
     def __str__(self) -> str:
         path = " ".join(self.path.split())
-        return f"{path if len(path) <= SHOWN else path[:SHOWN] + '…'} was not sent: {self.why}"
+        return f"{path if len(path) <= PATH_PREVIEW_CHARS else path[:PATH_PREVIEW_CHARS] + '…'} was not sent: {self.why}"
 
 
-def allowed(path: str, roots: Sequence[Path]) -> Path | Refused:
+def resolve_allowed(path: str, roots: Sequence[Path]) -> Path | RefusedFile:
     """The file's real path; a relative one is looked for in the first root."""
     try:
         real = Path(os.path.realpath(roots[0] / path if roots else path))
         inside = any(real.is_relative_to(os.path.realpath(root)) for root in roots)
         if not inside:
-            return Refused(path, "it lies outside of the agent's workspace and the files directory")
+            return RefusedFile(
+                path, "it lies outside of the agent's workspace and the files directory"
+            )
         mode = real.stat().st_mode
         str(real).encode()
     except FileNotFoundError:
-        return Refused(path, "it does not exist")
+        return RefusedFile(path, "it does not exist")
     except UnicodeEncodeError:
-        return Refused(path, "its real name is not UTF-8")
+        return RefusedFile(path, "its real name is not UTF-8")
     except OSError as error:
-        return Refused(path, f"it cannot be read: {error.strerror}")
+        return RefusedFile(path, f"it cannot be read: {error.strerror}")
     except ValueError as error:
-        return Refused(path, f"it cannot be read: {error}")
+        return RefusedFile(path, f"it cannot be read: {error}")
     if not stat.S_ISREG(mode):
-        return Refused(path, "it is not a regular file")
+        return RefusedFile(path, "it is not a regular file")
     if not os.access(real, os.R_OK):
-        return Refused(path, "it may not be read")
+        return RefusedFile(path, "it may not be read")
     return real
 
 
-def sort_out(
+def split_allowed(
     paths: Sequence[str], roots: Sequence[Path]
-) -> tuple[tuple[str, ...], tuple[Refused, ...]]:
+) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
     """The files that may leave, by their real paths and each once; and those that may not."""
-    found = [allowed(path, roots) for path in paths[:MOST]]
-    if len(paths) > MOST:
-        found.append(Refused(paths[MOST], f"{len(paths)} files are more than {MOST}"))
+    found = [resolve_allowed(path, roots) for path in paths[:MAX_FILES]]
+    if len(paths) > MAX_FILES:
+        found.append(RefusedFile(paths[MAX_FILES], f"{len(paths)} files are more than {MAX_FILES}"))
     leave = dict.fromkeys(str(each) for each in found if isinstance(each, Path))
-    return tuple(leave), tuple(each for each in found if isinstance(each, Refused))
+    return tuple(leave), tuple(each for each in found if isinstance(each, RefusedFile))

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select
 
-from bullpen.core.answers.long import shorten
+from bullpen.core.answers.long import shorten_to_file
 from bullpen.core.clock import MINUTE
 from bullpen.core.message import Message
 from bullpen.core.models import GATHERED, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
-from bullpen.core.outbox.people import sent_by_person
+from bullpen.core.outbox.people import find_person_message
 from bullpen.core.outcome import Answer
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
@@ -22,7 +22,7 @@ from bullpen.core.store.transaction import Transaction
 G = GATHERED.c
 M = MESSAGES.c
 
-KEEP: Statement[None] = Statement(
+INSERT_PART: Statement[None] = Statement(
     lambda: insert(GATHERED).values(
         conversation_id=bindparam("conversation"),
         message_id=bindparam("message_id"),
@@ -34,7 +34,7 @@ KEEP: Statement[None] = Statement(
 )
 
 # Who deletes the parts sends them.
-TAKE: Statement[tuple[int, str, str, str, str | None]] = Statement(
+TAKE_PARTS: Statement[tuple[int, str, str, str, str | None]] = Statement(
     lambda: (
         delete(GATHERED)
         .where(G.conversation_id == bindparam("conversation"))
@@ -42,9 +42,9 @@ TAKE: Statement[tuple[int, str, str, str, str | None]] = Statement(
     )
 )
 
-_MOVES = (MessageState.PENDING, MessageState.PROCESSING)
+_ACTIVE_STATES = (MessageState.PENDING, MessageState.PROCESSING)
 
-MOVING: Statement[tuple[int]] = Statement(
+SELECT_ACTIVE: Statement[tuple[int]] = Statement(
     lambda: (
         select(M.id)
         .where(
@@ -53,17 +53,17 @@ MOVING: Statement[tuple[int]] = Statement(
                 (M.conversation_id == bindparam("conversation"))
                 & (M.conversation_id != M.message_id),
             ),
-            M.status.in_([const(state.value) for state in _MOVES]),
+            M.status.in_([const(state.value) for state in _ACTIVE_STATES]),
         )
         .limit(const(1))
     )
 )
 
-WAITING: Statement[tuple[str, int]] = Statement(
+SELECT_GATHERING: Statement[tuple[str, int]] = Statement(
     lambda: select(G.conversation_id, func.min(G.created_at)).group_by(G.conversation_id)
 )
 
-LAST: Statement[tuple[str]] = Statement(
+SELECT_LAST_PART: Statement[tuple[str]] = Statement(
     lambda: (
         select(G.message_id)
         .where(G.conversation_id == bindparam("conversation"))
@@ -74,17 +74,17 @@ LAST: Statement[tuple[str]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentAggregate:
     """Which message was answered, and of how many parts the answer is."""
 
     to: Message
     answers: int
 
 
-def keep(tx: Transaction, primary: Message, answer: Answer) -> None:
+def add_part(tx: Transaction, primary: Message, answer: Answer) -> None:
     """Keep this answer for the conversation's one."""
     tx.write(
-        KEEP,
+        INSERT_PART,
         {
             "conversation": primary.conversation_id,
             "message_id": primary.message_id,
@@ -96,20 +96,20 @@ def keep(tx: Transaction, primary: Message, answer: Answer) -> None:
     )
 
 
-def at_rest(tx: Transaction, conversation_id: str) -> bool:
+def is_at_rest(tx: Transaction, conversation_id: str) -> bool:
     """Whether nothing of this conversation waits for its turn or runs."""
-    return tx.one(MOVING, {"conversation": conversation_id}) is None
+    return tx.one(SELECT_ACTIVE, {"conversation": conversation_id}) is None
 
 
-def send_gathered(tx: Transaction, conversation_id: str) -> Sent | None:
+def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | None:
     """Send what was kept as one answer; None if nothing was there."""
-    last = tx.one(LAST, {"conversation": conversation_id})
+    last = tx.one(SELECT_LAST_PART, {"conversation": conversation_id})
     if last is None:
         return None
-    to = sent_by_person(tx, conversation_id) or sent_by_person(tx, last[0])
+    to = find_person_message(tx, conversation_id) or find_person_message(tx, last[0])
     if to is None:
         return None  # without an address the parts stay where they are
-    parts = sorted(tx.all(TAKE, {"conversation": conversation_id}))
+    parts = sorted(tx.all(TAKE_PARTS, {"conversation": conversation_id}))
     if not parts:
         return None
     agents = {agent for _, _, agent, _, _ in parts}
@@ -117,16 +117,16 @@ def send_gathered(tx: Transaction, conversation_id: str) -> Sent | None:
     named = len(parts) > 1
     text = "\n\n".join(f"@{agent}: {message}" if named else message for agent, message in texts)
     name = f"answer_{conversation_id}"
-    text, whole = shorten(text, tx.settings.answer_characters, tx.settings.files, name)
+    text, whole = shorten_to_file(text, tx.settings.answer_characters, tx.settings.files, name)
     files = dict.fromkeys(file for *_, names in parts for file in json.loads(names or "[]"))
     if len(agents) == 1:
         to = replace(to, agent=agents.pop())
     add_response(tx, to, Answer(message=text, files=(*files, *whole)))
-    return Sent(to, len(parts))
+    return SentAggregate(to, len(parts))
 
 
-def due_conversations(tx: Transaction) -> list[str]:
+def list_due_aggregates(tx: Transaction) -> list[str]:
     """Those at rest, and those whose first part has waited for too long."""
     oldest = tx.now - tx.settings.aggregate_minutes * MINUTE
-    waiting = tx.all(WAITING, {})
-    return [name for name, since in waiting if since <= oldest or at_rest(tx, name)]
+    waiting = tx.all(SELECT_GATHERING, {})
+    return [name for name, since in waiting if since <= oldest or is_at_rest(tx, name)]

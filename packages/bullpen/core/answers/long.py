@@ -8,20 +8,22 @@ import re
 import tempfile
 from pathlib import Path
 
-NOTE = "… ({rest} more characters: the whole text is in the file {name})"
-NAME = 60
+TRUNCATION_NOTE = "… ({rest} more characters: the whole text is in the file {name})"
+MAX_NAME_CHARS = 60
 
-_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def shorten(text: str, most: int, directory: Path, name: str) -> tuple[str, tuple[str, ...]]:
+def shorten_to_file(
+    text: str, most: int, directory: Path, name: str
+) -> tuple[str, tuple[str, ...]]:
     """The text and no file; or, if it is too long, its beginning and the file that has it all."""
     if len(text) <= most:
         return text, ()
     path = directory / _file_name(name, text)
-    _write(path, text)
-    cut = _cut(text, most)
-    note = NOTE.format(rest=len(text) - cut, name=path.name)
+    _write_durably(path, text)
+    cut = _find_cut(text, most)
+    note = TRUNCATION_NOTE.format(rest=len(text) - cut, name=path.name)
     return f"{text[:cut].rstrip()}\n\n{note}", (str(path),)
 
 
@@ -32,10 +34,10 @@ def _file_name(name: str, text: str) -> str:
     here: it must not write over what the next one has sent off.
     """
     known = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{_ODD.sub('_', name)[:NAME]}_{known}.md"
+    return f"{_UNSAFE_CHARS.sub('_', name)[:MAX_NAME_CHARS]}_{known}.md"
 
 
-def _write(path: Path, text: str) -> None:
+def _write_durably(path: Path, text: str) -> None:
     """On the disk before the message that names it is."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".")
@@ -55,7 +57,7 @@ def _write(path: Path, text: str) -> None:
         os.close(directory)
 
 
-def _cut(text: str, most: int) -> int:
+def _find_cut(text: str, most: int) -> int:
     """Where to end: after a paragraph, a line or a word, if one ends in the last quarter."""
     for end in ("\n\n", "\n", " "):
         at = text.rfind(end, most - most // 4, most + 1)

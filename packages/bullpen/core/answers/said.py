@@ -8,7 +8,7 @@ from bullpen.core.outcome import NO_USAGE, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class RunOutput:
     """An agent's text, tags included, and the files that go with it."""
 
     text: str
@@ -17,6 +17,6 @@ class Said:
     usage: Usage = field(default=NO_USAGE)
 
 
-def clean(text: str) -> str:
+def sanitise_text(text: str) -> str:
     """The text with what no database can keep replaced."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

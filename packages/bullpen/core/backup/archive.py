@@ -10,28 +10,28 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
-from bullpen.core.backup.disk import DIRECTORY_MODE, create
+from bullpen.core.backup.disk import DIRECTORY_MODE, create_file
 from bullpen.core.errors import BackupFailed, BadBackup
 
-PIECE = 1 << 20
-ENDINGS: dict[str, Literal["w", "w:gz"]] = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
-DAMAGED = (tarfile.TarError, zlib.error, EOFError, ValueError)
+UNPACK_CHUNK_BYTES = 1 << 20
+ARCHIVE_MODES: dict[str, Literal["w", "w:gz"]] = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
+READ_ERRORS = (tarfile.TarError, zlib.error, EOFError, ValueError)
 
 
 def is_archive(path: Path) -> bool:
     """Whether a backup of this name is one file."""
-    return path.name.endswith(tuple(ENDINGS))
+    return path.name.endswith(tuple(ARCHIVE_MODES))
 
 
 def pack(directory: Path, target: Path, name: str) -> None:
     """Write the backup in this directory to a new file of a name as `x.tar.gz`."""
-    mode = next(mode for ending, mode in ENDINGS.items() if name.endswith(ending))
-    with create(target) as file, tarfile.open(fileobj=file, mode=mode) as archive:
+    mode = next(mode for ending, mode in ARCHIVE_MODES.items() if name.endswith(ending))
+    with create_file(target) as file, tarfile.open(fileobj=file, mode=mode) as archive:
         archive.add(directory, arcname=_stem(name))
 
 
 @contextmanager
-def opened(path: Path, beside: Path | None = None) -> Iterator[Path]:
+def open_backup(path: Path, beside: Path | None = None) -> Iterator[Path]:
     """A backup as a directory; of one file, unpacked to a place that is gone afterwards."""
     if not path.exists():
         raise BadBackup(f"there is no backup {path}")
@@ -59,7 +59,7 @@ def _unpack(path: Path, place: Path) -> Path:
                     _extract(archive.extractfile(member), place / pure)
                 else:
                     raise BadBackup(f"{path} is no backup: {member.name[:100]!r} is no plain file")
-    except DAMAGED as error:
+    except READ_ERRORS as error:
         raise BadBackup(f"{path} is damaged, or no backup: {error}") from error
     except OSError as error:
         if error.errno is None:  # of the compression, not of the disk
@@ -75,12 +75,12 @@ def _unpack(path: Path, place: Path) -> Path:
 
 def _extract(source: IO[bytes] | None, target: Path) -> None:
     assert source is not None
-    with source, create(target) as file:
-        while piece := source.read(PIECE):
+    with source, create_file(target) as file:
+        while piece := source.read(UNPACK_CHUNK_BYTES):
             file.write(piece)
 
 
 def _stem(name: str) -> str:
-    for ending in ENDINGS:
+    for ending in ARCHIVE_MODES:
         name = name.removesuffix(ending)
     return name or "backup"

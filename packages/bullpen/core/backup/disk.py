@@ -14,27 +14,27 @@ from typing import IO
 
 from bullpen.core.errors import BackupFailed
 
-MODE, PROGRAM_MODE, DIRECTORY_MODE = 0o600, 0o700, 0o700
-UNFINISHED = ".bullpen-unfinished-"
+FILE_MODE, EXECUTABLE_MODE, DIRECTORY_MODE = 0o600, 0o700, 0o700
+STAGING_PREFIX = ".bullpen-unfinished-"
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def create(path: Path, mode: int = MODE) -> IO[bytes]:
+def create_file(path: Path, mode: int = FILE_MODE) -> IO[bytes]:
     """A new file, which nobody else may read."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     return os.fdopen(number, "wb")
 
 
-def write(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """A new file with these bytes, on the disk."""
-    with create(path) as file:
+    with create_file(path) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
 
 
-def sync(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """See to it that a file, or the names in a directory, outlive a power cut."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -43,21 +43,21 @@ def sync(path: Path) -> None:
         os.close(number)
 
 
-def sync_tree(top: Path) -> None:
+def fsync_tree(top: Path) -> None:
     """The names in all directories below, and in this one."""
     for directory, _, _ in os.walk(top):
-        sync(Path(directory))
+        fsync_path(Path(directory))
 
 
 @contextmanager
-def unfinished(beside: Path) -> Iterator[Path]:
+def staging_directory(beside: Path) -> Iterator[Path]:
     """A place for something that is not complete, beside where it is to be; it is gone afterwards.
 
     One whose process was killed is taken away by the next who comes: it is locked while one lives.
     """
     with _locked(beside):
-        _sweep(beside)
-        place = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=beside))
+        _remove_stale(beside)
+        place = Path(tempfile.mkdtemp(prefix=STAGING_PREFIX, dir=beside))
         number = _lock(place, fcntl.LOCK_EX)
     try:
         yield place
@@ -67,7 +67,7 @@ def unfinished(beside: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def failing(what: str) -> Iterator[None]:
+def translate_disk_errors(what: str) -> Iterator[None]:
     """An error of the disk in this block, in words of ours."""
     try:
         yield
@@ -80,8 +80,8 @@ def failing(what: str) -> Iterator[None]:
         ) from error
 
 
-def _sweep(beside: Path) -> None:
-    for place in beside.glob(f"{UNFINISHED}*"):
+def _remove_stale(beside: Path) -> None:
+    for place in beside.glob(f"{STAGING_PREFIX}*"):
         with suppress(OSError):
             number = _lock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(place, ignore_errors=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from bullpen.core.replace_file import replace_file
 from bullpen.core.settings import Settings
 
-RECORD = "last-backup.json"
+LAST_BACKUP_FILE = "last-backup.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Backup:
 def last_backup(settings: Settings) -> Backup | None:
     """The last backup of this home; None if there never was one, or it is not known any more."""
     try:
-        found = json.loads((settings.home / RECORD).read_text(encoding="utf-8"))
+        found = json.loads((settings.home / LAST_BACKUP_FILE).read_text(encoding="utf-8"))
         return Backup(
             path=Path(str(found["path"])),
             made_at=int(found["made_at"]),
@@ -41,7 +41,7 @@ def last_backup(settings: Settings) -> Backup | None:
         return None
 
 
-def remember(settings: Settings, backup: Backup) -> None:
+def record_last_backup(settings: Settings, backup: Backup) -> None:
     """Note that this is the last one."""
     found = {"path": str(backup.path), "made_at": backup.made_at, "size": backup.size}
-    replace_file(settings.home / RECORD, json.dumps(found).encode(), 0o600)
+    replace_file(settings.home / LAST_BACKUP_FILE, json.dumps(found).encode(), 0o600)

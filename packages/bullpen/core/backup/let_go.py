@@ -15,13 +15,13 @@ from bullpen.core.heartbeats import tick as heartbeats
 from bullpen.core.models import HEARTBEATS, SCHEDULES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import Hold, end_hold, find_hold
-from bullpen.core.outbox.outgoing import Outgoing, freshen, outgoing, set_aside_old
+from bullpen.core.outbox.outgoing import ChannelBacklog, drop_old, extend_expiry, list_backlog
 from bullpen.core.schedules import tick as schedules
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-OLD = "set aside: it was too old when it was let go"
+TOO_OLD_REASON = "set aside: it was too old when it was let go"
 
 SCHEDULES_DUE: Statement[tuple[int]] = Statement(
     lambda: select(func.count()).where(
@@ -36,11 +36,11 @@ HEARTBEATS_DUE: Statement[tuple[int]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldWork:
     """What is held, as it is looked at before it is let go."""
 
     hold: Hold
-    responses: tuple[Outgoing, ...]
+    responses: tuple[ChannelBacklog, ...]
     """By channel, of those that a client sends; what lies where people read it is not held."""
     schedules: int
     """So many are due; what they missed is written down and not made up for."""
@@ -57,36 +57,38 @@ class Held:
         return sum(each.old for each in self.responses)
 
 
-def see_held(tx: Transaction, before: int = 0) -> Held | None:
+def find_held(tx: Transaction, before: int = 0) -> HeldWork | None:
     """What is held, if anything is; `before` is the moment that divides old from new."""
     hold = find_hold(tx)
     if hold is None:
         return None
-    return Held(
+    return HeldWork(
         hold,
-        tuple(each for each in outgoing(tx, before) if each.sent),
+        tuple(each for each in list_backlog(tx, before) if each.sent),
         _count(tx, SCHEDULES_DUE),
         _count(tx, HEARTBEATS_DUE),
     )
 
 
-def let_go(store: Store, before: int = 0) -> Held | None:
+def release_hold(store: Store, before: int = 0) -> HeldWork | None:
     """Let it all go, without what was made before this moment; gives what it was.
 
     What passed while it was held does not count: a response is worth delivering as if it came now,
     and schedules and hearts go on from now, without what they missed.
     """
     with store.read() as tx:
-        found, channels, now = see_held(tx, before), outgoing(tx), tx.now
+        found, channels, now = find_held(tx, before), list_backlog(tx), tx.now
     if found is None:
         return None
     for each in found.responses:
-        _all(store, partial(set_aside_old, channel=each.channel, before=before, reason=OLD))
+        _repeat_until_none(
+            store, partial(drop_old, channel=each.channel, before=before, reason=TOO_OLD_REASON)
+        )
     for channel in channels:
-        _all(store, partial(freshen, channel=channel.channel, now=now))
-    schedules.pass_over(store)
+        _repeat_until_none(store, partial(extend_expiry, channel=channel.channel, now=now))
+    schedules.skip_missed(store)
     with store.write() as tx:
-        heartbeats.pass_over(tx)
+        heartbeats.skip_missed(tx)
         end_hold(tx)
         for topic in ("schedules", "heartbeats"):
             tx.wake(topic)
@@ -95,7 +97,7 @@ def let_go(store: Store, before: int = 0) -> Held | None:
     return found
 
 
-def _all(store: Store, step: Callable[[Transaction], int]) -> None:
+def _repeat_until_none(store: Store, step: Callable[[Transaction], int]) -> None:
     """Until there is no more: this ends, for what is made meanwhile is new."""
     while True:
         with store.write() as tx:

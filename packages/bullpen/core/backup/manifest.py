@@ -10,15 +10,15 @@ from pathlib import Path, PurePosixPath
 
 from bullpen.core.errors import BadBackup
 
-FILE = "manifest.json"
-FORMAT = 1
-DATABASE = "bullpen.db"
-SETTINGS = "settings.toml"
+MANIFEST_FILE = "manifest.json"
+MANIFEST_FORMAT = 1
+DATABASE_FILE = "bullpen.db"
+SETTINGS_FILE = "settings.toml"
 FILES, PLUGINS, WORKSPACE = "files", "plugins", "workspace"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """One file of the backup."""
 
     path: str
@@ -28,7 +28,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkEntry:
     """A symbolic link, which is kept here only: not every disk can have one."""
 
     path: str
@@ -51,8 +51,8 @@ class Manifest:
     workspaces: tuple[str, ...]
     """Those of where the agents worked; their files are there only if `with_workspace`."""
     with_workspace: bool
-    files: tuple[Entry, ...]
-    links: tuple[Link, ...]
+    files: tuple[FileEntry, ...]
+    links: tuple[LinkEntry, ...]
     directories: tuple[str, ...]
     rows: Mapping[str, int]
     """How many each table has."""
@@ -63,37 +63,37 @@ class Manifest:
         return sum(each.size for each in self.files)
 
 
-def written(manifest: Manifest) -> bytes:
+def serialize_manifest(manifest: Manifest) -> bytes:
     """As it is written, with a checksum of itself."""
-    document = {"format": FORMAT, **asdict(manifest)}
+    document = {"format": MANIFEST_FORMAT, **asdict(manifest)}
     return json.dumps({**document, "checksum": _checksum(document)}, indent=1).encode()
 
 
 def read_manifest(directory: Path) -> Manifest:
     """The manifest of a backup; BadBackup if there is none, or it is not what was written."""
     try:
-        document = json.loads((directory / FILE).read_bytes())
+        document = json.loads((directory / MANIFEST_FILE).read_bytes())
     except FileNotFoundError:
-        raise BadBackup(f"{directory} is no backup: it has no {FILE}") from None
+        raise BadBackup(f"{directory} is no backup: it has no {MANIFEST_FILE}") from None
     except (OSError, ValueError) as error:
-        raise BadBackup(f"{FILE} cannot be read: {error}") from error
+        raise BadBackup(f"{MANIFEST_FILE} cannot be read: {error}") from error
     if not isinstance(document, dict) or "checksum" not in document:
-        raise BadBackup(f"{FILE} is not one of Bullpen's")
+        raise BadBackup(f"{MANIFEST_FILE} is not one of Bullpen's")
     checksum = document.pop("checksum")
     if checksum != _checksum(document):
-        raise BadBackup(f"{FILE} is damaged: its checksum is another")
-    if document.pop("format", None) != FORMAT:
+        raise BadBackup(f"{MANIFEST_FILE} is damaged: its checksum is another")
+    if document.pop("format", None) != MANIFEST_FORMAT:
         raise BadBackup(
-            f"{FILE} is of a form that this Bullpen does not know",
+            f"{MANIFEST_FILE} is of a form that this Bullpen does not know",
             hint="Install the version of Bullpen that made the backup, or a later one.",
         )
     try:
-        return _parsed(document)
+        return _parse_manifest(document)
     except (KeyError, TypeError, ValueError) as error:
-        raise BadBackup(f"{FILE} lacks what it must have: {error}") from error
+        raise BadBackup(f"{MANIFEST_FILE} lacks what it must have: {error}") from error
 
 
-def _parsed(document: Mapping[str, object]) -> Manifest:
+def _parse_manifest(document: Mapping[str, object]) -> Manifest:
     rows = document["rows"]
     if not isinstance(rows, dict):
         raise TypeError("its rows")
@@ -106,8 +106,8 @@ def _parsed(document: Mapping[str, object]) -> Manifest:
         workspaces=_texts(document["workspaces"]),
         with_workspace=document["with_workspace"] is True,
         files=tuple(
-            Entry(
-                path=_inside(each["path"]),
+            FileEntry(
+                path=_safe_path(each["path"]),
                 size=int(each["size"]),
                 sha256=str(each["sha256"]),
                 executable=bool(each["executable"]),
@@ -115,9 +115,10 @@ def _parsed(document: Mapping[str, object]) -> Manifest:
             for each in _list(document["files"])
         ),
         links=tuple(
-            Link(_inside(each["path"]), str(each["target"])) for each in _list(document["links"])
+            LinkEntry(_safe_path(each["path"]), str(each["target"]))
+            for each in _list(document["links"])
         ),
-        directories=tuple(_inside(each) for each in _texts(document["directories"])),
+        directories=tuple(_safe_path(each) for each in _texts(document["directories"])),
         rows={str(name): int(count) for name, count in rows.items()},
     )
 
@@ -134,7 +135,7 @@ def _list(found: object) -> list[Mapping[str, str]]:
     return found
 
 
-def _inside(path: str) -> str:
+def _safe_path(path: str) -> str:
     """A path that cannot lead out of the backup, or of the home that is made of it."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:

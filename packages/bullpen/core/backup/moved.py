@@ -19,7 +19,7 @@ def _old() -> BindParameter[str]:
     return bindparam("old", type_=Text)
 
 
-DIRECTORY: Statement[None] = Statement(
+REWRITE_AGENT_DIRECTORY: Statement[None] = Statement(
     lambda: (
         update(AGENTS)
         .where(func.substr(AGENTS.c.directory, 1, func.length(_old())) == _old())
@@ -29,37 +29,40 @@ DIRECTORY: Statement[None] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class PathRewrite:
     """A directory, and where what lay below it lies now."""
 
     old: str
     new: str
 
 
-def moves(manifest: Manifest, home: Path) -> list[Move]:
+def path_rewrites(manifest: Manifest, home: Path) -> list[PathRewrite]:
     """Every directory of the backup, as rows may name it."""
-    found = [Move(f"{old}/{FILES}/", f"{home}/{FILES}/") for old in manifest.homes]
+    found = [PathRewrite(f"{old}/{FILES}/", f"{home}/{FILES}/") for old in manifest.homes]
     if manifest.with_workspace:
-        found += [Move(f"{old}/", f"{home}/{WORKSPACE}/") for old in manifest.workspaces]
+        found += [PathRewrite(f"{old}/", f"{home}/{WORKSPACE}/") for old in manifest.workspaces]
     return found
 
 
-def move_paths(tx: Transaction, moved: list[Move]) -> None:
+def rewrite_paths(tx: Transaction, moved: list[PathRewrite]) -> None:
     """Let the rows name the new places; of what was said nothing is changed."""
     for table in whole_schema().tables.values():
         if "files" in table.c:
             for each in moved:
-                tx.write(_lists(table), {"old": _in_list(each.old), "new": _in_list(each.new)})
+                tx.write(
+                    _rewrite_file_lists(table),
+                    {"old": _json_prefix(each.old), "new": _json_prefix(each.new)},
+                )
     for each in moved:
-        tx.write(DIRECTORY, {"old": each.old, "new": each.new})
+        tx.write(REWRITE_AGENT_DIRECTORY, {"old": each.old, "new": each.new})
 
 
-def _lists(table: Table) -> Statement[None]:
+def _rewrite_file_lists(table: Table) -> Statement[None]:
     files = table.c.files
     replaced = func.replace(files, bindparam("old"), bindparam("new"))
     return Statement(lambda: update(table).where(files.is_not(None)).values(files=replaced))
 
 
-def _in_list(path: str) -> str:
+def _json_prefix(path: str) -> str:
     """As a JSON list has it, at the beginning of an entry."""
     return json.dumps(path)[:-1]

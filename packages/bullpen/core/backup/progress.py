@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-Tell: TypeAlias = Callable[[str, int, int], None]
+ProgressCallback: TypeAlias = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and how much there is; 0 is not known."""
 
 
-def tell_nobody(what: str, done: int, total: int) -> None:
+def ignore_progress(what: str, done: int, total: int) -> None:
     """For whoever does not want to know."""

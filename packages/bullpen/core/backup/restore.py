@@ -20,23 +20,29 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from bullpen.core.backup import rows
-from bullpen.core.backup.archive import opened
+from bullpen.core.backup.archive import open_backup
 from bullpen.core.backup.disk import (
     DIRECTORY_MODE,
-    MODE,
-    PROGRAM_MODE,
-    create,
-    failing,
-    sync,
-    sync_tree,
-    unfinished,
+    EXECUTABLE_MODE,
+    FILE_MODE,
+    create_file,
+    fsync_path,
+    fsync_tree,
+    staging_directory,
+    translate_disk_errors,
 )
-from bullpen.core.backup.forget import Forgotten, forget_the_living
-from bullpen.core.backup.manifest import DATABASE, SETTINGS, WORKSPACE, Manifest, read_manifest
-from bullpen.core.backup.moved import Move, move_paths, moves
-from bullpen.core.backup.progress import Tell, tell_nobody
+from bullpen.core.backup.forget import ResetCounts, reset_runtime_state
+from bullpen.core.backup.manifest import (
+    DATABASE_FILE,
+    SETTINGS_FILE,
+    WORKSPACE,
+    Manifest,
+    read_manifest,
+)
+from bullpen.core.backup.moved import PathRewrite, path_rewrites, rewrite_paths
+from bullpen.core.backup.progress import ProgressCallback, ignore_progress
 from bullpen.core.backup.restored_settings import restore_settings
-from bullpen.core.backup.verify import verified
+from bullpen.core.backup.verify import read_verified_manifest
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BackupFailed, BadSetting, InTheWay, SchemaTooNew
 from bullpen.core.outbox.hold import begin_hold
@@ -48,28 +54,28 @@ from bullpen.core.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredHome:
     """A home that is there, and held."""
 
     home: Path
     manifest: Manifest
-    forgotten: Forgotten
-    settings_good: bool
+    forgotten: ResetCounts
+    settings_valid: bool
     """False if settings.toml could not be read: then it counts no more."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Life:
+class _RuntimeReset:
     """What is done to the data in their new place."""
 
     reason: str
-    moved: list[Move]
+    moved: list[PathRewrite]
     keep_keys: bool
 
-    def begin(self, tx: Transaction) -> Forgotten:
+    def begin(self, tx: Transaction) -> ResetCounts:
         begin_hold(tx, self.reason)
-        forgotten = forget_the_living(tx, self.reason, keep_keys=self.keep_keys)
-        move_paths(tx, self.moved)
+        forgotten = reset_runtime_state(tx, self.reason, keep_keys=self.keep_keys)
+        rewrite_paths(tx, self.moved)
         return forgotten
 
 
@@ -79,49 +85,49 @@ def restore(
     *,
     database_url: str = "",
     keep_keys: bool = False,
-    tell: Tell = tell_nobody,
-) -> Restored:
+    tell: ProgressCallback = ignore_progress,
+) -> RestoredHome:
     """Make a new home of a backup, and on a server fill the empty database that is named."""
     home = home.expanduser().absolute()
     _check_url(database_url)
-    _check_free(home)
-    with failing("the home cannot be made"):
+    _check_empty(home)
+    with translate_disk_errors("the home cannot be made"):
         home.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(home.parent) as here, opened(backup, here) as contents:
+        with staging_directory(home.parent) as here, open_backup(backup, here) as contents:
             revision = read_manifest(contents).revision
-            if revision not in schema.KNOWN:
+            if revision not in schema.KNOWN_REVISIONS:
                 raise SchemaTooNew(
                     f"the backup is of revision {revision}, which this Bullpen does not know"
                 )
-            manifest = verified(contents, tell)
+            manifest = read_verified_manifest(contents, tell)
             new = here / "home"
             new.mkdir(DIRECTORY_MODE)
-            _lay_out(contents, new, manifest, tell)
+            _copy_files(contents, new, manifest, tell)
             given = {"database_url": database_url}
             if manifest.with_workspace:
                 given[WORKSPACE] = str(home / WORKSPACE)
             good = restore_settings(contents, new, given)
-            life = _Life(
+            life = _RuntimeReset(
                 f"restored from the backup of {_moment(manifest.made_at)}",
-                moves(manifest, home),
+                path_rewrites(manifest, home),
                 keep_keys,
             )
             if database_url:
-                forgotten = _to_server(contents, database_url, new, manifest, life, tell)
+                forgotten = _restore_postgres(contents, database_url, new, manifest, life, tell)
             else:
-                forgotten = _to_file(contents, new, life, tell)
-            sync_tree(new)
+                forgotten = _restore_sqlite(contents, new, life, tell)
+            fsync_tree(new)
             new.rename(home)
-            sync(home.parent)
-    return Restored(home, manifest, forgotten, good)
+            fsync_path(home.parent)
+    return RestoredHome(home, manifest, forgotten, good)
 
 
-def _lay_out(contents: Path, new: Path, manifest: Manifest, tell: Tell) -> None:
+def _copy_files(contents: Path, new: Path, manifest: Manifest, tell: ProgressCallback) -> None:
     """Every file where it was; the database and the settings have ways of their own."""
     for each in manifest.directories:
         (new / each).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
     for place, entry in enumerate(manifest.files):
-        if entry.path not in (DATABASE, SETTINGS):
+        if entry.path not in (DATABASE_FILE, SETTINGS_FILE):
             tell("files", place, len(manifest.files))
             _copy(contents / entry.path, new / entry.path, entry.executable)
     for link in manifest.links:
@@ -129,7 +135,10 @@ def _lay_out(contents: Path, new: Path, manifest: Manifest, tell: Tell) -> None:
 
 
 def _copy(source: Path, target: Path, executable: bool = False) -> None:
-    with source.open("rb") as file, create(target, PROGRAM_MODE if executable else MODE) as copy:
+    with (
+        source.open("rb") as file,
+        create_file(target, EXECUTABLE_MODE if executable else FILE_MODE) as copy,
+    ):
         shutil.copyfileobj(file, copy)
         copy.flush()
         os.fsync(copy.fileno())
@@ -137,53 +146,60 @@ def _copy(source: Path, target: Path, executable: bool = False) -> None:
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
-def _to_file(contents: Path, new: Path, life: _Life, tell: Tell) -> Forgotten:
+def _restore_sqlite(
+    contents: Path, new: Path, life: _RuntimeReset, tell: ProgressCallback
+) -> ResetCounts:
     tell("the database", 0, 0)
-    _copy(contents / DATABASE, new / DATABASE)
+    _copy(contents / DATABASE_FILE, new / DATABASE_FILE)
     with closing(open_store(Settings(home=new), check=False)) as store:
         migrate.upgrade(store)
         with store.write() as tx:
             forgotten = life.begin(tx)
-    (new / f"{DATABASE}-turn").unlink(missing_ok=True)
-    sync(new / DATABASE)
+    (new / f"{DATABASE_FILE}-turn").unlink(missing_ok=True)
+    fsync_path(new / DATABASE_FILE)
     return forgotten
 
 
-def _to_server(
-    contents: Path, url: str, new: Path, manifest: Manifest, life: _Life, tell: Tell
-) -> Forgotten:
+def _restore_postgres(
+    contents: Path,
+    url: str,
+    new: Path,
+    manifest: Manifest,
+    life: _RuntimeReset,
+    tell: ProgressCallback,
+) -> ResetCounts:
     """All in one transaction: a database that is half filled never was."""
     with (
         closing(open_store(Settings(home=new, database_url=url), check=False)) as store,
-        closing(sqlite3.connect(contents / DATABASE)) as source,
-        _server(store) as connection,
+        closing(sqlite3.connect(contents / DATABASE_FILE)) as source,
+        _postgres_connection(store) as connection,
     ):
         if inspect(connection).get_table_names():
             raise InTheWay(
                 "the database that was given is not empty", hint="Give an empty one by its URL."
             )
-        migrate.upgrade_in(connection, manifest.revision)
+        migrate.upgrade_connection(connection, manifest.revision)
         driver = connection.connection.driver_connection
         assert driver is not None
-        rows.to_postgres(source, driver, tell)
-        migrate.upgrade_in(connection)
+        rows.copy_rows_to_postgres(source, driver, tell)
+        migrate.upgrade_connection(connection)
         with store.join(connection) as tx:
             return life.begin(tx)
 
 
 @contextmanager
-def _server(store: Store) -> Iterator[Connection]:
+def _postgres_connection(store: Store) -> Iterator[Connection]:
     import psycopg
     from sqlalchemy.exc import DBAPIError
 
-    from bullpen.core.store.postgres import translate
+    from bullpen.core.store.postgres import translate_error
 
     try:
         with store.engine.begin() as connection:
             yield connection
     except (psycopg.Error, DBAPIError) as error:
         cause = error if isinstance(error, psycopg.Error) else error.orig
-        told = None if cause is None else translate(cause)
+        told = None if cause is None else translate_error(cause)
         raise told or BackupFailed(f"the database cannot be filled: {cause}") from error
 
 
@@ -201,7 +217,7 @@ def _check_url(url: str) -> None:
         )
 
 
-def _check_free(home: Path) -> None:
+def _check_empty(home: Path) -> None:
     if home.is_symlink() or (home.exists() and not home.is_dir()):
         raise InTheWay(f"{home} is no directory", hint="Give a new one.")
     if home.is_dir() and next(home.iterdir(), None) is not None:

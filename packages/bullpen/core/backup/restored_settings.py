@@ -7,11 +7,11 @@ from pathlib import Path
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from bullpen.core.backup.disk import write
-from bullpen.core.backup.manifest import SETTINGS
+from bullpen.core.backup.disk import write_file
+from bullpen.core.backup.manifest import SETTINGS_FILE
 
-BAD = "settings.toml.bak"
-BOM = b"\xef\xbb\xbf"
+INVALID_SETTINGS_FILE = "settings.toml.bak"
+UTF8_BOM = b"\xef\xbb\xbf"
 
 
 def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
@@ -21,13 +21,13 @@ def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
     beside, to be looked at, and counts no more.
     """
     try:
-        data = (backup / SETTINGS).read_bytes().removeprefix(BOM)
+        data = (backup / SETTINGS_FILE).read_bytes().removeprefix(UTF8_BOM)
     except FileNotFoundError:
         data = b""
     try:
         document, good = tomlkit.parse(data.decode()), True
     except (TOMLKitError, UnicodeDecodeError):
-        write(home / BAD, data)
+        write_file(home / INVALID_SETTINGS_FILE, data)
         document, good = tomlkit.document(), False
     for name, value in given.items():
         document.pop(name, None)
@@ -35,5 +35,5 @@ def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
             document[name] = value
     text = tomlkit.dumps(document).encode()
     if text:
-        write(home / SETTINGS, text)
+        write_file(home / SETTINGS_FILE, text)
     return good

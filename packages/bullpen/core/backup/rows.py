@@ -13,36 +13,36 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import inspect, literal, select, table
 
-from bullpen.core.backup.progress import Tell
+from bullpen.core.backup.progress import ProgressCallback
 from bullpen.core.models.metadata import whole_schema
 from bullpen.core.store.base import Store
 
 if TYPE_CHECKING:
     import psycopg
 
-BATCH = 2000
+BATCH_ROWS = 2000
 REVISION_TABLE = "alembic_version"
 
-TABLES = (
+LIST_TABLES = (
     "SELECT name FROM sqlite_master"
     " WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"
 )
-BOOLEANS = (
+LIST_BOOLEAN_COLUMNS = (
     "SELECT column_name FROM information_schema.columns"
     " WHERE table_schema = current_schema() AND table_name = %s AND data_type = 'boolean'"
 )
-SEQUENCE = "SELECT pg_get_serial_sequence(%s, 'id')"
+FIND_SEQUENCE = "SELECT pg_get_serial_sequence(%s, 'id')"
 
 
-def tables(database: sqlite3.Connection) -> list[str]:
+def table_names(database: sqlite3.Connection) -> list[str]:
     """Every table that is not SQLite's own."""
-    return [name for (name,) in database.execute(TABLES)]
+    return [name for (name,) in database.execute(LIST_TABLES)]
 
 
-def counts(database: sqlite3.Connection) -> dict[str, int]:
+def count_rows(database: sqlite3.Connection) -> dict[str, int]:
     """How many rows each table has."""
     found = {}
-    for name in tables(database):
+    for name in table_names(database):
         counted = f"SELECT count(*) FROM {_quoted(name)}"  # noqa: S608 - quoted
         (found[name],) = database.execute(counted).fetchone()
     return found
@@ -58,44 +58,48 @@ def has_data(store: Store) -> bool:
         )
 
 
-def from_postgres(server: psycopg.Connection[Any], target: sqlite3.Connection, tell: Tell) -> None:
+def copy_rows_from_postgres(
+    server: psycopg.Connection[Any], target: sqlite3.Connection, tell: ProgressCallback
+) -> None:
     """Copy every row of the server that the tables of the target can have."""
     target.execute("BEGIN")
-    names = [name for name in tables(target) if name != REVISION_TABLE]
+    names = [name for name in table_names(target) if name != REVISION_TABLE]
     for place, name in enumerate(names):
         tell(f"table {name}", place, len(names))
         columns = _columns(target, name)
         marks = ", ".join("?" * len(columns))
-        into = f"INSERT INTO {_quoted(name)} ({_list(columns)}) VALUES ({marks})"  # noqa: S608
+        into = f"INSERT INTO {_quoted(name)} ({_column_list(columns)}) VALUES ({marks})"  # noqa: S608
         with server.cursor(name=f"backup_{place}") as cursor:
-            cursor.itersize = BATCH
-            cursor.execute(_all(name, columns).encode())
-            while batch := cursor.fetchmany(BATCH):
+            cursor.itersize = BATCH_ROWS
+            cursor.execute(_select_all(name, columns).encode())
+            while batch := cursor.fetchmany(BATCH_ROWS):
                 target.executemany(into, batch)
     target.execute("COMMIT")
 
 
-def to_postgres(source: sqlite3.Connection, server: psycopg.Connection[Any], tell: Tell) -> None:
+def copy_rows_to_postgres(
+    source: sqlite3.Connection, server: psycopg.Connection[Any], tell: ProgressCallback
+) -> None:
     """Copy every row into the empty tables of the server, and let their numbers go on."""
-    names = [name for name in tables(source) if name != REVISION_TABLE]
+    names = [name for name in table_names(source) if name != REVISION_TABLE]
     for place, name in enumerate(names):
         tell(f"table {name}", place, len(names))
         columns = _columns(source, name)
-        booleans = {each for (each,) in server.execute(BOOLEANS, (name,))}
+        booleans = {each for (each,) in server.execute(LIST_BOOLEAN_COLUMNS, (name,))}
         at = [place for place, column in enumerate(columns) if column in booleans]
-        into = f"COPY {_quoted(name)} ({_list(columns)}) FROM STDIN".encode()
+        into = f"COPY {_quoted(name)} ({_column_list(columns)}) FROM STDIN".encode()
         with server.cursor() as cursor:
             with cursor.copy(into) as copy:
                 for row in _rows(source, name, columns):
                     copy.write_row(_with_booleans(row, at))
-            _go_on(cursor, name, columns)
+            _advance_sequence(cursor, name, columns)
 
 
 def _rows(
     source: sqlite3.Connection, name: str, columns: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    found = source.execute(_all(name, columns))
-    while batch := list(islice(found, BATCH)):
+    found = source.execute(_select_all(name, columns))
+    while batch := list(islice(found, BATCH_ROWS)):
         yield from batch
 
 
@@ -106,25 +110,25 @@ def _with_booleans(row: tuple[object, ...], at: list[int]) -> list[object]:
     return values
 
 
-def _go_on(cursor: psycopg.Cursor[Any], name: str, columns: list[str]) -> None:
+def _advance_sequence(cursor: psycopg.Cursor[Any], name: str, columns: list[str]) -> None:
     if "id" not in columns:
         return
-    cursor.execute(SEQUENCE, (name,))
+    cursor.execute(FIND_SEQUENCE, (name,))
     found = cursor.fetchone()
     if found is not None and found[0] is not None:
         last = f"SELECT setval(%s, max(id)) FROM {_quoted(name)} HAVING max(id) > 0"  # noqa: S608
         cursor.execute(last.encode(), (found[0],))
 
 
-def _all(name: str, columns: list[str]) -> str:
-    return f"SELECT {_list(columns)} FROM {_quoted(name)}"  # noqa: S608 - quoted, both
+def _select_all(name: str, columns: list[str]) -> str:
+    return f"SELECT {_column_list(columns)} FROM {_quoted(name)}"  # noqa: S608 - quoted, both
 
 
 def _columns(database: sqlite3.Connection, name: str) -> list[str]:
     return [row[1] for row in database.execute(f"PRAGMA table_info({_quoted(name)})")]
 
 
-def _list(columns: list[str]) -> str:
+def _column_list(columns: list[str]) -> str:
     return ", ".join(_quoted(each) for each in columns)
 
 

@@ -15,28 +15,28 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from bullpen.core.backup.disk import create, sync
-from bullpen.core.backup.progress import Tell
+from bullpen.core.backup.disk import create_file, fsync_path
+from bullpen.core.backup.progress import ProgressCallback
 from bullpen.core.errors import BackupFailed
-from bullpen.core.store.sqlite import SqliteStore, translate
+from bullpen.core.store.sqlite import SqliteStore, translate_error
 
-PAGES = 2000
+COPY_PAGES = 2000
 """Eight megabytes, in a few milliseconds."""
 
 
-def copy_sqlite(store: SqliteStore, target: Path, tell: Tell) -> None:
+def copy_sqlite(store: SqliteStore, target: Path, tell: ProgressCallback) -> None:
     """Copy the database as it is now to a new file."""
-    create(target).close()
+    create_file(target).close()
     with closing(store.connect(query_only=True)) as source:
         try:
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on
         except sqlite3.Error as error:
-            raise translate(error, store.path) or error from error
-        with writing_copy(), closing(new_database(target)) as copy:
+            raise translate_error(error, store.path) or error from error
+        with translate_copy_errors(), closing(open_scratch_database(target)) as copy:
             source.backup(
                 copy,
-                pages=PAGES,
+                pages=COPY_PAGES,
                 progress=lambda _, rest, all_: tell("the database", all_ - rest, all_),
                 sleep=0,
             )
@@ -44,7 +44,7 @@ def copy_sqlite(store: SqliteStore, target: Path, tell: Tell) -> None:
 
 
 @contextmanager
-def writing_copy() -> Iterator[None]:
+def translate_copy_errors() -> Iterator[None]:
     """What SQLite cannot write in this block, in words of ours."""
     try:
         yield
@@ -56,7 +56,7 @@ def writing_copy() -> Iterator[None]:
         ) from error
 
 
-def new_database(path: Path) -> sqlite3.Connection:
+def open_scratch_database(path: Path) -> sqlite3.Connection:
     """A database that is thrown away if it is not finished: so nothing is waited for meanwhile."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = OFF")
@@ -66,6 +66,9 @@ def new_database(path: Path) -> sqlite3.Connection:
 
 def make_one_file(path: Path) -> None:
     """Leave no write-ahead log to it, and see to it that it is on the disk."""
-    with writing_copy(), closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with (
+        translate_copy_errors(),
+        closing(sqlite3.connect(path, isolation_level=None)) as connection,
+    ):
         connection.execute("PRAGMA journal_mode = DELETE")
-    sync(path)
+    fsync_path(path)

@@ -11,20 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from bullpen.core.backup.manifest import DATABASE, FILE, Entry, Manifest, read_manifest
-from bullpen.core.backup.progress import Tell, tell_nobody
-from bullpen.core.backup.rows import counts
+from bullpen.core.backup.manifest import (
+    DATABASE_FILE,
+    MANIFEST_FILE,
+    FileEntry,
+    Manifest,
+    read_manifest,
+)
+from bullpen.core.backup.progress import ProgressCallback, ignore_progress
+from bullpen.core.backup.rows import count_rows
 from bullpen.core.errors import BadBackup
 from bullpen.core.store import schema
-from bullpen.core.store.base import REVISION
+from bullpen.core.store.base import SELECT_REVISION
 
-PIECE = 1 << 20
-MOST = 10
+READ_CHUNK_BYTES = 1 << 20
+MAX_DATABASE_DAMAGES = 10
 """So many complaints of the database itself are told."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifyResult:
     """What was found; `manifest` is None if it cannot be read."""
 
     manifest: Manifest | None
@@ -36,25 +42,25 @@ class Verified:
         return not self.damages
 
 
-def verify(directory: Path, tell: Tell = tell_nobody) -> Verified:
+def verify_backup(directory: Path, tell: ProgressCallback = ignore_progress) -> VerifyResult:
     """Look at every byte of a backup."""
     try:
         manifest = read_manifest(directory)
     except BadBackup as error:
-        return Verified(None, (str(error),))
-    return Verified(manifest, tuple(_damages(directory, manifest, tell)))
+        return VerifyResult(None, (str(error),))
+    return VerifyResult(manifest, tuple(_damages(directory, manifest, tell)))
 
 
-def verified(directory: Path, tell: Tell = tell_nobody) -> Manifest:
+def read_verified_manifest(directory: Path, tell: ProgressCallback = ignore_progress) -> Manifest:
     """The manifest of a backup that is good; else BadBackup with the first of what is wrong."""
-    found = verify(directory, tell)
+    found = verify_backup(directory, tell)
     if found.manifest is None or found.damages:
         first, *others = found.damages
         raise BadBackup(first + (f", and {len(others)} more" if others else ""))
     return found.manifest
 
 
-def _damages(directory: Path, manifest: Manifest, tell: Tell) -> Iterator[str]:
+def _damages(directory: Path, manifest: Manifest, tell: ProgressCallback) -> Iterator[str]:
     done = 0
     for entry in manifest.files:
         tell("checking", done, manifest.size)
@@ -62,20 +68,20 @@ def _damages(directory: Path, manifest: Manifest, tell: Tell) -> Iterator[str]:
         if wrong is not None:
             yield wrong
         done += entry.size
-    known = {FILE, *(each.path for each in manifest.files)}
-    for path in _present(directory):
+    known = {MANIFEST_FILE, *(each.path for each in manifest.files)}
+    for path in _list_files(directory):
         if path not in known:
             yield f"{path} is not of this backup"
-    if manifest.revision not in schema.KNOWN:
+    if manifest.revision not in schema.KNOWN_REVISIONS:
         yield (
             f"its schema is of revision {manifest.revision}, which this Bullpen does not know:"
             " a later one made it"
         )
     tell("checking the database", done, manifest.size)
-    yield from _database(directory / DATABASE, manifest)
+    yield from _database(directory / DATABASE_FILE, manifest)
 
 
-def _file(directory: Path, entry: Entry) -> str | None:
+def _file(directory: Path, entry: FileEntry) -> str | None:
     path = directory / entry.path
     try:
         size = path.lstat().st_size
@@ -85,7 +91,7 @@ def _file(directory: Path, entry: Entry) -> str | None:
             return f"{entry.path} has {size} bytes instead of {entry.size}"
         digest = hashlib.sha256()
         with path.open("rb") as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(READ_CHUNK_BYTES):
                 digest.update(piece)
     except FileNotFoundError:
         return f"{entry.path} is missing"
@@ -94,7 +100,7 @@ def _file(directory: Path, entry: Entry) -> str | None:
     return None if digest.hexdigest() == entry.sha256 else f"{entry.path} is damaged"
 
 
-def _present(directory: Path) -> Iterator[str]:
+def _list_files(directory: Path) -> Iterator[str]:
     for place, directories, names in os.walk(directory):
         for name in names + [each for each in directories if (Path(place) / each).is_symlink()]:
             yield (Path(place) / name).relative_to(directory).as_posix()
@@ -107,16 +113,16 @@ def _database(path: Path, manifest: Manifest) -> Iterator[str]:
     try:
         uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as database:
-            for (found,) in database.execute(f"PRAGMA integrity_check({MOST})"):
+            for (found,) in database.execute(f"PRAGMA integrity_check({MAX_DATABASE_DAMAGES})"):
                 if found != "ok":
-                    yield f"{DATABASE} is damaged: {found}"
-            there = counts(database)
-            ((revision,),) = database.execute(REVISION)
+                    yield f"{DATABASE_FILE} is damaged: {found}"
+            there = count_rows(database)
+            ((revision,),) = database.execute(SELECT_REVISION)
     except (sqlite3.Error, ValueError) as error:
-        yield f"{DATABASE} cannot be read: {error}"
+        yield f"{DATABASE_FILE} cannot be read: {error}"
         return
     if revision != manifest.revision:
-        yield f"{DATABASE} is of revision {revision} instead of {manifest.revision}"
+        yield f"{DATABASE_FILE} is of revision {revision} instead of {manifest.revision}"
     for name in sorted({*there, *manifest.rows}):
         count, wanted = there.get(name), manifest.rows.get(name)
         if count != wanted:

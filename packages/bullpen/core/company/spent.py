@@ -16,7 +16,7 @@ from bullpen.core.store.transaction import Transaction
 A = ATTEMPTS.c
 
 # From the newest on: so it costs what came since, and not the whole table.
-BEFORE: Statement[tuple[int]] = Statement(
+SELECT_LAST_RUN_BEFORE: Statement[tuple[int]] = Statement(
     lambda: (
         select(A.id)
         .where(A.finished_at < bindparam("before"))
@@ -25,7 +25,7 @@ BEFORE: Statement[tuple[int]] = Statement(
     )
 )
 
-SINCE: Statement[tuple[str, int, float, int, int]] = Statement(
+SUM_SINCE: Statement[tuple[str, int, float, int, int]] = Statement(
     lambda: (
         select(
             A.agent,
@@ -41,7 +41,7 @@ SINCE: Statement[tuple[str, int, float, int, int]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class RunTotals:
     """How many runs there were, and what they took."""
 
     runs: int = 0
@@ -55,10 +55,10 @@ class Spent:
         return self.input_tokens + self.output_tokens
 
 
-def in_all(parts: Iterable[Spent]) -> Spent:
+def add_totals(parts: Iterable[RunTotals]) -> RunTotals:
     """The sum of these."""
     found = list(parts)
-    return Spent(
+    return RunTotals(
         sum(each.runs for each in found),
         sum(each.cost for each in found),
         sum(each.input_tokens for each in found),
@@ -69,14 +69,14 @@ def in_all(parts: Iterable[Spent]) -> Spent:
 def last_run_before(tx: Transaction, moment: int) -> int:
     """The number of the last run that had ended well before this moment; 0 if none had."""
     # One that was under way for a while has a later number than its moment says.
-    row = tx.one(BEFORE, {"before": moment - MINUTE})
+    row = tx.one(SELECT_LAST_RUN_BEFORE, {"before": moment - MINUTE})
     return 0 if row is None else row[0]
 
 
-def spent_since(tx: Transaction, moment: int, after: int) -> dict[str, Spent]:
+def run_totals_since(tx: Transaction, moment: int, after: int) -> dict[str, RunTotals]:
     """What each agent's runs took that ended since; `after` is the number of the last before."""
-    rows = tx.all(SINCE, {"since": moment, "after": after})
+    rows = tx.all(SUM_SINCE, {"since": moment, "after": after})
     return {
-        agent: Spent(int(runs), float(cost), int(tokens_in), int(tokens_out))
+        agent: RunTotals(int(runs), float(cost), int(tokens_in), int(tokens_out))
         for agent, runs, cost, tokens_in, tokens_out in rows
     }

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bullpen.core.company.spent import Spent
-from bullpen.core.conversations.trace import TOTALS
-from bullpen.core.queue.browse import Seen, of_numbers
-from bullpen.core.queue.lane_list import SeenLane, list_lanes
+from bullpen.core.company.spent import RunTotals
+from bullpen.core.conversations.trace import SUM_USAGE
+from bullpen.core.queue.browse import MessageRecord, list_messages_by_number
+from bullpen.core.queue.lane_list import LaneRecord, list_lanes
 from bullpen.core.queue.status import QueueStatus, queue_status
 from bullpen.core.roster.agent import Agent
 from bullpen.core.roster.find import list_agents
@@ -18,10 +18,10 @@ from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import get_team
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.workers import alive_workers
+from bullpen.core.workers import count_live_workers
 
 
-class Doing(StrEnum):
+class AgentActivity(StrEnum):
     """What an agent is at."""
 
     IDLE = "idle"
@@ -37,92 +37,94 @@ class Doing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ActiveRun:
     """A run that has not ended."""
 
-    message: Seen
+    message: MessageRecord
     """The message that it answers."""
     messages: int
     """How many it answers in all."""
     since: int
     worker: str
-    conversation: Spent
+    conversation: RunTotals
     """What the ended runs of its conversation took."""
 
 
 @dataclass(frozen=True, slots=True)
-class AgentAtWork:
+class AgentStatus:
     """One agent, and what it is at."""
 
     agent: Agent
-    doing: Doing
+    activity: AgentActivity
     why: str | None
     """Why it is paused or drains, in words for a person."""
     until: int | None
     """Until when it rests."""
     waiting: int
-    run: Run | None
+    run: ActiveRun | None
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class CompanyStatus:
     """All agents, or those of a team in its order; the queue is everybody's."""
 
     at: int
     team: Team | None
-    agents: tuple[AgentAtWork, ...]
+    agents: tuple[AgentStatus, ...]
     queue: QueueStatus
     processes: dict[str, int]
     """How many of each kind are alive."""
 
 
-def look_at_company(tx: Transaction, team_id: str | None = None) -> Company:
+def get_company_status(tx: Transaction, team_id: str | None = None) -> CompanyStatus:
     """The company at this moment; with a team, only its members."""
     team = None if team_id is None else get_team(tx, team_id)
     agents = {each.id: each for each in list_agents(tx)}
     wanted = list(agents) if team is None else [each for each in team.members if each in agents]
     lanes = {each.agent: each for each in list_lanes(tx)}
-    runs = _runs(tx, [lanes[each] for each in wanted])
-    return Company(
+    runs = _active_runs(tx, [lanes[each] for each in wanted])
+    return CompanyStatus(
         at=tx.now,
         team=team,
-        agents=tuple(_at_work(agents[each], lanes[each], runs, tx.now) for each in wanted),
+        agents=tuple(_agent_status(agents[each], lanes[each], runs, tx.now) for each in wanted),
         queue=queue_status(tx),
-        processes=alive_workers(tx),
+        processes=count_live_workers(tx),
     )
 
 
-def _runs(tx: Transaction, lanes: Sequence[SeenLane]) -> dict[str, Run]:
+def _active_runs(tx: Transaction, lanes: Sequence[LaneRecord]) -> dict[str, ActiveRun]:
     """What runs in these lanes, by agent."""
     busy = [each for each in lanes if each.processing]
     numbers = [json.loads(each.batch or "[0]")[0] for each in busy]
-    found = {each.id: each for each in of_numbers(tx, numbers)}
+    found = {each.id: each for each in list_messages_by_number(tx, numbers)}
     totals = tx.one_each(
-        TOTALS, [{"conversation": each.conversation_id} for each in found.values()]
+        SUM_USAGE, [{"conversation": each.conversation_id} for each in found.values()]
     )
     spent = {
-        each.id: Spent(int(row[0]), float(row[1]), int(row[2]), int(row[3]))
+        each.id: RunTotals(int(row[0]), float(row[1]), int(row[2]), int(row[3]))
         for each, row in zip(found.values(), totals, strict=True)
         if row is not None
     }
     return {
-        lane.agent: Run(
+        lane.agent: ActiveRun(
             message=found[number],
             messages=lane.processing,
             since=lane.claimed_at,
             worker=lane.claimed_by or "",
-            conversation=spent.get(number, Spent()),
+            conversation=spent.get(number, RunTotals()),
         )
         for lane, number in zip(busy, numbers, strict=True)
         if number in found
     }
 
 
-def _at_work(agent: Agent, lane: SeenLane, runs: Mapping[str, Run], now: int) -> AgentAtWork:
+def _agent_status(
+    agent: Agent, lane: LaneRecord, runs: Mapping[str, ActiveRun], now: int
+) -> AgentStatus:
     run = runs.get(agent.id)
-    return AgentAtWork(
+    return AgentStatus(
         agent=agent,
-        doing=_doing(lane, run, now),
+        activity=_agent_activity(lane, run, now),
         why=lane.reason,
         until=lane.not_before if lane.not_before is not None and lane.not_before > now else None,
         waiting=lane.pending,
@@ -130,16 +132,16 @@ def _at_work(agent: Agent, lane: SeenLane, runs: Mapping[str, Run], now: int) ->
     )
 
 
-def _doing(lane: SeenLane, run: Run | None, now: int) -> Doing:
+def _agent_activity(lane: LaneRecord, run: ActiveRun | None, now: int) -> AgentActivity:
     if run is not None:
         overdue = lane.lease_expires_at is not None and lane.lease_expires_at <= now
-        return Doing.LOST if overdue else Doing.RUNS
+        return AgentActivity.LOST if overdue else AgentActivity.RUNS
     match LaneState(lane.state):
         case LaneState.PAUSED | LaneState.ARCHIVED:
-            return Doing.PAUSED
+            return AgentActivity.PAUSED
         case LaneState.DRAINING:
-            return Doing.DRAINS
+            return AgentActivity.DRAINS
         case LaneState.ACTIVE:
             if lane.not_before is not None and lane.not_before > now:
-                return Doing.RESTS
-            return Doing.WAITS if lane.pending else Doing.IDLE
+                return AgentActivity.RESTS
+            return AgentActivity.WAITS if lane.pending else AgentActivity.IDLE

@@ -8,19 +8,19 @@ from enum import StrEnum
 
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select, union_all
 
-from bullpen.core.models import ARCHIVE, MESSAGES
-from bullpen.core.queue.browse import Seen
+from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.queue.browse import MessageRecord
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-NAMES = tuple(each.name for each in fields(Seen))
+COLUMN_NAMES = tuple(each.name for each in fields(MessageRecord))
 
-MOVING = (MessageState.PENDING, MessageState.PROCESSING)
+ACTIVE_STATES = (MessageState.PENDING, MessageState.PROCESSING)
 
 
-class Stand(StrEnum):
+class ConversationState(StrEnum):
     """How a conversation stands."""
 
     UNDER_WAY = "under_way"
@@ -30,7 +30,7 @@ class Stand(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class StateCounts:
     """How many messages of a conversation are in which state."""
 
     by_state: dict[str, int]
@@ -41,16 +41,20 @@ class Counts:
         return sum(self.by_state.values())
 
     @property
-    def stand(self) -> Stand:
+    def stand(self) -> ConversationState:
         """What follows from them."""
-        if any(self.by_state.get(state.value) for state in MOVING):
-            return Stand.UNDER_WAY
-        return Stand.HELD if self.by_state.get(MessageState.HELD.value) else Stand.AT_REST
+        if any(self.by_state.get(state.value) for state in ACTIVE_STATES):
+            return ConversationState.UNDER_WAY
+        return (
+            ConversationState.HELD
+            if self.by_state.get(MessageState.HELD.value)
+            else ConversationState.AT_REST
+        )
 
 
-def _whose(table: Table) -> ColumnElement[bool]:
+def _in_conversation(table: Table) -> ColumnElement[bool]:
     c = table.c
-    if table is ARCHIVE:
+    if table is MESSAGES_ARCHIVE:
         return c.conversation_id == bindparam("conversation")
     return or_(
         c.message_id == bindparam("conversation"),
@@ -58,40 +62,44 @@ def _whose(table: Table) -> ColumnElement[bool]:
     )
 
 
-def members(table: Table, names: Iterable[str] = NAMES) -> Select[tuple[object, ...]]:
+def select_messages(
+    table: Table, names: Iterable[str] = COLUMN_NAMES
+) -> Select[tuple[object, ...]]:
     """The live or the archived messages of a conversation."""
     columns = (table.c[name] for name in names)
-    return select(*columns).where(_whose(table))
+    return select(*columns).where(_in_conversation(table))
 
 
-def everywhere(name: str) -> Select[tuple[str]]:
+def select_column(name: str) -> Select[tuple[str]]:
     """One column of all its messages, live and archived."""
-    both = union_all(*(members(table, (name,)) for table in (MESSAGES, ARCHIVE)))
+    both = union_all(*(select_messages(table, (name,)) for table in (MESSAGES, MESSAGES_ARCHIVE)))
     found = both.subquery()
     return select(found.c[name])
 
 
-COUNT: Statement[tuple[str, int]] = Statement(
+COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
     lambda: union_all(
         *(
-            select(table.c.status, func.count()).where(_whose(table)).group_by(table.c.status)
-            for table in (MESSAGES, ARCHIVE)
+            select(table.c.status, func.count())
+            .where(_in_conversation(table))
+            .group_by(table.c.status)
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
     )
 )
 
-AGENTS: Statement[tuple[str]] = Statement(lambda: everywhere("agent").distinct())
+SELECT_AGENTS: Statement[tuple[str]] = Statement(lambda: select_column("agent").distinct())
 
 
-def count(tx: Transaction, conversation_id: str) -> Counts:
+def count_messages(tx: Transaction, conversation_id: str) -> StateCounts:
     """How its messages stand."""
     found: dict[str, int] = {}
-    for state, number in tx.all(COUNT, {"conversation": conversation_id}):
+    for state, number in tx.all(COUNT_BY_STATE, {"conversation": conversation_id}):
         found[state] = found.get(state, 0) + number
-    return Counts(found)
+    return StateCounts(found)
 
 
-def agents_of(tx: Transaction, conversation_id: str) -> Sequence[str]:
+def list_conversation_agents(tx: Transaction, conversation_id: str) -> Sequence[str]:
     """Whose messages they are."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
-    return [agent for (agent,) in tx.all(AGENTS, {"conversation": conversation_id})]
+    return [agent for (agent,) in tx.all(SELECT_AGENTS, {"conversation": conversation_id})]

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 
 from sqlalchemy import Select, select
 
-from bullpen.core.answers.gather import LAST
-from bullpen.core.conversations.members import MOVING, Counts, count, members
+from bullpen.core.answers.gather import SELECT_LAST_PART
+from bullpen.core.conversations.members import (
+    ACTIVE_STATES,
+    StateCounts,
+    count_messages,
+    select_messages,
+)
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.states import FINAL, LaneState, MessageState
+from bullpen.core.states import TERMINAL_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.workers import alive_workers
+from bullpen.core.workers import count_live_workers
 
 L = LANES.c
 M = MESSAGES.c
@@ -22,12 +27,14 @@ M = MESSAGES.c
 PROCESSOR, SCHEDULER = "processor", "scheduler"
 """As these processes call themselves in the register."""
 
-BAD_ENDS = FINAL - {MessageState.COMPLETED}
+UNANSWERED_STATES = TERMINAL_STATES - {MessageState.COMPLETED}
 
 
 def _unfinished_rows() -> Select[tuple[object, ...]]:
     found = (
-        members(MESSAGES, ("id", "message_id", "agent", "status", "last_error", "available_at"))
+        select_messages(
+            MESSAGES, ("id", "message_id", "agent", "status", "last_error", "available_at")
+        )
         .where(M.status != const(MessageState.COMPLETED.value))
         .subquery()
         .c
@@ -42,13 +49,13 @@ def _unfinished_rows() -> Select[tuple[object, ...]]:
     )
 
 
-UNFINISHED: Statement[tuple[str, str, str, str | None, int, str, str | None, bool]] = Statement(
-    _unfinished_rows
+SELECT_UNFINISHED: Statement[tuple[str, str, str, str | None, int, str, str | None, bool]] = (
+    Statement(_unfinished_rows)
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedMessage:
     """A message that was not answered, or not yet, and the lane that it is in."""
 
     message_id: str
@@ -63,7 +70,7 @@ class Unfinished:
     @property
     def moves(self) -> bool:
         """Whether its turn is still to come, or has come."""
-        return self.state in MOVING
+        return self.state in ACTIVE_STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +82,18 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ConversationStatus:
     """A conversation at one moment."""
 
-    counts: Counts
-    unfinished: tuple[Unfinished, ...]
+    counts: StateCounts
+    unfinished: tuple[UnfinishedMessage, ...]
     gathering: bool
     """Whether parts of a team's one answer wait to be sent."""
     workers: Mapping[str, int]
     now: int
 
     @property
-    def moving(self) -> tuple[Unfinished, ...]:
+    def moving(self) -> tuple[UnfinishedMessage, ...]:
         """What waits for its turn, or runs."""
         return tuple(each for each in self.unfinished if each.moves)
 
@@ -95,7 +102,7 @@ class Standing:
         """Whether nothing more comes of it by itself."""
         return not self.moving and not self.gathering
 
-    def of(self, *states: MessageState) -> tuple[Unfinished, ...]:
+    def of(self, *states: MessageState) -> tuple[UnfinishedMessage, ...]:
         """The messages in one of these states."""
         return tuple(each for each in self.unfinished if each.state in states)
 
@@ -107,7 +114,7 @@ class Standing:
         obstacles = tuple(dict.fromkeys(each for each in found if each is not None))
         return () if None in found else obstacles
 
-    def _obstacle(self, each: Unfinished, until: float) -> Obstacle | None:
+    def _obstacle(self, each: UnfinishedMessage, until: float) -> Obstacle | None:
         if each.state is MessageState.PENDING and each.paused is not None:
             return Obstacle(
                 f"@{each.agent} is paused ({each.paused})", f"bullpen agent resume {each.agent}"
@@ -126,19 +133,19 @@ NO_PROCESSOR = Obstacle("no processor runs", "bullpen up")
 _NO_SCHEDULER = Obstacle("no scheduler runs, which sends a team's one answer", "bullpen up")
 
 
-def standing(tx: Transaction, conversation_id: str) -> Standing:
+def get_conversation_status(tx: Transaction, conversation_id: str) -> ConversationStatus:
     """How this conversation stands now."""
     asked: dict[str, object] = {"conversation": conversation_id}
-    return Standing(
-        counts=count(tx, conversation_id),
-        unfinished=tuple(_unfinished(*row) for row in tx.all(UNFINISHED, asked)),
-        gathering=tx.one(LAST, asked) is not None,
-        workers=alive_workers(tx),
+    return ConversationStatus(
+        counts=count_messages(tx, conversation_id),
+        unfinished=tuple(_unfinished_message(*row) for row in tx.all(SELECT_UNFINISHED, asked)),
+        gathering=tx.one(SELECT_LAST_PART, asked) is not None,
+        workers=count_live_workers(tx),
         now=tx.now,
     )
 
 
-def _unfinished(
+def _unfinished_message(
     message_id: str,
     agent: str,
     state: str,
@@ -147,8 +154,8 @@ def _unfinished(
     lane: str,
     reason: str | None,
     outside: bool,
-) -> Unfinished:
-    return Unfinished(
+) -> UnfinishedMessage:
+    return UnfinishedMessage(
         message_id=message_id,
         agent=agent,
         state=MessageState(state),

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, func, select
 
-from bullpen.core.conversations.members import Stand, count, members
+from bullpen.core.conversations.members import ConversationState, count_messages, select_messages
 from bullpen.core.errors import NotFound
-from bullpen.core.models import ARCHIVE, ATTEMPTS, LANES, MESSAGES
+from bullpen.core.models import ATTEMPTS, LANES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
-from bullpen.core.outbox.browse import SeenResponse, responses_to
-from bullpen.core.queue.attempts import Attempt, browse_attempts
-from bullpen.core.queue.browse import Seen
-from bullpen.core.states import ARCHIVED, MessageState
+from bullpen.core.outbox.browse import ResponseRecord, list_responses_to
+from bullpen.core.queue.attempts import Attempt, list_attempts
+from bullpen.core.queue.browse import MessageRecord
+from bullpen.core.states import ARCHIVED_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -22,17 +22,17 @@ M = MESSAGES.c
 A = ATTEMPTS.c
 L = LANES.c
 
-MOST = 1000
+MAX_ROWS = 1000
 """So many messages, runs and answers of one conversation are shown."""
 
-LIVE: Statement[tuple[object, ...]] = Statement(
-    lambda: members(MESSAGES).order_by(M.id).limit(const(MOST))
+SELECT_LIVE: Statement[tuple[object, ...]] = Statement(
+    lambda: select_messages(MESSAGES).order_by(M.id).limit(const(MAX_ROWS))
 )
-OLD: Statement[tuple[object, ...]] = Statement(
-    lambda: members(ARCHIVE).order_by(ARCHIVE.c.id).limit(const(MOST))
+SELECT_ARCHIVED: Statement[tuple[object, ...]] = Statement(
+    lambda: select_messages(MESSAGES_ARCHIVE).order_by(MESSAGES_ARCHIVE.c.id).limit(const(MAX_ROWS))
 )
 
-TOTALS: Statement[tuple[int, float, int, int]] = Statement(
+SUM_USAGE: Statement[tuple[int, float, int, int]] = Statement(
     lambda: select(
         func.count(),
         func.coalesce(func.sum(A.cost), const(0)),
@@ -41,19 +41,19 @@ TOTALS: Statement[tuple[int, float, int, int]] = Statement(
     ).where(A.conversation_id == bindparam("conversation"))
 )
 
-CLAIMED_AT: Statement[tuple[int]] = Statement(
+SELECT_CLAIMED_AT: Statement[tuple[int]] = Statement(
     lambda: select(L.claimed_at).where(
         L.agent == bindparam("agent"), L.lease_expires_at.is_not(None)
     )
 )
 
 # All messages of one run are completed at the same moment; the attempt is that of its first.
-BESIDE: Statement[tuple[str]] = Statement(
+SELECT_RUN_PRIMARY: Statement[tuple[str]] = Statement(
     lambda: (
         select(M.message_id)
         .join(ATTEMPTS, A.message_id == M.message_id)
         .where(
-            M.status.in_([const(state.value) for state in ARCHIVED]),
+            M.status.in_([const(state.value) for state in ARCHIVED_STATES]),
             M.updated_at == bindparam("at"),
             M.agent == bindparam("agent"),
             M.claimed_by == bindparam("worker"),
@@ -69,7 +69,7 @@ BESIDE: Statement[tuple[str]] = Statement(
 class Step:
     """A message of the conversation, and when what was done with it last."""
 
-    message: Seen
+    message: MessageRecord
     archived: bool
     claimed_at: int | None
     started_at: int | None
@@ -94,14 +94,14 @@ class Trace:
     """All of a conversation."""
 
     conversation_id: str
-    stand: Stand
+    stand: ConversationState
     totals: Totals
     steps: tuple[Step, ...]
     attempts: tuple[Attempt, ...]
-    responses: tuple[SeenResponse, ...]
+    responses: tuple[ResponseRecord, ...]
 
     @property
-    def handoffs(self) -> tuple[Seen, ...]:
+    def handoffs(self) -> tuple[MessageRecord, ...]:
         """The messages that agents wrote to each other."""
         return tuple(step.message for step in self.steps if step.message.from_agent is not None)
 
@@ -121,26 +121,26 @@ def trace(tx: Transaction, conversation_id: str) -> Trace:
     """The conversation of this id, archived rows included."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     asked: dict[str, object] = {"conversation": conversation_id}
-    found = [(Seen(*row), False) for row in tx.all(LIVE, asked)]  # type: ignore[arg-type]
-    found += [(Seen(*row), True) for row in tx.all(OLD, asked)]  # type: ignore[arg-type]
+    found = [(MessageRecord(*row), False) for row in tx.all(SELECT_LIVE, asked)]  # type: ignore[arg-type]
+    found += [(MessageRecord(*row), True) for row in tx.all(SELECT_ARCHIVED, asked)]  # type: ignore[arg-type]
     found.sort(key=lambda each: each[0].id)
-    attempts = browse_attempts(tx, {"conversation_id": conversation_id}, 0, MOST)
-    named = {conversation_id, *(message.message_id for message, _ in found[:MOST])}
-    responses = responses_to(tx, sorted(named))[:MOST]
+    attempts = list_attempts(tx, {"conversation_id": conversation_id}, 0, MAX_ROWS)
+    named = {conversation_id, *(message.message_id for message, _ in found[:MAX_ROWS])}
+    responses = list_responses_to(tx, sorted(named))[:MAX_ROWS]
     if not found and not attempts and not responses:
         raise NotFound(
             f"there is no conversation {conversation_id[:60]!r}",
             hint="Its id is that of its first message.",
         )
     last = {each.message_id: each for each in attempts}
-    counts = count(tx, conversation_id)
+    counts = count_messages(tx, conversation_id)
     return Trace(
         conversation_id=conversation_id,
         stand=counts.stand,
         totals=_totals(tx, conversation_id, counts.messages),
         steps=tuple(
             _step(tx, message, archived, last.get(message.message_id))
-            for message, archived in found[:MOST]
+            for message, archived in found[:MAX_ROWS]
         ),
         attempts=tuple(attempts),
         responses=tuple(responses),
@@ -148,15 +148,15 @@ def trace(tx: Transaction, conversation_id: str) -> Trace:
 
 
 def _totals(tx: Transaction, conversation_id: str, messages: int) -> Totals:
-    row = tx.one(TOTALS, {"conversation": conversation_id})
+    row = tx.one(SUM_USAGE, {"conversation": conversation_id})
     assert row is not None
     attempts, cost, tokens_in, tokens_out = row
     return Totals(messages, int(attempts), float(cost), int(tokens_in), int(tokens_out))
 
 
-def _step(tx: Transaction, message: Seen, archived: bool, last: Attempt | None) -> Step:
+def _step(tx: Transaction, message: MessageRecord, archived: bool, last: Attempt | None) -> Step:
     if message.status == MessageState.PROCESSING:
-        row = tx.one(CLAIMED_AT, {"agent": message.agent})
+        row = tx.one(SELECT_CLAIMED_AT, {"agent": message.agent})
         return Step(message, archived, None if row is None else row[0], None, None, None)
     if last is not None:
         times = (last.claimed_at, last.started_at, last.finished_at)
@@ -164,7 +164,7 @@ def _step(tx: Transaction, message: Seen, archived: bool, last: Attempt | None) 
     beside = None
     if message.status == MessageState.COMPLETED and not archived:
         beside = tx.one(
-            BESIDE,
+            SELECT_RUN_PRIMARY,
             {"at": message.updated_at, "agent": message.agent, "worker": message.claimed_by},
         )
     return Step(message, archived, None, None, None, None if beside is None else beside[0])

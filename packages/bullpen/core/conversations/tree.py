@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bullpen.core.conversations.trace import Step, Trace
-from bullpen.core.outbox.browse import SeenResponse
+from bullpen.core.outbox.browse import ResponseRecord
 from bullpen.core.queue.attempts import Attempt
 
-Row = TypeVar("Row", Attempt, SeenResponse)
+Row = TypeVar("Row", Attempt, ResponseRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Node:
 
     step: Step
     attempts: tuple[Attempt, ...]
-    responses: tuple[SeenResponse, ...]
+    responses: tuple[ResponseRecord, ...]
     children: tuple[Node, ...]
 
 
@@ -31,11 +31,11 @@ class Tree:
     nodes: tuple[Node, ...]
     attempts: tuple[Attempt, ...]
     """Runs of messages that are kept no longer."""
-    responses: tuple[SeenResponse, ...]
+    responses: tuple[ResponseRecord, ...]
     """What people were told that answers none of the messages."""
 
 
-def grow(trace: Trace) -> Tree:
+def build_tree(trace: Trace) -> Tree:
     """The tree of this conversation; nothing of it is left out."""
     attempts = _by_message(trace.attempts)
     responses = _by_message(trace.responses)

@@ -21,27 +21,27 @@ from bullpen.core.doctor import (
 )
 from bullpen.core.doctor.check import Check
 
-CHECKS: tuple[Check, ...] = (
-    *config.CHECKS,
+ALL_CHECKS: tuple[Check, ...] = (
+    *config.SETTINGS_CHECKS,
     *files.CHECKS,
-    *database.CHECKS,
-    *machine.CHECKS,
+    *database.DATABASE_CHECKS,
+    *machine.MACHINE_CHECKS,
     *services.CHECKS,
     *network.CHECKS,
     *queue.CHECKS,
     *providers.CHECKS,
-    *agents.CHECKS,
-    *schedules.CHECKS,
+    *agents.AGENT_CHECKS,
+    *schedules.SCHEDULE_CHECKS,
     *secrets.CHECKS,
-    *plugins.CHECKS,
-    *backups.CHECKS,
+    *plugins.PLUGIN_CHECKS,
+    *backups.BACKUP_CHECKS,
 )
 
 
-def chosen(names: Iterable[str]) -> list[Check]:
+def select_checks(names: Iterable[str]) -> list[Check]:
     """The checks of these ids, and those whose ids begin so; all of them for none."""
     wanted = tuple(names)
-    return [each for each in CHECKS if not wanted or matches(each, wanted)]
+    return [each for each in ALL_CHECKS if not wanted or matches(each, wanted)]
 
 
 def matches(check: Check, names: tuple[str, ...]) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TypeAlias
 
-from bullpen.core.doctor.patient import Patient
+from bullpen.core.doctor.patient import Installation
 
-SECONDS = 2.0
+CHECK_SECONDS = 2.0
 """What a check may take, unless it says more."""
 
 
@@ -24,7 +24,7 @@ class Severity(StrEnum):
     """Good to know."""
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """What came of a check."""
 
     FOUND = "found"
@@ -56,7 +56,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class Problem:
     """What is wrong."""
 
     text: str
@@ -68,14 +68,14 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Verdict:
     """Nothing is wrong, or nobody can tell."""
 
-    state: State = State.OK
+    state: CheckState = CheckState.OK
     text: str = ""
 
 
-Look: TypeAlias = "Callable[[Patient], Trouble | Said]"
+CheckFunction: TypeAlias = "Callable[[Installation], Problem | Verdict]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +86,11 @@ class Check:
     """`group.name`; it stays, for people write it into their scripts."""
     severity: Severity
     about: str
-    look: Look
+    look: CheckFunction
     needs: Needs = Needs.NOTHING
     deep: bool = False
     """Only where somebody asked for it, for it takes long or costs something."""
-    seconds: float = SECONDS
+    seconds: float = CHECK_SECONDS
 
     @property
     def group(self) -> str:
@@ -104,7 +104,7 @@ class Finding:
 
     id: str
     severity: Severity
-    state: State
+    state: CheckState
     text: str = ""
     remedy: str = ""
     fix: Fix | None = None
@@ -115,17 +115,17 @@ class Finding:
         return self.id.partition(".")[0]
 
 
-FINE = Said()
+PASSED = Verdict()
 
 
-def skipped(text: str) -> Said:
+def skipped(text: str) -> Verdict:
     """It is about nothing here."""
-    return Said(State.SKIPPED, text)
+    return Verdict(CheckState.SKIPPED, text)
 
 
-def unknown(text: str) -> Said:
+def unknown(text: str) -> Verdict:
     """It could not be made."""
-    return Said(State.UNKNOWN, text)
+    return Verdict(CheckState.UNKNOWN, text)
 
 
 def check(
@@ -134,11 +134,11 @@ def check(
     needs: Needs = Needs.NOTHING,
     *,
     deep: bool = False,
-    seconds: float = SECONDS,
-) -> Callable[[Look], Check]:
+    seconds: float = CHECK_SECONDS,
+) -> Callable[[CheckFunction], Check]:
     """Make a function a check; its docstring says what it is about."""
 
-    def made(look: Look) -> Check:
+    def made(look: CheckFunction) -> Check:
         return Check(
             id=id_,
             severity=severity,

@@ -12,34 +12,34 @@ from sqlalchemy import text
 
 from bullpen.core.clock import SECOND
 from bullpen.core.doctor.check import (
-    FINE,
+    PASSED,
+    CheckState,
     Fix,
     Needs,
-    Said,
+    Problem,
     Severity,
-    State,
-    Trouble,
+    Verdict,
     check,
     skipped,
 )
-from bullpen.core.doctor.patient import Patient
-from bullpen.core.doctor.readers import LOCKS, patient_readers
+from bullpen.core.doctor.patient import Installation
+from bullpen.core.doctor.readers import LOCK_TABLE, long_readers
 from bullpen.core.errors import BullpenError, StoreBusy, StoreCorrupt
 from bullpen.core.store import schema
-from bullpen.core.store.sqlite import SqliteStore, translate
+from bullpen.core.store.sqlite import SqliteStore, translate_error
 from bullpen.core.store.statement import Statement
 
 QUICK_SECONDS = 1.2
 DEEP_SECONDS = 600.0
-STEPS = 10_000
+PROGRESS_STEPS = 10_000
 """After so many of SQLite's steps it is asked whether the time is over."""
-SHOWN = 3
-LONG_LOG = 10
+MAX_DAMAGES = 3
+WAL_SIZE_FACTOR = 10
 """So many times `wal_bytes` is more than the checkpoint loop leaves."""
-LONG_READ = 60 * SECOND
-FIX_SECONDS = 5
+LONG_TRANSACTION_MS = 60 * SECOND
+CHECKPOINT_WAIT_SECONDS = 5
 
-READERS: Statement[tuple[int, str, str, int]] = Statement(
+OPEN_TRANSACTIONS: Statement[tuple[int, str, str, int]] = Statement(
     lambda: text(
         "SELECT pid, coalesce(application_name, ''), coalesce(state, ''),"
         " CAST(extract(epoch FROM clock_timestamp() - xact_start) * 1000 AS bigint)"
@@ -53,14 +53,14 @@ CHECKSUMS = (
 
 
 @check("db.missing", Severity.INFO)
-def missing(patient: Patient) -> Trouble | Said:
+def database_missing(patient: Installation) -> Problem | Verdict:
     """There is no database yet, though there may have been one."""
     if not patient.database.missing:
-        return FINE
+        return PASSED
     if not patient.home.is_dir():
         return skipped("there is no home yet")
     had = patient.settings.token.exists() or patient.settings.logs.is_dir()
-    return Trouble(
+    return Problem(
         text=f"there is no database at {patient.database.file}"
         + (", though Bullpen ran here before" if had else " yet"),
         remedy="bullpen db restore, if it is lost; bullpen up makes a new one"
@@ -71,106 +71,110 @@ def missing(patient: Patient) -> Trouble | Said:
 
 
 @check("db.unreachable", Severity.CRITICAL)
-def unreachable(patient: Patient) -> Trouble | Said:
+def unreachable(patient: Installation) -> Problem | Verdict:
     """The database does not answer, or what is there is none."""
     error = patient.database.error
     if error is None:
-        return FINE
-    return Trouble(text=str(error), remedy=error.hint or "Look at the database and its disk.")
+        return PASSED
+    return Problem(text=str(error), remedy=error.hint or "Look at the database and its disk.")
 
 
 @check("db.schema", Severity.CRITICAL, Needs.DATABASE)
-def revision(patient: Patient) -> Trouble | Said:
+def schema_revision(patient: Installation) -> Problem | Verdict:
     """The database is of another version of Bullpen."""
     found = patient.database.revision
     if patient.database.current:
-        return Said(text=f"revision {schema.HEAD}")
+        return Verdict(text=f"revision {schema.HEAD_REVISION}")
     try:
-        schema.check(patient.store)
+        schema.check_schema(patient.store)
     except BullpenError as error:
-        known = found is None or found in schema.KNOWN
-        return Trouble(text=str(error), remedy=error.hint, fix=_upgrade(patient) if known else None)
-    return FINE
+        known = found is None or found in schema.KNOWN_REVISIONS
+        return Problem(text=str(error), remedy=error.hint, fix=_upgrade(patient) if known else None)
+    return PASSED
 
 
-def _upgrade(patient: Patient) -> Fix:
+def _upgrade(patient: Installation) -> Fix:
     def do() -> str | None:
-        from bullpen.core.backup.upgrade import upgrade  # only here: Alembic takes long to load
+        from bullpen.core.backup.upgrade import (
+            upgrade_database,  # only here: Alembic takes long to load
+        )
 
-        backup = upgrade(patient.store).backup
+        backup = upgrade_database(patient.store).backup
         return None if backup is None else f"the database before: {backup}"
 
     return Fix(steps=("bullpen db upgrade, with a backup before, in the home's backups",), do=do)
 
 
 @check("db.integrity", Severity.CRITICAL, Needs.DATABASE)
-def integrity(patient: Patient) -> Trouble | Said:
+def integrity(patient: Installation) -> Problem | Verdict:
     """The database is damaged: a quick look, as far as it comes in a second."""
     store = patient.store
     if isinstance(store, SqliteStore):
-        return _sqlite(store, "quick_check", QUICK_SECONDS)
+        return _check_sqlite(store, "quick_check", QUICK_SECONDS)
     with store.read() as tx:
         failures = tx.fetch(CHECKSUMS)
     if failures is not None and int(str(failures[0])) > 0:
-        return Trouble(
+        return Problem(
             text=f"PostgreSQL read {failures[0]} damaged pages of this database",
             remedy="Look at the server's log and disk; restore a backup.",
         )
-    return FINE
+    return PASSED
 
 
 @check("db.integrity_full", Severity.CRITICAL, Needs.DATABASE, deep=True, seconds=DEEP_SECONDS)
-def integrity_full(patient: Patient) -> Trouble | Said:
+def integrity_full(patient: Installation) -> Problem | Verdict:
     """The database is damaged: every page, every index, every row."""
     store = patient.store
     if not isinstance(store, SqliteStore):
         return skipped("PostgreSQL has tools of its own: pg_amcheck")
-    return _sqlite(store, "integrity_check", DEEP_SECONDS - 1)
+    return _check_sqlite(store, "integrity_check", DEEP_SECONDS - 1)
 
 
 @check("db.drift", Severity.WARNING, Needs.SCHEMA, deep=True, seconds=60)
-def drift(patient: Patient) -> Trouble | Said:
+def drift(patient: Installation) -> Problem | Verdict:
     """The tables are not those that this version made."""
     from bullpen.core.store import migrate  # only here: Alembic takes long to load
 
     found = migrate.differences(patient.store)
     if not found:
-        return FINE
-    return Trouble(text=f"{len(found)} differences, as {found[0][:200]}", remedy="bullpen db check")
+        return PASSED
+    return Problem(text=f"{len(found)} differences, as {found[0][:200]}", remedy="bullpen db check")
 
 
-def _sqlite(store: SqliteStore, what: str, seconds: float) -> Trouble | Said:
+def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Verdict:
     deadline = time.monotonic() + seconds
     with closing(store.connect(query_only=True)) as connection:
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
         try:
-            said = [str(row[0]) for row in connection.execute(f"PRAGMA {what}({SHOWN})")]
+            said = [str(row[0]) for row in connection.execute(f"PRAGMA {what}({MAX_DAMAGES})")]
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
-                return Said(State.SKIPPED, "it is large: bullpen doctor --deep looks at all of it")
-            told = translate(error, store.path)
+                return Verdict(
+                    CheckState.SKIPPED, "it is large: bullpen doctor --deep looks at all of it"
+                )
+            told = translate_error(error, store.path)
             if not isinstance(told, StoreCorrupt):
                 raise told or error from error
             said = [str(told)]
     if said == ["ok"]:
-        return FINE
-    return Trouble(
+        return PASSED
+    return Problem(
         text=f"the database is damaged: {'; '.join(said)[:300]}",
         remedy="bullpen down; keep the file aside; restore a backup: bullpen db restore",
     )
 
 
 @check("db.wal_size", Severity.WARNING, Needs.DATABASE)
-def wal_size(patient: Patient) -> Trouble | Said:
+def wal_size(patient: Installation) -> Problem | Verdict:
     """SQLite's write-ahead log has grown far over its limit."""
     store = patient.store
     if not isinstance(store, SqliteStore):
         return skipped("the database is no file")
     log = Path(f"{store.path}-wal")
     size = log.stat().st_size if log.exists() else 0
-    if size <= LONG_LOG * patient.settings.wal_bytes:
-        return FINE
-    return Trouble(
+    if size <= WAL_SIZE_FACTOR * patient.settings.wal_bytes:
+        return PASSED
+    return Problem(
         text=f"the write-ahead log has {size >> 20} MiB: nobody moves it into the database,"
         " or a reader keeps it from being moved (db.oldest_reader)",
         remedy="bullpen up, whose scheduler does; or bullpen doctor --fix",
@@ -183,55 +187,55 @@ def wal_size(patient: Patient) -> Trouble | Said:
 
 def _checkpoint(store: SqliteStore) -> None:
     with closing(store.connect()) as connection:
-        connection.execute(f"PRAGMA busy_timeout = {FIX_SECONDS * SECOND}")
+        connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_SECONDS * SECOND}")
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise StoreBusy("a reader keeps the log from being moved", hint="See db.oldest_reader.")
 
 
 @check("db.oldest_reader", Severity.WARNING, Needs.DATABASE)
-def oldest_reader(patient: Patient) -> Trouble | Said:
+def oldest_reader(patient: Installation) -> Problem | Verdict:
     """Somebody holds a transaction open, so that the database cannot shrink its log."""
     store = patient.store
     if not isinstance(store, SqliteStore):
-        return _postgres(patient)
-    if not LOCKS.exists():
+        return _check_open_transactions(patient)
+    if not LOCK_TABLE.exists():
         return skipped("this system does not show who holds a lock")
-    found = patient_readers(store.path)
+    found = long_readers(store.path)
     if not found:
-        return FINE
-    return Trouble(
-        text=f"{', '.join(map(_name, found))} keeps a transaction open: "
+        return PASSED
+    return Problem(
+        text=f"{', '.join(map(_process_name, found))} keeps a transaction open: "
         "meanwhile the write-ahead log only grows",
         remedy="Let it end its transaction, or end it.",
     )
 
 
-def _name(pid: int) -> str:
+def _process_name(pid: int) -> str:
     try:
         return f"{psutil.Process(pid).name()} (process {pid})"
     except (psutil.Error, ValueError):
         return "a process that cannot be seen"
 
 
-def _postgres(patient: Patient) -> Trouble | Said:
+def _check_open_transactions(patient: Installation) -> Problem | Verdict:
     with patient.store.read() as tx:
-        rows = tx.all(READERS, {})
-    old = [row for row in rows if row[3] > LONG_READ]
+        rows = tx.all(OPEN_TRANSACTIONS, {})
+    old = [row for row in rows if row[3] > LONG_TRANSACTION_MS]
     if not old:
-        return FINE
+        return PASSED
     pid, name, state, age = old[0]
-    return Trouble(
+    return Problem(
         text=f"{len(old)} transactions are open for over a minute, the oldest for"
         f" {age // SECOND} s: {name or 'somebody'} (server process {pid}, {state})",
         remedy=f"Let it end, or say in psql: SELECT pg_terminate_backend({pid})",
     )
 
 
-CHECKS = (
-    missing,
+DATABASE_CHECKS = (
+    database_missing,
     unreachable,
-    revision,
+    schema_revision,
     integrity,
     integrity_full,
     drift,

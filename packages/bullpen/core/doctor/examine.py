@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bullpen.core.doctor.check import Check, Finding, Needs, Said, State, Trouble
-from bullpen.core.doctor.patient import Patient
+from bullpen.core.doctor.check import Check, CheckState, Finding, Needs, Problem, Verdict
+from bullpen.core.doctor.patient import Installation
 from bullpen.core.errors import BullpenError
-from bullpen.core.logs import Line
+from bullpen.core.logs import LogFormatter
 
 THREADS = 8
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -30,9 +30,9 @@ class _Job:
         return self.began is not None and time.monotonic() - self.began > self.check.seconds
 
 
-def examine(patient: Patient, checks: Sequence[Check]) -> Iterator[Finding]:
+def run_checks(patient: Installation, checks: Sequence[Check]) -> Iterator[Finding]:
     """What comes of each check, in the order in which they end."""
-    hide = Line(patient.secrets).hide
+    hide = LogFormatter(patient.secrets).redact
     jobs = [_Job(each) for each in checks]
     waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
     for job in jobs:
@@ -44,12 +44,12 @@ def examine(patient: Patient, checks: Sequence[Check]) -> Iterator[Finding]:
             jobs.remove(job)
             if job.finding is None:  # its thread is left to itself, and another takes its place
                 _begin(patient, waiting)
-            finding = job.finding or _late(job.check)
+            finding = job.finding or _timed_out(job.check)
             yield replace(finding, text=hide(finding.text), remedy=hide(finding.remedy))
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
-def _begin(patient: Patient, waiting: queue.SimpleQueue[_Job]) -> None:
+def _begin(patient: Installation, waiting: queue.SimpleQueue[_Job]) -> None:
     def work() -> None:
         while True:
             try:
@@ -57,21 +57,21 @@ def _begin(patient: Patient, waiting: queue.SimpleQueue[_Job]) -> None:
             except queue.Empty:
                 return
             job.began = time.monotonic()
-            job.finding = look(patient, job.check)
+            job.finding = run_check(patient, job.check)
 
     # A daemon, for nobody can end a thread that hangs.
     threading.Thread(target=work, name="check", daemon=True).start()
 
 
-def look(patient: Patient, check: Check) -> Finding:
+def run_check(patient: Installation, check: Check) -> Finding:
     """Make one check; one that cannot be made says so."""
-    said = _without(patient, check) or _said(patient, check)
-    if isinstance(said, Trouble):
+    said = _skip_reason(patient, check) or _call_check(patient, check)
+    if isinstance(said, Problem):
         severity = said.severity or check.severity
         return Finding(
             id=check.id,
             severity=severity,
-            state=State.FOUND,
+            state=CheckState.FOUND,
             text=said.text,
             remedy=said.remedy,
             fix=said.fix,
@@ -79,35 +79,35 @@ def look(patient: Patient, check: Check) -> Finding:
     return Finding(id=check.id, severity=check.severity, state=said.state, text=said.text)
 
 
-def _said(patient: Patient, check: Check) -> Trouble | Said:
+def _call_check(patient: Installation, check: Check) -> Problem | Verdict:
     try:
         return check.look(patient)
     except BullpenError as error:
-        return Said(State.UNKNOWN, f"it cannot be told: {error}")
+        return Verdict(CheckState.UNKNOWN, f"it cannot be told: {error}")
     except Exception as error:  # whatever is broken here, the other checks are made
-        return Said(State.UNKNOWN, f"it cannot be told: {type(error).__name__}: {error}")
+        return Verdict(CheckState.UNKNOWN, f"it cannot be told: {type(error).__name__}: {error}")
 
 
-def _without(patient: Patient, check: Check) -> Said | None:
+def _skip_reason(patient: Installation, check: Check) -> Verdict | None:
     """Why it is not even begun; None if it is."""
     database = patient.database
     if check.deep and not patient.deep:
-        return Said(State.SKIPPED, "only with --deep")
+        return Verdict(CheckState.SKIPPED, "only with --deep")
     if check.needs is Needs.NOTHING:
         return None
     if database.missing:
-        return Said(State.SKIPPED, "there is no database yet")
+        return Verdict(CheckState.SKIPPED, "there is no database yet")
     if database.store is None:
-        return Said(State.UNKNOWN, "the database does not answer")
+        return Verdict(CheckState.UNKNOWN, "the database does not answer")
     if check.needs is Needs.SCHEMA and not database.current:
-        return Said(State.UNKNOWN, "the database is of another version")
+        return Verdict(CheckState.UNKNOWN, "the database is of another version")
     return None
 
 
-def _late(check: Check) -> Finding:
+def _timed_out(check: Check) -> Finding:
     return Finding(
         id=check.id,
         severity=check.severity,
-        state=State.UNKNOWN,
+        state=CheckState.UNKNOWN,
         text=f"it did not end within {check.seconds:g} s",
     )

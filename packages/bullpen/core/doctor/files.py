@@ -11,30 +11,30 @@ from pathlib import Path
 import psutil
 
 from bullpen.core.doctor.check import (
-    FINE,
+    PASSED,
     Fix,
-    Said,
+    Problem,
     Severity,
-    Trouble,
+    Verdict,
     check,
     skipped,
     unknown,
 )
-from bullpen.core.doctor.patient import Patient
+from bullpen.core.doctor.patient import Installation
 from bullpen.core.doctor.rights import (
-    OTHERS,
-    WRITE,
+    OTHERS_MASK,
+    OTHERS_WRITE_MASK,
+    format_paths,
     make_private,
     mode_of,
     open_to_others,
-    shown,
 )
-from bullpen.core.settings_text import FILE
+from bullpen.core.settings_text import SETTINGS_FILE
 
-MOST = 2000
+MAX_FILES = 2000
 """So many files are looked at."""
 
-SYNCED = {
+SYNCED_DIRECTORIES = {
     "dropbox": "Dropbox",
     "onedrive": "OneDrive",
     "google drive": "Google Drive",
@@ -52,47 +52,47 @@ SYNCED = {
 }
 """Directories that a program copies to other machines, by their names."""
 
-MARKS = {".stfolder": "Syncthing", ".dropbox": "Dropbox", ".sync": "a synchronising program"}
+SYNC_MARKERS = {".stfolder": "Syncthing", ".dropbox": "Dropbox", ".sync": "a synchronising program"}
 """Files by which such a directory is known."""
 
-REMOTE = frozenset(
+REMOTE_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.rclone"}
 )
 """File systems of other machines, whose locks SQLite cannot trust."""
 
 
-def _absent(patient: Patient) -> Said | None:
+def _skip_without_home(patient: Installation) -> Verdict | None:
     return None if patient.home.is_dir() else skipped("there is no home yet")
 
 
 @check("fs.home_missing", Severity.INFO)
-def home_missing(patient: Patient) -> Trouble | Said:
+def home_missing(patient: Installation) -> Problem | Verdict:
     """There is no home yet, or something else is where it is to be."""
     home = patient.home
     if home.is_dir():
-        return FINE
+        return PASSED
     if os.path.lexists(home):
-        return Trouble(
+        return Problem(
             text=f"{home} is no directory",
             remedy="Move it away, or name another place with BULLPEN_HOME.",
             severity=Severity.CRITICAL,
         )
-    return Trouble(text=f"there is no home at {home} yet", remedy="bullpen up")
+    return Problem(text=f"there is no home at {home} yet", remedy="bullpen up")
 
 
 @check("fs.home_perms", Severity.CRITICAL)
-def home_perms(patient: Patient) -> Trouble | Said:
+def home_perms(patient: Installation) -> Problem | Verdict:
     """Others may look into the home, or write to what is in it."""
-    if absent := _absent(patient):
+    if absent := _skip_without_home(patient):
         return absent
     home, settings = patient.home, patient.settings
-    wrong = [home] if (mode_of(home) or 0) & OTHERS else []
+    wrong = [home] if (mode_of(home) or 0) & OTHERS_MASK else []
     below = (settings.run, settings.sockets, settings.logs, settings.files, home / "plugins")
-    wrong += [each for each in dict.fromkeys(below) if (mode_of(each) or 0) & WRITE]
+    wrong += [each for each in dict.fromkeys(below) if (mode_of(each) or 0) & OTHERS_WRITE_MASK]
     if not wrong:
-        return FINE
+        return PASSED
     told = [f"{each} ({mode_of(each) or 0:o})" for each in wrong]
-    return Trouble(
+    return Problem(
         text=f"others have rights on {', '.join(told)}",
         remedy=f"chmod 700 {' '.join(map(str, wrong))}",
         fix=make_private(wrong),
@@ -100,7 +100,7 @@ def home_perms(patient: Patient) -> Trouble | Said:
 
 
 @check("fs.db_perms", Severity.CRITICAL)
-def db_perms(patient: Patient) -> Trouble | Said:
+def db_perms(patient: Installation) -> Problem | Verdict:
     """Others may read or write the database's files."""
     file = patient.database.file
     if file is None:
@@ -108,24 +108,24 @@ def db_perms(patient: Patient) -> Trouble | Said:
     files = [file, *(file.with_name(file.name + each) for each in ("-wal", "-shm", "-turn"))]
     wrong = [each for each in files if open_to_others(each)]
     if not wrong:
-        return FINE
-    return Trouble(
-        text=f"others have rights on {shown(wrong, patient.home)}",
+        return PASSED
+    return Problem(
+        text=f"others have rights on {format_paths(wrong, patient.home)}",
         remedy=f"chmod 600 {' '.join(map(str, wrong))}",
         fix=make_private(wrong),
     )
 
 
 @check("fs.token_perms", Severity.CRITICAL)
-def token_perms(patient: Patient) -> Trouble | Said:
+def token_perms(patient: Installation) -> Problem | Verdict:
     """Others may read the owner's token; the API does not start like this."""
     token = patient.settings.token
     mode = mode_of(token)
     if mode is None:
         return skipped("there is no token yet")
-    if not mode & OTHERS:
-        return FINE
-    return Trouble(
+    if not mode & OTHERS_MASK:
+        return PASSED
+    return Problem(
         text=f"{token} has the rights {mode:o}: others may read it, and the API refuses to start",
         remedy=f"chmod 600 {token}; if others can come to it, delete it: a new one is made",
         fix=make_private([token]),
@@ -133,32 +133,32 @@ def token_perms(patient: Patient) -> Trouble | Said:
 
 
 @check("fs.owner", Severity.CRITICAL)
-def owner(patient: Patient) -> Trouble | Said:
+def owner(patient: Installation) -> Problem | Verdict:
     """Files in the home belong to somebody else than the home, as after a `sudo bullpen`."""
-    if absent := _absent(patient):
+    if absent := _skip_without_home(patient):
         return absent
     found = patient.home.stat()
     if os.geteuid() not in (0, found.st_uid):
-        return Trouble(
+        return Problem(
             text=f"{patient.home} belongs to user {found.st_uid}, and you are {os.geteuid()}",
             remedy="Work as that user, or name a home of your own with BULLPEN_HOME.",
         )
     strange = [each for each in _files(patient) if _owner_of(each) not in (None, found.st_uid)]
     if not strange:
-        return FINE
-    return Trouble(
-        text=f"{shown(strange, patient.home)} belong to another user than the home",
+        return PASSED
+    return Problem(
+        text=f"{format_paths(strange, patient.home)} belong to another user than the home",
         remedy=f"sudo chown -R {found.st_uid}:{found.st_gid} {patient.home}",
-        fix=_give(strange, found) if os.geteuid() == 0 else None,
+        fix=_chown_fix(strange, found) if os.geteuid() == 0 else None,
     )
 
 
-def _files(patient: Patient) -> Iterator[Path]:
+def _files(patient: Installation) -> Iterator[Path]:
     """What lies in the home, and one level below; no link is followed."""
-    for each in islice(patient.home.iterdir(), MOST):
+    for each in islice(patient.home.iterdir(), MAX_FILES):
         yield each
         if each.is_dir() and not each.is_symlink() and os.access(each, os.R_OK | os.X_OK):
-            yield from islice(each.iterdir(), MOST)
+            yield from islice(each.iterdir(), MAX_FILES)
 
 
 def _owner_of(path: Path) -> int | None:
@@ -168,7 +168,7 @@ def _owner_of(path: Path) -> int | None:
         return None
 
 
-def _give(paths: list[Path], to: os.stat_result) -> Fix:
+def _chown_fix(paths: list[Path], to: os.stat_result) -> Fix:
     def do() -> None:
         for path in paths:
             os.chown(path, to.st_uid, to.st_gid, follow_symlinks=False)
@@ -178,18 +178,18 @@ def _give(paths: list[Path], to: os.stat_result) -> Fix:
 
 
 @check("fs.read_only", Severity.CRITICAL)
-def read_only(patient: Patient) -> Trouble | Said:
+def read_only(patient: Installation) -> Problem | Verdict:
     """The home, or the database's file, cannot be written."""
-    if absent := _absent(patient):
+    if absent := _skip_without_home(patient):
         return absent
     file = patient.database.file
     places = [patient.home, *([file] if file is not None and file.exists() else [])]
     shut = [each for each in places if not os.access(each, os.W_OK)]
     if not shut:
-        return FINE
+        return PASSED
     whole = os.statvfs(patient.home).f_flag & os.ST_RDONLY
-    return Trouble(
-        text=f"{shown(shut, patient.home.parent)} cannot be written"
+    return Problem(
+        text=f"{format_paths(shut, patient.home.parent)} cannot be written"
         + (": the disk is read-only" if whole else ""),
         remedy="mount -o remount,rw the disk, after a look at what it complains of (dmesg)"
         if whole
@@ -198,89 +198,93 @@ def read_only(patient: Patient) -> Trouble | Said:
 
 
 @check("fs.missing", Severity.WARNING)
-def missing(patient: Patient) -> Trouble | Said:
+def directories_missing(patient: Installation) -> Problem | Verdict:
     """Directories are gone in which the services that run write."""
     if patient.services is None:
         return skipped("no service runs")
     gone = [each for each in (patient.settings.logs, patient.settings.run) if not each.is_dir()]
     if not gone:
-        return FINE
+        return PASSED
 
     def do() -> None:
         for each in gone:
             each.mkdir(mode=0o700)
 
-    return Trouble(
-        text=f"the services run, and {shown(gone, patient.home)} is gone",
+    return Problem(
+        text=f"the services run, and {format_paths(gone, patient.home)} is gone",
         remedy=f"mkdir -m 700 {' '.join(map(str, gone))}; bullpen restart",
         fix=Fix(steps=tuple(f"mkdir -m 700 {each}" for each in gone), do=do),
     )
 
 
 @check("fs.config_symlink", Severity.WARNING)
-def config_symlink(patient: Patient) -> Trouble | Said:
+def config_symlink(patient: Installation) -> Problem | Verdict:
     """The settings or the token are a link; what they are is decided elsewhere."""
-    links = [each for each in (patient.home / FILE, patient.settings.token) if each.is_symlink()]
+    links = [
+        each for each in (patient.home / SETTINGS_FILE, patient.settings.token) if each.is_symlink()
+    ]
     if not links:
-        return FINE
+        return PASSED
     targets = [Path(os.path.realpath(each)) for each in links]
-    strange = [each for each in targets if _foreign(each, patient.home)]
+    strange = [each for each in targets if _changeable_by_others(each, patient.home)]
     told = ", ".join(f"{each.name} leads to {to}" for each, to in zip(links, targets, strict=True))
     if strange:
-        return Trouble(
+        return Problem(
             text=f"{told}, which others can change",
             remedy="Put a file of your own in its place, or take the rights of others away.",
             severity=Severity.CRITICAL,
         )
-    return Trouble(
+    return Problem(
         text=told,
         remedy="Fine if it is yours, as in a directory of dot files; whoever changes it decides.",
         severity=Severity.INFO,
     )
 
 
-def _foreign(path: Path, home: Path) -> bool:
+def _changeable_by_others(path: Path, home: Path) -> bool:
     try:
         found = path.stat()
     except OSError:
         return False
     mine = (home.stat().st_uid, 0)
     return found.st_uid not in mine or any(
-        open_to_others(each, WRITE) and not each.stat().st_mode & stat.S_ISVTX
+        open_to_others(each, OTHERS_WRITE_MASK) and not each.stat().st_mode & stat.S_ISVTX
         for each in (path, path.parent)
     )
 
 
 @check("fs.synced_dir", Severity.WARNING)
-def synced_dir(patient: Patient) -> Trouble | Said:
+def synced_dir(patient: Installation) -> Problem | Verdict:
     """The home lies where a program copies it to other machines, or on another machine's disk."""
-    if absent := _absent(patient):
+    if absent := _skip_without_home(patient):
         return absent
     home = Path(os.path.realpath(patient.home))
     for each in (home, *home.parents):
-        program = SYNCED.get(each.name.lower().partition(" - ")[0])
-        program = program or next((MARKS[m] for m in MARKS if (each / m).exists()), None)
+        program = SYNCED_DIRECTORIES.get(each.name.lower().partition(" - ")[0])
+        program = program or next(
+            (SYNC_MARKERS[m] for m in SYNC_MARKERS if (each / m).exists()), None
+        )
         if program is not None and each.parent != each:
-            return Trouble(
+            return Problem(
                 text=f"{patient.home} is below {each}, which {program} copies: secrets leave this"
                 " machine, and a database that is copied while it is written breaks",
                 remedy=f"bullpen down; mv {patient.home} elsewhere; set BULLPEN_HOME to it",
             )
-    return _remote(patient, home)
+    return _check_remote_file_system(patient, home)
 
 
-def _remote(patient: Patient, home: Path) -> Trouble | Said:
+def _check_remote_file_system(patient: Installation, home: Path) -> Problem | Verdict:
     if patient.database.file is None:
-        return FINE
+        return PASSED
     try:
         disks = psutil.disk_partitions(all=True)
     except OSError:
         return unknown("what is mounted cannot be read")
     at = [each for each in disks if home.is_relative_to(each.mountpoint)]
     disk = max(at, key=lambda each: len(each.mountpoint), default=None)
-    if disk is None or disk.fstype not in REMOTE:
-        return FINE
-    return Trouble(
+    if disk is None or disk.fstype not in REMOTE_FILE_SYSTEMS:
+        return PASSED
+    return Problem(
         text=f"the database lies on {disk.fstype} ({disk.mountpoint}), where no lock holds",
         remedy="Move the home to a disk of this machine, or use PostgreSQL (`database_url`).",
         severity=Severity.CRITICAL,
@@ -294,7 +298,7 @@ CHECKS = (
     token_perms,
     owner,
     read_only,
-    missing,
+    directories_missing,
     config_symlink,
     synced_dir,
 )

@@ -9,7 +9,7 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
-def within(seconds: float, function: Callable[[], Result]) -> Result | None:
+def run_with_timeout(seconds: float, function: Callable[[], Result]) -> Result | None:
     """What it gives; None if it does not end in this time. It raises nothing."""
     found: list[Result] = []
     # A daemon, for nobody can end a thread that hangs.

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 
-from bullpen.core.doctor.patience import within
-from bullpen.core.doctor.processes import Process, processes
+from bullpen.core.doctor.patience import run_with_timeout
+from bullpen.core.doctor.processes import Process, list_processes
 from bullpen.core.errors import BullpenError, StoreError, StoreUnavailable
-from bullpen.core.logs import LEAST
+from bullpen.core.logs import MIN_SECRET_CHARS
 from bullpen.core.roster.custom_providers import list_custom_providers
 from bullpen.core.services.supervisor import Service, Supervisor
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import Problem
+from bullpen.core.settings_problems import SettingProblem
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
 from bullpen.core.store.file import database_file
@@ -23,7 +23,7 @@ from bullpen.core.store.open import open_store
 OPEN_SECONDS = 2.0
 ANSWER_SECONDS = 1.5
 
-Ask = Callable[[str, str], str]
+AskProvider = Callable[[str, str], str]
 """Lets a provider, with a model, answer one word; gives why it did not, or nothing."""
 
 
@@ -43,7 +43,7 @@ class Database:
     @property
     def current(self) -> bool:
         """Whether it is of this version."""
-        return self.store is not None and self.revision == schema.HEAD
+        return self.store is not None and self.revision == schema.HEAD_REVISION
 
     def close(self) -> None:
         """Let go of it."""
@@ -53,7 +53,7 @@ class Database:
 
 def open_database(settings: Settings) -> Database:
     """Open it if it is there; whatever is wrong with it is written down."""
-    found = within(OPEN_SECONDS, partial(_open, settings))
+    found = run_with_timeout(OPEN_SECONDS, partial(_open, settings))
     if found is not None:
         return found
     error = StoreUnavailable(f"the database did not answer within {OPEN_SECONDS:g} s")
@@ -79,16 +79,16 @@ def _open(settings: Settings) -> Database:
 
 
 @dataclass(frozen=True)
-class Patient:
+class Installation:
     """One installation, at one moment."""
 
     settings: Settings
     environ: Mapping[str, str]
     now: int
     database: Database
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[SettingProblem, ...] = ()
     deep: bool = False
-    ask: Ask | None = field(default=None, repr=False)
+    ask: AskProvider | None = field(default=None, repr=False)
 
     @property
     def home(self) -> Path:
@@ -104,24 +104,24 @@ class Patient:
     @cached_property
     def processes(self) -> tuple[Process, ...]:
         """The processes of this machine that may be looked at."""
-        return processes(self.home)
+        return list_processes(self.home)
 
     @cached_property
     def services(self) -> tuple[Service, ...] | None:
         """The services as the supervisor sees them; None if none answers."""
-        return within(ANSWER_SECONDS, partial(_services, self.settings))
+        return run_with_timeout(ANSWER_SECONDS, partial(_services, self.settings))
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:
         """What must be shown nowhere, as far as it is known."""
-        found = [*self.settings.secrets(), *_lines(self.settings.token)]
+        found = [*self.settings.secrets(), *_words_of_file(self.settings.token)]
         if self.database.current:
             try:
                 with self.store.read() as tx:
                     found += [each.api_key for each in list_custom_providers(tx)]
             except BullpenError:
                 pass  # whoever asks the database is told so
-        return tuple({each for each in found if len(each) >= LEAST})
+        return tuple({each for each in found if len(each) >= MIN_SECRET_CHARS})
 
 
 def _services(settings: Settings) -> tuple[Service, ...] | None:
@@ -132,7 +132,7 @@ def _services(settings: Settings) -> tuple[Service, ...] | None:
         return None
 
 
-def _lines(path: Path) -> list[str]:
+def _words_of_file(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from bullpen.core.services.supervisor import OWN
-from bullpen.core.settings import DEFAULTS, PREFIX
+from bullpen.core.services.supervisor import CORE_SERVICES
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX
 
 SUPERVISOR = "supervisor.supervisord"
 
@@ -32,12 +32,12 @@ class Process:
     def service(self) -> str | None:
         """Which service it is, if it is one: `bullpen run NAME`."""
         for before, after in zip(self.arguments, self.arguments[1:], strict=False):
-            if before == "run" and after in OWN:
+            if before == "run" and after in CORE_SERVICES:
                 return after
         return None
 
     @property
-    def supervises(self) -> bool:
+    def is_supervisor(self) -> bool:
         """Whether it is a supervisor."""
         return SUPERVISOR in self.arguments
 
@@ -45,7 +45,7 @@ class Process:
         return f"{self.name} (process {self.pid})"
 
 
-def processes(home: Path) -> tuple[Process, ...]:
+def list_processes(home: Path) -> tuple[Process, ...]:
     """All that can be seen; those of other users only in part."""
     found = []
     for each in psutil.process_iter():
@@ -57,8 +57,12 @@ def processes(home: Path) -> tuple[Process, ...]:
                 environ = _environ(each)
         except (psutil.Error, OSError):  # it has ended meanwhile
             continue
-        ours = _home(environ) == str(home)
-        found.append(Process(each.pid, parent, name, arguments, ours, f"{PREFIX}AGENT" in environ))
+        ours = _home_of(environ) == str(home)
+        found.append(
+            Process(
+                each.pid, parent, name, arguments, ours, f"{ENVIRONMENT_PREFIX}AGENT" in environ
+            )
+        )
     return tuple(found)
 
 
@@ -69,9 +73,9 @@ def _environ(process: psutil.Process) -> Mapping[str, str]:
         return {}
 
 
-def _home(environ: Mapping[str, str]) -> str:
+def _home_of(environ: Mapping[str, str]) -> str:
     """Which home its commands would work on."""
-    named = environ.get(f"{PREFIX}HOME")
+    named = environ.get(f"{ENVIRONMENT_PREFIX}HOME")
     if named:
         return named
     own = environ.get("HOME")

@@ -12,26 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bullpen.core.doctor.check import (
-    FINE,
+    PASSED,
+    CheckState,
     Needs,
-    Said,
+    Problem,
     Severity,
-    State,
-    Trouble,
+    Verdict,
     check,
     skipped,
 )
-from bullpen.core.doctor.patient import Ask, Patient
+from bullpen.core.doctor.patient import AskProvider, Installation
 from bullpen.core.roster.agent import HTTP, Agent
-from bullpen.core.roster.custom_providers import PREFIX, list_custom_providers
+from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, list_custom_providers
 from bullpen.core.roster.find import list_agents
 from bullpen.core.roster.programs import PROGRAMS
-from bullpen.core.roster.provider_names import BUILT_IN, plugin_names
+from bullpen.core.roster.provider_names import BUILT_IN_PROVIDERS, plugin_provider_names
 
 VERSION_SECONDS = 1.7
 PROBE_SECONDS = 180.0
-AT_ONCE = 3
-LONGEST = 200
+MAX_PARALLEL_PROBES = 3
+ERROR_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,18 @@ LOGINS: Mapping[str, Login] = {
 }
 
 
-def _agents(patient: Patient) -> list[Agent]:
+def _agents(patient: Installation) -> list[Agent]:
     with patient.store.read() as tx:
         return list_agents(tx)
 
 
-def _programs(patient: Patient) -> dict[str, list[str]]:
+def _programs(patient: Installation) -> dict[str, list[str]]:
     """The command lines that agents need, and which agents those are."""
     with patient.store.read() as tx:
         agents = list_agents(tx)
-        harness = {f"{PREFIX}{each.id}": each.harness.value for each in list_custom_providers(tx)}
+        harness = {
+            f"{CUSTOM_PREFIX}{each.id}": each.harness.value for each in list_custom_providers(tx)
+        }
     found: dict[str, list[str]] = {}
     for each in agents:
         program = harness.get(each.provider, each.provider)
@@ -90,24 +92,24 @@ def _names(agents: list[str]) -> str:
 
 
 @check("provider.unknown", Severity.CRITICAL, Needs.SCHEMA)
-def unknown_provider(patient: Patient) -> Trouble | Said:
+def unknown_provider(patient: Installation) -> Problem | Verdict:
     """Agents have a provider that does not exist: what is sent to them cannot be answered."""
     with patient.store.read() as tx:
         agents = list_agents(tx)
-        custom = {f"{PREFIX}{each.id}" for each in list_custom_providers(tx)}
-    known = {*BUILT_IN, *plugin_names(), *custom}
+        custom = {f"{CUSTOM_PREFIX}{each.id}" for each in list_custom_providers(tx)}
+    known = {*BUILT_IN_PROVIDERS, *plugin_provider_names(), *custom}
     lost = [each for each in agents if each.provider not in known]
     if not lost:
-        return FINE
+        return PASSED
     told = ", ".join(f"@{each.id} ({each.provider[:60]})" for each in lost[:4])
-    return Trouble(
+    return Problem(
         text=f"there is no such provider: {told}",
         remedy=f"bullpen agent set {lost[0].id} --provider echo; bullpen provider list",
     )
 
 
 @check("provider.not_installed", Severity.CRITICAL, Needs.SCHEMA)
-def not_installed(patient: Patient) -> Trouble | Said:
+def not_installed(patient: Installation) -> Problem | Verdict:
     """A program that agents need is not there."""
     path = patient.environ.get("PATH")
     gone = {
@@ -116,17 +118,17 @@ def not_installed(patient: Patient) -> Trouble | Said:
         if shutil.which(name, path=path) is None
     }
     if not gone:
-        return FINE
+        return PASSED
     told = "; ".join(f"{name} (for {_names(agents)})" for name, agents in sorted(gone.items()))
     name, agents = sorted(gone.items())[0]
-    return Trouble(
+    return Problem(
         text=f"not installed, or not on the PATH: {told}",
         remedy=f"Install {name} and log in, or: bullpen agent set {agents[0]} --provider echo",
     )
 
 
 @check("provider.broken", Severity.CRITICAL, Needs.SCHEMA)
-def broken(patient: Patient) -> Trouble | Said:
+def broken(patient: Installation) -> Problem | Verdict:
     """A program that agents need is there and does not start."""
     versions, bad = [], []
     for name in sorted(_programs(patient)):
@@ -139,8 +141,8 @@ def broken(patient: Patient) -> Trouble | Said:
         elif version:
             versions.append(f"{name} {version}")
     if not bad:
-        return Said(State.OK, ", ".join(versions))
-    return Trouble(text=f"it does not start: {'; '.join(bad)}", remedy="Install it again.")
+        return Verdict(CheckState.OK, ", ".join(versions))
+    return Problem(text=f"it does not start: {'; '.join(bad)}", remedy="Install it again.")
 
 
 def _version(program: str, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -159,12 +161,12 @@ def _version(program: str, environ: Mapping[str, str]) -> tuple[str, str]:
     except OSError as error:
         return "", error.strerror or str(error)
     said = (done.stdout + b"\n" + done.stderr).decode(errors="replace").strip()
-    first = said.partition("\n")[0][:LONGEST]
+    first = said.partition("\n")[0][:ERROR_CHARS]
     return (first, "") if done.returncode == 0 else ("", f"status {done.returncode}: {first}")
 
 
 @check("provider.login", Severity.WARNING, Needs.SCHEMA)
-def login(patient: Patient) -> Trouble | Said:
+def login_missing(patient: Installation) -> Problem | Verdict:
     """There is no sign that somebody is logged in to a program that agents need."""
     out = []
     with patient.store.read() as tx:
@@ -173,14 +175,14 @@ def login(patient: Patient) -> Trouble | Said:
         if name in used and shutil.which(name, path=patient.environ.get("PATH")):
             out += [] if _logged_in(patient, how) else [name]
     if not out:
-        return FINE
-    return Trouble(
+        return PASSED
+    return Problem(
         text=f"there is no sign of a login or a key for {', '.join(out)}",
         remedy=f"Run {out[0]} once and log in, or: bullpen config set {LOGINS[out[0]].settings[0]}",
     )
 
 
-def _logged_in(patient: Patient, how: Login) -> bool:
+def _logged_in(patient: Installation, how: Login) -> bool:
     if any(getattr(patient.settings, each) for each in how.settings):
         return True
     if any(patient.environ.get(each) for each in how.variables):
@@ -192,7 +194,7 @@ def _logged_in(patient: Patient, how: Login) -> bool:
 
 
 @check("provider.silent", Severity.CRITICAL, Needs.SCHEMA, deep=True, seconds=PROBE_SECONDS)
-def silent(patient: Patient) -> Trouble | Said:
+def provider_silent(patient: Installation) -> Problem | Verdict:
     """A provider that agents use does not answer: each is asked for one word."""
     ask = patient.ask
     if ask is None:
@@ -201,16 +203,16 @@ def silent(patient: Patient) -> Trouble | Said:
     wanted = [each for each in wanted if each[0] != HTTP]
     errors = _ask_all(ask, wanted)
     bad = [
-        f"{provider}{f' ({model})' if model else ''}: {errors[provider, model][:LONGEST]}"
+        f"{provider}{f' ({model})' if model else ''}: {errors[provider, model][:ERROR_CHARS]}"
         for provider, model in wanted
         if errors[provider, model]
     ]
     if not bad:
-        return Said(text=f"answered: {', '.join(sorted({name for name, _ in wanted}))}")
-    return Trouble(text="; ".join(bad), remedy="bullpen provider list; log in, or set a key")
+        return Verdict(text=f"answered: {', '.join(sorted({name for name, _ in wanted}))}")
+    return Problem(text="; ".join(bad), remedy="bullpen provider list; log in, or set a key")
 
 
-def _ask_all(ask: Ask, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
+def _ask_all(ask: AskProvider, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Why each did not answer; empty where it did."""
     errors: dict[tuple[str, str], str] = {}
     waiting = queue.SimpleQueue[tuple[str, str]]()
@@ -225,7 +227,9 @@ def _ask_all(ask: Ask, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], s
                 errors[each] = ask(*each)
 
     # Daemons: who ends the command does not wait for them, and what they started ends with it.
-    threads = [threading.Thread(target=work, name="ask", daemon=True) for _ in range(AT_ONCE)]
+    threads = [
+        threading.Thread(target=work, name="ask", daemon=True) for _ in range(MAX_PARALLEL_PROBES)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -233,4 +237,4 @@ def _ask_all(ask: Ask, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], s
     return errors
 
 
-CHECKS = (unknown_provider, not_installed, broken, login, silent)
+CHECKS = (unknown_provider, not_installed, broken, login_missing, provider_silent)

@@ -10,14 +10,14 @@ import os
 import time
 from pathlib import Path
 
-LOCKS = Path("/proc/locks")
-MARKS = range(123, 128)
+LOCK_TABLE = Path("/proc/locks")
+READER_LOCK_BYTES = range(123, 128)
 """The bytes on which readers hold their locks."""
-LOOKS = 8
-PAUSE_SECONDS = 0.1
+SAMPLES = 8
+SAMPLE_SECONDS = 0.1
 
 
-def holders(table: str, shm: Path) -> set[tuple[int, int]]:
+def shared_lock_holders(table: str, shm: Path) -> set[tuple[int, int]]:
     """The process and the byte of each reader that the table names."""
     found = shm.stat()
     place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
@@ -28,20 +28,25 @@ def holders(table: str, shm: Path) -> set[tuple[int, int]]:
         if "->" in fields or len(fields) < 8 or fields[1] != "POSIX" or fields[3] != "READ":
             continue
         first, last = fields[6], fields[7]
-        if fields[5] == place and first == last and first.isdigit() and int(first) in MARKS:
+        if (
+            fields[5] == place
+            and first == last
+            and first.isdigit()
+            and int(first) in READER_LOCK_BYTES
+        ):
             readers.add((int(fields[4]), int(first)))
     return readers
 
 
-def patient_readers(file: Path) -> list[int]:
+def long_readers(file: Path) -> list[int]:
     """The processes that held such a lock whenever it was looked, for nearly a second."""
     shm = file.with_name(f"{file.name}-shm")
     held: set[tuple[int, int]] | None = None
-    for look in range(LOOKS):
+    for look in range(SAMPLES):
         if look:
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(SAMPLE_SECONDS)
         try:
-            seen = holders(LOCKS.read_text(), shm)
+            seen = shared_lock_holders(LOCK_TABLE.read_text(), shm)
         except FileNotFoundError:  # nobody has it open
             return []
         held = seen if held is None else held & seen

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from bullpen.core.doctor.check import Fix
 
-OTHERS = 0o077
-WRITE = 0o022
-PRIVATE, PRIVATE_DIRECTORY = 0o600, 0o700
+OTHERS_MASK = 0o077
+OTHERS_WRITE_MASK = 0o022
+PRIVATE_MODE, PRIVATE_DIRECTORY_MODE = 0o600, 0o700
 
 
 def mode_of(path: Path) -> int | None:
@@ -23,7 +23,7 @@ def mode_of(path: Path) -> int | None:
         return None
 
 
-def open_to_others(path: Path, rights: int = OTHERS) -> bool:
+def open_to_others(path: Path, rights: int = OTHERS_MASK) -> bool:
     """Whether another user has one of these rights, and can come to the file at all."""
     mode = mode_of(path)
     if mode is None or not mode & rights:
@@ -36,7 +36,7 @@ def open_to_others(path: Path, rights: int = OTHERS) -> bool:
 
 def make_private(paths: Iterable[Path]) -> Fix:
     """Take the rights of all but the owner away."""
-    found = [(each, PRIVATE_DIRECTORY if each.is_dir() else PRIVATE) for each in paths]
+    found = [(each, PRIVATE_DIRECTORY_MODE if each.is_dir() else PRIVATE_MODE) for each in paths]
 
     def do() -> None:
         for path, mode in found:
@@ -46,7 +46,7 @@ def make_private(paths: Iterable[Path]) -> Fix:
     return Fix(steps=tuple(f"chmod {mode:o} {path}" for path, mode in found), do=do)
 
 
-def shown(paths: Iterable[Path], home: Path, most: int = 4) -> str:
+def format_paths(paths: Iterable[Path], home: Path, most: int = 4) -> str:
     """Some paths in words, those in the home without it."""
     names = [
         str(each.relative_to(home)) if each.is_relative_to(home) else str(each) for each in paths

@@ -81,7 +81,7 @@ class EventType(StrEnum):
 
 
 # Events hold plain values: a search for circles in each would be half of the work.
-ENCODE = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
+encode_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
 def _insert(data: Callable[[], ColumnElement[str]]) -> Statement[None]:
@@ -97,7 +97,7 @@ def _insert(data: Callable[[], ColumnElement[str]]) -> Statement[None]:
     )
 
 
-def _naming(name: str, number: Callable[[], ColumnElement[int]]) -> Statement[None]:
+def _insert_with_row_id(name: str, number: Callable[[], ColumnElement[int]]) -> Statement[None]:
     """An insert that also names the row which was written just before; `data` has no last brace.
 
     The number is found where it is written: so nobody has to wait for the answer to an insert.
@@ -111,9 +111,9 @@ def _naming(name: str, number: Callable[[], ColumnElement[int]]) -> Statement[No
     return _insert(data)
 
 
-INSERT = _insert(lambda: bindparam("data"))
+INSERT_EVENT = _insert(lambda: bindparam("data"))
 
-READY = _naming(
+INSERT_RESPONSE_READY = _insert_with_row_id(
     "response",
     lambda: (
         select(func.max(RESPONSES.c.id))
@@ -122,7 +122,7 @@ READY = _naming(
     ),
 )
 
-SAID = _naming(
+INSERT_CHAIN_STEP_DONE = _insert_with_row_id(
     "said",
     lambda: (
         select(func.max(AGENT_MESSAGES.c.id))
@@ -131,7 +131,10 @@ SAID = _naming(
     ),
 )
 
-NAMING = {EventType.RESPONSE_READY: READY, EventType.CHAIN_STEP_DONE: SAID}
+INSERTS_WITH_ROW_ID = {
+    EventType.RESPONSE_READY: INSERT_RESPONSE_READY,
+    EventType.CHAIN_STEP_DONE: INSERT_CHAIN_STEP_DONE,
+}
 
 
 def append_event(
@@ -145,10 +148,10 @@ def append_event(
     **data: object,
 ) -> None:
     """Record that this happened; it is seen when the transaction is committed."""
-    naming = NAMING.get(event)
-    encoded = ENCODE(data) if data else None
+    naming = INSERTS_WITH_ROW_ID.get(event)
+    encoded = encode_json(data) if data else None
     tx.write(
-        naming or INSERT,
+        naming or INSERT_EVENT,
         {
             "type": event.value,
             "agent": agent,
@@ -161,7 +164,9 @@ def append_event(
     tx.wake("events")
 
 
-def tell(tx: Transaction, event: EventType, message: Message, /, **data: object) -> None:
+def append_message_event(
+    tx: Transaction, event: EventType, message: Message, /, **data: object
+) -> None:
     """Record that this happened to a message."""
     append_event(
         tx,

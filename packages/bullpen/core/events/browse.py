@@ -9,21 +9,21 @@ from functools import cache
 
 from sqlalchemy import ColumnElement, Select, Text, bindparam, func, select
 
-from bullpen.core.events.tail import Event, EventTuple, columns, event_of
+from bullpen.core.events.tail import Event, EventTuple, columns, event_from_row
 from bullpen.core.models import EVENTS
 from bullpen.core.models.base import const
-from bullpen.core.store.place import id_before
+from bullpen.core.store.place import first_id_since
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 E = EVENTS.c
 
-PAGE = 500
+PAGE_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedEvents:
+class EventFilter:
     """What the events have in common; None is anything."""
 
     types: frozenset[str] | None = None
@@ -31,7 +31,7 @@ class WantedEvents:
     conversation_id: str | None = None
     message_id: str | None = None
 
-    def takes(self, event: Event) -> bool:
+    def matches(self, event: Event) -> bool:
         """Whether this one is among them."""
         return (
             (self.types is None or event.type in self.types)
@@ -41,61 +41,63 @@ class WantedEvents:
         )
 
 
-def _one_of(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+def _in_list(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
     """Whether the value stands between commas in a list: one statement for lists of any length."""
     given = bindparam(name, type_=Text)
     return func.replace(given, const(",") + column + const(","), const("")) != given
 
 
-_ALIKE: dict[str, Callable[[], ColumnElement[bool]]] = {
-    "types": lambda: _one_of(E.type, "types"),
-    "agents": lambda: _one_of(E.agent, "agents"),
+_CONDITIONS: dict[str, Callable[[], ColumnElement[bool]]] = {
+    "types": lambda: _in_list(E.type, "types"),
+    "agents": lambda: _in_list(E.agent, "agents"),
     "conversation_id": lambda: E.conversation_id == bindparam("conversation_id"),
     "message_id": lambda: E.message_id == bindparam("message_id"),
 }
 
 
-def _of(names: frozenset[str]) -> Select[*tuple[object, ...]]:
+def _select_matching(names: frozenset[str]) -> Select[*tuple[object, ...]]:
     return (
         select(*columns())
-        .where(E.id <= bindparam("upto"), *(_ALIKE[name]() for name in sorted(names)))
+        .where(E.id <= bindparam("upto"), *(_CONDITIONS[name]() for name in sorted(names)))
         .limit(bindparam("limit"))
     )
 
 
 @cache
 def _page(names: frozenset[str]) -> Statement[EventTuple]:
-    return Statement(lambda: _of(names).where(E.id > bindparam("since")).order_by(E.id))
+    return Statement(
+        lambda: _select_matching(names).where(E.id > bindparam("since")).order_by(E.id)
+    )
 
 
 @cache
 def _newest(names: frozenset[str]) -> Statement[EventTuple]:
-    return Statement(lambda: _of(names).order_by(E.id.desc()))
+    return Statement(lambda: _select_matching(names).order_by(E.id.desc()))
 
 
 def last_events(
-    tx: Transaction, wanted: WantedEvents, since: int | None, upto: int, limit: int
+    tx: Transaction, wanted: EventFilter, since: int | None, upto: int, limit: int
 ) -> list[Event]:
     """The newest of them, the oldest first: of all that are kept, or from a moment on."""
     if since is None:
-        return browse_events(tx, wanted, None, upto, limit)[::-1]
+        return list_events(tx, wanted, None, upto, limit)[::-1]
     found: deque[Event] = deque(maxlen=limit)
-    place = id_before(tx, EVENTS, since)
-    while page := browse_events(tx, wanted, place, upto, PAGE):
+    place = first_id_since(tx, EVENTS, since)
+    while page := list_events(tx, wanted, place, upto, PAGE_ROWS):
         found.extend(each for each in page if each.created_at >= since)
         place = page[-1].id
     return list(found)
 
 
-def browse_events(
-    tx: Transaction, wanted: WantedEvents, since: int | None, upto: int, limit: int
+def list_events(
+    tx: Transaction, wanted: EventFilter, since: int | None, upto: int, limit: int
 ) -> list[Event]:
     """The next events after this number; without one the newest, the newest first.
 
     `upto` is how far events may be shown: a tail's position, or what `EventTail.from_now` has.
     """
     values: dict[str, object] = {}
-    for each in fields(WantedEvents):
+    for each in fields(EventFilter):
         value = getattr(wanted, each.name)
         if isinstance(value, frozenset):
             value = f",{',,'.join(sorted(value))},"
@@ -104,5 +106,5 @@ def browse_events(
     names = frozenset(values)
     values.update(upto=upto, limit=limit)
     if since is None:
-        return [event_of(row) for row in tx.all(_newest(names), values)]
-    return [event_of(row) for row in tx.all(_page(names), {**values, "since": since})]
+        return [event_from_row(row) for row in tx.all(_newest(names), values)]
+    return [event_from_row(row) for row in tx.all(_page(names), {**values, "since": since})]

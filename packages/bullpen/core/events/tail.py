@@ -33,11 +33,11 @@ from bullpen.core.store.transaction import Transaction
 
 E = EVENTS.c
 
-SETTLE_SECONDS = 5.0
+WRITER_WAIT_SECONDS = 5.0
 
-LAST: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E.id)))
+MAX_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E.id)))
 
-FIRST: Statement[tuple[int | None]] = Statement(lambda: select(func.min(E.id)))
+MIN_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.min(E.id)))
 
 EventTuple = tuple[int, str, str | None, str | None, str | None, str | None, int]
 
@@ -47,7 +47,7 @@ def columns() -> tuple[Column[object], ...]:
     return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
 
 
-PAGE: Statement[EventTuple] = Statement(
+NEXT_EVENTS: Statement[EventTuple] = Statement(
     lambda: (
         select(*columns())
         .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
@@ -61,7 +61,7 @@ def _locks() -> TableClause:
     return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
 
 
-WRITERS: Statement[tuple[str]] = Statement(
+ACTIVE_WRITERS: Statement[tuple[str]] = Statement(
     lambda: select(_locks().c.virtualtransaction).where(
         # Other databases of the server may have a table of the same number.
         text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted"),
@@ -83,7 +83,7 @@ class Event:
     created_at: int
 
 
-def event_of(row: EventTuple) -> Event:
+def event_from_row(row: EventTuple) -> Event:
     """The row, its data read."""
     return Event(*row[:5], json.loads(row[5]) if row[5] else {}, row[6])
 
@@ -95,7 +95,7 @@ class EventTail:
     store: Store
     position: int
     """The id of the last event that was read."""
-    _safe: int = 0
+    _committed_up_to: int = 0
     _barrier: int = 0
     _writers: frozenset[str] = frozenset()
 
@@ -106,56 +106,58 @@ class EventTail:
         Whoever is writing just now may have the lower id: he is waited for, up to a limit.
         """
         with store.read() as tx:
-            last = _last(tx)
-        begun = _writers(store)
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while begun & _writers(store) and time.monotonic() < deadline:
+            last = _max_event_id(tx)
+        begun = _active_writers(store)
+        deadline = time.monotonic() + WRITER_WAIT_SECONDS
+        while begun & _active_writers(store) and time.monotonic() < deadline:
             time.sleep(0.005)
         return cls(store, last)
 
     @property
-    def waits(self) -> bool:
+    def has_uncommitted(self) -> bool:
         """Whether there is more that may not be shown yet, because somebody is writing."""
         return self._barrier > self.position
 
     def read(self, limit: int = 500) -> list[Event]:
         """The next events, in order; empty when there is nothing that may be shown yet."""
-        if self._safe <= self.position:
+        if self._committed_up_to <= self.position:
             self._advance()
-        if self._safe <= self.position:
+        if self._committed_up_to <= self.position:
             return []
         with self.store.read() as tx:
-            rows = tx.all(PAGE, {"after": self.position, "upto": self._safe, "limit": limit})
+            rows = tx.all(
+                NEXT_EVENTS, {"after": self.position, "upto": self._committed_up_to, "limit": limit}
+            )
         # Without a full page everything up to the safe id was seen, gaps included.
-        self.position = rows[-1][0] if len(rows) == limit else self._safe
-        return [event_of(row) for row in rows]
+        self.position = rows[-1][0] if len(rows) == limit else self._committed_up_to
+        return [event_from_row(row) for row in rows]
 
     def _advance(self) -> None:
         with self.store.read() as tx:
-            last = _last(tx)
-        writers = _writers(self.store)
+            last = _max_event_id(tx)
+        writers = _active_writers(self.store)
         if not writers & self._writers:
-            self._safe = max(self._safe, self._barrier)
+            self._committed_up_to = max(self._committed_up_to, self._barrier)
             self._barrier, self._writers = last, writers
         if not writers:
-            self._safe = last
+            self._committed_up_to = last
 
 
-def before_all(store: Store) -> int:
+def id_before_oldest(store: Store) -> int:
     """The id before the oldest event that is kept: nobody can come back to an earlier place."""
     with store.read() as tx:
-        row = tx.one(FIRST, {})
+        row = tx.one(MIN_EVENT_ID, {})
     return 0 if row is None or row[0] is None else row[0] - 1
 
 
-def _writers(store: Store) -> frozenset[str]:
+def _active_writers(store: Store) -> frozenset[str]:
     """The transactions that may have written events which cannot be seen yet."""
     if store.dialect == "sqlite":
         return frozenset()
     with store.read() as tx:
-        return frozenset(each for (each,) in tx.all(WRITERS, {}))
+        return frozenset(each for (each,) in tx.all(ACTIVE_WRITERS, {}))
 
 
-def _last(tx: Transaction) -> int:
-    row = tx.one(LAST, {})
+def _max_event_id(tx: Transaction) -> int:
+    row = tx.one(MAX_EVENT_ID, {})
     return 0 if row is None or row[0] is None else row[0]

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bullpen.core.errors import UnknownFile
-from bullpen.core.files.disk import disk
-from bullpen.core.files.name import plain_name
+from bullpen.core.files.disk import translated_disk_errors
+from bullpen.core.files.name import check_file_name
 
-MICROSECOND, MILLISECOND = 1_000, 1_000_000
+NANOSECONDS_PER_MICROSECOND, NANOSECONDS_PER_MILLISECOND = 1_000, 1_000_000
 """In nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class StoredFile:
     """A file in the directory of files."""
 
     id: int
@@ -28,18 +28,18 @@ class Listed:
     created_at: int
 
 
-def list_files(directory: Path, since: int | None, limit: int) -> list[Listed]:
+def list_files(directory: Path, since: int | None, limit: int) -> list[StoredFile]:
     """The newest first; or those after this number, the oldest first."""
-    with disk():
-        found = _found(directory)
+    with translated_disk_errors():
+        found = _scan_directory(directory)
         if since is None:
-            return heapq.nlargest(limit, found, key=_order)
-        return heapq.nsmallest(limit, (each for each in found if each.id > since), key=_order)
+            return heapq.nlargest(limit, found, key=_sort_key)
+        return heapq.nsmallest(limit, (each for each in found if each.id > since), key=_sort_key)
 
 
-def path_of(directory: Path, name: str) -> Path:
+def file_path(directory: Path, name: str) -> Path:
     """Where the file of this name lies; a link is none."""
-    path = directory / plain_name(name)
+    path = directory / check_file_name(name)
     if path.is_symlink():
         raise UnknownFile(f"there is no file {name[:60]!a}")
     return path
@@ -47,8 +47,8 @@ def path_of(directory: Path, name: str) -> Path:
 
 def remove_file(directory: Path, name: str) -> None:
     """Delete the file of this name for good; messages that name it go without it."""
-    path = directory / plain_name(name)
-    with disk():
+    path = directory / check_file_name(name)
+    with translated_disk_errors():
         try:
             if not stat.S_ISREG(path.lstat().st_mode):
                 raise FileNotFoundError
@@ -57,11 +57,11 @@ def remove_file(directory: Path, name: str) -> None:
             raise UnknownFile(f"there is no file {name[:60]!a}") from None
 
 
-def _order(file: Listed) -> tuple[int, str]:
+def _sort_key(file: StoredFile) -> tuple[int, str]:
     return file.id, file.name
 
 
-def _found(directory: Path) -> Iterator[Listed]:
+def _scan_directory(directory: Path) -> Iterator[StoredFile]:
     try:
         entries = os.scandir(directory)
     except FileNotFoundError:
@@ -75,4 +75,9 @@ def _found(directory: Path) -> Iterator[Listed]:
             except FileNotFoundError:
                 continue  # removed just now
             at = known.st_mtime_ns
-            yield Listed(at // MICROSECOND, entry.name, known.st_size, at // MILLISECOND)
+            yield StoredFile(
+                at // NANOSECONDS_PER_MICROSECOND,
+                entry.name,
+                known.st_size,
+                at // NANOSECONDS_PER_MILLISECOND,
+            )

@@ -5,23 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from bullpen.core.errors import BodyTooLarge, UnknownFile
-from bullpen.core.files.incoming import Incoming, Kept
+from bullpen.core.files.incoming import SavedUpload, Upload
 from bullpen.core.ids import Ids
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 
-def copy_in(source: Path, directory: Path, ids: Ids, most: int) -> Kept:
+def upload_copy(source: Path, directory: Path, ids: Ids, most: int) -> SavedUpload:
     """Copy this file into the directory of files, under a name of its own."""
     try:
         file = source.open("rb")
     except OSError as error:
         raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
     with file:
-        incoming = Incoming(directory)
+        incoming = Upload(directory)
         try:
             left = most
-            while data := file.read(min(CHUNK, left + 1)):
+            while data := file.read(min(CHUNK_BYTES, left + 1)):
                 left -= len(data)
                 if left < 0:
                     raise BodyTooLarge(

@@ -8,24 +8,24 @@ from contextlib import contextmanager
 
 from bullpen.core.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DENIED_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
-def disk() -> Iterator[None]:
+def translated_disk_errors() -> Iterator[None]:
     """An error of the disk in this block is one that is told to who asked."""
     try:
         yield
     except OSError as error:
-        raise _told(error) from error
+        raise _translate(error) from error
 
 
-def _told(error: OSError) -> StoreError:
+def _translate(error: OSError) -> StoreError:
     why = error.strerror or type(error).__name__
-    if error.errno in _FULL:
+    if error.errno in _FULL_ERRNOS:
         return StoreFull(f"the file has no room: {why}")
-    if error.errno in _CLOSED:
+    if error.errno in _DENIED_ERRNOS:
         return StoreReadOnly(
             f"the directory of files cannot be written: {why}",
             hint="Check the owner and rights of the directory `files` of the home.",

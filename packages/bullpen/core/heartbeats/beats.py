@@ -8,14 +8,14 @@ from enum import StrEnum
 from sqlalchemy import bindparam, func, insert, select, update
 
 from bullpen.core.models import BEATS
-from bullpen.core.store.listing import EVERY, Listing
+from bullpen.core.store.listing import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 B = BEATS.c
 
 
-class BeatOutcome(StrEnum):
+class HeartbeatOutcome(StrEnum):
     """What became of a beat."""
 
     SENT = "sent"
@@ -27,7 +27,7 @@ class BeatOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatRun:
     """One beat. The fields are in the order of their columns."""
 
     id: int
@@ -39,14 +39,14 @@ class Beat:
     reason: str | None
 
 
-LISTING = Listing(BEATS, [each.name for each in fields(Beat)])
+RUN_LISTING = TablePager(BEATS, [each.name for each in fields(HeartbeatRun)])
 
-INSERT: Statement[None] = Statement(
+INSERT_RUN: Statement[None] = Statement(
     lambda: insert(BEATS).values(
         {each.name: bindparam(each.name) for each in B if each.name != "id"}
     )
 )
-SETTLE: Statement[None] = Statement(
+SET_RUN_OUTCOME: Statement[None] = Statement(
     lambda: (
         update(BEATS)
         .where(B.message_id == bindparam("message"))
@@ -54,7 +54,7 @@ SETTLE: Statement[None] = Statement(
     )
 )
 # The one that was sent so many beats ago.
-EARLIER: Statement[tuple[int]] = Statement(
+SELECT_NTH_LAST_SENT: Statement[tuple[int]] = Statement(
     lambda: (
         select(B.fired_at)
         .where(B.agent == bindparam("name"), B.message_id.is_not(None))
@@ -63,18 +63,18 @@ EARLIER: Statement[tuple[int]] = Statement(
         .offset(bindparam("beats"))
     )
 )
-SENT_SINCE: Statement[tuple[int]] = Statement(
+COUNT_SENT_SINCE: Statement[tuple[int]] = Statement(
     lambda: select(func.count()).where(
         B.agent == bindparam("name"), B.message_id.is_not(None), B.fired_at >= bindparam("since")
     )
 )
 
 
-def record_beat(
+def record_heartbeat_run(
     tx: Transaction,
     agent: str,
     due: int,
-    outcome: BeatOutcome,
+    outcome: HeartbeatOutcome,
     *,
     message_id: str | None = None,
     reason: str | None = None,
@@ -82,31 +82,31 @@ def record_beat(
     """Append one."""
     values: dict[str, object] = {"agent": agent, "due_at": due, "fired_at": tx.now}
     values.update(outcome=outcome.value, message_id=message_id, reason=reason)
-    tx.write(INSERT, values)
+    tx.write(INSERT_RUN, values)
 
 
-def settle_beat(
-    tx: Transaction, message_id: str, outcome: BeatOutcome, reason: str | None = None
+def set_run_outcome(
+    tx: Transaction, message_id: str, outcome: HeartbeatOutcome, reason: str | None = None
 ) -> None:
     """Say what came of one that was sent."""
-    tx.write(SETTLE, {"message": message_id, "came": outcome.value, "why": reason})
+    tx.write(SET_RUN_OUTCOME, {"message": message_id, "came": outcome.value, "why": reason})
 
 
-def spent(tx: Transaction, agent: str, budget: int, since: int) -> bool:
+def is_budget_spent(tx: Transaction, agent: str, budget: int, since: int) -> bool:
     """Whether so many were sent since that moment."""
-    row = tx.one(EARLIER, {"name": agent, "beats": budget - 1})
+    row = tx.one(SELECT_NTH_LAST_SENT, {"name": agent, "beats": budget - 1})
     return row is not None and row[0] >= since
 
 
-def sent_since(tx: Transaction, agent: str, since: int) -> int:
+def count_sent_since(tx: Transaction, agent: str, since: int) -> int:
     """How many were sent since that moment."""
-    row = tx.one(SENT_SINCE, {"name": agent, "since": since})
+    row = tx.one(COUNT_SENT_SINCE, {"name": agent, "since": since})
     return 0 if row is None else row[0]
 
 
-def list_beats(
-    tx: Transaction, agent: str, since: int | None, limit: int, upto: int = EVERY
-) -> list[Beat]:
+def list_heartbeat_runs(
+    tx: Transaction, agent: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
+) -> list[HeartbeatRun]:
     """Those of an agent after this number and up to another; without one the newest first."""
-    rows = LISTING.page(tx, {"agent": agent}, since, limit, upto)
-    return [Beat(*row) for row in rows]  # type: ignore[arg-type]
+    rows = RUN_LISTING.page(tx, {"agent": agent}, since, limit, upto)
+    return [HeartbeatRun(*row) for row in rows]  # type: ignore[arg-type]

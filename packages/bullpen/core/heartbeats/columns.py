@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import Column
 
-from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
+from bullpen.core.heartbeats.heartbeat import ActiveHours, Heartbeat, HeartbeatState
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import HEARTBEATS
-from bullpen.core.outbox.place import Place
+from bullpen.core.outbox.place import DeliveryAddress
 
 H = HEARTBEATS.c
 
@@ -23,7 +23,7 @@ HeartbeatTuple = tuple[
 ]  # fmt: skip
 
 
-def heartbeat_of(row: HeartbeatTuple) -> Heartbeat:
+def heartbeat_from_row(row: HeartbeatTuple) -> Heartbeat:
     """The heartbeat in this row."""
     (
         agent, state, reason, every, start, end, budget, max_silent, channel, sender_id, reply_to,
@@ -35,10 +35,10 @@ def heartbeat_of(row: HeartbeatTuple) -> Heartbeat:
         state=HeartbeatState(state),
         reason=reason,
         every=every,
-        hours=None if start is None or end is None else Hours(start, end),
+        hours=None if start is None or end is None else ActiveHours(start, end),
         budget=budget,
         max_silent=max_silent,
-        place=Place(channel, sender_id, address) if channel else None,
+        place=DeliveryAddress(channel, sender_id, address) if channel else None,
         silent=silent,
         errors=errors,
         due_at=due_at,
@@ -48,7 +48,7 @@ def heartbeat_of(row: HeartbeatTuple) -> Heartbeat:
     )
 
 
-def values_of(heartbeat: Heartbeat) -> dict[str, object]:
+def heartbeat_values(heartbeat: Heartbeat) -> dict[str, object]:
     """What its row holds."""
     hours, place = heartbeat.hours, heartbeat.place
     address = None if place is None else place.reply_to

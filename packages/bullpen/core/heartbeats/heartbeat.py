@@ -10,16 +10,16 @@ from zoneinfo import ZoneInfo
 
 from bullpen.core.clock import HOUR, SECOND
 from bullpen.core.errors import BadHeartbeat
-from bullpen.core.outbox.place import Place
+from bullpen.core.outbox.place import DeliveryAddress
 
-SILENT_WORD = "HEARTBEAT_OK"
+SILENT_ANSWER = "HEARTBEAT_OK"
 """What an agent answers that has nothing to say; nobody is told."""
 
-MOST_ERRORS = 3
+MAX_ERRORS = 3
 """After so many failed beats in a row it is paused."""
 
-DAY_MINUTES = 24 * 60
-_HOURS = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
+MINUTES_PER_DAY = 24 * 60
+_HOURS_PATTERN = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 
 
 class HeartbeatState(StrEnum):
@@ -32,21 +32,21 @@ class HeartbeatState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Hours:
+class ActiveHours:
     """The part of the day in which an agent is woken, in minutes since midnight."""
 
     start: int
     end: int
 
     @classmethod
-    def parse(cls, text: str) -> Hours:
+    def parse(cls, text: str) -> ActiveHours:
         """The hours that `08:00-18:00` says; `22:00-06:00` goes past midnight."""
-        found = _HOURS.fullmatch(text.strip())
+        found = _HOURS_PATTERN.fullmatch(text.strip())
         if found is None:
             raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
         hour, minute, end_hour, end_minute = (int(each) for each in found.groups())
         start, end = hour * 60 + minute, end_hour * 60 + end_minute
-        if minute > 59 or end_minute > 59 or start >= DAY_MINUTES or end > DAY_MINUTES:
+        if minute > 59 or end_minute > 59 or start >= MINUTES_PER_DAY or end > MINUTES_PER_DAY:
             raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
         if start == end:
             raise BadHeartbeat("the hours end when they begin", hint="Leave them out for all day.")
@@ -56,7 +56,7 @@ class Hours:
         ends = (self.start, self.end)
         return "-".join(f"{each // 60:02}:{each % 60:02}" for each in ends)
 
-    def holds(self, moment: int, zone: ZoneInfo) -> bool:
+    def contains(self, moment: int, zone: ZoneInfo) -> bool:
         """Whether a clock in this zone then shows one of these hours."""
         local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
         minute = local.hour * 60 + local.minute
@@ -66,7 +66,7 @@ class Hours:
 
     def next(self, moment: int, zone: ZoneInfo) -> int:
         """The first moment from this one on that is within them."""
-        if self.holds(moment, zone):
+        if self.contains(moment, zone):
             return moment
         local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
         for days in range(3):
@@ -74,7 +74,7 @@ class Hours:
                 hour=self.start // 60, minute=self.start % 60, second=0, microsecond=0, fold=0
             )
             begins = int(day.timestamp()) * SECOND
-            if begins > moment and self.holds(begins, zone):
+            if begins > moment and self.contains(begins, zone):
                 return begins
         # The clock skipped the beginning: within the hour it is there.
         return moment + HOUR
@@ -88,13 +88,13 @@ class Heartbeat:
     state: HeartbeatState = HeartbeatState.OFF
     reason: str | None = None
     every: int = HOUR
-    hours: Hours | None = None
+    hours: ActiveHours | None = None
     """None is the whole day."""
     budget: int = 24
     """So many beats a day at the most."""
     max_silent: int = 48
     """After so many silent ones in a row it is paused; 0 is never."""
-    place: Place | None = None
+    place: DeliveryAddress | None = None
     """Where it is said if there is something to say; None is wherever the owner is told things."""
     silent: int = 0
     errors: int = 0

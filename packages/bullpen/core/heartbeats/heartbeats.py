@@ -10,37 +10,49 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import BadHeartbeat, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.heartbeats.columns import H, HeartbeatTuple, columns, heartbeat_of, values_of
-from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState, Hours
+from bullpen.core.heartbeats.columns import (
+    H,
+    HeartbeatTuple,
+    columns,
+    heartbeat_from_row,
+    heartbeat_values,
+)
+from bullpen.core.heartbeats.heartbeat import ActiveHours, Heartbeat, HeartbeatState
 from bullpen.core.models import AGENTS, HEARTBEATS
-from bullpen.core.outbox.place import Place
+from bullpen.core.outbox.place import DeliveryAddress
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-LEAST, MOST = MINUTE, 366 * DAY
-MOST_A_DAY = DAY // MINUTE
-MOST_SILENT = 1_000_000
+MIN_INTERVAL_MS, MAX_INTERVAL_MS = MINUTE, 366 * DAY
+MAX_RUNS_PER_DAY = DAY // MINUTE
+MAX_SILENT_LIMIT = 1_000_000
 
-SEE: Statement[HeartbeatTuple] = Statement(
+SELECT_HEARTBEAT: Statement[HeartbeatTuple] = Statement(
     lambda: select(*columns()).where(H.agent == bindparam("name"))
 )
-LIST: Statement[HeartbeatTuple] = Statement(lambda: select(*columns()).order_by(H.agent))
-INSERT: Statement[None] = Statement(
+SELECT_HEARTBEATS: Statement[HeartbeatTuple] = Statement(
+    lambda: select(*columns()).order_by(H.agent)
+)
+INSERT_HEARTBEAT: Statement[None] = Statement(
     lambda: insert(HEARTBEATS).values({each.name: bindparam(each.name) for each in H})
 )
-_KEPT = ("agent", "created_at")
-UPDATE: Statement[None] = Statement(
+_IMMUTABLE_COLUMNS = ("agent", "created_at")
+UPDATE_HEARTBEAT: Statement[None] = Statement(
     lambda: (
         update(HEARTBEATS)
         .where(H.agent == bindparam("name"))
-        .values({each.name: bindparam(each.name) for each in H if each.name not in _KEPT})
+        .values(
+            {each.name: bindparam(each.name) for each in H if each.name not in _IMMUTABLE_COLUMNS}
+        )
     )
 )
-DELETE: Statement[None] = Statement(lambda: delete(HEARTBEATS).where(H.agent == bindparam("name")))
+DELETE_HEARTBEAT: Statement[None] = Statement(
+    lambda: delete(HEARTBEATS).where(H.agent == bindparam("name"))
+)
 
 
-EMPLOYED: Statement[tuple[str]] = Statement(
+SELECT_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
 )
 
@@ -50,29 +62,29 @@ class HeartbeatChange(TypedDict, total=False):
 
     on: bool
     every: int
-    hours: Hours | None
+    hours: ActiveHours | None
     budget: int
     max_silent: int
-    place: Place | None
+    place: DeliveryAddress | None
 
 
-def see_heartbeat(tx: Transaction, agent: str) -> Heartbeat:
+def get_heartbeat(tx: Transaction, agent: str) -> Heartbeat:
     """The heartbeat of an agent; off, if nobody ever said anything about it."""
-    row = tx.one(SEE, {"name": agent})
-    return Heartbeat(agent=agent) if row is None else heartbeat_of(row)
+    row = tx.one(SELECT_HEARTBEAT, {"name": agent})
+    return Heartbeat(agent=agent) if row is None else heartbeat_from_row(row)
 
 
 def list_heartbeats(tx: Transaction) -> list[Heartbeat]:
     """All that were ever set up, by their agents."""
-    return [heartbeat_of(row) for row in tx.all(LIST, {})]
+    return [heartbeat_from_row(row) for row in tx.all(SELECT_HEARTBEATS, {})]
 
 
 def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChange]) -> Heartbeat:
     """Change what is named and keep the rest; to turn it on begins its counts anew."""
     lock_lane(tx, agent)
-    if tx.one(EMPLOYED, {"name": agent}) is None:  # its lane stays when it is let go
+    if tx.one(SELECT_AGENT, {"name": agent}) is None:  # its lane stays when it is let go
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
-    before = see_heartbeat(tx, agent)
+    before = get_heartbeat(tx, agent)
     on = change.get("on", before.state is HeartbeatState.ON)
     changed = replace(
         before,
@@ -107,27 +119,27 @@ def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChan
 
 def write_heartbeat(tx: Transaction, heartbeat: Heartbeat) -> None:
     """Write what it is now; the lane of its agent is locked."""
-    values = {**values_of(heartbeat), "updated_at": tx.now}
-    if tx.change(UPDATE, {**values, "name": heartbeat.agent}) == 0:
-        tx.write(INSERT, {**values, "created_at": tx.now})
+    values = {**heartbeat_values(heartbeat), "updated_at": tx.now}
+    if tx.change(UPDATE_HEARTBEAT, {**values, "name": heartbeat.agent}) == 0:
+        tx.write(INSERT_HEARTBEAT, {**values, "created_at": tx.now})
 
 
 def remove_heartbeat(tx: Transaction, agent: str) -> None:
     """Forget it, with its agent."""
-    tx.write(DELETE, {"name": agent})
+    tx.write(DELETE_HEARTBEAT, {"name": agent})
 
 
 def _check(heartbeat: Heartbeat) -> None:
-    if not LEAST <= heartbeat.every <= MOST:
+    if not MIN_INTERVAL_MS <= heartbeat.every <= MAX_INTERVAL_MS:
         raise BadHeartbeat(
             f"an interval of {heartbeat.every // SECOND} s is under a minute, or over a year"
         )
-    if not 1 <= heartbeat.budget <= MOST_A_DAY:
+    if not 1 <= heartbeat.budget <= MAX_RUNS_PER_DAY:
         raise BadHeartbeat(
             f"{heartbeat.budget} beats a day are none, or more than one a minute",
-            hint=f"Give 1 to {MOST_A_DAY}.",
+            hint=f"Give 1 to {MAX_RUNS_PER_DAY}.",
         )
-    if not 0 <= heartbeat.max_silent <= MOST_SILENT:
+    if not 0 <= heartbeat.max_silent <= MAX_SILENT_LIMIT:
         raise BadHeartbeat(
             f"{heartbeat.max_silent} silent beats cannot be counted",
             hint="Give 0, which is never, or more.",

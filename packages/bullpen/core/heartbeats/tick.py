@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, bindparam, select, update
 from bullpen.core.clock import seconds_until
 from bullpen.core.errors import LaneError, UnknownAgent
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.heartbeats.beats import BeatOutcome, record_beat, spent
-from bullpen.core.heartbeats.columns import H, HeartbeatTuple, columns, heartbeat_of
+from bullpen.core.heartbeats.beats import HeartbeatOutcome, is_budget_spent, record_heartbeat_run
+from bullpen.core.heartbeats.columns import H, HeartbeatTuple, columns, heartbeat_from_row
 from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState
 from bullpen.core.heartbeats.heartbeats import remove_heartbeat
 from bullpen.core.message import HEARTBEAT, NewMessage
@@ -23,17 +23,17 @@ from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.time_zone import midnight, owner_zone, zone
+from bullpen.core.time_zone import get_zone, owner_zone_name, start_of_day
 from bullpen.core.workspace.heartbeat_text import read_heartbeat_text
 
-SENDER = "Heartbeat"
+HEARTBEAT_SENDER = "Heartbeat"
 
 
 def _on() -> ColumnElement[bool]:
     return H.state == const(HeartbeatState.ON.value)
 
 
-DUE: Statement[HeartbeatTuple] = Statement(
+SELECT_DUE: Statement[HeartbeatTuple] = Statement(
     lambda: (
         select(*columns())
         .where(_on(), H.due_at <= bindparam("now"))
@@ -41,11 +41,11 @@ DUE: Statement[HeartbeatTuple] = Statement(
         .limit(const(100))
     )
 )
-NEXT: Statement[tuple[int]] = Statement(
+SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: select(H.due_at).where(_on(), H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
 )
 # Of many schedulers that come with the same beat, one moves it on.
-ADVANCE: Statement[None] = Statement(
+ADVANCE_HEARTBEAT: Statement[None] = Statement(
     lambda: (
         update(HEARTBEATS)
         .where(H.agent == bindparam("name"), _on(), H.due_at == bindparam("seen"))
@@ -53,7 +53,7 @@ ADVANCE: Statement[None] = Statement(
     )
 )
 # Read in full: there are as many as agents.
-PASS_OVER: Statement[None] = Statement(
+SKIP_MISSED: Statement[None] = Statement(
     lambda: (
         update(HEARTBEATS)
         .where(_on(), H.due_at <= bindparam("now"))
@@ -62,30 +62,30 @@ PASS_OVER: Statement[None] = Statement(
 )
 
 
-def pass_over(tx: Transaction) -> int:
+def skip_missed(tx: Transaction) -> int:
     """Begin the interval of every heart anew that should have beaten; gives how many they are."""
-    return tx.change(PASS_OVER, {"now": tx.now})
+    return tx.change(SKIP_MISSED, {"now": tx.now})
 
 
-def tick(store: Store) -> float:
+def send_due_heartbeats(store: Store) -> float:
     """Let every heart beat that is due; gives how many seconds there is nothing to do."""
     with store.read() as tx:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
         now = tx.now
-        due = [heartbeat_of(row) for row in tx.all(DUE, {"now": now})]
-        following = None if due else tx.one(NEXT, {})
+        due = [heartbeat_from_row(row) for row in tx.all(SELECT_DUE, {"now": now})]
+        following = None if due else tx.one(SELECT_NEXT_DUE, {})
     if not due:
         return seconds_until(None if following is None else following[0], now)
-    here = zone(owner_zone(store.settings))
+    here = get_zone(owner_zone_name(store.settings))
     for heartbeat in due:
         text = read_heartbeat_text(store.settings, heartbeat.agent)
         with store.write() as tx:
-            beat(tx, heartbeat, text.strip(), here)
+            send_heartbeat(tx, heartbeat, text.strip(), here)
     return 0.0
 
 
-def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bool:
+def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bool:
     """Wake the agent, if it is to be woken now and nobody else did; whether it was."""
     agent, due = heartbeat.agent, heartbeat.due_at
     assert due is not None
@@ -96,17 +96,17 @@ def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bo
         return False
     following = max(tx.now, due) + heartbeat.every
     moved: dict[str, object] = {"name": agent, "seen": due, "last": heartbeat.last_at}
-    if heartbeat.hours is not None and not heartbeat.hours.holds(tx.now, here):
-        tx.change(ADVANCE, {**moved, "next": heartbeat.hours.next(tx.now, here)})
+    if heartbeat.hours is not None and not heartbeat.hours.contains(tx.now, here):
+        tx.change(ADVANCE_HEARTBEAT, {**moved, "next": heartbeat.hours.next(tx.now, here)})
         return False
-    today = midnight(tx.now, here, 0)
-    used_up = spent(tx, agent, heartbeat.budget, today)
-    why = _why_not(lane, text) or (
+    today = start_of_day(tx.now, here, 0)
+    used_up = is_budget_spent(tx, agent, heartbeat.budget, today)
+    why = _skip_reason(lane, text) or (
         f"the {heartbeat.budget} beats of today are spent" if used_up else None
     )
     if used_up:
-        following = max(following, midnight(tx.now, here, 1))
-    if tx.change(ADVANCE, {**moved, "next": following, "last": heartbeat.last_at}) == 0:
+        following = max(following, start_of_day(tx.now, here, 1))
+    if tx.change(ADVANCE_HEARTBEAT, {**moved, "next": following, "last": heartbeat.last_at}) == 0:
         return False
     message = None
     if why is None:
@@ -115,11 +115,13 @@ def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bo
         except LaneError as error:
             why = str(error)
     if message is None:
-        record_beat(tx, agent, due, BeatOutcome.SKIPPED, reason=why)
+        record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SKIPPED, reason=why)
         append_event(tx, EventType.HEARTBEAT_SKIPPED, agent=agent, reason=why)
         return False
-    tx.change(ADVANCE, {"name": agent, "seen": following, "next": following, "last": tx.now})
-    record_beat(tx, agent, due, BeatOutcome.SENT, message_id=message)
+    tx.change(
+        ADVANCE_HEARTBEAT, {"name": agent, "seen": following, "next": following, "last": tx.now}
+    )
+    record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SENT, message_id=message)
     append_event(
         tx,
         EventType.HEARTBEAT_SENT,
@@ -130,7 +132,7 @@ def beat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bo
     return True
 
 
-def _why_not(lane: Lane, text: str) -> str | None:
+def _skip_reason(lane: Lane, text: str) -> str | None:
     if lane.state != LaneState.ACTIVE:
         return f"its lane is {lane.state}"
     if lane.pending or lane.claim_token is not None:
@@ -147,7 +149,7 @@ def _enqueue(tx: Transaction, heartbeat: Heartbeat, text: str) -> str:
         agent=heartbeat.agent,
         message=text,
         channel=HEARTBEAT,
-        sender=SENDER,
+        sender=HEARTBEAT_SENDER,
         deadline=deadline,
         origin=HEARTBEAT,
     )

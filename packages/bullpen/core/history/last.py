@@ -9,10 +9,10 @@ from functools import cache
 from sqlalchemy import ColumnElement, Select, Table, bindparam, or_, select
 
 from bullpen.core.history.rooms import Post, PostTuple
-from bullpen.core.history.search import HistoryTuple, Spoken
-from bullpen.core.models import AGENT_MESSAGES, ARCHIVE, CHAT_MESSAGES, MESSAGES
+from bullpen.core.history.search import HistoryEntry, HistoryTuple
+from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
-from bullpen.core.store.place import id_before
+from bullpen.core.store.place import first_id_since
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -44,7 +44,7 @@ def _posted_last() -> Select[PostTuple]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedSpoken:
+class HistoryFilter:
     """What it has in common; None is anything."""
 
     agent: str | None = None
@@ -52,7 +52,7 @@ class WantedSpoken:
     """A person's name, or an id on a channel: what was said by that person, and the answers."""
 
 
-def _wrote(table: Table) -> ColumnElement[bool]:
+def _is_by_person(table: Table) -> ColumnElement[bool]:
     """Whether it was this person's message, or what was said about that."""
     columns = table.c
     whose = or_(columns.sender == bindparam("person"), columns.sender_id == bindparam("person"))
@@ -63,20 +63,22 @@ def _wrote(table: Table) -> ColumnElement[bool]:
     )
 
 
-_ALIKE: Mapping[str, Callable[[], ColumnElement[bool]]] = {
+_CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
     "agent": lambda: H.agent_id == bindparam("agent"),
     # What was said is kept for longer than the message that it answers.
-    "person": lambda: or_(H.sender == bindparam("person"), _wrote(MESSAGES), _wrote(ARCHIVE)),
+    "person": lambda: or_(
+        H.sender == bindparam("person"), _is_by_person(MESSAGES), _is_by_person(MESSAGES_ARCHIVE)
+    ),
 }
 
 
 @cache
-def _said(names: frozenset[str]) -> Statement[HistoryTuple]:
-    return Statement(lambda: _said_last().where(*(_ALIKE[name]() for name in sorted(names))))
+def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryTuple]:
+    return Statement(lambda: _said_last().where(*(_CONDITIONS[name]() for name in sorted(names))))
 
 
 @cache
-def _posts(*, by_one: bool) -> Statement[PostTuple]:
+def _select_filtered_posts(*, by_one: bool) -> Statement[PostTuple]:
     return Statement(
         lambda: (
             _posted_last().where(C.from_agent == bindparam("author")) if by_one else _posted_last()
@@ -84,33 +86,42 @@ def _posts(*, by_one: bool) -> Statement[PostTuple]:
     )
 
 
-def last_spoken(
-    tx: Transaction, wanted: WantedSpoken, since: int | None, limit: int
-) -> list[Spoken]:
+def list_history(
+    tx: Transaction, wanted: HistoryFilter, since: int | None, limit: int
+) -> list[HistoryEntry]:
     """The newest of it, from a moment on if one is given, the oldest first."""
-    given = dict(_given(tx, wanted))
-    values = {**given, **_from(tx, AGENT_MESSAGES, since), "limit": limit}
-    return [Spoken(*row) for row in tx.all(_said(frozenset(given)), values)][::-1]
+    given = dict(_filter_values(tx, wanted))
+    values = {**given, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit}
+    return [
+        HistoryEntry(*row) for row in tx.all(_select_filtered_history(frozenset(given)), values)
+    ][::-1]
 
 
-def last_posted(
+def list_posts(
     tx: Transaction, team: str, author: str | None, since: int | None, limit: int
 ) -> list[Post]:
     """The newest posts of a room, of everybody or of one, the oldest first."""
     for each in (team, author or ""):
         check_text(each, tx.settings.message_bytes, "what is looked for")
-    values = {"team": team, "author": author, **_from(tx, CHAT_MESSAGES, since), "limit": limit}
-    return [Post(*row) for row in tx.all(_posts(by_one=author is not None), values)][::-1]
+    values = {
+        "team": team,
+        "author": author,
+        **_since_values(tx, CHAT_MESSAGES, since),
+        "limit": limit,
+    }
+    return [
+        Post(*row) for row in tx.all(_select_filtered_posts(by_one=author is not None), values)
+    ][::-1]
 
 
-def _given(tx: Transaction, wanted: WantedSpoken) -> Iterator[tuple[str, str]]:
+def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str, str]]:
     for each in fields(wanted):
         value: str | None = getattr(wanted, each.name)
         if value is not None:
             yield each.name, check_text(value, tx.settings.message_bytes, "what is looked for")
 
 
-def _from(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
+def _since_values(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
     if since is None:
         return {"after": 0, "since": 0}
-    return {"after": id_before(tx, table, since), "since": since}
+    return {"after": first_id_since(tx, table, since), "since": since}

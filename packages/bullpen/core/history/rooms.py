@@ -23,11 +23,11 @@ def _posts() -> Select[PostTuple]:
     )
 
 
-NEWEST: Statement[PostTuple] = Statement(
+SELECT_NEWEST_POSTS: Statement[PostTuple] = Statement(
     lambda: _posts().order_by(C.id.desc()).limit(bindparam("limit"))
 )
 
-AFTER: Statement[PostTuple] = Statement(
+SELECT_POSTS_SINCE: Statement[PostTuple] = Statement(
     lambda: (
         _posts()
         .where(
@@ -40,14 +40,14 @@ AFTER: Statement[PostTuple] = Statement(
     )
 )
 
-OLDER: Statement[PostTuple] = Statement(
+SELECT_POSTS_BEFORE: Statement[PostTuple] = Statement(
     lambda: (
         _posts().where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
     )
 )
 
 # From the newest on: so it costs what came since, and not the whole room.
-BEFORE: Statement[tuple[int]] = Statement(
+SELECT_LAST_ID_BEFORE: Statement[tuple[int]] = Statement(
     lambda: (
         select(C.id)
         .where(C.team_id == bindparam("team"), C.created_at <= bindparam("before"))
@@ -67,7 +67,9 @@ def _last_post() -> ScalarSelect[int]:
     )
 
 
-LAST: Statement[tuple[str, int | None]] = Statement(lambda: select(TEAMS.c.id, _last_post()))
+SELECT_LAST_POSTED_AT: Statement[tuple[str, int | None]] = Statement(
+    lambda: select(TEAMS.c.id, _last_post())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +83,17 @@ class Post:
     created_at: int
 
 
-def last_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
+def newest_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
     """The newest posts of a room, the newest first."""
-    return [Post(*row) for row in tx.all(NEWEST, {"team": team, "limit": limit})]
+    return [Post(*row) for row in tx.all(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})]
 
 
 def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
     """The posts that came before this number, the newest first."""
-    return [Post(*row) for row in tx.all(OLDER, {"team": team, "before": before, "limit": limit})]
+    return [
+        Post(*row)
+        for row in tx.all(SELECT_POSTS_BEFORE, {"team": team, "before": before, "limit": limit})
+    ]
 
 
 def posts_since(
@@ -97,12 +102,12 @@ def posts_since(
     """What was posted after this number and this moment, the oldest first."""
     if since > MINUTE:
         # A post that was under way for a while has a later number than its moment says.
-        row = tx.one(BEFORE, {"team": team, "before": since - MINUTE})
+        row = tx.one(SELECT_LAST_ID_BEFORE, {"team": team, "before": since - MINUTE})
         since_id = max(since_id, 0 if row is None else row[0])
     values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
-    return [Post(*row) for row in tx.all(AFTER, values)]
+    return [Post(*row) for row in tx.all(SELECT_POSTS_SINCE, values)]
 
 
-def last_times(tx: Transaction) -> dict[str, int]:
+def last_posted_at(tx: Transaction) -> dict[str, int]:
     """When somebody last posted in each team's room, where anybody has."""
-    return {team: at for team, at in tx.all(LAST, {}) if at is not None}
+    return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}

@@ -7,7 +7,7 @@ from functools import cache
 
 from sqlalchemy import ColumnElement, Select, bindparam, false, or_, select
 
-from bullpen.core.history.search import HistoryTuple, Spoken
+from bullpen.core.history.search import HistoryEntry, HistoryTuple
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -22,42 +22,44 @@ def _rows() -> Select[HistoryTuple]:
     )
 
 
-def last_said(tx: Transaction, agents: Collection[str] | None, limit: int) -> list[Spoken]:
+def newest_history(
+    tx: Transaction, agents: Collection[str] | None, limit: int
+) -> list[HistoryEntry]:
     """The newest that was said to these agents or by them, the newest first; None is all."""
-    values = {**_values(tx, agents), "limit": limit}
-    statement = _newest(None if agents is None else len(agents))
-    return [Spoken(*row) for row in tx.all(statement, values)]
+    values = {**_agent_values(tx, agents), "limit": limit}
+    statement = _select_newest(None if agents is None else len(agents))
+    return [HistoryEntry(*row) for row in tx.all(statement, values)]
 
 
-def said_since(
+def history_since(
     tx: Transaction, agents: Collection[str] | None, since: int, upto: int, limit: int
-) -> list[Spoken]:
+) -> list[HistoryEntry]:
     """What was said after this number and up to that one, the oldest first."""
-    values = {**_values(tx, agents), "since": since, "upto": upto, "limit": limit}
-    statement = _page(None if agents is None else len(agents))
-    return [Spoken(*row) for row in tx.all(statement, values)]
+    values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
+    statement = _select_page(None if agents is None else len(agents))
+    return [HistoryEntry(*row) for row in tx.all(statement, values)]
 
 
 @cache
-def _newest(count: int | None) -> Statement[HistoryTuple]:
-    rows = _rows().where(*_of_these(count)).order_by(H.id.desc()).limit(bindparam("limit"))
+def _select_newest(count: int | None) -> Statement[HistoryTuple]:
+    rows = _rows().where(*_by_agents(count)).order_by(H.id.desc()).limit(bindparam("limit"))
     return Statement(lambda: rows)
 
 
 @cache
-def _page(count: int | None) -> Statement[HistoryTuple]:
+def _select_page(count: int | None) -> Statement[HistoryTuple]:
     between = (H.id > bindparam("since"), H.id <= bindparam("upto"))
-    rows = _rows().where(*_of_these(count), *between).order_by(H.id).limit(bindparam("limit"))
+    rows = _rows().where(*_by_agents(count), *between).order_by(H.id).limit(bindparam("limit"))
     return Statement(lambda: rows)
 
 
-def _of_these(count: int | None) -> list[ColumnElement[bool]]:
+def _by_agents(count: int | None) -> list[ColumnElement[bool]]:
     if count is None:
         return []
     return [or_(false(), *(H.agent_id == bindparam(f"agent{number}") for number in range(count)))]
 
 
-def _values(tx: Transaction, agents: Collection[str] | None) -> dict[str, object]:
+def _agent_values(tx: Transaction, agents: Collection[str] | None) -> dict[str, object]:
     named = sorted(agents or ())
     for each in named:
         check_text(each, tx.settings.message_bytes, "the agent's id")

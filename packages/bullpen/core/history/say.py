@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, insert
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.store.statement import Statement
 
-SAY: Statement[None] = Statement(
+INSERT_HISTORY: Statement[None] = Statement(
     lambda: insert(AGENT_MESSAGES).values(
         agent_id=bindparam("agent"),
         role=bindparam("role"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Select, bindparam, func, select, union
 
 from bullpen.core.message import HEARTBEAT, INTERNAL, ROOM, SCHEDULE
-from bullpen.core.models import AGENT_MESSAGES, ARCHIVE, MESSAGES
+from bullpen.core.models import AGENT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -16,11 +16,11 @@ from bullpen.core.text import check_text
 
 H = AGENT_MESSAGES.c
 
-PAGE = 200
-MOST = 10_000
+PAGE_ROWS = 200
+MAX_RESULTS = 10_000
 """So many are found at the most."""
 
-_END = 1 << 62
+_MAX_ID = 1 << 62
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 HistoryTuple = tuple[int, str, str, str, str, str, str, int]
@@ -38,8 +38,8 @@ def _history() -> Select[HistoryTuple]:
     )
 
 
-def _people(table_number: int) -> Select[tuple[str, str, str | None]]:
-    columns = (MESSAGES, ARCHIVE)[table_number].c
+def _select_people(table_number: int) -> Select[tuple[str, str, str | None]]:
+    columns = (MESSAGES, MESSAGES_ARCHIVE)[table_number].c
     return select(columns.channel, columns.sender, columns.sender_id).where(
         columns.from_agent.is_(None),
         columns.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
@@ -47,15 +47,17 @@ def _people(table_number: int) -> Select[tuple[str, str, str | None]]:
     )
 
 
-EVERYWHERE: Statement[HistoryTuple] = Statement(_history)
-OF_AGENT: Statement[HistoryTuple] = Statement(
+SEARCH_ALL: Statement[HistoryTuple] = Statement(_history)
+SEARCH_AGENT: Statement[HistoryTuple] = Statement(
     lambda: _history().where(H.agent_id == bindparam("agent"))
 )
-PEOPLE: Statement[tuple[str, str, str | None]] = Statement(lambda: union(_people(0), _people(1)))
+SELECT_PEOPLE: Statement[tuple[str, str, str | None]] = Statement(
+    lambda: union(_select_people(0), _select_people(1))
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class HistoryEntry:
     """One thing that was said."""
 
     id: int
@@ -79,25 +81,29 @@ class Person:
 
 def search_history(
     tx: Transaction, text: str, agent: str | None = None, limit: int = 20
-) -> list[Spoken]:
+) -> list[HistoryEntry]:
     """What was said in which this text occurs, whatever its case, the newest first."""
     check_text(text + (agent or ""), tx.settings.message_bytes, "the text")
-    limit = min(max(1, limit), MOST)
+    limit = min(max(1, limit), MAX_RESULTS)
     plain = text.casefold()
-    statement = EVERYWHERE if agent is None else OF_AGENT
-    values: dict[str, object] = {"pattern": _pattern(text.lower()), "agent": agent, "before": _END}
-    page = max(PAGE, limit)
-    found: list[Spoken] = []
+    statement = SEARCH_ALL if agent is None else SEARCH_AGENT
+    values: dict[str, object] = {
+        "pattern": _like_pattern(text.lower()),
+        "agent": agent,
+        "before": _MAX_ID,
+    }
+    page = max(PAGE_ROWS, limit)
+    found: list[HistoryEntry] = []
     while len(found) < limit:
         rows = tx.all(statement, {**values, "limit": page})
-        found += [Spoken(*row) for row in rows if plain in row[6].casefold()]
+        found += [HistoryEntry(*row) for row in rows if plain in row[6].casefold()]
         if len(rows) < page:
             break
         values["before"] = rows[-1][0]
     return found[:limit]
 
 
-def _pattern(text: str) -> str:
+def _like_pattern(text: str) -> str:
     """What the database looks for: it need not know the case of letters beyond ASCII."""
     literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
@@ -106,6 +112,6 @@ def _pattern(text: str) -> str:
 def list_people(tx: Transaction) -> list[Person]:
     """Everybody who ever wrote."""
     return sorted(
-        (Person(*row) for row in tx.all(PEOPLE, {})),
+        (Person(*row) for row in tx.all(SELECT_PEOPLE, {})),
         key=lambda each: (each.channel, each.sender, each.sender_id or ""),
     )

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from bullpen.core.maintenance.rota import ROTA
+from bullpen.core.maintenance.rota import JOBS
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 A = SYSTEM_AGENTS.c
 
-AccountTuple = tuple[
+JobStatusTuple = tuple[
     str, int, int | None, int | None, str | None, str | None, int, str | None, int | None, int
 ]
 
-LIST: Statement[AccountTuple] = Statement(
+LIST_JOBS: Statement[JobStatusTuple] = Statement(
     lambda: select(
         *(A.name, A.next_run_at, A.last_run_at, A.last_duration, A.last_result, A.last_error),
         *(A.failures, A.holder, A.running_since, A.lease_expires_at),
@@ -26,7 +26,7 @@ LIST: Statement[AccountTuple] = Statement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class JobStatus:
     """One loop. What is None has not come to pass yet."""
 
     name: str
@@ -44,21 +44,21 @@ class Account:
     running_since: int | None = None
 
 
-def system_agents(tx: Transaction) -> list[Account]:
+def list_job_statuses(tx: Transaction) -> list[JobStatus]:
     """All of them, in the order of the rota; those that never ran as well."""
-    rows = {row[0]: row for row in tx.all(LIST, {})}
+    rows = {row[0]: row for row in tx.all(LIST_JOBS, {})}
     return [
-        Account(name=agent.name, every_seconds=agent.every_seconds)
+        JobStatus(name=agent.name, every_seconds=agent.every_seconds)
         if (row := rows.get(agent.name)) is None
-        else _account(row, agent.every_seconds, tx.now)
-        for agent in ROTA
+        else _job_status(row, agent.every_seconds, tx.now)
+        for agent in JOBS
     ]
 
 
-def _account(row: AccountTuple, every_seconds: int, now: int) -> Account:
+def _job_status(row: JobStatusTuple, every_seconds: int, now: int) -> JobStatus:
     # Who died in his turn is named by the row until somebody takes it.
     held = row[9] > now
-    return Account(
+    return JobStatus(
         name=row[0],
         every_seconds=every_seconds,
         next_run_at=row[1] or None,

@@ -7,8 +7,8 @@ from functools import partial
 from sqlalchemy import Delete, Table, bindparam, delete, select
 
 from bullpen.core.clock import DAY
-from bullpen.core.maintenance.batches import REST, in_batches
-from bullpen.core.models import ARCHIVE, RESPONSES_ARCHIVE
+from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
+from bullpen.core.models import MESSAGES_ARCHIVE, RESPONSES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -17,7 +17,7 @@ from bullpen.core.store.transaction import Transaction
 BATCH = 500
 
 
-def _old(table: Table, at: str) -> Statement[None]:
+def _delete_older(table: Table, at: str) -> Statement[None]:
     def made() -> Delete:
         number, moment = table.c.id, table.c[at]
         first = (
@@ -31,20 +31,20 @@ def _old(table: Table, at: str) -> Statement[None]:
     return Statement(made)
 
 
-OLD_MESSAGES = _old(ARCHIVE, "updated_at")
-OLD_RESPONSES = _old(RESPONSES_ARCHIVE, "acked_at")
+DELETE_ARCHIVED_MESSAGES = _delete_older(MESSAGES_ARCHIVE, "updated_at")
+DELETE_ARCHIVED_RESPONSES = _delete_older(RESPONSES_ARCHIVE, "acked_at")
 
 
-def archived(store: Store) -> str:
+def delete_archived(store: Store) -> str:
     """Delete all that was finished longer than `archive_days` ago."""
     if store.settings.archive_days == 0:
         return "kept for ever"
     messages, responses = (
-        in_batches(store, partial(_delete, statement=each), REST)
-        for each in (OLD_MESSAGES, OLD_RESPONSES)
+        in_batches(store, partial(_delete_archived_batch, statement=each), PAUSE_FACTOR)
+        for each in (DELETE_ARCHIVED_MESSAGES, DELETE_ARCHIVED_RESPONSES)
     )
     return f"{messages} messages, {responses} responses deleted"
 
 
-def _delete(tx: Transaction, statement: Statement[None]) -> int:
+def _delete_archived_batch(tx: Transaction, statement: Statement[None]) -> int:
     return tx.change(statement, {"old": tx.now - tx.settings.archive_days * DAY})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bullpen.core.maintenance.old import Old
+from bullpen.core.maintenance.old import RetentionRule
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.store.base import Store
 
-OLD = Old(ATTEMPTS, "finished_at")
+OLD_ATTEMPTS = RetentionRule(ATTEMPTS, "finished_at")
 
 
-def attempts(store: Store) -> str:
+def delete_attempts(store: Store) -> str:
     """Delete all that is older than `attempt_days`."""
-    return f"{OLD.forget(store, store.settings.attempt_days)} deleted"
+    return f"{OLD_ATTEMPTS.forget(store, store.settings.attempt_days)} deleted"

@@ -7,7 +7,7 @@ from pathlib import Path
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 
-EMERGENCY = 100
+TRUNCATE_FACTOR = 100
 """So many times the usual limit, and writers wait for the log to be cut to nothing."""
 
 
@@ -20,7 +20,7 @@ def checkpoint(store: Store) -> str:
     limit = store.settings.wal_bytes
     if size < limit:
         return f"{size} bytes, nothing to do"
-    mode = "TRUNCATE" if size > EMERGENCY * limit else "PASSIVE"
+    mode = "TRUNCATE" if size > TRUNCATE_FACTOR * limit else "PASSIVE"
     connection = store.connect()
     try:
         busy, pages, moved = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()

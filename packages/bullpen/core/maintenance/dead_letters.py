@@ -12,9 +12,14 @@ from bullpen.core.events.append import EventType, append_event
 from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES, SYSTEM_AGENTS
 from bullpen.core.models.base import const
-from bullpen.core.outbox.people import tell_owner
-from bullpen.core.queue.causes import Death, DeathCause, add_deaths, owner_was_told
-from bullpen.core.queue.find import MESSAGE
+from bullpen.core.outbox.people import notify_owner
+from bullpen.core.queue.causes import (
+    DeadMessage,
+    FailureGroup,
+    add_to_failure_group,
+    mark_owner_notified,
+)
+from bullpen.core.queue.find import SELECT_MESSAGE
 from bullpen.core.queue.run import fingerprint
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import Store
@@ -23,25 +28,27 @@ from bullpen.core.store.transaction import Transaction
 
 log = logging.getLogger(__name__)
 
-NAME = "dead_letters"
+JOB_NAME = "dead_letters"
 BATCH = 500
-MOST = 100
-LATE = 5 * SECOND
+MAX_BATCHES = 100
+SETTLE_TIME = 5 * SECOND
 """Deaths are looked at so late: on PostgreSQL who began earlier may end later."""
-SILENCE = DAY
+NOTICE_INTERVAL = DAY
 """The owner hears of a cause again after so long, and not at all of what is older."""
-SHOWN = 500
+MAX_ERROR_CHARS = 500
 """Characters of an error."""
 
 A = SYSTEM_AGENTS.c
 M = MESSAGES.c
 
-CURSOR: Statement[tuple[int]] = Statement(lambda: select(A.cursor).where(A.name == const(NAME)))
+FIND_CURSOR: Statement[tuple[int]] = Statement(
+    lambda: select(A.cursor).where(A.name == const(JOB_NAME))
+)
 
-ADVANCE: Statement[None] = Statement(
+ADVANCE_CURSOR: Statement[None] = Statement(
     lambda: (
         update(SYSTEM_AGENTS)
-        .where(A.name == const(NAME), A.cursor == bindparam("seen"))
+        .where(A.name == const(JOB_NAME), A.cursor == bindparam("seen"))
         .values(cursor=bindparam("upto"))
     )
 )
@@ -66,10 +73,12 @@ def _next_dead() -> Subquery:
     )
 
 
-UPTO: Statement[tuple[int | None]] = Statement(lambda: select(func.max(_next_dead().c.updated_at)))
+NEXT_CURSOR: Statement[tuple[int | None]] = Statement(
+    lambda: select(func.max(_next_dead().c.updated_at))
+)
 
 # Those that died in the same millisecond are looked at together, be they a few more.
-DEATHS: Statement[tuple[str, str, str | None, str | None, int]] = Statement(
+NEW_DEAD_LETTERS: Statement[tuple[str, str, str | None, str | None, int]] = Statement(
     lambda: (
         select(M.message_id, M.agent, M.error_kind, M.last_error, M.updated_at)
         .where(_dead(), M.updated_at > bindparam("after"), M.updated_at <= bindparam("upto"))
@@ -77,15 +86,15 @@ DEATHS: Statement[tuple[str, str, str | None, str | None, int]] = Statement(
     )
 )
 
-COUNT: Statement[tuple[int]] = Statement(lambda: select(func.count()).where(_dead()))
+COUNT_DEAD: Statement[tuple[int]] = Statement(lambda: select(func.count()).where(_dead()))
 
 
-def dead_letters(store: Store) -> str:
+def watch_dead_letters(store: Store) -> str:
     """Look at all that died since the last look."""
     new, causes = 0, set[str]()
-    for _ in range(MOST):
+    for _ in range(MAX_BATCHES):
         with store.write(durable=False) as tx:
-            found = _next(tx)
+            found = _next_by_cause(tx)
         for cause in found:
             log.warning(
                 "%d more dead letters of one cause, %d in all: %s: bullpen queue dead",
@@ -98,41 +107,43 @@ def dead_letters(store: Store) -> str:
         if not found:
             break
     with store.read() as tx:
-        row = tx.one(COUNT, {})
+        row = tx.one(COUNT_DEAD, {})
     dead = 0 if row is None else row[0]
     return f"{dead} dead, {new} of them new" + (f", of {len(causes)} causes" if causes else "")
 
 
-def _next(tx: Transaction) -> dict[DeathCause, list[Death]]:
+def _next_by_cause(tx: Transaction) -> dict[FailureGroup, list[DeadMessage]]:
     """The next deaths by cause, counted and told of; nothing if there are none."""
-    found = tx.one(CURSOR, {})
+    found = tx.one(FIND_CURSOR, {})
     cursor = 0 if found is None else found[0]
     after = cursor
     if cursor > tx.now:  # the clock was set back
-        after = tx.now - LATE
-        tx.write(ADVANCE, {"seen": cursor, "upto": after})
+        after = tx.now - SETTLE_TIME
+        tx.write(ADVANCE_CURSOR, {"seen": cursor, "upto": after})
         cursor = after
-    last = tx.one(UPTO, {"after": after, "settled": tx.now - LATE})
+    last = tx.one(NEXT_CURSOR, {"after": after, "settled": tx.now - SETTLE_TIME})
     if last is None or last[0] is None:
         return {}
     upto = last[0]
     # Whoever lost his turn meanwhile comes second, and counts nothing.
-    if tx.change(ADVANCE, {"seen": cursor, "upto": upto}) == 0:
+    if tx.change(ADVANCE_CURSOR, {"seen": cursor, "upto": upto}) == 0:
         return {}
-    by_cause: dict[str, list[Death]] = defaultdict(list)
-    for message_id, agent, kind, error, at in tx.all(DEATHS, {"after": after, "upto": upto}):
+    by_cause: dict[str, list[DeadMessage]] = defaultdict(list)
+    for message_id, agent, kind, error, at in tx.all(
+        NEW_DEAD_LETTERS, {"after": after, "upto": upto}
+    ):
         text = error or "nobody said why"
-        death = Death(message_id, agent, kind or "unknown", text[:SHOWN], at)
+        death = DeadMessage(message_id, agent, kind or "unknown", text[:MAX_ERROR_CHARS], at)
         by_cause[fingerprint(text)].append(death)
     causes = {}
     for each, deaths in by_cause.items():
-        cause = add_deaths(tx, each, deaths)
-        _tell(tx, cause, deaths)
+        cause = add_to_failure_group(tx, each, deaths)
+        _announce(tx, cause, deaths)
         causes[cause] = deaths
     return causes
 
 
-def _tell(tx: Transaction, cause: DeathCause, deaths: list[Death]) -> None:
+def _announce(tx: Transaction, cause: FailureGroup, deaths: list[DeadMessage]) -> None:
     agents = sorted({each.agent for each in deaths})
     append_event(
         tx,
@@ -144,18 +155,18 @@ def _tell(tx: Transaction, cause: DeathCause, deaths: list[Death]) -> None:
         new=len(deaths),
         agents=agents,
     )
-    silent_since = tx.now - SILENCE
+    silent_since = tx.now - NOTICE_INTERVAL
     if cause.last_at <= silent_since or (cause.told_at or 0) > silent_since:
         return
-    about = tx.one(MESSAGE, {"message_id": deaths[-1].message_id})
+    about = tx.one(SELECT_MESSAGE, {"message_id": deaths[-1].message_id})
     if about is None:
         return
     whom = ", ".join(f"@{agent}" for agent in agents)
-    tell_owner(
+    notify_owner(
         tx,
         Message(*about),
         f"{len(deaths)} more messages to {whom} could not be answered, {cause.deaths} in all, "
         f"and the reason is the same ({cause.kind}): {cause.error}\n"
         "bullpen queue dead lists them, bullpen queue retry ID tries one again.",
     )
-    owner_was_told(tx, cause.fingerprint)
+    mark_owner_notified(tx, cause.fingerprint)

@@ -7,11 +7,11 @@ from functools import partial
 from sqlalchemy import ColumnElement, bindparam, select
 
 from bullpen.core.maintenance.batches import in_batches
-from bullpen.core.message import UNSENT
+from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.outbox.settle import expire_response, lose_response, move_response
+from bullpen.core.outbox.settle import expire_response, mark_response_unknown, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -26,7 +26,7 @@ def _pending() -> ColumnElement[bool]:
     return R.status == const(ResponseState.PENDING.value)
 
 
-CHANNEL: Statement[tuple[str]] = Statement(
+NEXT_CHANNEL: Statement[tuple[str]] = Statement(
     lambda: (
         select(R.channel)
         .where(_pending(), R.channel > bindparam("after"))
@@ -36,7 +36,7 @@ CHANNEL: Statement[tuple[str]] = Statement(
 )
 
 # Walks the waiting responses of one channel in their index, which has all that is asked for.
-OVER: Statement[tuple[int]] = Statement(
+EXPIRED_RESPONSES: Statement[tuple[int]] = Statement(
     lambda: (
         select(R.id)
         .where(
@@ -49,7 +49,7 @@ OVER: Statement[tuple[int]] = Statement(
     )
 )
 
-ABANDONED: Statement[tuple[int]] = Statement(
+ABANDONED_RESPONSES: Statement[tuple[int]] = Statement(
     lambda: (
         select(R.id)
         .where(
@@ -64,7 +64,7 @@ ABANDONED: Statement[tuple[int]] = Statement(
 )
 
 
-def deliveries(store: Store) -> str:
+def end_stale_deliveries(store: Store) -> str:
     """Look at every channel that has something waiting; nothing runs out while it is held."""
     with store.read() as tx:
         if find_hold(tx) is not None:
@@ -72,25 +72,25 @@ def deliveries(store: Store) -> str:
     total = 0
     channel = _next_channel(store, "")
     while channel is not None:
-        total += in_batches(store, partial(_end, channel=channel))
+        total += in_batches(store, partial(_end_batch, channel=channel))
         channel = _next_channel(store, channel)
     return f"{total} ended"
 
 
 def _next_channel(store: Store, after: str) -> str | None:
     with store.read() as tx:
-        row = tx.one(CHANNEL, {"after": after})
+        row = tx.one(NEXT_CHANNEL, {"after": after})
     return None if row is None else row[0]
 
 
-def _end(tx: Transaction, channel: str) -> int:
+def _end_batch(tx: Transaction, channel: str) -> int:
     values = {"channel": channel, "now": tx.now}
-    lost = tx.all(ABANDONED, values)
+    lost = tx.all(ABANDONED_RESPONSES, values)
     for (response,) in lost:
-        lose_response(tx, response, "its sender died while a part was on its way")
-    over = tx.all(OVER, values)
+        mark_response_unknown(tx, response, "its sender died while a part was on its way")
+    over = tx.all(EXPIRED_RESPONSES, values)
     for (response,) in over:
-        if channel in UNSENT:
+        if channel in PULL_CHANNELS:
             move_response(tx, response, ResponseState.PENDING, ResponseState.ACKED)
         else:
             expire_response(tx, response)

@@ -15,39 +15,39 @@ from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 
-PAGE = 500
-MILLISECOND = 1_000_000
+PAGE_ROWS = 500
+NANOSECONDS_PER_MILLISECOND = 1_000_000
 """In nanoseconds."""
 
 
-def _naming(table: Table) -> Statement[tuple[int, str]]:
+def _file_references(table: Table) -> Statement[tuple[int, str]]:
     row = table.c
     return Statement(
         lambda: (
             select(row.id, row.files)
             .where(row.files.is_not(None), row.id > bindparam("after"))
             .order_by(row.id)
-            .limit(const(PAGE))
+            .limit(const(PAGE_ROWS))
         )
     )
 
 
-NAMING = tuple(_naming(table) for table in (MESSAGES, RESPONSES, GATHERED))
+FILE_REFERENCES = tuple(_file_references(table) for table in (MESSAGES, RESPONSES, GATHERED))
 
 
-def files(store: Store) -> str:
+def delete_unused_files(store: Store) -> str:
     """Delete what is older than `file_days`, of the directory of this machine's home."""
     days = store.settings.file_days
     if days == 0:
         return "kept for ever"
-    old = list(_older(store.settings.files, store.clock.now() - days * DAY))
-    named = _named(store) if old else frozenset()
+    old = list(_files_older_than(store.settings.files, store.clock.now() - days * DAY))
+    named = _referenced_names(store) if old else frozenset()
     free = [path for path in old if path.name not in named]
     size = sum(_remove(path) for path in free)
     return f"{len(free)} deleted, {size} bytes; {len(old) - len(free)} are old and needed"
 
 
-def _older(directory: Path, before: int) -> Iterator[Path]:
+def _files_older_than(directory: Path, before: int) -> Iterator[Path]:
     try:
         entries = os.scandir(directory)
     except FileNotFoundError:
@@ -57,23 +57,25 @@ def _older(directory: Path, before: int) -> Iterator[Path]:
             if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
                 continue
             try:
-                changed = entry.stat(follow_symlinks=False).st_mtime_ns // MILLISECOND
+                changed = (
+                    entry.stat(follow_symlinks=False).st_mtime_ns // NANOSECONDS_PER_MILLISECOND
+                )
             except FileNotFoundError:
                 continue  # removed just now
             if changed <= before:
                 yield Path(entry.path)
 
 
-def _named(store: Store) -> frozenset[str]:
+def _referenced_names(store: Store) -> frozenset[str]:
     """The names of the files of all messages and responses that are not archived."""
     found: set[str] = set()
-    for statement in NAMING:
+    for statement in FILE_REFERENCES:
         after = 0
         while True:
             with store.read() as tx:
                 rows = tx.all(statement, {"after": after})
             found.update(PurePath(path).name for _, given in rows for path in json.loads(given))
-            if len(rows) < PAGE:
+            if len(rows) < PAGE_ROWS:
                 break
             after = rows[-1][0]
     return frozenset(found)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.store.base import Store
 
 
-def leases(store: Store) -> str:
+def recover_expired_claims(store: Store) -> str:
     """Reap the expired leases."""
     with store.write(durable=False) as tx:
-        return f"{reap(tx)} claims taken back"
+        return f"{expire_leases(tx)} claims taken back"

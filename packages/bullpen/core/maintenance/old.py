@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Delete, Select, Table, bindparam, delete, func, select
 
 from bullpen.core.clock import DAY
-from bullpen.core.maintenance.batches import REST, in_batches
+from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -17,7 +17,7 @@ from bullpen.core.store.transaction import Transaction
 BATCH = 500
 
 
-class Old:
+class RetentionRule:
     """The old rows of one table, by the column that says when each was written."""
 
     def __init__(self, table: Table, at: str) -> None:
@@ -51,4 +51,4 @@ class Old:
                 return 0
             return tx.change(self._delete, {"upto": row[0], "before": tx.now - days * DAY})
 
-        return in_batches(store, batch, REST)
+        return in_batches(store, batch, PAUSE_FACTOR)

@@ -6,7 +6,7 @@ from sqlalchemy import Select, bindparam, delete, func, select
 
 from bullpen.core.clock import HOUR
 from bullpen.core.events.append import EventType
-from bullpen.core.maintenance.batches import REST, in_batches
+from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
 from bullpen.core.models import EVENTS
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
@@ -33,16 +33,16 @@ def _old() -> Select[int]:
     )
 
 
-DELETE: Statement[None] = Statement(
+DELETE_PROGRESS: Statement[None] = Statement(
     lambda: delete(EVENTS).where(E.id.in_(_old().scalar_subquery()))
 )
 
 
-def forget_progress(tx: Transaction) -> int:
+def delete_progress_batch(tx: Transaction) -> int:
     """Delete one batch; gives how many."""
-    return tx.change(DELETE, {"before": tx.now - tx.settings.retention_hours * HOUR})
+    return tx.change(DELETE_PROGRESS, {"before": tx.now - tx.settings.retention_hours * HOUR})
 
 
-def progress(store: Store) -> str:
+def delete_progress(store: Store) -> str:
     """Delete all that is old."""
-    return f"{in_batches(store, forget_progress, REST)} deleted"
+    return f"{in_batches(store, delete_progress_batch, PAUSE_FACTOR)} deleted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Select, bindparam, delete, select, tuple_
 
 from bullpen.core.clock import DAY
-from bullpen.core.maintenance.batches import REST, in_batches
+from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
 from bullpen.core.models import RECEIPTS
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
@@ -15,7 +15,7 @@ from bullpen.core.store.transaction import Transaction
 C = RECEIPTS.c
 
 BATCH = 500
-LEAST_DAYS = 7
+MIN_RECEIPT_DAYS = 7
 """Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
 
 
@@ -28,17 +28,17 @@ def _old() -> Select[str, str]:
     )
 
 
-FORGET: Statement[None] = Statement(
+DELETE_RECEIPTS: Statement[None] = Statement(
     lambda: delete(RECEIPTS).where(tuple_(C.channel, C.event_id).in_(_old()))
 )
 
 
-def forget_receipts(tx: Transaction) -> int:
+def delete_receipts_batch(tx: Transaction) -> int:
     """Delete one batch; gives how many."""
-    days = max(LEAST_DAYS, tx.settings.receipt_days)
-    return tx.change(FORGET, {"before": tx.now - days * DAY})
+    days = max(MIN_RECEIPT_DAYS, tx.settings.receipt_days)
+    return tx.change(DELETE_RECEIPTS, {"before": tx.now - days * DAY})
 
 
-def receipts(store: Store) -> str:
+def delete_receipts(store: Store) -> str:
     """Delete all that are old."""
-    return f"{in_batches(store, forget_receipts, REST)} forgotten"
+    return f"{in_batches(store, delete_receipts_batch, PAUSE_FACTOR)} forgotten"

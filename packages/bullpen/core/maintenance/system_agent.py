@@ -9,7 +9,7 @@ from bullpen.core.store.base import Store
 
 
 @dataclass(frozen=True, slots=True)
-class SystemAgent:
+class MaintenanceJob:
     """A loop: what it is called, how often it runs, and what it does."""
 
     name: str

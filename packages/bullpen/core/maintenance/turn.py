@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.maintenance.system_agent import SystemAgent
+from bullpen.core.maintenance.system_agent import MaintenanceJob
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
@@ -35,14 +35,14 @@ log = logging.getLogger(__name__)
 
 A = SYSTEM_AGENTS.c
 
-TURN_SECONDS = 10
-RENEW_SECONDS = 3.0
-LOOK_SECONDS = 60.0
+JOB_LEASE_SECONDS = 10
+RENEW_LEASE_SECONDS = 3.0
+MAX_WAIT_SECONDS = 60.0
 """The longest that nobody looks: another process may have left, or the clock been set."""
-LONGEST = HOUR
+MAX_PAUSE = HOUR
 """The longest pause after failures, and the longest between two runs."""
 
-ENTER: Statement[None] = Statement(
+INSERT_JOB: Statement[None] = Statement(
     lambda: insert(SYSTEM_AGENTS).from_select(
         [A.name, A.lease_expires_at, A.next_run_at, A.failures, A.cursor],
         select(bindparam("name", type_=A.name.type), const(0), const(0), const(0), const(0))
@@ -51,7 +51,7 @@ ENTER: Statement[None] = Statement(
     )
 )
 
-WHEN: Statement[tuple[int, int, str | None]] = Statement(
+FIND_JOB_TIMES: Statement[tuple[int, int, str | None]] = Statement(
     lambda: select(A.next_run_at, A.lease_expires_at, A.holder).where(A.name == bindparam("agent"))
 )
 
@@ -71,7 +71,7 @@ def _due() -> ColumnElement[bool]:
     return or_(A.next_run_at <= bindparam("now"), A.next_run_at > bindparam("never_due"))
 
 
-TAKE: Statement[tuple[int]] = Statement(
+TAKE_LEASE: Statement[tuple[int]] = Statement(
     lambda: (
         update(SYSTEM_AGENTS)
         .where(and_(A.name == bindparam("agent"), _due(), _free()))
@@ -84,7 +84,7 @@ TAKE: Statement[tuple[int]] = Statement(
     )
 )
 
-RENEW: Statement[None] = Statement(
+RENEW_LEASES: Statement[None] = Statement(
     lambda: (
         update(SYSTEM_AGENTS)
         .where(A.holder == bindparam("worker"))
@@ -92,11 +92,11 @@ RENEW: Statement[None] = Statement(
     )
 )
 
-HOLDS: Statement[tuple[str]] = Statement(
+FIND_HELD_JOB: Statement[tuple[str]] = Statement(
     lambda: select(A.name).where(A.holder == bindparam("worker")).limit(const(1))
 )
 
-GIVE_BACK: Statement[None] = Statement(
+RELEASE_LEASES: Statement[None] = Statement(
     lambda: (
         update(SYSTEM_AGENTS)
         .where(A.holder == bindparam("worker"))
@@ -109,7 +109,7 @@ def _error() -> BindParameter[str]:
     return bindparam("error", type_=Text)
 
 
-DONE: Statement[None] = Statement(
+FINISH_JOB: Statement[None] = Statement(
     lambda: (
         update(SYSTEM_AGENTS)
         .where(A.name == bindparam("agent"), A.holder == bindparam("worker"))
@@ -128,63 +128,63 @@ DONE: Statement[None] = Statement(
 )
 
 
-def enter(store: Store, rota: tuple[SystemAgent, ...]) -> None:
+def register_jobs(store: Store, rota: tuple[MaintenanceJob, ...]) -> None:
     """Make sure that every system agent has its row."""
     with store.write() as tx:
         for agent in rota:
-            tx.write(ENTER, {"name": agent.name})
+            tx.write(INSERT_JOB, {"name": agent.name})
 
 
-def run_turn(store: Store, worker: str, agent: SystemAgent) -> float:
+def run_job_if_due(store: Store, worker: str, agent: MaintenanceJob) -> float:
     """Run it if it is due and nobody else runs it; gives in how many seconds to ask again."""
     with store.read() as tx:
-        wait = _wait(tx, worker, agent)
+        wait = _seconds_until_due(tx, worker, agent)
     if wait > 0:
         return wait
     with store.write(durable=False) as tx:
         taken = tx.one(
-            TAKE,
+            TAKE_LEASE,
             {
-                **_bounds(tx),
+                **_clock_bounds(tx),
                 "agent": agent.name,
                 "worker": worker,
-                "until": tx.now + TURN_SECONDS * SECOND,
+                "until": tx.now + JOB_LEASE_SECONDS * SECOND,
             },
         )
     if taken is not None:
-        _run(store, worker, agent, failures=taken[0])
+        _run_job(store, worker, agent, failures=taken[0])
     with store.read() as tx:
-        return max(_wait(tx, worker, agent), 0.0)
+        return max(_seconds_until_due(tx, worker, agent), 0.0)
 
 
-def renew_turns(store: Store, worker: str) -> None:
+def renew_job_leases(store: Store, worker: str) -> None:
     """Keep all turns that this process holds."""
     with store.read() as tx:
-        if tx.one(HOLDS, {"worker": worker}) is None:
+        if tx.one(FIND_HELD_JOB, {"worker": worker}) is None:
             return
     with store.write(durable=False) as tx:
-        tx.write(RENEW, {"worker": worker, "until": tx.now + TURN_SECONDS * SECOND})
+        tx.write(RENEW_LEASES, {"worker": worker, "until": tx.now + JOB_LEASE_SECONDS * SECOND})
 
 
-def give_back_turns(tx: Transaction, worker: str) -> None:
+def release_job_leases(tx: Transaction, worker: str) -> None:
     """Let others have what this process holds; what it was doing is to be done again."""
-    tx.write(GIVE_BACK, {"worker": worker})
+    tx.write(RELEASE_LEASES, {"worker": worker})
 
 
-def _bounds(tx: Transaction) -> dict[str, object]:
-    return {"now": tx.now, "never_due": tx.now + LONGEST, "never_held": tx.now + MINUTE}
+def _clock_bounds(tx: Transaction) -> dict[str, object]:
+    return {"now": tx.now, "never_due": tx.now + MAX_PAUSE, "never_held": tx.now + MINUTE}
 
 
-def _wait(tx: Transaction, worker: str, agent: SystemAgent) -> float:
-    row = tx.one(WHEN, {"agent": agent.name})
+def _seconds_until_due(tx: Transaction, worker: str, agent: MaintenanceJob) -> float:
+    row = tx.one(FIND_JOB_TIMES, {"agent": agent.name})
     if row is None:
-        return LOOK_SECONDS
-    due = 0 if row[0] > tx.now + LONGEST else row[0]
+        return MAX_WAIT_SECONDS
+    due = 0 if row[0] > tx.now + MAX_PAUSE else row[0]
     held = 0 if row[1] > tx.now + MINUTE or row[2] == worker else row[1]
-    return min((max(due, held) - tx.now) / SECOND, LOOK_SECONDS)
+    return min((max(due, held) - tx.now) / SECOND, MAX_WAIT_SECONDS)
 
 
-def _run(store: Store, worker: str, agent: SystemAgent, failures: int) -> None:
+def _run_job(store: Store, worker: str, agent: MaintenanceJob, failures: int) -> None:
     began = store.clock.now()
     result, error = None, None
     pause = agent.every_seconds * SECOND
@@ -195,7 +195,7 @@ def _run(store: Store, worker: str, agent: SystemAgent, failures: int) -> None:
         log.exception("system agent %s failed, for the %d. time in a row", agent.name, failures)
         error = str(failed) or type(failed).__name__
         # A number so large that it has no end would only be compared with the longest pause.
-        pause = max(pause, min(pause << min(failures, 20), LONGEST))
+        pause = max(pause, min(pause << min(failures, 20), MAX_PAUSE))
     now = store.clock.now()
     values = {
         "agent": agent.name,
@@ -207,7 +207,7 @@ def _run(store: Store, worker: str, agent: SystemAgent, failures: int) -> None:
         "error": error,
     }
     with store.write(durable=False) as tx:
-        if tx.change(DONE, values) == 0:
+        if tx.change(FINISH_JOB, values) == 0:
             log.warning("system agent %s was taken up by another process meanwhile", agent.name)
         elif error is not None:
             failed_as = EventType.SYSTEM_AGENT_FAILED

@@ -13,7 +13,7 @@ from bullpen.core.models.heartbeat import BEATS, HEARTBEATS
 from bullpen.core.models.history import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.models.hold import HOLDS
 from bullpen.core.models.lane import LANES
-from bullpen.core.models.message import ARCHIVE, MESSAGES
+from bullpen.core.models.message import MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.receipt import RECEIPTS
 from bullpen.core.models.response import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.schedule import SCHEDULE_RUNS, SCHEDULES
@@ -25,7 +25,6 @@ __all__ = [
     "AGENTS",
     "AGENT_MESSAGES",
     "API_KEYS",
-    "ARCHIVE",
     "ATTEMPTS",
     "AUDIT_LOG",
     "BEATS",
@@ -38,6 +37,7 @@ __all__ = [
     "HOLDS",
     "LANES",
     "MESSAGES",
+    "MESSAGES_ARCHIVE",
     "RECEIPTS",
     "RESPONSES",
     "RESPONSES_ARCHIVE",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Index, Text
 
-from bullpen.core.models.base import BigId, Millis, column, maybe, table
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, table
 
 API_KEYS = table(
     "api_keys",
@@ -17,12 +17,12 @@ API_KEYS = table(
         # Their names, with blanks between.
         column("scopes", Text),
         # The agents that it reaches, with blanks between; NULL is all.
-        maybe("agents", Text),
+        nullable_column("agents", Text),
         column("created_at", Millis),
-        maybe("expires_at", Millis),
+        nullable_column("expires_at", Millis),
         # When it was last used, to the minute.
-        maybe("used_at", Millis),
-        maybe("revoked_at", Millis),
+        nullable_column("used_at", Millis),
+        nullable_column("revoked_at", Millis),
         Index("uq_api_keys_hash", "hash", unique=True),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Double, Index, Integer, Text
 
-from bullpen.core.models.base import BigId, Millis, column, maybe, table
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, table
 
 ATTEMPTS = table(
     "attempts",
@@ -17,19 +17,19 @@ ATTEMPTS = table(
         column("agent", Text),
         column("worker", Text),
         column("outcome", Text),
-        maybe("error_kind", Text),
-        maybe("error", Text),
+        nullable_column("error_kind", Text),
+        nullable_column("error", Text),
         # The same for errors that differ in numbers and ids only.
-        maybe("fingerprint", Text),
+        nullable_column("fingerprint", Text),
         column("retry_count", Integer),
-        maybe("provider", Text),
-        maybe("model", Text),
+        nullable_column("provider", Text),
+        nullable_column("model", Text),
         column("input_tokens", Integer),
         column("output_tokens", Integer),
         column("cost", Double),
         column("conversation_id", Text),
         column("hop", Integer),
-        maybe("team_id", Text),
+        nullable_column("team_id", Text),
         column("channel", Text),
         column("enqueued_at", Millis),
         column("claimed_at", Millis),

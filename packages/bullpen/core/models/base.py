@@ -23,7 +23,7 @@ from sqlalchemy.sql.selectable import FromClause
 from sqlalchemy.types import TypeEngine
 
 Auto = Literal["auto"]
-Kind = TypeEngine[Any] | type[TypeEngine[Any]]
+ColumnType = TypeEngine[Any] | type[TypeEngine[Any]]
 
 BigId = BigInteger().with_variant(Integer, "sqlite")
 """A number that grows with every row."""
@@ -111,13 +111,13 @@ def table(name: str, items: Callable[[], Sequence[SchemaItem]], **options: bool)
 
 
 def column(
-    name: str, kind: Kind, *, primary_key: bool = False, autoincrement: bool | Auto = "auto"
+    name: str, kind: ColumnType, *, primary_key: bool = False, autoincrement: bool | Auto = "auto"
 ) -> Column[Any]:
     """A column that always has a value."""
     return Column(name, kind, primary_key=primary_key, autoincrement=autoincrement, nullable=False)
 
 
-def maybe(name: str, kind: Kind) -> Column[Any]:
+def nullable_column(name: str, kind: ColumnType) -> Column[Any]:
     """A column that may be NULL."""
     return Column(name, kind)
 

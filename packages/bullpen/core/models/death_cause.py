@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Integer, Text
 
-from bullpen.core.models.base import Millis, column, maybe, table
+from bullpen.core.models.base import Millis, column, nullable_column, table
 
 DEATH_CAUSES = table(
     "death_causes",
@@ -16,7 +16,7 @@ DEATH_CAUSES = table(
         column("deaths", Integer),
         column("first_at", Millis),
         column("last_at", Millis),
-        maybe("told_at", Millis),
+        nullable_column("told_at", Millis),
     ],
 )
 """One cause, how many it killed, and when the owner was told of it last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Index, Text
 
-from bullpen.core.models.base import BigId, Millis, column, maybe, table
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, table
 
 GATHERED = table(
     "gathered",
@@ -14,7 +14,7 @@ GATHERED = table(
         column("message_id", Text),
         column("agent", Text),
         column("message", Text),
-        maybe("files", Text),
+        nullable_column("files", Text),
         column("created_at", Millis),
         Index("ix_gathered_conversation", "conversation_id", "id"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Integer, Text
 
-from bullpen.core.models.base import Millis, column, maybe, partial_index, table
+from bullpen.core.models.base import Millis, column, nullable_column, partial_index, table
 
 LANES = table(
     "lanes",
@@ -14,25 +14,25 @@ LANES = table(
         column("outside", Boolean),
         column("state", Text),
         # Why it is not active, in words for a person.
-        maybe("reason", Text),
+        nullable_column("reason", Text),
         column("ordering", Text),
         column("batching", Text),
-        maybe("max_depth", Integer),
+        nullable_column("max_depth", Integer),
         column("overflow", Text),
         column("max_attempts", Integer),
         # How many messages are pending, kept in every transaction that changes it.
         column("pending", Integer),
         # The sort key of what to claim next; NULL while there is nothing or the lane may not run.
-        maybe("head_key", Millis),
+        nullable_column("head_key", Millis),
         # Set while a provider's rate limit makes the whole lane wait.
-        maybe("not_before", Millis),
-        maybe("claim_token", Text),
-        maybe("claimed_by", Text),
+        nullable_column("not_before", Millis),
+        nullable_column("claim_token", Text),
+        nullable_column("claimed_by", Text),
         # When it was last claimed: who has waited longest is served first.
         column("claimed_at", Millis),
-        maybe("lease_expires_at", Millis),
+        nullable_column("lease_expires_at", Millis),
         # The ids of the claimed messages, a JSON list, the primary first.
-        maybe("batch", Text),
+        nullable_column("batch", Text),
         column("created_at", Millis),
         column("updated_at", Millis),
         partial_index(

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Index, Integer, Text
 
-from bullpen.core.models.base import BigId, Millis, column, maybe, partial_index, table
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, partial_index, table
 
 
 def _columns() -> list[Column[Any]]:
@@ -15,25 +15,25 @@ def _columns() -> list[Column[Any]]:
         column("message_id", Text),
         column("channel", Text),
         column("sender", Text),
-        maybe("sender_id", Text),
+        nullable_column("sender_id", Text),
         column("message", Text),
         column("agent", Text),
-        maybe("from_agent", Text),
-        maybe("files", Text),
+        nullable_column("from_agent", Text),
+        nullable_column("files", Text),
         column("status", Text),
         column("retry_count", Integer),
         column("crash_count", Integer),
-        maybe("last_error", Text),
-        maybe("error_kind", Text),
-        maybe("claimed_by", Text),
-        maybe("claim_token", Text),
+        nullable_column("last_error", Text),
+        nullable_column("error_kind", Text),
+        nullable_column("claimed_by", Text),
+        nullable_column("claim_token", Text),
         column("conversation_id", Text),
-        maybe("parent_id", Text),
+        nullable_column("parent_id", Text),
         column("hop", Integer),
-        maybe("team_id", Text),
-        maybe("reply_to", Text),
+        nullable_column("team_id", Text),
+        nullable_column("reply_to", Text),
         # Waiting messages of one agent that share it are answered by one run.
-        maybe("batch_key", Text),
+        nullable_column("batch_key", Text),
         column("priority", Integer),
         column("sort_key", Millis),
         # False until `available_at` has come; only ready messages stand in the claim's index.
@@ -41,9 +41,9 @@ def _columns() -> list[Column[Any]]:
         # When it was first due; a back-off moves `available_at`, and not this.
         column("due_at", Millis),
         column("available_at", Millis),
-        maybe("deadline", Millis),
-        maybe("payload", Text),
-        maybe("schema", Text),
+        nullable_column("deadline", Millis),
+        nullable_column("payload", Text),
+        nullable_column("schema", Text),
         column("created_at", Millis),
         column("updated_at", Millis),
     ]
@@ -93,7 +93,7 @@ MESSAGES = table(
 )
 """A message for one agent."""
 
-ARCHIVE = table(
+MESSAGES_ARCHIVE = table(
     "messages_archive",
     lambda: [
         column("id", BigId, primary_key=True, autoincrement=False),

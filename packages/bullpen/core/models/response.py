@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Index, Integer, Text
 
-from bullpen.core.models.base import BigId, Millis, column, maybe, partial_index, table
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, partial_index, table
 
 
 def _columns() -> list[Column[Any]]:
@@ -15,32 +15,32 @@ def _columns() -> list[Column[Any]]:
         column("message_id", Text),
         column("channel", Text),
         column("sender", Text),
-        maybe("sender_id", Text),
+        nullable_column("sender_id", Text),
         column("message", Text),
         column("original_message", Text),
         column("agent", Text),
-        maybe("files", Text),
-        maybe("metadata", Text),
+        nullable_column("files", Text),
+        nullable_column("metadata", Text),
         column("status", Text),
         column("conversation_id", Text),
-        maybe("reply_to", Text),
+        nullable_column("reply_to", Text),
         column("seq", Integer),
         column("delivery_attempts", Integer),
         column("parts_sent", Integer),
         # What the platform answered to each part, a JSON list.
-        maybe("part_receipts", Text),
+        nullable_column("part_receipts", Text),
         # True while a part is on its way: if its sender dies now, nobody knows whether it arrived.
         column("sending", Boolean),
         # True when it is sent again after an unknown outcome.
         column("possible_duplicate", Boolean),
-        maybe("claim_token", Text),
-        maybe("claimed_by", Text),
-        maybe("lease_expires_at", Millis),
+        nullable_column("claim_token", Text),
+        nullable_column("claimed_by", Text),
+        nullable_column("lease_expires_at", Millis),
         column("available_at", Millis),
         column("expires_at", Millis),
-        maybe("last_error", Text),
+        nullable_column("last_error", Text),
         column("created_at", Millis),
-        maybe("acked_at", Millis),
+        nullable_column("acked_at", Millis),
     ]
 
 

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from sqlalchemy import Index, Integer, Text
 
-from bullpen.core.models.base import BigId, Millis, column, maybe, partial_index, table
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, partial_index, table
 
 SCHEDULES = table(
     "schedules",
     lambda: [
         column("id", Text, primary_key=True),
-        maybe("label", Text),
+        nullable_column("label", Text),
         # To whom; of a team's schedule, none: its leader is asked for each time.
-        maybe("agent", Text),
-        maybe("team_id", Text),
+        nullable_column("agent", Text),
+        nullable_column("team_id", Text),
         column("message", Text),
         # Which of the next three says when.
         column("kind", Text),
-        maybe("cron", Text),
-        maybe("every", Millis),
-        maybe("at", Millis),
+        nullable_column("cron", Text),
+        nullable_column("every", Millis),
+        nullable_column("at", Millis),
         column("zone", Text),
         # From when on: the first due time comes after it.
         column("anchor", Millis),
         # Where the answer goes, together with `sender_id` and `reply_to`.
         column("channel", Text),
         column("sender", Text),
-        maybe("sender_id", Text),
-        maybe("reply_to", Text),
+        nullable_column("sender_id", Text),
+        nullable_column("reply_to", Text),
         column("missed", Text),
         column("overlap", Text),
         column("jitter", Millis),
         column("state", Text),
         # Why it is not active, in words for a person.
-        maybe("reason", Text),
+        nullable_column("reason", Text),
         # The next due time, of an active one.
-        maybe("due_at", Millis),
+        nullable_column("due_at", Millis),
         column("made_by", Text),
         column("created_at", Millis),
         column("updated_at", Millis),
@@ -51,15 +51,15 @@ SCHEDULE_RUNS = table(
         column("id", BigId, primary_key=True),
         column("schedule_id", Text),
         # None of a run that a person asked for.
-        maybe("due_at", Millis),
+        nullable_column("due_at", Millis),
         # The last of the due times that were missed; `due_at` is then the first.
-        maybe("until", Millis),
+        nullable_column("until", Millis),
         column("fired_at", Millis),
         column("outcome", Text),
         # How many due times this stands for.
         column("times", Integer),
-        maybe("message_id", Text),
-        maybe("reason", Text),
+        nullable_column("message_id", Text),
+        nullable_column("reason", Text),
         Index("uq_schedule_runs_due", "schedule_id", "due_at", unique=True),
         Index("ix_schedule_runs_schedule", "schedule_id", "id"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Double, Index, Integer, Text
 
-from bullpen.core.models.base import Millis, column, maybe, table
+from bullpen.core.models.base import Millis, column, nullable_column, table
 
 TEAMS = table(
     "teams",
@@ -14,9 +14,9 @@ TEAMS = table(
         column("leader", Text),
         column("delivery", Text),
         # These three are the settings of the same name where they are NULL.
-        maybe("max_hops", Integer),
-        maybe("max_messages", Integer),
-        maybe("max_cost", Double),
+        nullable_column("max_hops", Integer),
+        nullable_column("max_messages", Integer),
+        nullable_column("max_cost", Double),
         column("created_at", Millis),
         column("updated_at", Millis),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Integer, Text
 
-from bullpen.core.models.base import Millis, column, maybe, table
+from bullpen.core.models.base import Millis, column, nullable_column, table
 
 WORKERS = table(
     "workers",
@@ -14,7 +14,7 @@ WORKERS = table(
         column("host", Text),
         column("pid", Integer),
         # The Unix socket that takes hints, on SQLite.
-        maybe("wake", Text),
+        nullable_column("wake", Text),
         column("started_at", Millis),
         column("heartbeat_at", Millis),
     ],

@@ -7,7 +7,7 @@ import json
 from sqlalchemy import bindparam, false, insert
 
 from bullpen.core.clock import HOUR
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.message import Message
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
@@ -16,15 +16,15 @@ from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-_GIVEN = (
+_INSERTED_COLUMNS = (
     *("message_id", "channel", "sender", "sender_id", "message", "original_message", "agent"),
     *("files", "metadata", "conversation_id", "reply_to", "seq", "expires_at"),
 )
 
-INSERT: Statement[None] = Statement(
+INSERT_RESPONSE: Statement[None] = Statement(
     lambda: insert(RESPONSES).values(
         {
-            **{name: bindparam(name) for name in _GIVEN},
+            **{name: bindparam(name) for name in _INSERTED_COLUMNS},
             "status": const(ResponseState.PENDING.value),
             "delivery_attempts": const(0),
             "parts_sent": const(0),
@@ -40,7 +40,7 @@ INSERT: Statement[None] = Statement(
 def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> None:
     """Answer this message, on the channel and to the address that it came from."""
     tx.write(
-        INSERT,
+        INSERT_RESPONSE,
         {
             "message_id": to.message_id,
             "channel": to.channel,
@@ -58,7 +58,7 @@ def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> 
             "now": tx.now,
         },
     )
-    tell(
+    append_message_event(
         tx,
         EventType.RESPONSE_READY,
         to,

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, fields
 from sqlalchemy import Select, Table, bindparam, select, union_all
 
 from bullpen.core.errors import UnknownResponse
-from bullpen.core.message import UNSENT
+from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import ID_DIGITS
+from bullpen.core.outbox.delivery import MAX_ID_DIGITS
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.states import ResponseState
-from bullpen.core.store.listing import EVERY, Listing
+from bullpen.core.store.listing import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -23,7 +23,7 @@ R = RESPONSES.c
 
 
 @dataclass(frozen=True, slots=True)
-class SeenResponse:
+class ResponseRecord:
     """A response with all that is known of it. The fields are in the order of their columns."""
 
     id: int
@@ -49,12 +49,12 @@ class SeenResponse:
     acked_at: int | None
 
 
-_NAMES = tuple(each.name for each in fields(SeenResponse))
-_DUPLICATE = _NAMES.index("possible_duplicate")
+_COLUMN_NAMES = tuple(each.name for each in fields(ResponseRecord))
+_DUPLICATE_INDEX = _COLUMN_NAMES.index("possible_duplicate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedResponses:
+class ResponseFilter:
     """What the responses have in common; None is anything."""
 
     status: ResponseState | None = None
@@ -64,32 +64,32 @@ class WantedResponses:
     conversation_id: str | None = None
 
 
-def _of(table: Table) -> Select[tuple[object, ...]]:
-    return select(*(table.c[name] for name in _NAMES))
+def _select_rows(table: Table) -> Select[tuple[object, ...]]:
+    return select(*(table.c[name] for name in _COLUMN_NAMES))
 
 
-ONE: Statement[tuple[object, ...]] = Statement(
+SELECT_RESPONSE: Statement[tuple[object, ...]] = Statement(
     lambda: union_all(
         *(
-            _of(table).where(table.c.id == bindparam("response"))
+            _select_rows(table).where(table.c.id == bindparam("response"))
             for table in (RESPONSES, RESPONSES_ARCHIVE)
         )
     )
 )
 
-OF_MESSAGE: Statement[tuple[object, ...]] = Statement(
+SELECT_RESPONSES_TO: Statement[tuple[object, ...]] = Statement(
     lambda: union_all(
         *(
-            _of(table).where(table.c.message_id == bindparam("message_id"))
+            _select_rows(table).where(table.c.message_id == bindparam("message_id"))
             for table in (RESPONSES, RESPONSES_ARCHIVE)
         )
     )
 )
 
 # A client that has leased one has moved `available_at` to the end of its lease.
-TO_SEND: Statement[tuple[object, ...]] = Statement(
+SELECT_DELIVERABLE: Statement[tuple[object, ...]] = Statement(
     lambda: (
-        _of(RESPONSES)
+        _select_rows(RESPONSES)
         .where(
             R.status == const(ResponseState.PENDING.value),
             R.channel == bindparam("channel"),
@@ -103,49 +103,57 @@ TO_SEND: Statement[tuple[object, ...]] = Statement(
 )
 
 
-LISTING = Listing(RESPONSES, _NAMES)
+RESPONSE_LISTING = TablePager(RESPONSES, _COLUMN_NAMES)
 
 
-def look_up_response(tx: Transaction, number: str) -> SeenResponse:
+def get_response(tx: Transaction, number: str) -> ResponseRecord:
     """The response of this number, archived or not."""
     row = None
-    if number.isascii() and number.isdecimal() and len(number) <= ID_DIGITS:
-        row = tx.one(ONE, {"response": int(number)})
+    if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
+        row = tx.one(SELECT_RESPONSE, {"response": int(number)})
     if row is None:
         raise UnknownResponse(f"there is no response {number[:60]!r}")
-    return _seen(row)
+    return _response_record(row)
 
 
-def browse_responses(
-    tx: Transaction, wanted: WantedResponses, since: int | None, limit: int, *, upto: int = EVERY
-) -> list[SeenResponse]:
+def list_responses(
+    tx: Transaction,
+    wanted: ResponseFilter,
+    since: int | None,
+    limit: int,
+    *,
+    upto: int = MAX_ROW_ID,
+) -> list[ResponseRecord]:
     """The next responses after this number, up to another; without one the newest first."""
-    return [_seen(row) for row in LISTING.page(tx, asdict(wanted), since, limit, upto)]
+    return [
+        _response_record(row)
+        for row in RESPONSE_LISTING.page(tx, asdict(wanted), since, limit, upto)
+    ]
 
 
-def to_send(tx: Transaction, channel: str, since: int, limit: int) -> list[SeenResponse]:
+def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> list[ResponseRecord]:
     """What may be delivered on a channel now, the oldest first.
 
     What is held is not among it; where no client sends it, people read what waits all the same.
     """
     check_text(channel, tx.settings.message_bytes, "the channel")
-    if channel not in UNSENT and find_hold(tx) is not None:
+    if channel not in PULL_CHANNELS and find_hold(tx) is not None:
         return []
     values = {"channel": channel, "since": since, "limit": limit, "now": tx.now}
-    return [_seen(row) for row in tx.all(TO_SEND, values)]
+    return [_response_record(row) for row in tx.all(SELECT_DELIVERABLE, values)]
 
 
-def responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[SeenResponse]:
+def list_responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[ResponseRecord]:
     """What these messages were answered, archived responses included, in order."""
     found = {
         seen.id: seen
         for message_id in message_ids
-        for seen in map(_seen, tx.all(OF_MESSAGE, {"message_id": message_id}))
+        for seen in map(_response_record, tx.all(SELECT_RESPONSES_TO, {"message_id": message_id}))
     }
     return [found[number] for number in sorted(found)]
 
 
-def _seen(row: tuple[object, ...]) -> SeenResponse:
+def _response_record(row: tuple[object, ...]) -> ResponseRecord:
     # SQLite has no booleans.
-    values = [bool(value) if at == _DUPLICATE else value for at, value in enumerate(row)]
-    return SeenResponse(*values)  # type: ignore[arg-type]
+    values = [bool(value) if at == _DUPLICATE_INDEX else value for at, value in enumerate(row)]
+    return ResponseRecord(*values)  # type: ignore[arg-type]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bullpen.core.queue.bulk import MOVED, Batch, Refused
-from bullpen.core.queue.walk import Found
+from bullpen.core.queue.bulk import CHANGED_MEANWHILE, BulkFailure, BulkResult
+from bullpen.core.queue.walk import RowRef
 from bullpen.core.store.transaction import Transaction
 
 
-def each_response(
-    tx: Transaction, verb: Callable[[Transaction, int], None], found: Sequence[Found]
-) -> Batch:
+def apply_to_responses(
+    tx: Transaction, verb: Callable[[Transaction, int], None], found: Sequence[RowRef]
+) -> BulkResult:
     """Do it to each of these responses, by their numbers: so no two wait for each other."""
     refused = []
     for number in sorted(each.id for each in found):
         try:
             verb(tx, number)
-        except MOVED as error:
-            refused.append(Refused(str(number), error))
-    return Batch(len(found) - len(refused), tuple(refused))
+        except CHANGED_MEANWHILE as error:
+            refused.append(BulkFailure(str(number), error))
+    return BulkResult(len(found) - len(refused), tuple(refused))

@@ -13,8 +13,8 @@ from sqlalchemy import bindparam, false, null, select, update
 from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.delivery import RENEW, Delivery, fenced, held
-from bullpen.core.outbox.settle import lose_response, move_response
+from bullpen.core.outbox.delivery import RENEW_LEASE, Delivery, fenced, lock_delivery
+from bullpen.core.outbox.settle import mark_response_unknown, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -22,9 +22,11 @@ from bullpen.core.text import check_text
 
 R = RESPONSES.c
 
-RECEIPTS: Statement[tuple[str | None]] = Statement(lambda: select(R.part_receipts).where(*fenced()))
+SELECT_PART_RECEIPTS: Statement[tuple[str | None]] = Statement(
+    lambda: select(R.part_receipts).where(*fenced())
+)
 
-RESCHEDULE: Statement[None] = Statement(
+RESCHEDULE_RESPONSE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
         .where(*fenced())
@@ -42,7 +44,7 @@ RESCHEDULE: Statement[None] = Statement(
 
 def begin_part(tx: Transaction, token: str) -> Delivery:
     """A part is about to be sent. Commit this before sending; it renews the lease as well."""
-    delivery = held(tx, token)
+    delivery = lock_delivery(tx, token)
     _renew(tx, delivery, token, sending=True, receipts=_receipts(tx, delivery, token))
     return delivery
 
@@ -50,14 +52,14 @@ def begin_part(tx: Transaction, token: str) -> Delivery:
 def end_part(tx: Transaction, token: str, receipt: str) -> None:
     """The platform took the part, and this is what it answered."""
     check_text(receipt, tx.settings.message_bytes, "the receipt")
-    delivery = held(tx, token)
+    delivery = lock_delivery(tx, token)
     receipts = [*_receipts(tx, delivery, token), receipt]
     _renew(tx, delivery, token, sending=False, receipts=receipts, parts=1)
 
 
 def ack(tx: Transaction, token: str) -> None:
     """The platform took the last part."""
-    move_response(tx, held(tx, token).id, ResponseState.PENDING, ResponseState.ACKED)
+    move_response(tx, lock_delivery(tx, token).id, ResponseState.PENDING, ResponseState.ACKED)
 
 
 def reschedule(
@@ -70,7 +72,7 @@ def reschedule(
 ) -> None:
     """It could not be sent now. After the last counted try it is dead; a rate limit counts not."""
     check_text(error, tx.settings.message_bytes, "the error")
-    delivery = held(tx, token)
+    delivery = lock_delivery(tx, token)
     if counted and delivery.delivery_attempts >= tx.settings.delivery_attempts:
         move_response(tx, delivery.id, ResponseState.PENDING, ResponseState.DEAD, error)
         return
@@ -92,7 +94,7 @@ def reschedule(
         )
         return
     tx.write(
-        RESCHEDULE,
+        RESCHEDULE_RESPONSE,
         {
             "response": delivery.id,
             "token": token,
@@ -103,20 +105,20 @@ def reschedule(
     )
 
 
-def undeliverable(tx: Transaction, token: str, error: str) -> None:
+def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
     """It can never be sent: the recipient does not exist, or will not have it."""
     check_text(error, tx.settings.message_bytes, "the error")
-    move_response(tx, held(tx, token).id, ResponseState.PENDING, ResponseState.DEAD, error)
+    move_response(tx, lock_delivery(tx, token).id, ResponseState.PENDING, ResponseState.DEAD, error)
 
 
-def unknown(tx: Transaction, token: str, error: str) -> None:
+def mark_unknown(tx: Transaction, token: str, error: str) -> None:
     """It was sent and no answer came: it may have arrived or not."""
     check_text(error, tx.settings.message_bytes, "the error")
-    lose_response(tx, held(tx, token).id, error)
+    mark_response_unknown(tx, lock_delivery(tx, token).id, error)
 
 
 def _receipts(tx: Transaction, delivery: Delivery, token: str) -> list[str]:
-    row = tx.one(RECEIPTS, {"response": delivery.id, "token": token})
+    row = tx.one(SELECT_PART_RECEIPTS, {"response": delivery.id, "token": token})
     return [] if row is None or row[0] is None else [str(each) for each in json.loads(row[0])]
 
 
@@ -130,7 +132,7 @@ def _renew(
     parts: int = 0,
 ) -> None:
     tx.write(
-        RENEW,
+        RENEW_LEASE,
         {
             "response": delivery.id,
             "token": token,

@@ -16,7 +16,7 @@ from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
-ID_DIGITS = 18
+MAX_ID_DIGITS = 18
 """Longer ones fit into no database's integer."""
 
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
@@ -82,11 +82,11 @@ DeliveryTuple = tuple[
     str | None,
 ]
 
-HELD: Statement[DeliveryTuple] = Statement(
+LOCK_DELIVERY: Statement[DeliveryTuple] = Statement(
     lambda: select(*columns()).where(*fenced()).with_for_update()
 )
 
-RENEW: Statement[None] = Statement(
+RENEW_LEASE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
         .where(*fenced())
@@ -101,17 +101,17 @@ RENEW: Statement[None] = Statement(
 )
 
 
-def token_id(token: str) -> int:
+def response_of_token(token: str) -> int:
     """The response that this token leases; 0, which is none, for what is not a token."""
     head = token.partition(".")[0]
-    return int(head) if head.isdecimal() and len(head) <= ID_DIGITS else 0
+    return int(head) if head.isdecimal() and len(head) <= MAX_ID_DIGITS else 0
 
 
-def held(tx: Transaction, token: str) -> Delivery:
+def lock_delivery(tx: Transaction, token: str) -> Delivery:
     """The response that this token leases, locked; everything that a client does starts here."""
     if not _TOKEN.fullmatch(token):
         raise StaleToken(f"{token[:60]!r} is not a delivery")
-    row = tx.one(HELD, {"response": token_id(token), "token": token})
+    row = tx.one(LOCK_DELIVERY, {"response": response_of_token(token), "token": token})
     if row is None:
         raise StaleToken(f"the delivery {token} is not yours any more")
     return Delivery(*row)

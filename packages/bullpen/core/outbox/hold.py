@@ -15,11 +15,11 @@ from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-NAME = "outgoing"
+HOLD_NAME = "outgoing"
 
 
 def _here() -> ColumnElement[bool]:
-    return HOLDS.c.name == const(NAME)
+    return HOLDS.c.name == const(HOLD_NAME)
 
 
 def on_hold() -> ColumnElement[bool]:
@@ -27,15 +27,15 @@ def on_hold() -> ColumnElement[bool]:
     return exists(select(HOLDS.c.name).where(_here()))
 
 
-FIND: Statement[tuple[str, int]] = Statement(
+SELECT_HOLD: Statement[tuple[str, int]] = Statement(
     lambda: select(HOLDS.c.reason, HOLDS.c.held_at).where(_here())
 )
-BEGIN: Statement[None] = Statement(
+INSERT_HOLD: Statement[None] = Statement(
     lambda: insert(HOLDS).values(
-        name=const(NAME), reason=bindparam("why"), held_at=bindparam("now")
+        name=const(HOLD_NAME), reason=bindparam("why"), held_at=bindparam("now")
     )
 )
-END: Statement[None] = Statement(lambda: delete(HOLDS).where(_here()))
+DELETE_HOLD: Statement[None] = Statement(lambda: delete(HOLDS).where(_here()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class Hold:
 
 def find_hold(tx: Transaction) -> Hold | None:
     """The hold of this store, if there is one."""
-    row = tx.one(FIND, {})
+    row = tx.one(SELECT_HOLD, {})
     return None if row is None else Hold(*row)
 
 
 def begin_hold(tx: Transaction, reason: str) -> None:
     """Let nothing go out from now on; of one that is held already the reason is another."""
-    tx.write(END, {})
-    tx.write(BEGIN, {"why": reason, "now": tx.now})
+    tx.write(DELETE_HOLD, {})
+    tx.write(INSERT_HOLD, {"why": reason, "now": tx.now})
 
 
 def end_hold(tx: Transaction) -> bool:
     """Hold nothing any more; whether something was held."""
-    return tx.change(END, {}) > 0
+    return tx.change(DELETE_HOLD, {}) > 0

@@ -8,7 +8,7 @@ from bullpen.core.clock import SECOND
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.delivery import Delivery, DeliveryTuple, columns, pending
 from bullpen.core.outbox.hold import on_hold
-from bullpen.core.outbox.settle import expire_response, lose_response, move_response
+from bullpen.core.outbox.settle import expire_response, mark_response_unknown, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -17,7 +17,7 @@ from bullpen.core.text import check_text
 R = RESPONSES.c
 
 # A leased response has moved `available_at` to the end of its lease: the abandoned come again.
-NEXT: Statement[tuple[int, int, bool, int]] = Statement(
+SELECT_DUE: Statement[tuple[int, int, bool, int]] = Statement(
     lambda: (
         select(R.id, R.expires_at, R.sending, R.delivery_attempts)
         .where(
@@ -32,7 +32,7 @@ NEXT: Statement[tuple[int, int, bool, int]] = Statement(
     )
 )
 
-TAKE: Statement[DeliveryTuple] = Statement(
+LEASE_RESPONSE: Statement[DeliveryTuple] = Statement(
     lambda: (
         update(RESPONSES)
         .where(R.id == bindparam("response"), pending())
@@ -62,10 +62,10 @@ def lease_responses(
     until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
     taken = []
     for response, expires, sending, tries in tx.all(
-        NEXT, {"channel": channel, "now": tx.now, "limit": limit}
+        SELECT_DUE, {"channel": channel, "now": tx.now, "limit": limit}
     ):
         if sending:
-            lose_response(tx, response, "its sender died while a part was on its way")
+            mark_response_unknown(tx, response, "its sender died while a part was on its way")
         elif expires <= tx.now:
             expire_response(tx, response)
         elif tries >= tx.settings.delivery_attempts:
@@ -75,5 +75,5 @@ def lease_responses(
         else:
             token = tx.ids.token(str(response))
             values = {"response": response, "token": token, "worker": worker, "until": until}
-            taken.append(tx.one(TAKE, values))
+            taken.append(tx.one(LEASE_RESPONSE, values))
     return [Delivery(*row) for row in taken if row is not None]

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from sqlalchemy import Table
 
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
-from bullpen.core.outbox.browse import SeenResponse, look_up_response
-from bullpen.core.outbox.roads import BY_NUMBER, BY_NUMBER_IN_STATE, ways_to_responses
-from bullpen.core.queue.newest import above
+from bullpen.core.outbox.browse import ResponseRecord, get_response
+from bullpen.core.outbox.roads import BY_ID, BY_ID_IN_STATE, response_scans
+from bullpen.core.queue.newest import id_floor
 from bullpen.core.queue.selection import Selection
-from bullpen.core.queue.walk import Found, Walk, Way
+from bullpen.core.queue.walk import BatchCursor, BoundScan, RowRef
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 
-LOST = (ResponseState.DEAD, ResponseState.UNKNOWN)
+UNDELIVERED_STATES = (ResponseState.DEAD, ResponseState.UNKNOWN)
 
 
 def newest_responses(
@@ -25,41 +25,41 @@ def newest_responses(
     limit: int,
     *,
     archived: bool = False,
-) -> list[SeenResponse]:
+) -> list[ResponseRecord]:
     """Those that are meant, of these states or any; with `archived` the archived ones as well."""
-    found = _of(tx, RESPONSES, selection, states, limit)
+    found = _newest_in_table(tx, RESPONSES, selection, states, limit)
     if archived:
-        found += _of(tx, RESPONSES_ARCHIVE, selection, states, limit)
+        found += _newest_in_table(tx, RESPONSES_ARCHIVE, selection, states, limit)
     found.sort(key=lambda each: each.id, reverse=True)
-    return [look_up_response(tx, str(each.id)) for each in found[:limit]]
+    return [get_response(tx, str(each.id)) for each in found[:limit]]
 
 
-def _of(
+def _newest_in_table(
     tx: Transaction,
     table: Table,
     selection: Selection,
     states: Sequence[ResponseState],
     limit: int,
-) -> list[Found]:
+) -> list[RowRef]:
     return [
         each
-        for way in _ways(tx, table, selection, states)
-        for each in Walk([way], selection, newest=True).next(tx, limit)
+        for way in _newest_scans(tx, table, selection, states)
+        for each in BatchCursor([way], selection, newest=True).next(tx, limit)
     ]
 
 
-def _ways(
+def _newest_scans(
     tx: Transaction, table: Table, selection: Selection, states: Sequence[ResponseState]
-) -> list[Way]:
+) -> list[BoundScan]:
     """One for each state: the newest of each are among the newest of all."""
-    floor = above(tx, table, selection)
+    floor = id_floor(tx, table, selection)
     if not states:
-        return [Way(BY_NUMBER[table], floor)]
-    lost = [state for state in states if table is RESPONSES and state in LOST]
+        return [BoundScan(BY_ID[table], floor)]
+    lost = [state for state in states if table is RESPONSES and state in UNDELIVERED_STATES]
     return [
-        *ways_to_responses(lost, selection),
+        *response_scans(lost, selection),
         *(
-            Way(BY_NUMBER_IN_STATE[table], {**floor, "state": state.value})
+            BoundScan(BY_ID_IN_STATE[table], {**floor, "state": state.value})
             for state in states
             if state not in lost
         ),

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, bindparam, case, func, select, update
 
 from bullpen.core.clock import HOUR
-from bullpen.core.message import UNSENT
+from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.person import give_up
+from bullpen.core.outbox.person import drop_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
-BATCH = 500
+BATCH_RESPONSES = 500
 
 
 def _pending() -> ColumnElement[bool]:
@@ -28,7 +28,7 @@ def _old() -> ColumnElement[bool]:
     return R.created_at < bindparam("before")
 
 
-WAITING: Statement[tuple[str, int, int, int]] = Statement(
+COUNT_OUTGOING: Statement[tuple[str, int, int, int]] = Statement(
     lambda: (
         select(
             R.channel,
@@ -41,21 +41,21 @@ WAITING: Statement[tuple[str, int, int, int]] = Statement(
         .order_by(R.channel)
     )
 )
-OLD: Statement[tuple[int]] = Statement(
+SELECT_OLD: Statement[tuple[int]] = Statement(
     lambda: (
         select(R.id)
         .where(R.channel == bindparam("channel"), _pending(), _old())
-        .limit(const(BATCH))
+        .limit(const(BATCH_RESPONSES))
     )
 )
-STALE: Statement[tuple[int]] = Statement(
+SELECT_STALE: Statement[tuple[int]] = Statement(
     lambda: (
         select(R.id)
         .where(R.channel == bindparam("channel"), _pending(), R.expires_at < bindparam("until"))
-        .limit(const(BATCH))
+        .limit(const(BATCH_RESPONSES))
     )
 )
-FRESHEN: Statement[None] = Statement(
+EXTEND_EXPIRY: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
         .where(R.id == bindparam("response"), _pending())
@@ -65,7 +65,7 @@ FRESHEN: Statement[None] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class ChannelBacklog:
     """What waits on one channel."""
 
     channel: str
@@ -77,28 +77,28 @@ class Outgoing:
     @property
     def sent(self) -> bool:
         """Whether clients send it; else it lies where people read it."""
-        return self.channel not in UNSENT
+        return self.channel not in PULL_CHANNELS
 
 
-def outgoing(tx: Transaction, before: int = 0) -> list[Outgoing]:
+def list_backlog(tx: Transaction, before: int = 0) -> list[ChannelBacklog]:
     """What waits, by channel."""
-    return [Outgoing(*row) for row in tx.all(WAITING, {"before": before})]
+    return [ChannelBacklog(*row) for row in tx.all(COUNT_OUTGOING, {"before": before})]
 
 
-def set_aside_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
+def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
     """Do not deliver what was made before this moment; some of it, and how many they are."""
-    old = tx.all(OLD, {"channel": channel, "before": before})
+    old = tx.all(SELECT_OLD, {"channel": channel, "before": before})
     for (response,) in old:
-        give_up(tx, response, reason)
+        drop_response(tx, response, reason)
     return len(old)
 
 
-def freshen(tx: Transaction, channel: str, now: int) -> int:
+def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
     """Make what waits worth delivering for as long as if it came now; some of it, and how many.
 
     `now` stays the same from one to the next, or there would be no end.
     """
     until = now + tx.settings.response_hours * HOUR
-    stale = tx.all(STALE, {"channel": channel, "until": until})
-    tx.write_each(FRESHEN, [{"response": response, "until": until} for (response,) in stale])
+    stale = tx.all(SELECT_STALE, {"channel": channel, "until": until})
+    tx.write_each(EXTEND_EXPIRY, [{"response": response, "until": until} for (response,) in stale])
     return len(stale)

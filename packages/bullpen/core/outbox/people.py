@@ -7,8 +7,8 @@ from dataclasses import replace
 from sqlalchemy import bindparam, select, union_all
 
 from bullpen.core.history.post import keep_post
-from bullpen.core.message import UNHEARD, Message
-from bullpen.core.models import ARCHIVE, MESSAGES
+from bullpen.core.message import INTERNAL_CHANNELS, Message
+from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outbox.proactive import OWNER
 from bullpen.core.outcome import Answer
@@ -17,44 +17,44 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 # A conversation may last for longer than its first message stays among the live ones.
-FIND: Statement[MessageTuple] = Statement(
+SELECT_MESSAGE: Statement[MessageTuple] = Statement(
     lambda: union_all(
         *(
             select(*(table.c[column.name] for column in message_columns())).where(
                 table.c.message_id == bindparam("message_id")
             )
-            for table in (MESSAGES, ARCHIVE)
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
     )
 )
 
 
-def sent_by_person(tx: Transaction, message_id: str) -> Message | None:
+def find_person_message(tx: Transaction, message_id: str) -> Message | None:
     """The message of this id, archived or not, if it has a person's address."""
-    row = tx.one(FIND, {"message_id": message_id})
+    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
     found = None if row is None else Message(*row)
-    return None if found is None or found.channel in UNHEARD else found
+    return None if found is None or found.channel in INTERNAL_CHANNELS else found
 
 
-def asked_by_person(tx: Transaction, message: Message) -> Message | None:
+def find_asking_message(tx: Transaction, message: Message) -> Message | None:
     """The message by whose address the conversation's person is reached."""
-    if message.channel not in UNHEARD:
+    if message.channel not in INTERNAL_CHANNELS:
         return message
-    return sent_by_person(tx, message.conversation_id)
+    return find_person_message(tx, message.conversation_id)
 
 
-def tell_all(tx: Transaction, about: Message, text: str) -> None:
+def notify_all(tx: Transaction, about: Message, text: str) -> None:
     """Tell the conversation's person, or its room, and the owner, each once."""
-    person = asked_by_person(tx, about)
+    person = find_asking_message(tx, about)
     if person is not None:
         add_response(tx, replace(person, agent=about.agent), Answer(message=text))
     elif about.team_id is not None:
         keep_post(tx, about.team_id, "bullpen", text)
     if person is None or not _is_owner(tx, person):
-        tell_owner(tx, about, text)
+        notify_owner(tx, about, text)
 
 
-def tell_owner(tx: Transaction, about: Message, text: str) -> None:
+def notify_owner(tx: Transaction, about: Message, text: str) -> None:
     """Tell the owner, on the channel that the settings name."""
     settings = tx.settings
     address = replace(

@@ -8,19 +8,19 @@ from bullpen.core.clock import HOUR
 from bullpen.core.errors import IllegalMove, UnknownResponse
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import ID_DIGITS
+from bullpen.core.outbox.delivery import MAX_ID_DIGITS
 from bullpen.core.outbox.settle import move_response
-from bullpen.core.states import RESPONSE_MOVES, ResponseState
+from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
-STATE: Statement[tuple[str, str]] = Statement(
+LOCK_RESPONSE: Statement[tuple[str, str]] = Statement(
     lambda: select(R.status, R.channel).where(R.id == bindparam("response")).with_for_update()
 )
 
-AGAIN: Statement[None] = Statement(
+RETRY_RESPONSE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
         .where(R.id == bindparam("response"))
@@ -37,27 +37,27 @@ AGAIN: Statement[None] = Statement(
 )
 
 
-def mark_read(tx: Transaction, response: int) -> None:
+def ack_response(tx: Transaction, response: int) -> None:
     """Ack a response that was read where it lies: on the web, in a terminal, over the API."""
-    _end(tx, response, ResponseState.ACKED, "ack it")
+    _end_response(tx, response, ResponseState.ACKED, "ack it")
 
 
-def give_up(tx: Transaction, response: int, reason: str = "set aside") -> None:
+def drop_response(tx: Transaction, response: int, reason: str = "set aside") -> None:
     """Do not deliver it any more."""
-    _end(tx, response, ResponseState.DEAD, "set it aside", reason)
+    _end_response(tx, response, ResponseState.DEAD, "set it aside", reason)
 
 
-def send_again(tx: Transaction, response: int) -> None:
+def retry_response(tx: Transaction, response: int) -> None:
     """Deliver a dead or unknown response once more; the latter is labelled as a repeat."""
-    state, channel = _find(tx, response)
-    if state is ResponseState.PENDING or ResponseState.PENDING not in RESPONSE_MOVES[state]:
+    state, channel = _lock_response(tx, response)
+    if state is ResponseState.PENDING or ResponseState.PENDING not in RESPONSE_TRANSITIONS[state]:
         raise IllegalMove(
             f"response {response} is {state}: you cannot send it again",
             hint="That can be done to a response that is dead or unknown.",
         )
     move_response(tx, response, state, ResponseState.PENDING)
     tx.write(
-        AGAIN,
+        RETRY_RESPONSE,
         {
             "response": response,
             "now": tx.now,
@@ -68,12 +68,12 @@ def send_again(tx: Transaction, response: int) -> None:
     tx.wake(f"responses:{channel}")
 
 
-def _end(
+def _end_response(
     tx: Transaction, response: int, target: ResponseState, verb: str, reason: str | None = None
 ) -> None:
-    state, _ = _find(tx, response)
-    if target not in RESPONSE_MOVES[state]:
-        allowed = ", ".join(each for each, to in RESPONSE_MOVES.items() if target in to)
+    state, _ = _lock_response(tx, response)
+    if target not in RESPONSE_TRANSITIONS[state]:
+        allowed = ", ".join(each for each, to in RESPONSE_TRANSITIONS.items() if target in to)
         raise IllegalMove(
             f"response {response} is {state}: you cannot {verb}",
             hint=f"That can be done to a response that is {allowed}.",
@@ -81,8 +81,10 @@ def _end(
     move_response(tx, response, state, target, reason)
 
 
-def _find(tx: Transaction, response: int) -> tuple[ResponseState, str]:
-    row = tx.one(STATE, {"response": response}) if 0 < response < 10**ID_DIGITS else None
+def _lock_response(tx: Transaction, response: int) -> tuple[ResponseState, str]:
+    row = (
+        tx.one(LOCK_RESPONSE, {"response": response}) if 0 < response < 10**MAX_ID_DIGITS else None
+    )
     if row is None:
         raise UnknownResponse(f"there is no response {response}")
     return ResponseState(row[0]), row[1]

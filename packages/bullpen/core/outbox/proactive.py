@@ -7,8 +7,8 @@ import json
 from bullpen.core.clock import HOUR
 from bullpen.core.errors import BadText
 from bullpen.core.events.append import EventType, append_event
-from bullpen.core.history.say import SAY
-from bullpen.core.outbox.add import INSERT
+from bullpen.core.history.say import INSERT_HISTORY
+from bullpen.core.outbox.add import INSERT_RESPONSE
 from bullpen.core.outcome import Answer
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -16,10 +16,10 @@ from bullpen.core.text import check_text
 OWNER = "owner"
 
 
-def write_to_owner(tx: Transaction, text: str) -> str:
+def send_to_owner(tx: Transaction, text: str) -> str:
     """Tell the owner something, where the settings say; gives the id that the response has."""
     settings = tx.settings
-    return write_to(
+    return send_to_person(
         tx,
         Answer(message=text),
         channel=settings.owner_channel,
@@ -28,7 +28,7 @@ def write_to_owner(tx: Transaction, text: str) -> str:
     )
 
 
-def write_to(
+def send_to_person(
     tx: Transaction,
     answer: Answer,
     *,
@@ -46,7 +46,7 @@ def write_to(
         raise BadText("the message is empty", hint="Write something, or give a file.")
     message_id = tx.ids.new("proactive")
     tx.write(
-        INSERT,
+        INSERT_RESPONSE,
         {
             "message_id": message_id,
             "channel": channel,
@@ -67,7 +67,7 @@ def write_to(
     if agent:
         said = {"agent": agent, "role": "assistant", "channel": channel, "sender": agent}
         said.update(message_id=message_id, content=answer.message)
-        tx.write(SAY, {**said, "now": tx.now})
+        tx.write(INSERT_HISTORY, {**said, "now": tx.now})
     append_event(
         tx,
         EventType.RESPONSE_READY,

@@ -8,9 +8,9 @@ from sqlalchemy import ColumnElement, bindparam
 
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.base import const
-from bullpen.core.queue.roads import Road, by_number, in_state
+from bullpen.core.queue.roads import IndexScan, by_number, scan_in_state
 from bullpen.core.queue.selection import Selection
-from bullpen.core.queue.walk import Way
+from bullpen.core.queue.walk import BoundScan
 from bullpen.core.states import ResponseState
 
 R = RESPONSES.c
@@ -26,25 +26,29 @@ def _pending() -> ColumnElement[bool]:
     return R.status == const(ResponseState.PENDING.value)
 
 
-LOST = Road(RESPONSES, lambda: (_lost(), R.status == bindparam("state")), ("id",), "created_at")
-PENDING_OF_ALL = Road(
+UNDELIVERED_SCAN = IndexScan(
+    RESPONSES, lambda: (_lost(), R.status == bindparam("state")), ("id",), "created_at"
+)
+PENDING_SCAN = IndexScan(
     RESPONSES, lambda: (_pending(),), ("channel", "available_at", "id"), "created_at"
 )
-PENDING_OF_ONE = Road(RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at")
-BY_NUMBER = {table: by_number(table) for table in (RESPONSES, RESPONSES_ARCHIVE)}
-BY_NUMBER_IN_STATE = {table: in_state(road) for table, road in BY_NUMBER.items()}
+PENDING_IN_CHANNEL_SCAN = IndexScan(
+    RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at"
+)
+BY_ID = {table: by_number(table) for table in (RESPONSES, RESPONSES_ARCHIVE)}
+BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
 
 
-def ways_to_responses(states: Sequence[ResponseState], selection: Selection) -> list[Way]:
+def response_scans(states: Sequence[ResponseState], selection: Selection) -> list[BoundScan]:
     """Where the live responses of these states are found, a state after the other."""
-    return [_way(state, selection) for state in states]
+    return [_scan_of_state(state, selection) for state in states]
 
 
-def _way(state: ResponseState, selection: Selection) -> Way:
+def _scan_of_state(state: ResponseState, selection: Selection) -> BoundScan:
     match state:
         case ResponseState.DEAD | ResponseState.UNKNOWN:
-            return Way(LOST, {"state": state.value})
+            return BoundScan(UNDELIVERED_SCAN, {"state": state.value})
         case ResponseState.PENDING:
-            return Way(PENDING_OF_ALL if selection.channel is None else PENDING_OF_ONE)
+            return BoundScan(PENDING_SCAN if selection.channel is None else PENDING_IN_CHANNEL_SCAN)
         case ResponseState.ACKED:
-            return Way(BY_NUMBER_IN_STATE[RESPONSES], {"state": state.value})
+            return BoundScan(BY_ID_IN_STATE[RESPONSES], {"state": state.value})

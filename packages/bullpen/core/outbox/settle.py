@@ -6,20 +6,20 @@ from sqlalchemy import bindparam, false, null, update
 
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.models import RESPONSES
-from bullpen.core.states import RESPONSE_MOVES, ResponseState
+from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
-_EVENTS = {
+_EVENT_OF_STATE = {
     ResponseState.ACKED: EventType.RESPONSE_DELIVERED,
     ResponseState.DEAD: EventType.RESPONSE_DEAD,
     ResponseState.UNKNOWN: EventType.RESPONSE_UNKNOWN,
     ResponseState.PENDING: EventType.RESPONSE_RETRIED,
 }
 
-END: Statement[tuple[str, str, str, str]] = Statement(
+MOVE_RESPONSE: Statement[tuple[str, str, str, str]] = Statement(
     lambda: (
         update(RESPONSES)
         .where(R.id == bindparam("response"), R.status == bindparam("source"))
@@ -44,9 +44,9 @@ def move_response(
     error: str | None = None,
 ) -> bool:
     """Move a response, if it is still where it was; true if it did."""
-    assert target in RESPONSE_MOVES[source]
+    assert target in RESPONSE_TRANSITIONS[source]
     row = tx.one(
-        END,
+        MOVE_RESPONSE,
         {
             "response": response,
             "source": source.value,
@@ -60,7 +60,7 @@ def move_response(
     message_id, agent, conversation_id, channel = row
     append_event(
         tx,
-        _EVENTS[target],
+        _EVENT_OF_STATE[target],
         agent=agent,
         conversation_id=conversation_id,
         message_id=message_id,
@@ -77,6 +77,6 @@ def expire_response(tx: Transaction, response: int) -> bool:
     )
 
 
-def lose_response(tx: Transaction, response: int, error: str) -> bool:
+def mark_response_unknown(tx: Transaction, response: int, error: str) -> bool:
     """It was sent, perhaps; nobody knows."""
     return move_response(tx, response, ResponseState.PENDING, ResponseState.UNKNOWN, error)

@@ -7,17 +7,17 @@ from sqlalchemy import bindparam, null, select, update
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import pending
-from bullpen.core.outbox.settle import lose_response
+from bullpen.core.outbox.settle import mark_response_unknown
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
 # Reads all that waits: it is asked once in the life of a store.
-LEASED: Statement[tuple[int, bool]] = Statement(
+SELECT_LEASED: Statement[tuple[int, bool]] = Statement(
     lambda: select(R.id, R.sending).where(pending(), R.claim_token.is_not(None)).order_by(R.id)
 )
-TAKE_BACK: Statement[None] = Statement(
+RELEASE_RESPONSE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
         .where(R.id == bindparam("response"), pending())
@@ -32,12 +32,12 @@ TAKE_BACK: Statement[None] = Statement(
 )
 
 
-def take_back_responses(tx: Transaction, reason: str) -> int:
+def release_responses(tx: Transaction, reason: str) -> int:
     """Let each wait again, and count no try; one half sent is `unknown`. Gives how many it was."""
-    leased = tx.all(LEASED, {})
+    leased = tx.all(SELECT_LEASED, {})
     for response, sending in leased:
         if sending:
-            lose_response(tx, response, reason)
+            mark_response_unknown(tx, response, reason)
         else:
-            tx.write(TAKE_BACK, {"response": response, "now": tx.now})
+            tx.write(RELEASE_RESPONSE, {"response": response, "now": tx.now})
     return len(leased)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.store.listing import EVERY, Listing
+from bullpen.core.store.listing import MAX_ROW_ID, TablePager
 from bullpen.core.store.transaction import Transaction
 
 
@@ -39,24 +39,24 @@ class Attempt:
     finished_at: int
 
 
-LISTING = Listing(ATTEMPTS, [each.name for each in fields(Attempt)])
+ATTEMPT_LISTING = TablePager(ATTEMPTS, [each.name for each in fields(Attempt)])
 
 
-def browse_attempts(
+def list_attempts(
     tx: Transaction,
     wanted: Mapping[str, object],
     since: int | None,
     limit: int,
     *,
-    upto: int = EVERY,
+    upto: int = MAX_ROW_ID,
 ) -> list[Attempt]:
     """The next ones after this number, up to another; without one the newest first.
 
     `wanted` has what they have in common, by the names of columns; None is anything.
     """
-    return [attempt(row) for row in LISTING.page(tx, wanted, since, limit, upto)]
+    return [attempt_from_row(row) for row in ATTEMPT_LISTING.page(tx, wanted, since, limit, upto)]
 
 
-def attempt(row: tuple[object, ...]) -> Attempt:
+def attempt_from_row(row: tuple[object, ...]) -> Attempt:
     """A row, in the order of the fields."""
     return Attempt(*row)  # type: ignore[arg-type]

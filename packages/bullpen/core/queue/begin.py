@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.ids import Ids
 from bullpen.core.message import ROOM, Claim
 from bullpen.core.store.transaction import Transaction
 
 
-def begin(tx: Transaction, claim: Claim, provider: str) -> None:
+def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
     """Say that this provider begins to answer the claim's messages."""
-    tell(
+    append_message_event(
         tx,
         EventType.CHAIN_STEP_START,
         claim.primary,

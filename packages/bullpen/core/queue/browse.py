@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass, fields
 from sqlalchemy import Select, Table, bindparam, select, union_all
 
 from bullpen.core.errors import UnknownMessage
-from bullpen.core.models import ARCHIVE, MESSAGES
+from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.states import MessageState
-from bullpen.core.store.listing import EVERY, Listing
+from bullpen.core.store.listing import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-ID_DIGITS = 18
+MAX_ID_DIGITS = 18
 """Longer numbers fit into no database's integer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MessageRecord:
     """A message with all that is known of it. The fields are in the order of their columns."""
 
     id: int
@@ -52,11 +52,11 @@ class Seen:
     updated_at: int
 
 
-_NAMES = tuple(each.name for each in fields(Seen))
+_COLUMN_NAMES = tuple(each.name for each in fields(MessageRecord))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MessageFilter:
     """What the messages have in common; None is anything."""
 
     status: MessageState | None = None
@@ -65,57 +65,59 @@ class Wanted:
     conversation_id: str | None = None
 
 
-def _of(table: Table) -> Select[tuple[object, ...]]:
-    return select(*(table.c[name] for name in _NAMES))
+def _select_rows(table: Table) -> Select[tuple[object, ...]]:
+    return select(*(table.c[name] for name in _COLUMN_NAMES))
 
 
-ONE: Statement[tuple[object, ...]] = Statement(
+SELECT_MESSAGE: Statement[tuple[object, ...]] = Statement(
     lambda: union_all(
         *(
-            _of(table).where(table.c.message_id == bindparam("message_id"))
-            for table in (MESSAGES, ARCHIVE)
+            _select_rows(table).where(table.c.message_id == bindparam("message_id"))
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
     )
 )
 
-NUMBERED: Statement[tuple[object, ...]] = Statement(
-    lambda: _of(MESSAGES).where(MESSAGES.c.id == bindparam("number"))
+SELECT_MESSAGE_BY_NUMBER: Statement[tuple[object, ...]] = Statement(
+    lambda: _select_rows(MESSAGES).where(MESSAGES.c.id == bindparam("number"))
 )
 
 
-LISTING = Listing(MESSAGES, _NAMES)
+MESSAGE_LISTING = TablePager(MESSAGES, _COLUMN_NAMES)
 
 
-def look_up(tx: Transaction, message_id: str) -> Seen:
+def get_message(tx: Transaction, message_id: str) -> MessageRecord:
     """The message of this id, archived or not."""
     check_text(message_id, tx.settings.message_bytes, "the message's id")
-    row = tx.one(ONE, {"message_id": message_id})
+    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
     if row is None:
         raise UnknownMessage(f"there is no message {message_id[:60]!r}")
-    return _seen(row)
+    return _message_record(row)
 
 
-def numbered(tx: Transaction, number: str) -> Seen:
+def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
     """The live message of this number, or of this id where it is none."""
-    if number.isascii() and number.isdecimal() and len(number) <= ID_DIGITS:
-        row = tx.one(NUMBERED, {"number": int(number)})
+    if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
+        row = tx.one(SELECT_MESSAGE_BY_NUMBER, {"number": int(number)})
         if row is not None:
-            return _seen(row)
-    return look_up(tx, number)
+            return _message_record(row)
+    return get_message(tx, number)
 
 
-def of_numbers(tx: Transaction, numbers: Sequence[int]) -> list[Seen]:
+def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[MessageRecord]:
     """The live messages of these numbers, in this order; one that is gone is left out."""
-    rows = tx.one_each(NUMBERED, [{"number": each} for each in numbers])
-    return [_seen(row) for row in rows if row is not None]
+    rows = tx.one_each(SELECT_MESSAGE_BY_NUMBER, [{"number": each} for each in numbers])
+    return [_message_record(row) for row in rows if row is not None]
 
 
-def browse(
-    tx: Transaction, wanted: Wanted, since: int | None, limit: int, *, upto: int = EVERY
-) -> list[Seen]:
+def list_messages(
+    tx: Transaction, wanted: MessageFilter, since: int | None, limit: int, *, upto: int = MAX_ROW_ID
+) -> list[MessageRecord]:
     """The next messages after this number, up to another; without one the newest first."""
-    return [_seen(row) for row in LISTING.page(tx, asdict(wanted), since, limit, upto)]
+    return [
+        _message_record(row) for row in MESSAGE_LISTING.page(tx, asdict(wanted), since, limit, upto)
+    ]
 
 
-def _seen(row: tuple[object, ...]) -> Seen:
-    return Seen(*row)  # type: ignore[arg-type]
+def _message_record(row: tuple[object, ...]) -> MessageRecord:
+    return MessageRecord(*row)  # type: ignore[arg-type]

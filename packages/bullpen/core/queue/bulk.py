@@ -13,15 +13,15 @@ from bullpen.core.errors import (
     UnknownResponse,
 )
 from bullpen.core.queue.lane import lock_lane
-from bullpen.core.queue.walk import Found
+from bullpen.core.queue.walk import RowRef
 from bullpen.core.store.transaction import Transaction
 
-MOVED = (IllegalMove, UnknownMessage, UnknownResponse)
+CHANGED_MEANWHILE = (IllegalMove, UnknownMessage, UnknownResponse)
 """What is said of something that somebody else was quicker with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class BulkFailure:
     """Something to which it was not done, and why."""
 
     id: str
@@ -29,16 +29,16 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BulkResult:
     """What came of a batch."""
 
     done: int
-    refused: tuple[Refused, ...]
+    refused: tuple[BulkFailure, ...]
 
 
-def each_of(
-    tx: Transaction, verb: Callable[[Transaction, str], None], found: Sequence[Found]
-) -> Batch:
+def apply_to_messages(
+    tx: Transaction, verb: Callable[[Transaction, str], None], found: Sequence[RowRef]
+) -> BulkResult:
     """Do it to each of these messages."""
     for agent in sorted({each.agent for each in found}):
         lock_lane(tx, agent)
@@ -46,6 +46,6 @@ def each_of(
     for each in found:
         try:
             verb(tx, each.message_id)
-        except (*MOVED, LaneClosed) as error:
-            refused.append(Refused(each.message_id, error))
-    return Batch(len(found) - len(refused), tuple(refused))
+        except (*CHANGED_MEANWHILE, LaneClosed) as error:
+            refused.append(BulkFailure(each.message_id, error))
+    return BulkResult(len(found) - len(refused), tuple(refused))

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import ColumnElement, bindparam, select, update
 
-from bullpen.core.events.append import EventType, tell
-from bullpen.core.message import UNHEARD, Message
+from bullpen.core.events.append import EventType, append_message_event
+from bullpen.core.message import INTERNAL_CHANNELS, Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Answer
 from bullpen.core.queue.columns import MessageTuple, message_columns
-from bullpen.core.queue.lane import ready, settle_lane
+from bullpen.core.queue.lane import ready, refresh_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -25,7 +25,7 @@ def _pending() -> ColumnElement[bool]:
     return M.status == const(MessageState.PENDING.value)
 
 
-def _oldest(which: Callable[[], tuple[ColumnElement[bool], ...]]) -> Statement[tuple[int]]:
+def _select_oldest(which: Callable[[], tuple[ColumnElement[bool], ...]]) -> Statement[tuple[int]]:
     return Statement(
         lambda: (
             select(M.id)
@@ -36,10 +36,10 @@ def _oldest(which: Callable[[], tuple[ColumnElement[bool], ...]]) -> Statement[t
     )
 
 
-OLDEST = (_oldest(lambda: (ready(),)), _oldest(lambda: (_pending(), ~M.ready)))
+SELECT_OLDEST = (_select_oldest(lambda: (ready(),)), _select_oldest(lambda: (_pending(), ~M.ready)))
 """Among the ready and among the delayed, each by an index of its own."""
 
-OVERFLOWED: Statement[MessageTuple] = Statement(
+DROP_OVERFLOWED: Statement[MessageTuple] = Statement(
     lambda: (
         update(MESSAGES)
         .where(M.id == bindparam("message"), _pending())
@@ -54,17 +54,17 @@ OVERFLOWED: Statement[MessageTuple] = Statement(
 )
 
 
-def announce_deaths(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
+def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
     """Say of messages that were just moved to `dead` why, to their people and in the events."""
     for message in dead:
-        tell(
+        append_message_event(
             tx,
             EventType.MESSAGE_DEAD,
             message,
             kind=kind,
             error=error[:500],
         )
-        if message.channel not in UNHEARD:
+        if message.channel not in INTERNAL_CHANNELS:
             text = (
                 f"@{message.agent} could not answer: {error[:500]}\n"
                 f"Your message is kept as {message.message_id} and can be tried again."
@@ -72,11 +72,13 @@ def announce_deaths(tx: Transaction, dead: Sequence[Message], kind: str, error: 
             add_response(tx, message, Answer(message=text))
 
 
-def bury_oldest(tx: Transaction, agent: str, count: int) -> None:
+def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
     """Make room in a full, locked lane: its oldest messages are dead."""
-    found = [row for each in OLDEST for row in tx.all(each, {"agent": agent, "count": count})]
+    found = [
+        row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})
+    ]
     oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(found)[:count]]
-    rows = tx.one_each(OVERFLOWED, oldest)
+    rows = tx.one_each(DROP_OVERFLOWED, oldest)
     dead = [Message(*row) for row in rows if row is not None]
-    settle_lane(tx, agent, -len(dead))
-    announce_deaths(tx, dead, "overflow", "newer messages took its place in a full lane")
+    refresh_lane(tx, agent, -len(dead))
+    notify_dead(tx, dead, "overflow", "newer messages took its place in a full lane")

@@ -7,16 +7,16 @@ import json
 from sqlalchemy import bindparam, null, or_, select, update
 
 from bullpen.core.clock import SECOND
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.message import Claim
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.find import find, set_state
-from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
-from bullpen.core.queue.lane import lock_lane, settle_lane
-from bullpen.core.queue.lanes import wait_lane
-from bullpen.core.queue.run import RunOutcome, end_run, record_attempt
-from bullpen.core.states import MessageState, sources
+from bullpen.core.queue.find import lock_message, set_message_state
+from bullpen.core.queue.give_back import Disposition, apply_dispositions, claimed_messages
+from bullpen.core.queue.lane import lock_lane, refresh_lane
+from bullpen.core.queue.lanes import delay_lane
+from bullpen.core.queue.run import AttemptOutcome, end_claim, record_attempt
+from bullpen.core.states import MessageState, source_states
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -24,10 +24,10 @@ from bullpen.core.text import check_text
 L = LANES.c
 M = MESSAGES.c
 
-DYING = 2 * SECOND
+CANCEL_WAIT_MS = 2 * SECOND
 """The lane waits so long for word that the run is over, so that no second one begins beside it."""
 
-DIED: Statement[None] = Statement(
+CLEAR_CANCEL_WAIT: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(
@@ -40,7 +40,7 @@ DIED: Statement[None] = Statement(
     )
 )
 
-OPEN: Statement[tuple[str, str]] = Statement(
+SELECT_CANCELLABLE: Statement[tuple[str, str]] = Statement(
     lambda: (
         select(M.message_id, M.agent)
         .where(
@@ -49,7 +49,7 @@ OPEN: Statement[tuple[str, str]] = Statement(
                 (M.conversation_id == bindparam("conversation"))
                 & (M.conversation_id != M.message_id),
             ),
-            M.status.in_([const(state.value) for state in sources(MessageState.CANCELLED)]),
+            M.status.in_([const(state.value) for state in source_states(MessageState.CANCELLED)]),
         )
         .order_by(M.agent, M.id)
     )
@@ -59,13 +59,15 @@ OPEN: Statement[tuple[str, str]] = Statement(
 def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
     """End this message. If it is running, its run is over: the token is void."""
     check_text(reason, tx.settings.message_bytes, "the reason")
-    message, state, token = find(tx, message_id, sources(MessageState.CANCELLED), "cancel")
+    message, state, token = lock_message(
+        tx, message_id, source_states(MessageState.CANCELLED), "cancel"
+    )
     if state is MessageState.PROCESSING and token is not None:
         _stop_run(tx, token, message.id, reason)
     else:
-        set_state(tx, message, state, MessageState.CANCELLED, reason)
-        settle_lane(tx, message.agent, -int(state is MessageState.PENDING))
-    tell(
+        set_message_state(tx, message, state, MessageState.CANCELLED, reason)
+        refresh_lane(tx, message.agent, -int(state is MessageState.PENDING))
+    append_message_event(
         tx,
         EventType.MESSAGE_CANCELLED,
         message,
@@ -76,43 +78,45 @@ def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
 def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "cancelled") -> int:
     """End everything of this conversation that is not over; gives how many messages it was."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
-    found = tx.all(OPEN, {"conversation": conversation_id})
+    found = tx.all(SELECT_CANCELLABLE, {"conversation": conversation_id})
     for agent in sorted({agent for _, agent in found}):
         lock_lane(tx, agent)
-    found = tx.all(OPEN, {"conversation": conversation_id})
+    found = tx.all(SELECT_CANCELLABLE, {"conversation": conversation_id})
     for message_id, _ in found:
         cancel(tx, message_id, reason)
     return len(found)
 
 
-def has_died(tx: Transaction, claim: Claim) -> None:
+def confirm_run_ended(tx: Transaction, claim: Claim) -> None:
     """A worker's word that the run which was taken from it is over: the lane waits no longer."""
     lock_lane(tx, claim.agent)
     ids = json.dumps([message.id for message in claim.messages])
-    tx.write(DIED, {"agent": claim.agent, "ids": ids, "until": tx.now + DYING})
-    settle_lane(tx, claim.agent, 0)
+    tx.write(
+        CLEAR_CANCEL_WAIT, {"agent": claim.agent, "ids": ids, "until": tx.now + CANCEL_WAIT_MS}
+    )
+    refresh_lane(tx, claim.agent, 0)
 
 
 def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
-    run = end_run(tx, token)
+    run = end_claim(tx, token)
     messages = claimed_messages(tx, run)
     fates = [
         (
             each,
-            Fate(status=MessageState.CANCELLED, error=reason)
+            Disposition(status=MessageState.CANCELLED, error=reason)
             if each.id == message
-            else Fate(status=MessageState.PENDING),
+            else Disposition(status=MessageState.PENDING),
         )
         for each in messages
     ]
-    back = give_back(tx, run, fates)
-    wait_lane(tx, run.agent, tx.now + DYING)
-    settle_lane(tx, run.agent, back)
-    record_attempt(tx, run, messages, RunOutcome.CANCELLED)
+    back = apply_dispositions(tx, run, fates)
+    delay_lane(tx, run.agent, tx.now + CANCEL_WAIT_MS)
+    refresh_lane(tx, run.agent, back)
+    record_attempt(tx, run, messages, AttemptOutcome.CANCELLED)
     tx.wake("runs")
     others = [each for each in messages if each.id != message]
     if others:
-        tell(
+        append_message_event(
             tx,
             EventType.MESSAGE_RELEASED,
             others[0],

@@ -13,14 +13,14 @@ from bullpen.core.store.transaction import Transaction
 
 C = DEATH_CAUSES.c
 
-DeathCauseTuple = tuple[str, str, str, int, int, int, int | None]
+FailureGroupTuple = tuple[str, str, str, int, int, int, int | None]
 
 
 def _columns() -> tuple[Column[object], ...]:
     return (C.fingerprint, C.kind, C.error, C.deaths, C.first_at, C.last_at, C.told_at)
 
 
-ADD: Statement[DeathCauseTuple] = Statement(
+ADD_TO_GROUP: Statement[FailureGroupTuple] = Statement(
     lambda: (
         update(DEATH_CAUSES)
         .where(C.fingerprint == bindparam("cause"))
@@ -34,11 +34,11 @@ ADD: Statement[DeathCauseTuple] = Statement(
     )
 )
 
-INSERT: Statement[None] = Statement(
+INSERT_GROUP: Statement[None] = Statement(
     lambda: insert(DEATH_CAUSES).values({column.name: bindparam(column.name) for column in C})
 )
 
-TOLD: Statement[None] = Statement(
+MARK_NOTIFIED: Statement[None] = Statement(
     lambda: (
         update(DEATH_CAUSES)
         .where(C.fingerprint == bindparam("cause"))
@@ -47,13 +47,13 @@ TOLD: Statement[None] = Statement(
 )
 
 # There are as many rows as ways to die: an index would be larger than the table.
-NEWEST: Statement[DeathCauseTuple] = Statement(
+SELECT_NEWEST_GROUPS: Statement[FailureGroupTuple] = Statement(
     lambda: select(*_columns()).order_by(C.last_at.desc(), C.fingerprint).limit(bindparam("limit"))
 )
 
 
 @dataclass(frozen=True, slots=True)
-class DeathCause:
+class FailureGroup:
     """One cause, and how many died of it."""
 
     fingerprint: str
@@ -68,7 +68,7 @@ class DeathCause:
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class DeadMessage:
     """One message that died."""
 
     message_id: str
@@ -78,23 +78,25 @@ class Death:
     at: int
 
 
-def add_deaths(tx: Transaction, cause: str, deaths: Sequence[Death]) -> DeathCause:
+def add_to_failure_group(
+    tx: Transaction, cause: str, deaths: Sequence[DeadMessage]
+) -> FailureGroup:
     """Count these, of one cause, the oldest first; gives what is known of it now."""
     first, last = deaths[0], deaths[-1]
     values = {"kind": last.kind, "error": last.error, "deaths": len(deaths), "last_at": last.at}
-    row = tx.one(ADD, {**values, "cause": cause})
+    row = tx.one(ADD_TO_GROUP, {**values, "cause": cause})
     if row is not None:
-        return DeathCause(*row)
+        return FailureGroup(*row)
     made = {**values, "fingerprint": cause, "first_at": first.at, "told_at": None}
-    tx.write(INSERT, made)
-    return DeathCause(cause, last.kind, last.error, len(deaths), first.at, last.at, None)
+    tx.write(INSERT_GROUP, made)
+    return FailureGroup(cause, last.kind, last.error, len(deaths), first.at, last.at, None)
 
 
-def owner_was_told(tx: Transaction, cause: str) -> None:
+def mark_owner_notified(tx: Transaction, cause: str) -> None:
     """Remember that the owner knows of it."""
-    tx.write(TOLD, {"cause": cause, "now": tx.now})
+    tx.write(MARK_NOTIFIED, {"cause": cause, "now": tx.now})
 
 
-def newest_causes(tx: Transaction, limit: int) -> list[DeathCause]:
+def list_failure_groups(tx: Transaction, limit: int) -> list[FailureGroup]:
     """What messages died of, the cause of the latest death first."""
-    return [DeathCause(*row) for row in tx.all(NEWEST, {"limit": limit})]
+    return [FailureGroup(*row) for row in tx.all(SELECT_NEWEST_GROUPS, {"limit": limit})]

@@ -8,25 +8,25 @@ from collections.abc import Callable
 from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, select, update
 
 from bullpen.core.errors import BadClaim, UnknownAgent
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.columns import MessageTuple, message_columns
-from bullpen.core.queue.due import SWEEP, anything_due, make_due
-from bullpen.core.queue.lane import LOCK, Batching, ready, settle_lane
+from bullpen.core.queue.due import SWEEP_MESSAGES, anything_due, run_timers
+from bullpen.core.queue.lane import LOCK_LANE, Batching, ready, refresh_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 L = LANES.c
 M = MESSAGES.c
-_OF = LANES.alias("of").c
+_OWN_LANE = LANES.alias("of").c
 
-SWEEPS = 20
+MAX_SWEEPS = 20
 """How often a claim moves what is due before it takes what it can see."""
 
-WINDOW = 256
+BATCH_WINDOW_MESSAGES = 256
 """How far back in its lane a message is looked for that the same run may answer."""
 
 
@@ -39,7 +39,12 @@ def _best() -> Select[str]:
 
 
 def _batching() -> ScalarSelect[str]:
-    return select(_OF.batching).where(_OF.agent == M.agent).correlate(MESSAGES).scalar_subquery()
+    return (
+        select(_OWN_LANE.batching)
+        .where(_OWN_LANE.agent == M.agent)
+        .correlate(MESSAGES)
+        .scalar_subquery()
+    )
 
 
 Candidate = tuple[int, str | None, str, str, bool]
@@ -59,28 +64,28 @@ def _candidates(lane: Callable[[], Select[str]]) -> Statement[Candidate]:
     )
 
 
-BEST = _candidates(_best)
+SELECT_CANDIDATES = _candidates(_best)
 """The head of the free lane that was served longest ago, and what stands behind it."""
 
-OF_AGENT = _candidates(lambda: _claimable().where(L.agent == bindparam("agent")))
+SELECT_CANDIDATES_OF_AGENT = _candidates(lambda: _claimable().where(L.agent == bindparam("agent")))
 """The same of one agent's lane."""
 
-ANY_DUE: Statement[tuple[bool]] = Statement(lambda: select(anything_due()))
+SELECT_ANY_DUE: Statement[tuple[bool]] = Statement(lambda: select(anything_due()))
 
-CLAIMABLE: Statement[tuple[bool]] = Statement(
+SELECT_HAS_CLAIMABLE: Statement[tuple[bool]] = Statement(
     lambda: select(or_(exists().where(L.head_key.is_not(None), ~L.outside), anything_due()))
 )
 
-BEHIND: Statement[tuple[int, str | None]] = Statement(
+SELECT_BATCH_WINDOW: Statement[tuple[int, str | None]] = Statement(
     lambda: (
         select(M.id, M.batch_key)
         .where(M.agent == bindparam("agent"), ready())
         .order_by(M.sort_key, M.id)
-        .limit(const(WINDOW))
+        .limit(const(BATCH_WINDOW_MESSAGES))
     )
 )
 
-TAKE: Statement[MessageTuple] = Statement(
+CLAIM_MESSAGE: Statement[MessageTuple] = Statement(
     lambda: (
         update(MESSAGES)
         .where(
@@ -98,7 +103,7 @@ TAKE: Statement[MessageTuple] = Statement(
     )
 )
 
-TAKE_LANE: Statement[None] = Statement(
+CLAIM_LANE: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("lane"))
@@ -114,7 +119,7 @@ TAKE_LANE: Statement[None] = Statement(
     )
 )
 
-MEND: Statement[None] = Statement(
+CORRECT_CLAIM: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("lane"))
@@ -122,7 +127,7 @@ MEND: Statement[None] = Statement(
     )
 )
 
-UNCLAIM: Statement[None] = Statement(
+CLEAR_CLAIM: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("lane"))
@@ -143,25 +148,25 @@ def claim(
     most = tx.settings.claim_limit if limit is None else limit
     if most < 1 or (lease is not None and lease < 1):
         raise BadClaim(f"a claim of {most} messages for {lease} ms")
-    rows = _find(tx, {"agent": agent, "window": most, "now": tx.now})
+    rows = _find_candidates(tx, {"agent": agent, "window": most, "now": tx.now})
     if not rows:
-        if agent is not None and tx.one(LOCK, {"agent": agent}) is None:
+        if agent is not None and tx.one(LOCK_LANE, {"agent": agent}) is None:
             raise UnknownAgent(f"there is no agent {agent[:40]!r}")
         return None
     first, _, name, batching, _ = rows[0]
-    ids = [first] if batching == Batching.ONE or most == 1 else _batch(tx, rows, most)
+    ids = [first] if batching == Batching.ONE or most == 1 else _choose_batch(tx, rows, most)
     token = tx.ids.token(name)
     expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
     values: dict[str, object] = {"worker": worker, "token": token, "now": tx.now}
-    taken = [tx.later(TAKE, {**values, "message": each}) for each in ids]
+    taken = [tx.one_deferred(CLAIM_MESSAGE, {**values, "message": each}) for each in ids]
     values.update(lane=name, expires=expires, ids=json.dumps(ids), count=len(ids))
-    tx.write(TAKE_LANE, values)
+    tx.write(CLAIM_LANE, values)
     messages = tuple(Message(*row) for row in (take() for take in taken) if row is not None)
     if len(messages) < len(ids):
-        _mend(tx, name, [message.id for message in messages], len(ids) - len(messages))
+        _correct_claim(tx, name, [message.id for message in messages], len(ids) - len(messages))
     if not messages:
         return None
-    tell(
+    append_message_event(
         tx,
         EventType.MESSAGE_RECEIVED,
         messages[0],
@@ -171,40 +176,40 @@ def claim(
     return Claim(token, name, expires, messages)
 
 
-def _mend(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
+def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
     """Correct a claim of messages of which some were taken before the lane was locked.
 
     On PostgreSQL a statement sees the messages as they were when it began, and the lane as it is.
     """
-    tx.write(MEND, {"lane": agent, "ids": json.dumps(ids), "gone": gone})
+    tx.write(CORRECT_CLAIM, {"lane": agent, "ids": json.dumps(ids), "gone": gone})
     if not ids:
-        tx.write(UNCLAIM, {"lane": agent})
-        settle_lane(tx, agent, 0)
+        tx.write(CLEAR_CLAIM, {"lane": agent})
+        refresh_lane(tx, agent, 0)
 
 
-def claimable(tx: Transaction) -> bool:
+def has_claimable(tx: Transaction) -> bool:
     """Whether a claim might find something: asked in a read, it spares the write lock."""
-    row = tx.one(CLAIMABLE, {"now": tx.now})
+    row = tx.one(SELECT_HAS_CLAIMABLE, {"now": tx.now})
     return row is not None and bool(row[0])
 
 
-def _find(tx: Transaction, values: dict[str, object]) -> list[Candidate]:
-    statement = BEST if values["agent"] is None else OF_AGENT
+def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candidate]:
+    statement = SELECT_CANDIDATES if values["agent"] is None else SELECT_CANDIDATES_OF_AGENT
     rows = tx.all(statement, values)
     if rows:
         due = rows[0][-1]
     else:
-        any_due = tx.one(ANY_DUE, {"now": tx.now})
+        any_due = tx.one(SELECT_ANY_DUE, {"now": tx.now})
         due = any_due is not None and any_due[0]
     if not due:
         return rows
-    for _ in range(SWEEPS):
-        if make_due(tx) < SWEEP:
+    for _ in range(MAX_SWEEPS):
+        if run_timers(tx) < SWEEP_MESSAGES:
             break
     return tx.all(statement, values)
 
 
-def _batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
+def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
     """The first, and those behind it that are answered along: of its address, and of rooms."""
     first, key, agent = rows[0][:3]
     if key == HEARTBEAT:
@@ -212,6 +217,6 @@ def _batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
     keys = {ROOM} if key is None else {key, ROOM}
     along = [row[0] for row in rows[1:] if row[1] in keys]
     if len(rows) == limit and len(along) + 1 < limit:
-        behind = tx.all(BEHIND, {"agent": agent})
+        behind = tx.all(SELECT_BATCH_WINDOW, {"agent": agent})
         along = [id_ for id_, other in behind[1:] if other in keys]
     return [first, *along[: limit - 1]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, delete
 
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.find import changed, find
-from bullpen.core.states import FINAL, MessageState
+from bullpen.core.queue.find import lock_message, update_message
+from bullpen.core.states import TERMINAL_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-DELETE: Statement[None] = Statement(
+DELETE_MESSAGE: Statement[None] = Statement(
     lambda: delete(MESSAGES).where(
         MESSAGES.c.id == bindparam("message"), MESSAGES.c.status == bindparam("source")
     )
@@ -20,10 +20,10 @@ DELETE: Statement[None] = Statement(
 
 def drop(tx: Transaction, message_id: str) -> None:
     """Delete it; the events and attempts that tell of it stay."""
-    allowed = FINAL - {MessageState.COMPLETED}
-    message, state, _ = find(tx, message_id, allowed, "drop")
-    changed(tx, DELETE, message, {"source": state.value})
-    tell(
+    allowed = TERMINAL_STATES - {MessageState.COMPLETED}
+    message, state, _ = lock_message(tx, message_id, allowed, "drop")
+    update_message(tx, DELETE_MESSAGE, message, {"source": state.value})
+    append_message_event(
         tx,
         EventType.MESSAGE_DROPPED,
         message,

@@ -10,16 +10,16 @@ from sqlalchemy import ColumnElement, bindparam, exists, func, or_, select, true
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.lane import LOCK_IF_FREE, settle_lane
+from bullpen.core.queue.lane import LOCK_LANE_IF_FREE, refresh_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
 L = LANES.c
-_W = LANES.alias("waiting").c
+_WAITING_LANE = LANES.alias("waiting").c
 
-SWEEP = 500
+SWEEP_MESSAGES = 500
 """How many messages one transaction moves."""
 
 
@@ -40,33 +40,33 @@ def anything_due() -> ColumnElement[bool]:
     return or_(
         exists().where(*_delayed(), M.available_at <= bindparam("now")),
         exists().where(*_overdue(), M.deadline <= bindparam("now")),
-        exists().where(_W.not_before <= bindparam("now")),
+        exists().where(_WAITING_LANE.not_before <= bindparam("now")),
     )
 
 
-ARRIVED: Statement[tuple[int, str]] = Statement(
+SELECT_DELAYS_OVER: Statement[tuple[int, str]] = Statement(
     lambda: (
         select(M.id, M.agent)
         .where(*_delayed(), M.available_at <= bindparam("now"))
         .order_by(M.available_at)
-        .limit(const(SWEEP))
+        .limit(const(SWEEP_MESSAGES))
     )
 )
 
-MAKE_READY: Statement[None] = Statement(
+SET_READY: Statement[None] = Statement(
     lambda: update(MESSAGES).where(M.id == bindparam("message"), *_delayed()).values(ready=true())
 )
 
-OVERDUE: Statement[tuple[int, str]] = Statement(
+SELECT_OVERDUE: Statement[tuple[int, str]] = Statement(
     lambda: (
         select(M.id, M.agent)
         .where(*_overdue(), M.deadline <= bindparam("now"))
         .order_by(M.deadline)
-        .limit(const(SWEEP))
+        .limit(const(SWEEP_MESSAGES))
     )
 )
 
-EXPIRE: Statement[tuple[str, str]] = Statement(
+EXPIRE_MESSAGE: Statement[tuple[str, str]] = Statement(
     lambda: (
         update(MESSAGES)
         .where(M.id == bindparam("message"), _pending())
@@ -75,11 +75,11 @@ EXPIRE: Statement[tuple[str, str]] = Statement(
     )
 )
 
-WAITED: Statement[tuple[str]] = Statement(
+SELECT_LANES_DUE: Statement[tuple[str]] = Statement(
     lambda: select(L.agent).where(L.not_before <= bindparam("now")).order_by(L.not_before)
 )
 
-NEXT: Statement[tuple[int | None, int | None]] = Statement(
+SELECT_NEXT_TIMES: Statement[tuple[int | None, int | None]] = Statement(
     lambda: select(
         select(M.available_at)
         .where(*_delayed())
@@ -91,33 +91,33 @@ NEXT: Statement[tuple[int | None, int | None]] = Statement(
 )
 
 
-def make_due(tx: Transaction) -> int:
+def run_timers(tx: Transaction) -> int:
     """Do what has become due by now; gives how many messages and lanes it moved."""
     now = {"now": tx.now}
-    expired = tx.all(OVERDUE, now)
-    arrived = tx.all(ARRIVED, now)
-    waited = [agent for (agent,) in tx.all(WAITED, now)]
+    expired = tx.all(SELECT_OVERDUE, now)
+    arrived = tx.all(SELECT_DELAYS_OVER, now)
+    waited = [agent for (agent,) in tx.all(SELECT_LANES_DUE, now)]
     moved = 0
     for agent in sorted({*waited, *(agent for _, agent in (*expired, *arrived))}):
         # Claims come here with a lane of theirs locked: so nobody is waited for.
-        if tx.one(LOCK_IF_FREE, {"agent": agent}) is None:
+        if tx.one(LOCK_LANE_IF_FREE, {"agent": agent}) is None:
             continue
-        over = sum(_expire(tx, each, agent) for each, owner in expired if owner == agent)
+        over = sum(_expire_message(tx, each, agent) for each, owner in expired if owner == agent)
         ready = [{"message": each} for each, owner in arrived if owner == agent]
-        moved += (agent in waited) + over + sum(tx.change_each(MAKE_READY, ready))
-        settle_lane(tx, agent, -over)
+        moved += (agent in waited) + over + sum(tx.change_each(SET_READY, ready))
+        refresh_lane(tx, agent, -over)
     return moved
 
 
-def next_due(tx: Transaction) -> int | None:
+def next_timer_at(tx: Transaction) -> int | None:
     """When the next delay or rate limit ends; None if there is none."""
-    row = tx.one(NEXT, {})
+    row = tx.one(SELECT_NEXT_TIMES, {})
     times = [at for at in row or () if at is not None]
     return min(times) if times else None
 
 
-def _expire(tx: Transaction, message: int, agent: str) -> int:
-    row = tx.one(EXPIRE, {"message": message, "now": tx.now})
+def _expire_message(tx: Transaction, message: int, agent: str) -> int:
+    row = tx.one(EXPIRE_MESSAGE, {"message": message, "now": tx.now})
     if row is None:
         return 0
     append_event(

@@ -18,19 +18,19 @@ from bullpen.core.text import check_text
 
 M = MESSAGES.c
 
-AGENT: Statement[tuple[str]] = Statement(
+SELECT_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(M.agent).where(M.message_id == bindparam("message_id"))
 )
 
-STATUS: Statement[tuple[str, str | None]] = Statement(
+SELECT_STATUS: Statement[tuple[str, str | None]] = Statement(
     lambda: select(M.status, M.claim_token).where(M.message_id == bindparam("message_id"))
 )
 
-MESSAGE: Statement[MessageTuple] = Statement(
+SELECT_MESSAGE: Statement[MessageTuple] = Statement(
     lambda: select(*message_columns()).where(M.message_id == bindparam("message_id"))
 )
 
-SET: Statement[None] = Statement(
+SET_MESSAGE_STATE: Statement[None] = Statement(
     lambda: (
         update(MESSAGES)
         .where(M.id == bindparam("message"), M.status == bindparam("source"))
@@ -44,7 +44,7 @@ SET: Statement[None] = Statement(
 )
 
 
-def find(
+def lock_message(
     tx: Transaction,
     message_id: str,
     allowed: Collection[MessageState],
@@ -57,12 +57,12 @@ def find(
     `back`: it is to wait in its lane again, so that the lane must not be archived.
     """
     check_text(message_id, tx.settings.message_bytes, "the message's id")
-    owner = tx.one(AGENT, {"message_id": message_id})
+    owner = tx.one(SELECT_AGENT, {"message_id": message_id})
     if owner is None:
         raise UnknownMessage(f"there is no message {message_id!r}")
     lane = lock_lane(tx, owner[0])
-    status = tx.one(STATUS, {"message_id": message_id})
-    row = tx.one(MESSAGE, {"message_id": message_id})
+    status = tx.one(SELECT_STATUS, {"message_id": message_id})
+    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
     if status is None or row is None:
         raise UnknownMessage(f"message {message_id!r} was removed just now")
     state = MessageState(status[0])
@@ -77,7 +77,7 @@ def find(
     return Message(*row), state, status[1]
 
 
-def set_state(
+def set_message_state(
     tx: Transaction,
     message: Message,
     source: MessageState,
@@ -86,15 +86,15 @@ def set_state(
 ) -> None:
     """Move a found message."""
     check_text(reason or "", tx.settings.message_bytes, "the reason")
-    changed(
+    update_message(
         tx,
-        SET,
+        SET_MESSAGE_STATE,
         message,
         {"source": source.value, "target": target.value, "reason": reason, "now": tx.now},
     )
 
 
-def changed(
+def update_message(
     tx: Transaction, statement: Statement[None], message: Message, values: dict[str, object]
 ) -> None:
     """Change a found message, which may have gone to the archive since."""

@@ -8,26 +8,41 @@ from dataclasses import replace
 from sqlalchemy import bindparam, null, update
 
 from bullpen.core.errors import LaneError
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.history.post import keep_post
-from bullpen.core.history.say import SAY
-from bullpen.core.message import INTERNAL, ROOM, UNHEARD, Claim, Message, NewMessage, ReplyTo
+from bullpen.core.history.say import INSERT_HISTORY
+from bullpen.core.message import (
+    INTERNAL,
+    INTERNAL_CHANNELS,
+    ROOM,
+    Claim,
+    Message,
+    NewMessage,
+    ReplyTo,
+)
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.add import add_response
 from bullpen.core.outcome import Outcome, RoomPost
 from bullpen.core.queue.columns import MessageTuple, message_columns
-from bullpen.core.queue.enqueue import check, place
-from bullpen.core.queue.lane import LOCK, claimed_agent, lock_lane
-from bullpen.core.queue.run import Run, RunOutcome, ask_to_end, end_run, ended, record_attempt
+from bullpen.core.queue.enqueue import check_message, insert_checked
+from bullpen.core.queue.lane import LOCK_LANE, agent_of_token, lock_lane
+from bullpen.core.queue.run import (
+    AttemptOutcome,
+    EndedClaim,
+    end_claim,
+    end_claim_later,
+    ended_claim,
+    record_attempt,
+)
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Answer, Transaction
+from bullpen.core.store.transaction import DeferredRow, Transaction
 from bullpen.core.text import check_text
 
 M = MESSAGES.c
 
-DONE: Statement[MessageTuple] = Statement(
+COMPLETE_MESSAGE: Statement[MessageTuple] = Statement(
     lambda: (
         update(MESSAGES)
         .where(
@@ -50,24 +65,24 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
 
     A token alone will do; with the claim itself PostgreSQL is asked once less.
     """
-    _check(tx, outcome)
+    _check_outcome(tx, outcome)
     token = claim if isinstance(claim, str) else claim.token
-    lock_targets(tx, token, outcome)
+    lock_target_lanes(tx, token, outcome)
     if isinstance(claim, str):
-        run = end_run(tx, token)
+        run = end_claim(tx, token)
         done = _complete(tx, token, run.ids)
     else:
-        freed = ask_to_end(tx, token)
+        freed = end_claim_later(tx, token)
         done = _complete(tx, token, [message.id for message in claim.messages])
-        run = ended(token, freed)
+        run = ended_claim(token, freed)
     messages = [Message(*row) for row in (each() for each in done) if row is not None]
     primary = messages[0]
     for seq, answer in enumerate(outcome.answers):
         add_response(tx, primary, answer, seq)
     _hand_off(tx, primary, outcome)
-    _remember(tx, run, messages, outcome)
-    record_attempt(tx, run, messages, RunOutcome.COMPLETED, outcome.usage)
-    tell(
+    _write_history(tx, run, messages, outcome)
+    record_attempt(tx, run, messages, AttemptOutcome.COMPLETED, outcome.usage)
+    append_message_event(
         tx,
         EventType.CHAIN_STEP_DONE,
         primary,
@@ -77,12 +92,12 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
     return messages
 
 
-def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[Answer[MessageTuple]]:
+def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[DeferredRow[MessageTuple]]:
     values = {"token": token, "now": tx.now}
-    return [tx.later(DONE, {**values, "message": each}) for each in ids]
+    return [tx.one_deferred(COMPLETE_MESSAGE, {**values, "message": each}) for each in ids]
 
 
-def _check(tx: Transaction, outcome: Outcome) -> None:
+def _check_outcome(tx: Transaction, outcome: Outcome) -> None:
     limit = tx.settings.message_bytes
     for answer in outcome.answers:
         check_text(answer.message, limit, "the answer")
@@ -90,31 +105,31 @@ def _check(tx: Transaction, outcome: Outcome) -> None:
         for file in answer.files:
             check_text(file, limit, "a file's name")
     for new in outcome.handoffs:
-        check(tx, new)
+        check_message(tx, new)
     for post in outcome.room_posts:
         check_text(post.team_id, limit, "the team's id")
         check_text(post.message, limit, "the post")
 
 
-def lock_targets(tx: Transaction, token: str, outcome: Outcome) -> None:
+def lock_target_lanes(tx: Transaction, token: str, outcome: Outcome) -> None:
     """Lock every lane that the outcome writes to, in the order that all transactions keep.
 
     Its own one in a statement for itself: the next sees what came in while it waited for the lock.
     """
-    own = claimed_agent(token)
+    own = agent_of_token(token)
     targets = {new.agent for new in outcome.handoffs}
     targets.update(agent for post in outcome.room_posts for agent in post.to)
     for agent in sorted({*targets, own}):
         if agent == own:
-            tx.later(LOCK, {"agent": own})
+            tx.one_deferred(LOCK_LANE, {"agent": own})
         else:
             lock_lane(tx, agent)
 
 
 def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
     for new in outcome.handoffs:
-        _deliver(tx, _child(primary, new))
-        tell(
+        _enqueue_or_hold(tx, _handoff_message(primary, new))
+        append_message_event(
             tx,
             EventType.CHAIN_HANDOFF,
             primary,
@@ -123,21 +138,21 @@ def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
     for post in outcome.room_posts:
         keep_post(tx, post.team_id, primary.agent, post.message)
         for agent in post.to:
-            _deliver(tx, _copy(primary, post, agent))
+            _enqueue_or_hold(tx, _room_message(primary, post, agent))
 
 
-def _deliver(tx: Transaction, new: NewMessage) -> None:
+def _enqueue_or_hold(tx: Transaction, new: NewMessage) -> None:
     """Enqueue it; a lane that takes nothing is no reason to lose the run: a person decides."""
     try:
-        place(tx, [new])
+        insert_checked(tx, [new])
     except LaneError as error:
-        place(tx, [replace(new, hold=str(error))])
+        insert_checked(tx, [replace(new, hold=str(error))])
 
 
-def _child(primary: Message, new: NewMessage) -> NewMessage:
+def _handoff_message(primary: Message, new: NewMessage) -> NewMessage:
     return replace(
         new,
-        channel=INTERNAL if primary.channel in UNHEARD else primary.channel,
+        channel=INTERNAL if primary.channel in INTERNAL_CHANNELS else primary.channel,
         sender=primary.sender,
         sender_id=primary.sender_id,
         from_agent=primary.agent,
@@ -148,7 +163,7 @@ def _child(primary: Message, new: NewMessage) -> NewMessage:
     )
 
 
-def _copy(primary: Message, post: RoomPost, agent: str) -> NewMessage:
+def _room_message(primary: Message, post: RoomPost, agent: str) -> NewMessage:
     return NewMessage(
         agent=agent,
         message=post.message,
@@ -163,7 +178,9 @@ def _copy(primary: Message, post: RoomPost, agent: str) -> NewMessage:
     )
 
 
-def _remember(tx: Transaction, run: Run, messages: Sequence[Message], outcome: Outcome) -> None:
+def _write_history(
+    tx: Transaction, run: EndedClaim, messages: Sequence[Message], outcome: Outcome
+) -> None:
     primary = messages[0]
     said = {"agent": run.agent, "now": tx.now}
     heard = [
@@ -179,13 +196,15 @@ def _remember(tx: Transaction, run: Run, messages: Sequence[Message], outcome: O
     ]
     said.update(role="assistant", sender=run.agent, message_id=primary.message_id)
     spoken = (
-        [(primary.channel, outcome.said)] if outcome.said is not None else _spoken(primary, outcome)
+        [(primary.channel, outcome.said)]
+        if outcome.said is not None
+        else _spoken_texts(primary, outcome)
     )
     heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)
-    tx.write_each(SAY, heard)
+    tx.write_each(INSERT_HISTORY, heard)
 
 
-def _spoken(primary: Message, outcome: Outcome) -> list[tuple[str, str]]:
+def _spoken_texts(primary: Message, outcome: Outcome) -> list[tuple[str, str]]:
     return [
         *((primary.channel, answer.message) for answer in outcome.answers),
         *((INTERNAL, f"@{new.agent}: {new.message}") for new in outcome.handoffs),

@@ -11,7 +11,7 @@ from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.columns import MessageTuple, message_columns
-from bullpen.core.queue.run import Run
+from bullpen.core.queue.run import EndedClaim
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -27,9 +27,11 @@ def _claimed() -> tuple[ColumnElement[bool], ...]:
     )
 
 
-CLAIMED: Statement[MessageTuple] = Statement(lambda: select(*message_columns()).where(*_claimed()))
+SELECT_CLAIMED: Statement[MessageTuple] = Statement(
+    lambda: select(*message_columns()).where(*_claimed())
+)
 
-MOVE: Statement[None] = Statement(
+APPLY_DISPOSITION: Statement[None] = Statement(
     lambda: (
         update(MESSAGES)
         .where(*_claimed())
@@ -49,7 +51,7 @@ MOVE: Statement[None] = Statement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class Disposition:
     """What becomes of one message."""
 
     status: MessageState
@@ -61,16 +63,18 @@ class Fate:
     error: str | None = None
 
 
-def claimed_messages(tx: Transaction, run: Run) -> list[Message]:
+def claimed_messages(tx: Transaction, run: EndedClaim) -> list[Message]:
     """The messages of this run, the primary first."""
     values = [{"message": each, "token": run.token} for each in run.ids]
-    return [Message(*row) for row in tx.one_each(CLAIMED, values) if row is not None]
+    return [Message(*row) for row in tx.one_each(SELECT_CLAIMED, values) if row is not None]
 
 
-def give_back(tx: Transaction, run: Run, fates: Sequence[tuple[Message, Fate]]) -> int:
+def apply_dispositions(
+    tx: Transaction, run: EndedClaim, fates: Sequence[tuple[Message, Disposition]]
+) -> int:
     """Move each message to its fate; gives how many are waiting again."""
     tx.change_each(
-        MOVE,
+        APPLY_DISPOSITION,
         [
             {
                 "message": message.id,

@@ -1,15 +1,15 @@
-"""hold and let_go: a message waits for a person, and no longer."""
+"""hold and resume: a message waits for a person, and no longer."""
 
 from __future__ import annotations
 
 from sqlalchemy import bindparam, or_, select
 
 from bullpen.core.errors import LaneClosed
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.find import find, set_state
-from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.find import lock_message, set_message_state
+from bullpen.core.queue.lane import lock_lane, refresh_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -17,7 +17,7 @@ from bullpen.core.text import check_text
 
 M = MESSAGES.c
 
-HELD: Statement[tuple[str, str]] = Statement(
+SELECT_HELD: Statement[tuple[str, str]] = Statement(
     lambda: (
         select(M.message_id, M.agent)
         .where(
@@ -36,10 +36,10 @@ HELD: Statement[tuple[str, str]] = Statement(
 def hold(tx: Transaction, message_id: str, reason: str) -> None:
     """Keep a waiting message from being claimed until somebody lets it go."""
     check_text(reason, tx.settings.message_bytes, "the reason")
-    message, state, _ = find(tx, message_id, (MessageState.PENDING,), "hold")
-    set_state(tx, message, state, MessageState.HELD, reason)
-    settle_lane(tx, message.agent, -1)
-    tell(
+    message, state, _ = lock_message(tx, message_id, (MessageState.PENDING,), "hold")
+    set_message_state(tx, message, state, MessageState.HELD, reason)
+    refresh_lane(tx, message.agent, -1)
+    append_message_event(
         tx,
         EventType.MESSAGE_HELD,
         message,
@@ -47,35 +47,35 @@ def hold(tx: Transaction, message_id: str, reason: str) -> None:
     )
 
 
-def let_go(tx: Transaction, message_id: str) -> None:
+def resume(tx: Transaction, message_id: str) -> None:
     """Let a held message take its old place in the lane."""
-    message, state, _ = find(tx, message_id, (MessageState.HELD,), "let go", back=True)
-    set_state(tx, message, state, MessageState.PENDING)
-    settle_lane(tx, message.agent, 1)
-    tell(
+    message, state, _ = lock_message(tx, message_id, (MessageState.HELD,), "let go", back=True)
+    set_message_state(tx, message, state, MessageState.PENDING)
+    refresh_lane(tx, message.agent, 1)
+    append_message_event(
         tx,
         EventType.MESSAGE_LET_GO,
         message,
     )
 
 
-def let_go_conversation(tx: Transaction, conversation_id: str) -> int:
+def resume_conversation(tx: Transaction, conversation_id: str) -> int:
     """Let everything go that is held of a conversation; gives how many messages it was.
 
     What is for an agent that was removed stays held, and keeps nobody else from going on.
     """
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
-    found = tx.all(HELD, {"conversation": conversation_id})
+    found = tx.all(SELECT_HELD, {"conversation": conversation_id})
     agents = {agent for _, agent in found}
     for agent in sorted(agents):
         lock_lane(tx, agent)
     gone = 0
     closed: LaneClosed | None = None
-    for message_id, agent in tx.all(HELD, {"conversation": conversation_id}):
+    for message_id, agent in tx.all(SELECT_HELD, {"conversation": conversation_id}):
         if agent not in agents:
             continue  # held since its lane was to be locked
         try:
-            let_go(tx, message_id)
+            resume(tx, message_id)
             gone += 1
         except LaneClosed as error:
             closed = error

@@ -18,18 +18,18 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
-Draft = dict[str, object]
+MessageValues = dict[str, object]
 
-_GIVEN = (
+_INSERTED_COLUMNS = (
     *("message_id", "channel", "sender", "sender_id", "message", "agent", "from_agent", "files"),
     *("conversation_id", "parent_id", "hop", "team_id", "reply_to", "batch_key", "priority"),
     *("sort_key", "ready", "due_at", "available_at", "deadline", "payload", "schema", "status"),
     "last_error",
 )
-INSERT: Statement[None] = Statement(
+INSERT_MESSAGE: Statement[None] = Statement(
     lambda: insert(MESSAGES).values(
         {
-            **{name: bindparam(name) for name in _GIVEN},
+            **{name: bindparam(name) for name in _INSERTED_COLUMNS},
             "retry_count": const(0),
             "crash_count": const(0),
             "created_at": bindparam("now"),
@@ -38,7 +38,7 @@ INSERT: Statement[None] = Statement(
     )
 )
 
-GROW: Statement[None] = Statement(
+UPDATE_LANE_COUNT: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(LANES.c.agent == bindparam("lane"))
@@ -53,7 +53,7 @@ def insert_messages(
     """Write these messages under these ids."""
     heads: dict[str, int | None] = {agent: lane.head_key for agent, lane in lanes.items()}
     counts = dict.fromkeys(lanes, 0)
-    drafts: list[Draft] = []
+    drafts: list[MessageValues] = []
     for new, message_id in zip(news, ids, strict=True):
         agent, lane = new.agent, lanes[new.agent]
         available = tx.now + new.delay
@@ -63,12 +63,12 @@ def insert_messages(
             counts[agent] += 1
             if new.delay == 0 and lane.claimable and (head is None or key < head):
                 heads[agent] = key
-        drafts.append(_draft(tx, new, message_id, available, key))
-    tx.write_each(INSERT, drafts)
+        drafts.append(_message_values(tx, new, message_id, available, key))
+    tx.write_each(INSERT_MESSAGE, drafts)
     for agent, count in counts.items():
-        tx.write(GROW, {"lane": agent, "change": count, "head": heads[agent]})
+        tx.write(UPDATE_LANE_COUNT, {"lane": agent, "change": count, "head": heads[agent]})
     for new, message_id in zip(news, ids, strict=True):
-        _tell(tx, new, message_id)
+        _append_enqueued(tx, new, message_id)
     tx.wake("messages")
 
 
@@ -86,7 +86,9 @@ def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> i
             return due_at + DAY if deadline is None else deadline
 
 
-def _draft(tx: Transaction, new: NewMessage, message_id: str, available: int, key: int) -> Draft:
+def _message_values(
+    tx: Transaction, new: NewMessage, message_id: str, available: int, key: int
+) -> MessageValues:
     return {
         "message_id": message_id,
         "channel": new.channel,
@@ -116,7 +118,7 @@ def _draft(tx: Transaction, new: NewMessage, message_id: str, available: int, ke
     }
 
 
-def _tell(tx: Transaction, new: NewMessage, message_id: str) -> None:
+def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
     told = {
         "agent": new.agent,
         "conversation_id": new.conversation_id or message_id,

@@ -76,8 +76,10 @@ def _free_head() -> ColumnElement[int | None]:
     return case((and_(_runs(), ~_waits()), _first()), else_=null())
 
 
-LOCK: Statement[tuple[str, str, str, int | None, str, int, int, int | None, int | None, str | None]]
-LOCK = Statement(
+LOCK_LANE: Statement[
+    tuple[str, str, str, int | None, str, int, int, int | None, int | None, str | None]
+]
+LOCK_LANE = Statement(
     lambda: (
         select(
             *(L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
@@ -88,11 +90,11 @@ LOCK = Statement(
     )
 )
 
-LOCK_IF_FREE: Statement[tuple[str]] = Statement(
+LOCK_LANE_IF_FREE: Statement[tuple[str]] = Statement(
     lambda: select(L.state).where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
 )
 
-SETTLE: Statement[None] = Statement(
+REFRESH_LANE: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("agent"))
@@ -105,9 +107,9 @@ SETTLE: Statement[None] = Statement(
 )
 
 # What the claim was (batch, claimed_at, claimed_by) stays until the next: RETURNING shows it.
-Freed = tuple[str, int, str]
+FreedLane = tuple[str, int, str]
 
-FREE: Statement[Freed] = Statement(
+FREE_LANE: Statement[FreedLane] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("agent"), L.claim_token == bindparam("token"))
@@ -124,7 +126,7 @@ FREE: Statement[Freed] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A locked lane, in the order of LOCK's columns."""
+    """A locked lane, in the order of LOCK_LANE's columns."""
 
     state: str
     ordering: str
@@ -147,28 +149,28 @@ class Lane:
 
 def lock_lane(tx: Transaction, agent: str) -> Lane:
     """The agent's lane, to be changed by nobody else until the transaction ends."""
-    row = tx.one(LOCK, {"agent": agent})
+    row = tx.one(LOCK_LANE, {"agent": agent})
     if row is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
     return Lane(*row)
 
 
-def claimed_agent(token: str) -> str:
+def agent_of_token(token: str) -> str:
     """The agent whose lane this token claims, if it looks like a token at all."""
     if not _TOKEN.fullmatch(token):
         raise StaleToken(f"{token[:60]!r} is not a claim")
     return agent_of(token)
 
 
-def lock_claimed(tx: Transaction, token: str) -> Lane:
+def lock_claimed_lane(tx: Transaction, token: str) -> Lane:
     """The lane that this token claims; a token of no lane is no claim."""
     try:
-        return lock_lane(tx, claimed_agent(token))
+        return lock_lane(tx, agent_of_token(token))
     except UnknownAgent:
         raise StaleToken(f"{token[:60]!r} is not a claim") from None
 
 
-def settle_lane(tx: Transaction, agent: str, change: int) -> None:
+def refresh_lane(tx: Transaction, agent: str, change: int) -> None:
     """Bring the lane's head up to date after `change` messages more (or less) are pending."""
-    tx.write(SETTLE, {"agent": agent, "change": change, "now": tx.now})
+    tx.write(REFRESH_LANE, {"agent": agent, "change": change, "now": tx.now})
     tx.wake("messages")

@@ -16,7 +16,7 @@ L = LANES.c
 
 
 @dataclass(frozen=True, slots=True)
-class SeenLane:
+class LaneRecord:
     """One agent's lane. The fields are in the order of their columns."""
 
     agent: str
@@ -46,31 +46,33 @@ class SeenLane:
 
 
 def _columns() -> tuple[Column[object], ...]:
-    return tuple(L[each.name] for each in fields(SeenLane))
+    return tuple(L[each.name] for each in fields(LaneRecord))
 
 
-ALL: Statement[tuple[object, ...]] = Statement(lambda: select(*_columns()).order_by(L.agent))
+SELECT_LANES: Statement[tuple[object, ...]] = Statement(
+    lambda: select(*_columns()).order_by(L.agent)
+)
 
-ONE: Statement[tuple[object, ...]] = Statement(
+SELECT_LANE: Statement[tuple[object, ...]] = Statement(
     lambda: select(*_columns()).where(L.agent == bindparam("agent"))
 )
 
 
-def list_lanes(tx: Transaction) -> list[SeenLane]:
+def list_lanes(tx: Transaction) -> list[LaneRecord]:
     """Every lane, those of removed agents included, by the agent's id."""
-    return [_lane(row) for row in tx.all(ALL, {})]
+    return [_lane_record(row) for row in tx.all(SELECT_LANES, {})]
 
 
-def look_at_lane(tx: Transaction, agent: str) -> SeenLane:
+def get_lane(tx: Transaction, agent: str) -> LaneRecord:
     """One agent's lane."""
     check_text(agent, tx.settings.message_bytes, "the agent's id")
-    row = tx.one(ONE, {"agent": agent})
+    row = tx.one(SELECT_LANE, {"agent": agent})
     if row is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
-    return _lane(row)
+    return _lane_record(row)
 
 
-def _lane(row: tuple[object, ...]) -> SeenLane:
+def _lane_record(row: tuple[object, ...]) -> LaneRecord:
     agent, outside, *rest = row
     # SQLite has no booleans.
-    return SeenLane(agent, bool(outside), *rest)  # type: ignore[arg-type]
+    return LaneRecord(agent, bool(outside), *rest)  # type: ignore[arg-type]

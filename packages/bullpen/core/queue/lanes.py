@@ -13,8 +13,8 @@ from bullpen.core.ids import check_name
 from bullpen.core.message import Priority
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.lane import Batching, Ordering, Overflow, lock_lane, settle_lane
-from bullpen.core.states import LANE_MOVES, LaneState, MessageState
+from bullpen.core.queue.lane import Batching, Ordering, Overflow, lock_lane, refresh_lane
+from bullpen.core.states import LANE_TRANSITIONS, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -22,13 +22,13 @@ from bullpen.core.text import check_text
 L = LANES.c
 M = MESSAGES.c
 
-_EVENTS = {
+_EVENT_OF_STATE = {
     LaneState.PAUSED: EventType.LANE_PAUSED,
     LaneState.ACTIVE: EventType.LANE_RESUMED,
     LaneState.DRAINING: EventType.LANE_DRAINING,
     LaneState.ARCHIVED: EventType.LANE_ARCHIVED,
 }
-_POLICY = ("ordering", "batching", "max_depth", "overflow", "max_attempts")
+_POLICY_COLUMNS = ("ordering", "batching", "max_depth", "overflow", "max_attempts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class LanePolicy:
     """None is the setting."""
 
 
-CREATE: Statement[None] = Statement(
+CREATE_LANE: Statement[None] = Statement(
     lambda: insert(LANES).from_select(
         [
             *(L.agent, L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
@@ -52,7 +52,7 @@ CREATE: Statement[None] = Statement(
         select(
             bindparam("agent", type_=L.agent.type),
             const(LaneState.ACTIVE.value),
-            *(bindparam(name, type_=L[name].type) for name in _POLICY),
+            *(bindparam(name, type_=L[name].type) for name in _POLICY_COLUMNS),
             false(),
             const(0),
             const(0),
@@ -64,11 +64,13 @@ CREATE: Statement[None] = Statement(
     )
 )
 
-CONFIGURE: Statement[None] = Statement(
+SET_POLICY: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("lane"))
-        .values({**{name: bindparam(name) for name in _POLICY}, "updated_at": bindparam("now")})
+        .values(
+            {**{name: bindparam(name) for name in _POLICY_COLUMNS}, "updated_at": bindparam("now")}
+        )
     )
 )
 
@@ -99,8 +101,10 @@ def _resort(ordering: Ordering) -> Statement[None]:
     )
 
 
-RESORT: dict[Ordering, Statement[None]] = {ordering: _resort(ordering) for ordering in Ordering}
-MOVE: Statement[None] = Statement(
+SET_SORT_KEYS: dict[Ordering, Statement[None]] = {
+    ordering: _resort(ordering) for ordering in Ordering
+}
+SET_LANE_STATE: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("lane"))
@@ -108,7 +112,7 @@ MOVE: Statement[None] = Statement(
     )
 )
 
-WAIT: Statement[None] = Statement(
+DELAY_LANE: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("lane"))
@@ -119,11 +123,11 @@ WAIT: Statement[None] = Statement(
 
 def create_lane(tx: Transaction, agent: str, policy: LanePolicy | None = None) -> None:
     """Open a lane for this agent; one that exists keeps what it is."""
-    values = _values(tx, policy or LanePolicy())
-    tx.write(CREATE, {**values, "agent": check_name(agent), "now": tx.now})
+    values = _policy_values(tx, policy or LanePolicy())
+    tx.write(CREATE_LANE, {**values, "agent": check_name(agent), "now": tx.now})
 
 
-def lane_policy(tx: Transaction, agent: str) -> LanePolicy:
+def get_lane_policy(tx: Transaction, agent: str) -> LanePolicy:
     """How a lane behaves now; it stays so until the transaction ends."""
     lane = lock_lane(tx, agent)
     return LanePolicy(
@@ -138,25 +142,25 @@ def lane_policy(tx: Transaction, agent: str) -> LanePolicy:
 def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
     """Change how a lane behaves; what waits is put into the new order."""
     lane = lock_lane(tx, agent)
-    tx.write(CONFIGURE, {**_values(tx, policy), "lane": agent, "now": tx.now})
+    tx.write(SET_POLICY, {**_policy_values(tx, policy), "lane": agent, "now": tx.now})
     if policy.ordering != lane.ordering:
-        tx.write(RESORT[policy.ordering], {"lane": agent})
-    settle_lane(tx, agent, 0)
+        tx.write(SET_SORT_KEYS[policy.ordering], {"lane": agent})
+    refresh_lane(tx, agent, 0)
 
 
 def pause_lane(tx: Transaction, agent: str, reason: str) -> None:
     """Claim nothing more for this agent; messages still come in."""
-    _move(tx, agent, LaneState.PAUSED, reason)
+    _set_lane_state(tx, agent, LaneState.PAUSED, reason)
 
 
 def resume_lane(tx: Transaction, agent: str) -> None:
     """Let the lane take in and hand out again."""
-    _move(tx, agent, LaneState.ACTIVE, None)
+    _set_lane_state(tx, agent, LaneState.ACTIVE, None)
 
 
 def drain_lane(tx: Transaction, agent: str, reason: str = "draining") -> None:
     """Take nothing new, and hand out what is there."""
-    _move(tx, agent, LaneState.DRAINING, reason)
+    _set_lane_state(tx, agent, LaneState.DRAINING, reason)
 
 
 def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
@@ -164,28 +168,28 @@ def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
     lane = lock_lane(tx, agent)
     if lane.pending or lane.claim_token is not None:
         raise LaneBusy(f"the lane of {agent} has {lane.pending} messages waiting, or one running")
-    _move(tx, agent, LaneState.ARCHIVED, reason)
+    _set_lane_state(tx, agent, LaneState.ARCHIVED, reason)
 
 
-def wait_lane(tx: Transaction, agent: str, until: int) -> None:
+def delay_lane(tx: Transaction, agent: str, until: int) -> None:
     """Let the whole lane wait until then: the provider asked for it."""
-    tx.write(WAIT, {"lane": agent, "until": until})
+    tx.write(DELAY_LANE, {"lane": agent, "until": until})
 
 
-def _move(tx: Transaction, agent: str, target: LaneState, reason: str | None) -> None:
+def _set_lane_state(tx: Transaction, agent: str, target: LaneState, reason: str | None) -> None:
     check_text(agent, tx.settings.message_bytes, "the agent's id")
     check_text(reason or "", tx.settings.message_bytes, "the reason")
     state = LaneState(lock_lane(tx, agent).state)
     if state is target:
         return
-    if target not in LANE_MOVES[state]:
+    if target not in LANE_TRANSITIONS[state]:
         raise IllegalMove(f"the lane of {agent} is {state} and cannot become {target}")
-    tx.write(MOVE, {"lane": agent, "target": target.value, "why": reason, "now": tx.now})
-    settle_lane(tx, agent, 0)
-    append_event(tx, _EVENTS[target], agent=agent, reason=reason)
+    tx.write(SET_LANE_STATE, {"lane": agent, "target": target.value, "why": reason, "now": tx.now})
+    refresh_lane(tx, agent, 0)
+    append_event(tx, _EVENT_OF_STATE[target], agent=agent, reason=reason)
 
 
-def _values(tx: Transaction, policy: LanePolicy) -> dict[str, object]:
+def _policy_values(tx: Transaction, policy: LanePolicy) -> dict[str, object]:
     return {
         "ordering": policy.ordering.value,
         "batching": policy.batching.value,

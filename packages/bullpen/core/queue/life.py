@@ -10,26 +10,26 @@ from sqlalchemy import Subquery, bindparam, func, select, tuple_
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.browse import SeenResponse, responses_to
-from bullpen.core.queue.attempts import Attempt, browse_attempts
-from bullpen.core.queue.browse import Seen, look_up
-from bullpen.core.queue.find import STATUS
+from bullpen.core.outbox.browse import ResponseRecord, list_responses_to
+from bullpen.core.queue.attempts import Attempt, list_attempts
+from bullpen.core.queue.browse import MessageRecord, get_message
+from bullpen.core.queue.find import SELECT_STATUS
 from bullpen.core.queue.lane import ready
-from bullpen.core.queue.lane_list import SeenLane, look_at_lane
+from bullpen.core.queue.lane_list import LaneRecord, get_lane
 from bullpen.core.queue.overview import PROCESSOR
-from bullpen.core.queue.roads import FINISHED, FOR_PEOPLE, Road
+from bullpen.core.queue.roads import DEAD_OR_HELD_SCAN, FINISHED_SCAN, IndexScan
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.workers import alive_workers
+from bullpen.core.workers import count_live_workers
 
 A = ATTEMPTS.c
 M = MESSAGES.c
 
-MOST = 1000
+MAX_RUNS = 1000
 """So many of its runs are shown, and of the messages before it counted."""
 
-KEY: Statement[tuple[int, bool]] = Statement(
+SELECT_SORT_KEY: Statement[tuple[int, bool]] = Statement(
     lambda: select(M.sort_key, M.ready).where(M.id == bindparam("message"))
 )
 
@@ -45,64 +45,66 @@ def _earlier() -> Subquery:
                 bindparam("key", type_=M.sort_key.type), bindparam("message", type_=M.id.type)
             ),
         )
-        .limit(const(MOST))
+        .limit(const(MAX_RUNS))
         .subquery()
     )
 
 
-EARLIER: Statement[tuple[int]] = Statement(lambda: select(func.count()).select_from(_earlier()))
+COUNT_EARLIER: Statement[tuple[int]] = Statement(
+    lambda: select(func.count()).select_from(_earlier())
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class MessageDetail:
     """A message, and what came of it."""
 
-    message: Seen
+    message: MessageRecord
     archived: bool
-    lane: SeenLane | None
+    lane: LaneRecord | None
     """None if the agent never had one here."""
     ready: bool
     """Whether it waits for nothing but its turn."""
     attended: bool
     """Whether somebody is there to take it: a processor, or for its lane workers outside."""
     before_it: int
-    """How many messages come first, `MOST` at the most."""
+    """How many messages come first, `MAX_RUNS` at the most."""
     runs: tuple[Attempt, ...]
     ran_with: str | None
     """The message whose run was to answer this one as well."""
-    answers: tuple[SeenResponse, ...]
+    answers: tuple[ResponseRecord, ...]
 
 
-def life(tx: Transaction, message_id: str) -> Life:
+def get_message_detail(tx: Transaction, message_id: str) -> MessageDetail:
     """The life of the message of this id, archived or not."""
-    message = look_up(tx, message_id)
-    archived = tx.one(STATUS, {"message_id": message_id}) is None
-    runs = browse_attempts(tx, {"message_id": message_id}, 0, MOST)
-    with_ = None if runs or archived else _ran_with(tx, message)
+    message = get_message(tx, message_id)
+    archived = tx.one(SELECT_STATUS, {"message_id": message_id}) is None
+    runs = list_attempts(tx, {"message_id": message_id}, 0, MAX_RUNS)
+    with_ = None if runs or archived else _find_run_primary(tx, message)
     if with_ is not None:
         runs = [
             run
-            for run in browse_attempts(tx, {"message_id": with_}, 0, MOST)
+            for run in list_attempts(tx, {"message_id": with_}, 0, MAX_RUNS)
             if run.finished_at == message.updated_at
         ]
-    ready, before = _place(tx, message)
-    lane = _lane(tx, message.agent)
+    ready, before = _queue_position(tx, message)
+    lane = _find_lane(tx, message.agent)
     asked = [message_id] if with_ is None else [message_id, with_]
-    return Life(
+    return MessageDetail(
         message=message,
         archived=archived,
         lane=lane,
         ready=ready,
-        attended=(lane is not None and lane.outside) or PROCESSOR in alive_workers(tx),
+        attended=(lane is not None and lane.outside) or PROCESSOR in count_live_workers(tx),
         before_it=before,
         runs=tuple(runs),
         ran_with=with_,
-        answers=tuple(responses_to(tx, asked)),
+        answers=tuple(list_responses_to(tx, asked)),
     )
 
 
 @cache
-def _beside(road: Road) -> Statement[tuple[str]]:
+def _select_run_primary(road: IndexScan) -> Statement[tuple[str]]:
     """Messages of one run end in the same moment; the run is written down for the first of them."""
     return Statement(
         lambda: (
@@ -120,12 +122,12 @@ def _beside(road: Road) -> Statement[tuple[str]]:
     )
 
 
-def _ran_with(tx: Transaction, message: Seen) -> str | None:
+def _find_run_primary(tx: Transaction, message: MessageRecord) -> str | None:
     state = MessageState(message.status)
     if state is MessageState.COMPLETED:
-        statement = _beside(FINISHED)
+        statement = _select_run_primary(FINISHED_SCAN)
     elif state in (MessageState.DEAD, MessageState.HELD):
-        statement = _beside(FOR_PEOPLE)
+        statement = _select_run_primary(DEAD_OR_HELD_SCAN)
     else:
         return None
     values = {"state": state.value, "at": message.updated_at, "agent": message.agent}
@@ -133,17 +135,21 @@ def _ran_with(tx: Transaction, message: Seen) -> str | None:
     return None if row is None else row[0]
 
 
-def _lane(tx: Transaction, agent: str) -> SeenLane | None:
+def _find_lane(tx: Transaction, agent: str) -> LaneRecord | None:
     try:
-        return look_at_lane(tx, agent)
+        return get_lane(tx, agent)
     except UnknownAgent:
         return None
 
 
-def _place(tx: Transaction, message: Seen) -> tuple[bool, int]:
+def _queue_position(tx: Transaction, message: MessageRecord) -> tuple[bool, int]:
     """Whether it waits for its turn alone, and how many come first."""
-    row = tx.one(KEY, {"message": message.id}) if message.status == MessageState.PENDING else None
+    row = (
+        tx.one(SELECT_SORT_KEY, {"message": message.id})
+        if message.status == MessageState.PENDING
+        else None
+    )
     if row is None or not row[1]:
         return False, 0
-    earlier = tx.one(EARLIER, {"agent": message.agent, "key": row[0], "message": message.id})
+    earlier = tx.one(COUNT_EARLIER, {"agent": message.agent, "key": row[0], "message": message.id})
     return True, 0 if earlier is None else earlier[0]

@@ -8,38 +8,38 @@ from sqlalchemy import bindparam, select, union_all
 
 from bullpen.core.errors import DuplicateMessage
 from bullpen.core.message import ROOM, NewMessage
-from bullpen.core.models import ARCHIVE, MESSAGES
+from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 # An id stays taken after its message went to the archive.
-STATE: Statement[tuple[str]] = Statement(
+SELECT_STATE: Statement[tuple[str]] = Statement(
     lambda: union_all(
         *(
             select(table.c.status).where(table.c.message_id == bindparam("message_id"))
-            for table in (MESSAGES, ARCHIVE)
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
     )
 )
 
 
-def state_of(tx: Transaction, message_id: str) -> str | None:
+def find_message_state(tx: Transaction, message_id: str) -> str | None:
     """The state of the message of this id, archived ones included; None if there is none."""
-    row = tx.one(STATE, {"message_id": message_id})
+    row = tx.one(SELECT_STATE, {"message_id": message_id})
     return None if row is None else row[0]
 
 
-class Names:
+class MessageIds:
     """The ids of messages that are about to be written; asked for early, settled when needed."""
 
     def __init__(self, tx: Transaction, news: Sequence[NewMessage]) -> None:
         self._tx = tx
         self._news = news
-        self._ids = [new.message_id or tx.ids.new(_prefix(new)) for new in news]
-        self._states = [tx.later(STATE, {"message_id": id_}) for id_ in self._ids]
+        self._ids = [new.message_id or tx.ids.new(_id_prefix(new)) for new in news]
+        self._states = [tx.one_deferred(SELECT_STATE, {"message_id": id_}) for id_ in self._ids]
 
-    def settle(self) -> list[str]:
+    def allocate(self) -> list[str]:
         """The ids; a client's that exists already is a duplicate, one of ours is made anew."""
         settled: dict[str, None] = {}
         for new, id_, state in zip(self._news, self._ids, self._states, strict=True):
@@ -55,12 +55,12 @@ class Names:
     def _another(self, new: NewMessage, settled: Collection[str]) -> str:
         """A made-up id met one that exists: that is chance, not a duplicate."""
         while True:
-            id_ = self._tx.ids.new(_prefix(new))
-            if id_ not in settled and state_of(self._tx, id_) is None:
+            id_ = self._tx.ids.new(_id_prefix(new))
+            if id_ not in settled and find_message_state(self._tx, id_) is None:
                 return id_
 
 
-def _prefix(new: NewMessage) -> str:
+def _id_prefix(new: NewMessage) -> str:
     if new.channel == ROOM:
         return "chat"
     if new.origin is not None:

@@ -9,7 +9,7 @@ from bullpen.core.message import Claim
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.due import anything_due
-from bullpen.core.queue.reap import reap
+from bullpen.core.queue.reap import expire_leases
 from bullpen.core.roster.agent import HTTP
 from bullpen.core.roster.find import find_agent
 from bullpen.core.store.statement import Statement
@@ -18,7 +18,7 @@ from bullpen.core.text import check_text
 
 L = LANES.c
 
-WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
+SELECT_HAS_WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
     lambda: select(
         L.head_key.is_not(None),
         L.lease_expires_at <= bindparam("now"),
@@ -28,15 +28,15 @@ WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
 
 
 def has_work(tx: Transaction, agent: str) -> bool:
-    """Whether `take` might find something: asked in a read, it spares the write lock."""
+    """Whether `claim_for_worker` might find something: asked in a read, it spares the write lock."""
     check_text(agent, tx.settings.message_bytes, "the agent's id")
-    row = tx.one(WORK, {"agent": agent, "now": tx.now})
+    row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
     if row is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
     return any(row)
 
 
-def take(
+def claim_for_worker(
     tx: Transaction, worker: str, agent: str, *, limit: int | None = None, lease: int | None = None
 ) -> Claim | None:
     """Claim what waits for this agent; what a worker left behind whose lease is over as well.
@@ -44,11 +44,11 @@ def take(
     Outside workers need not wait for the upkeep of a processor: there may be none.
     """
     check_text(worker, tx.settings.message_bytes, "the worker's name")
-    reap(tx, agent)
+    expire_leases(tx, agent)
     return claim(tx, worker, agent=agent, limit=limit, lease=lease)
 
 
-def provider_of(tx: Transaction, agent: str) -> str:
+def get_provider_name(tx: Transaction, agent: str) -> str:
     """What answers for this agent, if it is still there."""
     found = find_agent(tx, agent)
     return HTTP if found is None else found.provider

@@ -9,21 +9,21 @@ from sqlalchemy import func, select
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import Hold, find_hold
-from bullpen.core.queue.lane_list import SeenLane, list_lanes
-from bullpen.core.queue.running import running
+from bullpen.core.queue.lane_list import LaneRecord, list_lanes
+from bullpen.core.queue.running import list_running
 from bullpen.core.queue.status import queue_status
 from bullpen.core.queue.waiting import waiting_since
 from bullpen.core.states import LaneState, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.workers import alive_workers
+from bullpen.core.workers import count_live_workers
 
 PROCESSOR = "processor"
 """As what processors are in the register of workers."""
 
 R = RESPONSES.c
 
-UNDELIVERED: Statement[tuple[str, int]] = Statement(
+COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(R.status, func.count())
         .where(
@@ -37,7 +37,7 @@ UNDELIVERED: Statement[tuple[str, int]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class LaneNow:
+class LaneActivity:
     """A lane, what it is at, and since when."""
 
     agent: str
@@ -66,7 +66,7 @@ class LaneNow:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class QueueOverview:
     """The whole queue."""
 
     pending: int
@@ -83,16 +83,16 @@ class Overview:
     """How many were heard of lately."""
     hold: Hold | None
     """Why nothing goes out to people, if nothing does."""
-    lanes: tuple[LaneNow, ...]
+    lanes: tuple[LaneActivity, ...]
 
 
-def overview(tx: Transaction) -> Overview:
+def queue_overview(tx: Transaction) -> QueueOverview:
     """Look at everything, at one moment."""
     status = queue_status(tx)
-    lanes = lanes_now(tx)
-    lost = {state: count for state, count in tx.all(UNDELIVERED, {})}  # noqa: C416 - rows
+    lanes = list_lane_activity(tx)
+    lost = {state: count for state, count in tx.all(COUNT_UNDELIVERED, {})}  # noqa: C416 - rows
     waiting = [lane.waiting_since for lane in lanes if lane.waiting_since is not None]
-    return Overview(
+    return QueueOverview(
         pending=status.pending,
         processing=status.processing,
         held=status.held,
@@ -101,26 +101,26 @@ def overview(tx: Transaction) -> Overview:
         undelivered=lost.get(ResponseState.DEAD.value, 0),
         unknown=lost.get(ResponseState.UNKNOWN.value, 0),
         oldest_waiting_since=min(waiting, default=None),
-        processors=alive_workers(tx).get(PROCESSOR, 0),
+        processors=count_live_workers(tx).get(PROCESSOR, 0),
         hold=find_hold(tx),
         lanes=lanes,
     )
 
 
-def lanes_now(tx: Transaction) -> tuple[LaneNow, ...]:
+def list_lane_activity(tx: Transaction) -> tuple[LaneActivity, ...]:
     """Every lane, by agent."""
     since = waiting_since(tx)
-    lanes = {lane.agent: _now(lane, since.get(lane.agent)) for lane in list_lanes(tx)}
-    for each in reversed(running(tx)):  # the primary of each comes last, and stays
+    lanes = {lane.agent: _lane_activity(lane, since.get(lane.agent)) for lane in list_lanes(tx)}
+    for each in reversed(list_running(tx)):  # the primary of each comes last, and stays
         agent = each.message.agent
         primary, text = each.message.message_id, each.message.message
         lanes[agent] = replace(lanes[agent], message_id=primary, message=text)
     return tuple(lanes.values())
 
 
-def _now(lane: SeenLane, since: int | None) -> LaneNow:
+def _lane_activity(lane: LaneRecord, since: int | None) -> LaneActivity:
     runs = lane.processing > 0
-    return LaneNow(
+    return LaneActivity(
         agent=lane.agent,
         state=lane.state,
         reason=lane.reason,

@@ -21,21 +21,21 @@ def _expired() -> Select[tuple[str, str, int]]:
 
 
 # Reads all lanes, of which there are as many as agents: an index would cost every claim a page.
-EXPIRED: Statement[tuple[str, str, int]] = Statement(
+SELECT_EXPIRED_LEASES: Statement[tuple[str, str, int]] = Statement(
     lambda: _expired().order_by(L.agent).with_for_update(skip_locked=True)
 )
 
-EXPIRED_OF: Statement[tuple[str, str, int]] = Statement(
+SELECT_EXPIRED_LEASE_OF_AGENT: Statement[tuple[str, str, int]] = Statement(
     lambda: _expired().where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
 )
 
 
-def reap(tx: Transaction, agent: str | None = None) -> int:
+def expire_leases(tx: Transaction, agent: str | None = None) -> int:
     """Take back every claim whose lease is over, or this agent's; gives how many there were."""
     if agent is None:
-        expired = tx.all(EXPIRED, {"now": tx.now})
+        expired = tx.all(SELECT_EXPIRED_LEASES, {"now": tx.now})
     else:
-        expired = tx.all(EXPIRED_OF, {"now": tx.now, "agent": agent})
+        expired = tx.all(SELECT_EXPIRED_LEASE_OF_AGENT, {"now": tx.now, "agent": agent})
     for token, worker, at in expired:
         error = f"{worker} was not heard of for {tx.now - at} ms after its lease"
         fail(tx, token, Failure(kind=ErrorKind.CRASH, error=error))

@@ -9,22 +9,22 @@ from bullpen.core.errors import BadText, TextTooLong
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.history.post import keep_post
 from bullpen.core.message import ROOM, Accepted, NewMessage
-from bullpen.core.queue.enqueue import TAKE_IN, TAKEN_IN, enqueue_many
+from bullpen.core.queue.enqueue import INSERT_RECEIPT, SELECT_RECEIPT, enqueue_many
 from bullpen.core.queue.lane import lock_lane
-from bullpen.core.queue.names import state_of
-from bullpen.core.queue.room import copies
-from bullpen.core.roster.everyone import everyone
+from bullpen.core.queue.names import find_message_state
+from bullpen.core.queue.room import room_copies
+from bullpen.core.roster.everyone import load_address_book
 from bullpen.core.roster.team import Team
 from bullpen.core.roster.teams import get_team
-from bullpen.core.routing.address import Addressed, address
+from bullpen.core.routing.address import RoutedText, route_text
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-MOST = 8
+MAX_COPIES_FACTOR = 8
 """So many times the longest message is what one comes to at the most, all its copies counted."""
 
 
-def receive(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
+def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     """Store what a person wrote, for everyone whom it addresses.
 
     `new.agent` is whom it goes to if it addresses nobody; empty is the setting `default_agent`.
@@ -32,53 +32,53 @@ def receive(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     """
     check_text(new.message, tx.settings.message_bytes)
     check_text(f"{new.channel}{new.receipt}", tx.settings.message_bytes, "the receipt")
-    if (known := _taken_in(tx, new)) is not None:
+    if (known := _find_received(tx, new)) is not None:
         return (Accepted(known, fresh=False),)
-    parts = address(new.message, everyone(tx), new.agent or tx.settings.default_agent)
+    parts = route_text(new.message, load_address_book(tx), new.agent or tx.settings.default_agent)
     rooms = {part.room: get_team(tx, part.room) for part in parts if part.room is not None}
     recipients = [_recipients(part, rooms) for part in parts]
-    _check(tx, new, parts, recipients)
+    _check_parts(tx, new, parts, recipients)
     for agent in sorted({agent for agents in recipients for agent in agents}):
         lock_lane(tx, agent)
     # Once more: a redelivery may have waited for the lock meanwhile.
-    if (known := _taken_in(tx, new)) is not None:
+    if (known := _find_received(tx, new)) is not None:
         return (Accepted(known, fresh=False),)
-    root = new.message_id if len(parts) == 1 and not rooms else _root(tx, new, parts[0])
+    root = new.message_id if len(parts) == 1 and not rooms else _conversation_id(tx, new, parts[0])
     ids = enqueue_many(tx, _messages(new, parts, rooms, root))
-    accepted = _accepted(parts, recipients, new.conversation_id or root, ids)
+    accepted = _receipts(parts, recipients, new.conversation_id or root, ids)
     if new.receipt is not None:
         taken = {"channel": new.channel, "event_id": new.receipt, "created_at": tx.now}
-        tx.write(TAKE_IN, {**taken, "message_id": accepted[0].message_id})
+        tx.write(INSERT_RECEIPT, {**taken, "message_id": accepted[0].message_id})
     for part, each in zip(parts, accepted, strict=True):
         if part.room is not None:
             keep_post(tx, part.room, new.sender, part.text)
         else:
-            _tell(tx, part, each, new.conversation_id or accepted[0].message_id)
+            _append_routed(tx, part, each, new.conversation_id or accepted[0].message_id)
     return tuple(accepted)
 
 
-def _taken_in(tx: Transaction, new: NewMessage) -> str | None:
+def _find_received(tx: Transaction, new: NewMessage) -> str | None:
     if new.receipt is None:
         return None
-    row = tx.one(TAKEN_IN, {"channel": new.channel, "event_id": new.receipt})
+    row = tx.one(SELECT_RECEIPT, {"channel": new.channel, "event_id": new.receipt})
     return None if row is None else row[0]
 
 
-def _recipients(part: Addressed, rooms: Mapping[str, Team]) -> tuple[str, ...]:
+def _recipients(part: RoutedText, rooms: Mapping[str, Team]) -> tuple[str, ...]:
     if part.room is not None:
         return rooms[part.room].members
     assert part.agent is not None
     return (part.agent,)
 
 
-def _check(
+def _check_parts(
     tx: Transaction,
     new: NewMessage,
-    parts: Sequence[Addressed],
+    parts: Sequence[RoutedText],
     recipients: Sequence[Sequence[str]],
 ) -> None:
     size = sum(len(part.text) * len(to) for part, to in zip(parts, recipients, strict=True))
-    if size > tx.settings.message_bytes * MOST:
+    if size > tx.settings.message_bytes * MAX_COPIES_FACTOR:
         raise TextTooLong("the message goes to so many that it would be too long in all")
     for part in parts:
         if not part.text and not new.files:
@@ -87,26 +87,26 @@ def _check(
             )
 
 
-def _root(tx: Transaction, new: NewMessage, first: Addressed) -> str:
+def _conversation_id(tx: Transaction, new: NewMessage, first: RoutedText) -> str:
     """The id of the conversation: of its first message, or of the post that it begins with."""
     if new.message_id:
         return new.message_id
     prefix = new.channel if first.room is None else ROOM
     while True:
         made = tx.ids.new(prefix)
-        if state_of(tx, made) is None:
+        if find_message_state(tx, made) is None:
             return made
 
 
 def _messages(
-    new: NewMessage, parts: Sequence[Addressed], rooms: Mapping[str, Team], root: str | None
+    new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team], root: str | None
 ) -> list[NewMessage]:
     """One for each recipient of each part."""
     plain = replace(new, message_id=None, receipt=None, conversation_id=new.conversation_id or root)
     messages: list[NewMessage] = []
     for part in parts:
         if part.room is not None:
-            messages += copies(rooms[part.room], replace(plain, message=part.text))
+            messages += room_copies(rooms[part.room], replace(plain, message=part.text))
         elif part.agent is not None:
             team = part.team or new.team_id
             messages.append(replace(plain, agent=part.agent, message=part.text, team_id=team))
@@ -115,8 +115,8 @@ def _messages(
     return [replace(messages[0], message_id=named), *messages[1:]]
 
 
-def _accepted(
-    parts: Sequence[Addressed],
+def _receipts(
+    parts: Sequence[RoutedText],
     recipients: Sequence[Sequence[str]],
     conversation: str | None,
     ids: Sequence[Accepted],
@@ -133,7 +133,7 @@ def _accepted(
     return accepted
 
 
-def _tell(tx: Transaction, part: Addressed, stored: Accepted, conversation: str) -> None:
+def _append_routed(tx: Transaction, part: RoutedText, stored: Accepted, conversation: str) -> None:
     told = {"message_id": stored.message_id, "conversation_id": conversation}
     append_event(tx, EventType.AGENT_ROUTED, agent=part.agent, **told, team=part.team)
     if part.team is not None:

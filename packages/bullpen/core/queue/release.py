@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from bullpen.core.events.append import EventType, tell
-from bullpen.core.queue.give_back import Fate, claimed_messages, give_back
-from bullpen.core.queue.lane import lock_claimed, settle_lane
-from bullpen.core.queue.run import RunOutcome, end_run, record_attempt
+from bullpen.core.events.append import EventType, append_message_event
+from bullpen.core.queue.give_back import Disposition, apply_dispositions, claimed_messages
+from bullpen.core.queue.lane import lock_claimed_lane, refresh_lane
+from bullpen.core.queue.run import AttemptOutcome, end_claim, record_attempt
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
 
 def release(tx: Transaction, token: str, reason: str = "released") -> None:
     """Put the claim's messages back where they were."""
-    lock_claimed(tx, token)
-    run = end_run(tx, token)
+    lock_claimed_lane(tx, token)
+    run = end_claim(tx, token)
     messages = claimed_messages(tx, run)
-    fate = Fate(status=MessageState.PENDING)
-    settle_lane(tx, run.agent, give_back(tx, run, [(message, fate) for message in messages]))
-    record_attempt(tx, run, messages, RunOutcome.RELEASED)
-    tell(
+    fate = Disposition(status=MessageState.PENDING)
+    refresh_lane(
+        tx, run.agent, apply_dispositions(tx, run, [(message, fate) for message in messages])
+    )
+    record_attempt(tx, run, messages, AttemptOutcome.RELEASED)
+    append_message_event(
         tx,
         EventType.MESSAGE_RELEASED,
         messages[0],

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, null, true, update
 
-from bullpen.core.events.append import EventType, tell
+from bullpen.core.events.append import EventType, append_message_event
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.find import changed, find
-from bullpen.core.queue.lane import settle_lane
-from bullpen.core.states import FINAL, MessageState
+from bullpen.core.queue.find import lock_message, update_message
+from bullpen.core.queue.lane import refresh_lane
+from bullpen.core.states import TERMINAL_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-AGAIN: Statement[None] = Statement(
+RETRY_MESSAGE: Statement[None] = Statement(
     lambda: (
         update(MESSAGES)
         .where(MESSAGES.c.id == bindparam("message"), MESSAGES.c.status == bindparam("source"))
@@ -32,11 +32,11 @@ AGAIN: Statement[None] = Statement(
 
 def retry(tx: Transaction, message_id: str) -> None:
     """Put it back into its old place, its tries forgotten and its deadline lifted."""
-    allowed = FINAL - {MessageState.COMPLETED}
-    message, state, _ = find(tx, message_id, allowed, "retry", back=True)
-    changed(tx, AGAIN, message, {"source": state.value, "now": tx.now})
-    settle_lane(tx, message.agent, 1)
-    tell(
+    allowed = TERMINAL_STATES - {MessageState.COMPLETED}
+    message, state, _ = lock_message(tx, message_id, allowed, "retry", back=True)
+    update_message(tx, RETRY_MESSAGE, message, {"source": state.value, "now": tx.now})
+    refresh_lane(tx, message.agent, 1)
+    append_message_event(
         tx,
         EventType.MESSAGE_RETRIED,
         message,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, ColumnElement, Table, bindparam, or_
 
-from bullpen.core.models import ARCHIVE, MESSAGES
+from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.queue.lane import ready
-from bullpen.core.states import ARCHIVED, MessageState
-from bullpen.core.store.among import Among
+from bullpen.core.states import ARCHIVED_STATES, MessageState
+from bullpen.core.store.among import JsonIn
 
 M = MESSAGES.c
 
@@ -21,7 +21,7 @@ def _pending() -> ColumnElement[bool]:
 
 
 @dataclass(frozen=True, eq=False)
-class Road:
+class IndexScan:
     """An index, by the rows that stand in it and its order."""
 
     table: Table
@@ -42,13 +42,13 @@ class Road:
         return self.table.c[self.moment]
 
 
-def _states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
+def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
     # Named twice, so that the partial index is recognised.
     named = M.status.in_([const(each.value) for each in states])
     return named, M.status == bindparam("state")
 
 
-def _conversation(table: Table) -> Road:
+def _conversation_scan(table: Table) -> IndexScan:
     def whole() -> tuple[ColumnElement[bool], ...]:
         c = table.c
         members = c.conversation_id == bindparam("conversation")
@@ -57,17 +57,17 @@ def _conversation(table: Table) -> Road:
             members = or_(root, members & (c.conversation_id != c.message_id))
         return (members,)
 
-    return Road(table, whole, ("id",), "created_at")
+    return IndexScan(table, whole, ("id",), "created_at")
 
 
-def by_number(table: Table) -> Road:
+def by_number(table: Table) -> IndexScan:
     """All of a table, by the number of each row."""
-    return Road(table, lambda: (), ("id",), "created_at")
+    return IndexScan(table, lambda: (), ("id",), "created_at")
 
 
-def in_state(road: Road) -> Road:
+def scan_in_state(road: IndexScan) -> IndexScan:
     """Of the same rows those in one state; no index knows it."""
-    return Road(
+    return IndexScan(
         road.table,
         lambda: (*road.where(), road.table.c.status == bindparam("state")),
         road.names,
@@ -75,23 +75,27 @@ def in_state(road: Road) -> Road:
     )
 
 
-FOR_PEOPLE = Road(
+DEAD_OR_HELD_SCAN = IndexScan(
     MESSAGES,
-    lambda: _states(MessageState.DEAD, MessageState.HELD),
+    lambda: _in_states(MessageState.DEAD, MessageState.HELD),
     ("updated_at", "id"),
     "updated_at",
 )
-FINISHED = Road(MESSAGES, lambda: _states(*ARCHIVED), ("updated_at", "id"), "updated_at")
-READY_OF_ALL = Road(MESSAGES, lambda: (ready(),), ("agent", "sort_key", "id"), "created_at")
-READY_OF_ONE = Road(MESSAGES, lambda: (ready(),), ("sort_key", "id"), "created_at")
-DELAYED = Road(MESSAGES, lambda: (_pending(), ~M.ready), ("available_at", "id"), "created_at")
-RUNNING = Road(
+FINISHED_SCAN = IndexScan(
+    MESSAGES, lambda: _in_states(*ARCHIVED_STATES), ("updated_at", "id"), "updated_at"
+)
+READY_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("agent", "sort_key", "id"), "created_at")
+READY_IN_LANE_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("sort_key", "id"), "created_at")
+DELAYED_SCAN = IndexScan(
+    MESSAGES, lambda: (_pending(), ~M.ready), ("available_at", "id"), "created_at"
+)
+PROCESSING_SCAN = IndexScan(
     MESSAGES,
-    lambda: (Among(M.id, "rows"), M.status == const(MessageState.PROCESSING.value)),
+    lambda: (JsonIn(M.id, "rows"), M.status == const(MessageState.PROCESSING.value)),
     ("id",),
     "created_at",
 )
-BY_NUMBER = {table: by_number(table) for table in (MESSAGES, ARCHIVE)}
-BY_NUMBER_IN_STATE = {table: in_state(road) for table, road in BY_NUMBER.items()}
-TOGETHER = {table: _conversation(table) for table in (MESSAGES, ARCHIVE)}
-TOGETHER_IN_STATE = {table: in_state(road) for table, road in TOGETHER.items()}
+BY_ID = {table: by_number(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
+BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
+BY_CONVERSATION = {table: _conversation_scan(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
+BY_CONVERSATION_IN_STATE = {table: scan_in_state(road) for table, road in BY_CONVERSATION.items()}

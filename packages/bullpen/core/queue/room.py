@@ -12,7 +12,7 @@ from bullpen.core.roster.teams import get_team
 from bullpen.core.store.transaction import Transaction
 
 
-def copies(team: Team, new: NewMessage) -> list[NewMessage]:
+def room_copies(team: Team, new: NewMessage) -> list[NewMessage]:
     """What a person says in a room, for each member."""
     return [
         replace(
@@ -30,17 +30,17 @@ def copies(team: Team, new: NewMessage) -> list[NewMessage]:
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class RoomReceipt:
     """A post: its number in the room, and the conversation that it begins."""
 
     id: int
     conversation_id: str
 
 
-def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> Posted:
+def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> RoomReceipt:
     """A person says something in a room."""
     team = get_team(tx, team_id)
     conversation = tx.ids.new(ROOM)
     post = NewMessage(agent="", message=text, sender=sender, conversation_id=conversation)
-    enqueue_many(tx, copies(team, post))
-    return Posted(keep_post(tx, team.id, sender, text), conversation)
+    enqueue_many(tx, room_copies(team, post))
+    return RoomReceipt(keep_post(tx, team.id, sender, text), conversation)

@@ -16,21 +16,21 @@ from bullpen.core.ids import agent_of
 from bullpen.core.message import Message
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.outcome import NO_USAGE, Failure, Usage
-from bullpen.core.queue.lane import FREE, Freed, claimed_agent
+from bullpen.core.queue.lane import FREE_LANE, FreedLane, agent_of_token
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Answer, Transaction
+from bullpen.core.store.transaction import DeferredRow, Transaction
 
-_VARIABLE = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
-_ERROR_LENGTH = 2000
+_VARIABLE_PART = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
+_MAX_ERROR_CHARS = 2000
 
-INSERT: Statement[None] = Statement(
+INSERT_ATTEMPT: Statement[None] = Statement(
     lambda: insert(ATTEMPTS).values(
         {column.name: bindparam(column.name) for column in ATTEMPTS.c if column.name != "id"}
     )
 )
 
 
-class RunOutcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """How a run ended."""
 
     COMPLETED = "completed"
@@ -41,7 +41,7 @@ class RunOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class EndedClaim:
     """A claim that was just ended, whose lane is free again."""
 
     agent: str
@@ -51,36 +51,38 @@ class Run:
     worker: str
 
 
-def end_run(tx: Transaction, token: str) -> Run:
+def end_claim(tx: Transaction, token: str) -> EndedClaim:
     """Free the locked lane of this claim; whoever comes second with a token changes nothing."""
-    return ended(token, ask_to_end(tx, token))
+    return ended_claim(token, end_claim_later(tx, token))
 
 
-def ask_to_end(tx: Transaction, token: str) -> Answer[Freed]:
-    """The same, its answer to be given to `ended`."""
-    return tx.later(FREE, {"agent": claimed_agent(token), "token": token, "now": tx.now})
+def end_claim_later(tx: Transaction, token: str) -> DeferredRow[FreedLane]:
+    """The same, its answer to be given to `ended_claim`."""
+    return tx.one_deferred(
+        FREE_LANE, {"agent": agent_of_token(token), "token": token, "now": tx.now}
+    )
 
 
-def ended(token: str, freed: Answer[Freed]) -> Run:
+def ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
     """The run, if the claim was still valid."""
     row = freed()
     if row is None:
         raise StaleToken(f"the claim {token} is over")
-    return Run(agent_of(token), token, tuple(json.loads(row[0])), row[1], row[2])
+    return EndedClaim(agent_of(token), token, tuple(json.loads(row[0])), row[1], row[2])
 
 
 def record_attempt(
     tx: Transaction,
-    run: Run,
+    run: EndedClaim,
     messages: Sequence[Message],
-    outcome: RunOutcome,
+    outcome: AttemptOutcome,
     usage: Usage = NO_USAGE,
     failure: Failure | None = None,
 ) -> None:
     """Append the fact that this run was."""
     primary = messages[0]
     tx.write(
-        INSERT,
+        INSERT_ATTEMPT,
         {
             "message_id": primary.message_id,
             "messages": len(messages),
@@ -88,7 +90,7 @@ def record_attempt(
             "worker": run.worker,
             "outcome": outcome.value,
             "error_kind": None if failure is None else failure.kind.value,
-            "error": None if failure is None else failure.error[:_ERROR_LENGTH],
+            "error": None if failure is None else failure.error[:_MAX_ERROR_CHARS],
             "fingerprint": None if failure is None else fingerprint(failure.error),
             "retry_count": primary.retry_count,
             "provider": usage.provider,
@@ -110,5 +112,5 @@ def record_attempt(
 
 def fingerprint(error: str) -> str:
     """The same short text for errors that differ in numbers and ids only."""
-    shape = _VARIABLE.sub("#", error[:_ERROR_LENGTH].lower())[:200]
+    shape = _VARIABLE_PART.sub("#", error[:_MAX_ERROR_CHARS].lower())[:200]
     return hashlib.sha256(shape.encode(errors="replace")).hexdigest()[:12]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from bullpen.core.models import LANES
-from bullpen.core.queue.browse import Seen, of_numbers
+from bullpen.core.queue.browse import MessageRecord, list_messages_by_number
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 L = LANES.c
 
-CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
+SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
     lambda: (
         select(L.batch, L.claimed_at, L.claimed_by, L.lease_expires_at)
         .where(L.lease_expires_at.is_not(None))
@@ -24,19 +24,19 @@ CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningMessage:
     """A message that is being answered."""
 
-    message: Seen
+    message: MessageRecord
     worker: str
     claimed_at: int
     lease_expires_at: int
 
 
-def running(tx: Transaction) -> list[Running]:
+def list_running(tx: Transaction) -> list[RunningMessage]:
     """All of them, the longest first; those of one run follow its primary."""
     return [
-        Running(message, worker, claimed_at, lease)
-        for batch, claimed_at, worker, lease in tx.all(CLAIMS, {})
-        for message in of_numbers(tx, json.loads(batch))
+        RunningMessage(message, worker, claimed_at, lease)
+        for batch, claimed_at, worker, lease in tx.all(SELECT_CLAIMS, {})
+        for message in list_messages_by_number(tx, json.loads(batch))
     ]

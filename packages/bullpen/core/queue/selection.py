@@ -10,7 +10,7 @@ from sqlalchemy import Column, ColumnElement, Table, bindparam, func, or_
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-ESCAPE = "!"
+LIKE_ESCAPE = "!"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,44 +39,44 @@ class Selection:
             if value is not None:
                 given[each.name] = value
         if self.error is not None:
-            given |= {"part": f"%{_escaped(self.error)}%"}
-            given |= {"low": f"%{_escaped(self.error.lower())}%"}
+            given |= {"part": f"%{_escape_like(self.error)}%"}
+            given |= {"low": f"%{_escape_like(self.error.lower())}%"}
         return given
 
 
 def conditions(table: Table, names: frozenset[str], when: Column[int]) -> list[ColumnElement[bool]]:
     """What a selection with these names asks of a message; the conversation is not among it."""
-    return [_MADE[name](table, when) for name in sorted(names & _MADE.keys())]
+    return [_CONDITIONS[name](table, when) for name in sorted(names & _CONDITIONS.keys())]
 
 
-_MADE: dict[str, Callable[[Table, Column[int]], ColumnElement[bool]]] = {
+_CONDITIONS: dict[str, Callable[[Table, Column[int]], ColumnElement[bool]]] = {
     "agent": lambda table, _: table.c.agent == bindparam("agent"),
     "channel": lambda table, _: table.c.channel == bindparam("channel"),
     "sender": lambda table, _: or_(
         table.c.sender == bindparam("sender"), table.c.sender_id == bindparam("sender")
     ),
     "kind": lambda table, _: table.c.error_kind == bindparam("kind"),
-    "error": lambda table, _: _failed(table),
+    "error": lambda table, _: _error_matches(table),
     "since": lambda _, when: when >= bindparam("since"),
     "before": lambda _, when: when <= bindparam("before"),
     "above": lambda table, _: table.c.id > bindparam("above"),
 }
 
 
-def _failed(table: Table) -> ColumnElement[bool]:
+def _error_matches(table: Table) -> ColumnElement[bool]:
     kind = [table.c.error_kind == bindparam("error")] if "error_kind" in table.c else []
-    return or_(*kind, *_in(table.c.last_error))
+    return or_(*kind, *_contains(table.c.last_error))
 
 
-def _in(error: Column[str]) -> tuple[ColumnElement[bool], ...]:
+def _contains(error: Column[str]) -> tuple[ColumnElement[bool], ...]:
     """As it stands there, or in small letters: databases differ in which they know."""
     return (
-        error.like(bindparam("part"), escape=ESCAPE),
-        func.lower(error).like(bindparam("low"), escape=ESCAPE),
+        error.like(bindparam("part"), escape=LIKE_ESCAPE),
+        func.lower(error).like(bindparam("low"), escape=LIKE_ESCAPE),
     )
 
 
-def _escaped(part: str) -> str:
-    for special in (ESCAPE, "%", "_"):
-        part = part.replace(special, f"{ESCAPE}{special}")
+def _escape_like(part: str) -> str:
+    for special in (LIKE_ESCAPE, "%", "_"):
+        part = part.replace(special, f"{LIKE_ESCAPE}{special}")
     return part

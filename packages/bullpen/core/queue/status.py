@@ -16,24 +16,26 @@ L = LANES.c
 M = MESSAGES.c
 R = RESPONSES.c
 
-LANE_LIST: Statement[tuple[str, str, str | None, int, str | None, str | None, int | None]]
-LANE_LIST = Statement(
+SELECT_LANE_STATUSES: Statement[
+    tuple[str, str, str | None, int, str | None, str | None, int | None]
+]
+SELECT_LANE_STATUSES = Statement(
     lambda: select(
         *(L.agent, L.state, L.reason, L.pending, L.batch, L.claimed_by, L.lease_expires_at),
     ).order_by(L.agent)
 )
 
-_FOR_PEOPLE = (MessageState.DEAD, MessageState.HELD)
+_DEAD_OR_HELD = (MessageState.DEAD, MessageState.HELD)
 
-WAITING: Statement[tuple[str, int]] = Statement(
+COUNT_DEAD_AND_HELD: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(M.status, func.count())
-        .where(M.status.in_([const(each.value) for each in _FOR_PEOPLE]))
+        .where(M.status.in_([const(each.value) for each in _DEAD_OR_HELD]))
         .group_by(M.status)
     )
 )
 
-OUTGOING: Statement[tuple[int]] = Statement(
+COUNT_OUTGOING: Statement[tuple[int]] = Statement(
     lambda: select(func.count()).where(R.status == const(ResponseState.PENDING.value))
 )
 
@@ -65,9 +67,9 @@ class QueueStatus:
 
 def queue_status(tx: Transaction) -> QueueStatus:
     """Count what waits, runs, is dead or held, and what is to be delivered."""
-    lanes = lane_statuses(tx)
-    people = {state: count for state, count in tx.all(WAITING, {})}  # noqa: C416 - rows, not pairs
-    outgoing = tx.one(OUTGOING, {})
+    lanes = list_lane_statuses(tx)
+    people = {state: count for state, count in tx.all(COUNT_DEAD_AND_HELD, {})}  # noqa: C416 - rows, not pairs
+    outgoing = tx.one(COUNT_OUTGOING, {})
     return QueueStatus(
         pending=sum(lane.pending for lane in lanes),
         processing=sum(lane.processing for lane in lanes),
@@ -78,12 +80,12 @@ def queue_status(tx: Transaction) -> QueueStatus:
     )
 
 
-def lane_statuses(tx: Transaction) -> tuple[LaneStatus, ...]:
+def list_lane_statuses(tx: Transaction) -> tuple[LaneStatus, ...]:
     """Every lane in numbers, by agent."""
-    return tuple(_lane(*row) for row in tx.all(LANE_LIST, {}))
+    return tuple(_lane_status(*row) for row in tx.all(SELECT_LANE_STATUSES, {}))
 
 
-def _lane(
+def _lane_status(
     agent: str,
     state: str,
     reason: str | None,

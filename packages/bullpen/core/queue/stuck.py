@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, select
 from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.browse import Seen, numbered, of_numbers
+from bullpen.core.queue.browse import MessageRecord, get_message_by_number, list_messages_by_number
 from bullpen.core.queue.lane import lock_lane
 from bullpen.core.queue.retry import retry
 from bullpen.core.states import MessageState
@@ -19,18 +19,18 @@ from bullpen.core.text import check_text
 
 M = MESSAGES.c
 
-STUCK = (MessageState.DEAD, MessageState.HELD)
+DEAD_OR_HELD = (MessageState.DEAD, MessageState.HELD)
 
-_COLUMNS = {"agent": "agent", "kind": "error_kind"}
+_FILTER_COLUMNS = {"agent": "agent", "kind": "error_kind"}
 
 
 @cache
-def _ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
+def _select_ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
     # The states are named twice, so that the index of those that wait for people is recognised.
     which = [
         M.status == bindparam("state"),
-        M.status.in_([const(each.value) for each in STUCK]),
-        *(M[_COLUMNS[name]] == bindparam(name) for name in sorted(names)),
+        M.status.in_([const(each.value) for each in DEAD_OR_HELD]),
+        *(M[_FILTER_COLUMNS[name]] == bindparam(name) for name in sorted(names)),
     ]
     order = (M.updated_at.desc(), M.id.desc())
     if since:
@@ -39,7 +39,7 @@ def _ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
     return Statement(lambda: select(M.id).where(*which).order_by(*order).limit(bindparam("limit")))
 
 
-def list_stuck(
+def list_dead_or_held(
     tx: Transaction,
     state: MessageState,
     *,
@@ -47,26 +47,26 @@ def list_stuck(
     kind: str | None = None,
     since: int | None = None,
     limit: int,
-) -> list[Seen]:
+) -> list[MessageRecord]:
     """The dead, or the held: the latest first, or after this number, the oldest first."""
-    assert state in STUCK
+    assert state in DEAD_OR_HELD
     values: dict[str, object] = {"state": state.value, "limit": limit}
     for name, value in (("agent", agent), ("kind", kind)):
         if value is not None:
             values[name] = check_text(value, tx.settings.message_bytes, "what is looked for")
     if since is not None:
         values["since"] = since
-    names = frozenset(values) & frozenset(_COLUMNS)
-    rows = tx.all(_ids(names, since=since is not None), values)
-    return of_numbers(tx, [number for (number,) in rows])
+    names = frozenset(values) & frozenset(_FILTER_COLUMNS)
+    rows = tx.all(_select_ids(names, since=since is not None), values)
+    return list_messages_by_number(tx, [number for (number,) in rows])
 
 
-def stuck(tx: Transaction, number: str, state: MessageState) -> Seen:
+def lock_message_in_state(tx: Transaction, number: str, state: MessageState) -> MessageRecord:
     """The message of this number or id, its lane locked; one in another state is not there."""
-    found = numbered(tx, number)
+    found = get_message_by_number(tx, number)
     if found.status == state:
         lock_lane(tx, found.agent)
-        found = numbered(tx, number)
+        found = get_message_by_number(tx, number)
     if found.status != state:
         raise UnknownMessage(
             f"there is no {state} message {number[:60]!r}", hint=f"It is {found.status}."
@@ -74,12 +74,12 @@ def stuck(tx: Transaction, number: str, state: MessageState) -> Seen:
     return found
 
 
-def retry_all(tx: Transaction, agent: str | None, kind: str | None, limit: int) -> int:
+def retry_all_dead(tx: Transaction, agent: str | None, kind: str | None, limit: int) -> int:
     """Try the dead again, those that came first first; gives how many messages it was.
 
     What is for an agent that was removed stays dead, and keeps nobody else from going on.
     """
-    found = list_stuck(tx, MessageState.DEAD, agent=agent, kind=kind, since=0, limit=limit)
+    found = list_dead_or_held(tx, MessageState.DEAD, agent=agent, kind=kind, since=0, limit=limit)
     for each in sorted({each.agent for each in found}):
         lock_lane(tx, each)
     tried = 0

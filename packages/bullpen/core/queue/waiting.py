@@ -14,7 +14,7 @@ L = LANES.c
 M = MESSAGES.c
 R = RESPONSES.c
 
-NEXT: Statement[tuple[str, int | None]] = Statement(
+SELECT_WAITING_SINCE: Statement[tuple[str, int | None]] = Statement(
     lambda: (
         select(
             L.agent,
@@ -29,7 +29,7 @@ NEXT: Statement[tuple[str, int | None]] = Statement(
     )
 )
 
-OUTGOING: Statement[tuple[str, int]] = Statement(
+COUNT_OUTGOING_BY_CHANNEL: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(R.channel, func.count())
         .where(R.status == const(ResponseState.PENDING.value))
@@ -41,9 +41,9 @@ OUTGOING: Statement[tuple[str, int]] = Statement(
 
 def waiting_since(tx: Transaction) -> dict[str, int]:
     """Since when the next message of each agent is due; who has none that is due is left out."""
-    return {agent: due for agent, due in tx.all(NEXT, {}) if due is not None}
+    return {agent: due for agent, due in tx.all(SELECT_WAITING_SINCE, {}) if due is not None}
 
 
-def outgoing_by_channel(tx: Transaction) -> dict[str, int]:
+def count_outgoing_by_channel(tx: Transaction) -> dict[str, int]:
     """How many answers each channel has still to deliver."""
-    return {channel: count for channel, count in tx.all(OUTGOING, {})}  # noqa: C416 - rows
+    return {channel: count for channel, count in tx.all(COUNT_OUTGOING_BY_CHANNEL, {})}  # noqa: C416 - rows

@@ -11,30 +11,30 @@ from sqlalchemy import Column, bindparam, func, select, tuple_
 
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.queue.roads import (
-    DELAYED,
-    FINISHED,
-    FOR_PEOPLE,
-    READY_OF_ALL,
-    READY_OF_ONE,
-    RUNNING,
-    TOGETHER_IN_STATE,
-    Road,
+    BY_CONVERSATION_IN_STATE,
+    DEAD_OR_HELD_SCAN,
+    DELAYED_SCAN,
+    FINISHED_SCAN,
+    PROCESSING_SCAN,
+    READY_IN_LANE_SCAN,
+    READY_SCAN,
+    IndexScan,
 )
 from bullpen.core.queue.selection import Selection, conditions
 from bullpen.core.states import MessageState
-from bullpen.core.store.among import numbers
+from bullpen.core.store.among import encode_ids
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 L = LANES.c
 
-BATCHES: Statement[tuple[str]] = Statement(
+SELECT_CLAIMED_BATCHES: Statement[tuple[str]] = Statement(
     lambda: select(L.batch).where(L.lease_expires_at.is_not(None), L.batch.is_not(None))
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RowRef:
     """A message that is meant."""
 
     id: int
@@ -43,20 +43,22 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class BoundScan:
     """A road, with what has to be known on it."""
 
-    road: Road
+    road: IndexScan
     values: dict[str, object] = field(default_factory=dict)
 
 
-class Walk:
+class BatchCursor:
     """The messages that are meant and stand on these ways, a piece at a time, by the roads' order.
 
     Each piece is asked for by itself, in any transaction; nothing is held meanwhile.
     """
 
-    def __init__(self, ways: Sequence[Way], selection: Selection, *, newest: bool = False) -> None:
+    def __init__(
+        self, ways: Sequence[BoundScan], selection: Selection, *, newest: bool = False
+    ) -> None:
         self._ways = list(ways)
         self._selection = selection
         self._newest = newest
@@ -67,28 +69,28 @@ class Walk:
         total = 0
         for way in self._ways:
             values = {**self._selection.values(tx), **way.values}
-            row = tx.one(amount(way.road, frozenset(values)), values)
+            row = tx.one(select_count(way.road, frozenset(values)), values)
             total += 0 if row is None else row[0]
         return total
 
-    def next(self, tx: Transaction, limit: int) -> list[Found]:
+    def next(self, tx: Transaction, limit: int) -> list[RowRef]:
         """The next ones; none if there are no more."""
         while self._ways:
             way = self._ways[0]
             values = {**self._selection.values(tx), **way.values}
-            statement = piece(way.road, frozenset(values), bool(self._last), self._newest)
+            statement = select_batch(way.road, frozenset(values), bool(self._last), self._newest)
             rows = tx.all(statement, {**values, **self._last, "limit": limit})
             if rows:
-                self._last = _last(way.road.keys, rows[-1][3:])
-                return [_found(row) for row in rows]
+                self._last = _last_keys(way.road.keys, rows[-1][3:])
+                return [_row_ref(row) for row in rows]
             self._ways.pop(0)
             self._last = {}
         return []
 
 
 @cache
-def piece(
-    road: Road, names: frozenset[str], further: bool, newest: bool
+def select_batch(
+    road: IndexScan, names: frozenset[str], further: bool, newest: bool
 ) -> Statement[tuple[object, ...]]:
     """The next messages of a road, in its order or from its end."""
     c, keys = road.table.c, road.keys
@@ -108,7 +110,7 @@ def piece(
 
 
 @cache
-def amount(road: Road, names: frozenset[str]) -> Statement[tuple[int]]:
+def select_count(road: IndexScan, names: frozenset[str]) -> Statement[tuple[int]]:
     """How many messages of a road are meant."""
     which = conditions(road.table, names, road.when)
     return Statement(
@@ -116,31 +118,35 @@ def amount(road: Road, names: frozenset[str]) -> Statement[tuple[int]]:
     )
 
 
-def ways_to(tx: Transaction, states: Sequence[MessageState], selection: Selection) -> list[Way]:
+def message_scans(
+    tx: Transaction, states: Sequence[MessageState], selection: Selection
+) -> list[BoundScan]:
     """Where the live messages of these states are found, a state after the other."""
     if selection.conversation is not None:
-        road = TOGETHER_IN_STATE[MESSAGES]
-        return [Way(road, {"state": state.value}) for state in states]
-    return [way for state in states for way in _ways(tx, state, selection)]
+        road = BY_CONVERSATION_IN_STATE[MESSAGES]
+        return [BoundScan(road, {"state": state.value}) for state in states]
+    return [way for state in states for way in _scans_of_state(tx, state, selection)]
 
 
-def _ways(tx: Transaction, state: MessageState, selection: Selection) -> list[Way]:
+def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) -> list[BoundScan]:
     match state:
         case MessageState.PENDING:
-            ready = READY_OF_ALL if selection.agent is None else READY_OF_ONE
-            return [Way(ready), Way(DELAYED)]
+            ready = READY_SCAN if selection.agent is None else READY_IN_LANE_SCAN
+            return [BoundScan(ready), BoundScan(DELAYED_SCAN)]
         case MessageState.PROCESSING:
-            rows = [row for (batch,) in tx.all(BATCHES, {}) for row in json.loads(batch)]
-            return [Way(RUNNING, {"rows": numbers(rows)})]
+            rows = [
+                row for (batch,) in tx.all(SELECT_CLAIMED_BATCHES, {}) for row in json.loads(batch)
+            ]
+            return [BoundScan(PROCESSING_SCAN, {"rows": encode_ids(rows)})]
         case MessageState.DEAD | MessageState.HELD:
-            return [Way(FOR_PEOPLE, {"state": state.value})]
+            return [BoundScan(DEAD_OR_HELD_SCAN, {"state": state.value})]
         case MessageState.COMPLETED | MessageState.CANCELLED | MessageState.EXPIRED:
-            return [Way(FINISHED, {"state": state.value})]
+            return [BoundScan(FINISHED_SCAN, {"state": state.value})]
 
 
-def _last(keys: Sequence[Column[int]], values: Sequence[object]) -> dict[str, object]:
+def _last_keys(keys: Sequence[Column[int]], values: Sequence[object]) -> dict[str, object]:
     return {f"last_{key.name}": value for key, value in zip(keys, values, strict=True)}
 
 
-def _found(row: tuple[object, ...]) -> Found:
-    return Found(*row[:3])  # type: ignore[arg-type]
+def _row_ref(row: tuple[object, ...]) -> RowRef:
+    return RowRef(*row[:3])  # type: ignore[arg-type]

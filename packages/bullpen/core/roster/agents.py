@@ -15,9 +15,9 @@ from bullpen.core.heartbeats.heartbeats import remove_heartbeat
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
 from bullpen.core.models.base import const
-from bullpen.core.queue.bury import OLDEST
+from bullpen.core.queue.bury import SELECT_OLDEST
 from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.lane import lock_lane, settle_lane
+from bullpen.core.queue.lane import lock_lane, refresh_lane
 from bullpen.core.queue.lanes import (
     LanePolicy,
     archive_lane,
@@ -34,15 +34,17 @@ from bullpen.core.roster.display_name import check_display_name
 from bullpen.core.roster.find import find_agent, get_agent
 from bullpen.core.roster.model_name import check_model
 from bullpen.core.roster.team_removal import leave_teams
-from bullpen.core.schedules.stop import stop_orphans
+from bullpen.core.schedules.stop import pause_orphans
 from bullpen.core.states import LaneState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 A = AGENTS.c
-EVERY = 1 << 31
-_CHANGES = tuple(each.name for each in fields(Agent) if each.name not in ("id", "resets"))
+NO_LIMIT = 1 << 31
+_CHANGEABLE_COLUMNS = tuple(
+    each.name for each in fields(Agent) if each.name not in ("id", "resets")
+)
 
 INSERT: Statement[None] = Statement(
     lambda: insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
@@ -53,13 +55,13 @@ UPDATE: Statement[None] = Statement(
         .where(A.id == bindparam("agent"))
         .values(
             {
-                **{name: bindparam(name) for name in _CHANGES},
+                **{name: bindparam(name) for name in _CHANGEABLE_COLUMNS},
                 "updated_at": bindparam("now"),
             }
         )
     )
 )
-RESET: Statement[None] = Statement(
+COUNT_RESET: Statement[None] = Statement(
     lambda: (
         update(AGENTS)
         .where(A.id == bindparam("agent"))
@@ -68,23 +70,23 @@ RESET: Statement[None] = Statement(
 )
 DELETE: Statement[None] = Statement(lambda: delete(AGENTS).where(A.id == bindparam("agent")))
 
-TEAM_OF_THIS_ID: Statement[tuple[str]] = Statement(
+FIND_TEAM_ID: Statement[tuple[str]] = Statement(
     lambda: select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
 )
-FORGET: Statement[None] = Statement(
+DELETE_SESSIONS: Statement[None] = Statement(
     lambda: delete(SESSIONS).where(SESSIONS.c.agent == bindparam("agent"))
 )
-LEAVE_OUTSIDE: Statement[None] = Statement(
+SET_OUTSIDE: Statement[None] = Statement(
     lambda: (
         update(LANES).where(LANES.c.agent == bindparam("lane")).values(outside=bindparam("outside"))
     )
 )
-RUNNING: Statement[tuple[str | None]] = Statement(
+FIND_RUNNING_BATCH: Statement[tuple[str | None]] = Statement(
     lambda: select(LANES.c.batch).where(
         LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
     )
 )
-NAME_OF: Statement[tuple[str]] = Statement(
+FIND_MESSAGE_ID: Statement[tuple[str]] = Statement(
     lambda: select(MESSAGES.c.message_id).where(MESSAGES.c.id == bindparam("message"))
 )
 
@@ -95,8 +97,8 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
     Without a policy that lane behaves as it did.
     """
     check_name(agent.id)
-    _check(tx, agent)
-    if find_agent(tx, agent.id) is not None or _team(tx, agent.id):
+    _check_agent(tx, agent)
+    if find_agent(tx, agent.id) is not None or _is_team(tx, agent.id):
         raise NameTaken(f"there is an agent or a team called {agent.id} already")
     tx.write(INSERT, {**_values(agent), "created_at": tx.now, "updated_at": tx.now})
     create_lane(tx, agent.id, policy)
@@ -104,7 +106,7 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
         configure_lane(tx, agent.id, policy)
     if lock_lane(tx, agent.id).state == LaneState.ARCHIVED:
         resume_lane(tx, agent.id)
-    _assign(tx, agent)
+    _update_lane(tx, agent)
     append_event(tx, EventType.AGENT_ADDED, agent=agent.id)
 
 
@@ -113,13 +115,13 @@ def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) 
     lock_lane(tx, get_agent(tx, agent_id).id)
     before = get_agent(tx, agent_id)
     changed = replace(before, **change)
-    _check(tx, changed)
+    _check_agent(tx, changed)
     _update(tx, changed)
     if (before.provider, before.directory) != (changed.provider, changed.directory):
         # A session belongs to its provider and to the directory that it was begun in.
-        _forget(tx, agent_id)
+        _reset_sessions(tx, agent_id)
         changed = replace(changed, resets=before.resets + 1)
-    _assign(tx, changed)
+    _update_lane(tx, changed)
     append_event(tx, EventType.AGENT_CHANGED, agent=agent_id, changed=sorted(change))
     return changed
 
@@ -138,9 +140,9 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
         )
     _cancel_all(tx, agent_id, f"{agent_id} was removed")
     leave_teams(tx, agent_id)
-    stop_orphans(tx, f"{agent_id} was removed", agent=agent_id)
+    pause_orphans(tx, f"{agent_id} was removed", agent=agent_id)
     remove_heartbeat(tx, agent_id)
-    tx.write(FORGET, {"agent": agent_id})
+    tx.write(DELETE_SESSIONS, {"agent": agent_id})
     tx.write(DELETE, {"agent": agent_id})
     archive_lane(tx, agent_id, "removed")
     append_event(tx, EventType.AGENT_REMOVED, agent=agent_id)
@@ -149,11 +151,11 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
 def reset_agent(tx: Transaction, agent_id: str) -> None:
     """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
     get_agent(tx, agent_id)
-    _forget(tx, agent_id)
+    _reset_sessions(tx, agent_id)
     append_event(tx, EventType.SESSION_RESET, agent=agent_id)
 
 
-def _check(tx: Transaction, agent: Agent) -> None:
+def _check_agent(tx: Transaction, agent: Agent) -> None:
     check_display_name(agent.name, tx.settings.message_bytes)
     check_model(agent.model, tx.settings.message_bytes)
     for text in (agent.provider, agent.system_prompt, agent.directory):
@@ -166,21 +168,21 @@ def _check(tx: Transaction, agent: Agent) -> None:
         )
 
 
-def _team(tx: Transaction, name: str) -> bool:
-    return tx.one(TEAM_OF_THIS_ID, {"name": name}) is not None
+def _is_team(tx: Transaction, name: str) -> bool:
+    return tx.one(FIND_TEAM_ID, {"name": name}) is not None
 
 
 def _cancel_all(tx: Transaction, agent_id: str, reason: str) -> None:
-    running = tx.one(RUNNING, {"agent": agent_id})
+    running = tx.one(FIND_RUNNING_BATCH, {"agent": agent_id})
     if running is not None and running[0] is not None:
         _cancel(tx, json.loads(running[0])[0], reason)
-    for statement in OLDEST:
-        for (message,) in tx.all(statement, {"agent": agent_id, "count": EVERY}):
+    for statement in SELECT_OLDEST:
+        for (message,) in tx.all(statement, {"agent": agent_id, "count": NO_LIMIT}):
             _cancel(tx, message, reason)
 
 
 def _cancel(tx: Transaction, message: int, reason: str) -> None:
-    name = tx.one(NAME_OF, {"message": message})
+    name = tx.one(FIND_MESSAGE_ID, {"message": message})
     assert name is not None
     cancel(tx, name[0], reason)
 
@@ -191,10 +193,10 @@ def _update(tx: Transaction, agent: Agent) -> None:
     tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
 
 
-def _forget(tx: Transaction, agent_id: str) -> None:
+def _reset_sessions(tx: Transaction, agent_id: str) -> None:
     # In this order: a run that keeps its session just now is waited for, and then forgotten.
-    tx.write(RESET, {"agent": agent_id, "now": tx.now})
-    tx.write(FORGET, {"agent": agent_id})
+    tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
+    tx.write(DELETE_SESSIONS, {"agent": agent_id})
 
 
 def _values(agent: Agent) -> dict[str, object]:
@@ -203,7 +205,7 @@ def _values(agent: Agent) -> dict[str, object]:
     return {**asdict(agent), **dict(zip(names, (each.value for each in enums), strict=True))}
 
 
-def _assign(tx: Transaction, agent: Agent) -> None:
+def _update_lane(tx: Transaction, agent: Agent) -> None:
     """Say whether processors or outside workers answer it."""
-    tx.write(LEAVE_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
-    settle_lane(tx, agent.id, 0)
+    tx.write(SET_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
+    refresh_lane(tx, agent.id, 0)

@@ -7,15 +7,19 @@ from enum import StrEnum
 
 from bullpen.core.errors import UnknownProvider
 from bullpen.core.masking import mask_url
-from bullpen.core.roster.custom_providers import PREFIX, list_custom_providers
+from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, list_custom_providers
 from bullpen.core.roster.find import list_agents
 from bullpen.core.roster.programs import PROGRAMS
-from bullpen.core.roster.provider_names import ALIASES, BUILT_IN, plugin_names
+from bullpen.core.roster.provider_names import (
+    BUILT_IN_PROVIDERS,
+    PROVIDER_ALIASES,
+    plugin_provider_names,
+)
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
 
 
-class Origin(StrEnum):
+class ProviderOrigin(StrEnum):
     """Where a provider comes from."""
 
     BUILT_IN = "built_in"
@@ -26,11 +30,11 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Available:
+class ProviderSummary:
     """Something that answers for agents."""
 
     provider: str
-    origin: Origin
+    origin: ProviderOrigin
     name: str = ""
     program: str | None = None
     """The command line that it needs."""
@@ -42,53 +46,55 @@ class Available:
     agents: tuple[str, ...] = ()
 
 
-def list_available(tx: Transaction) -> list[Available]:
+def list_providers(tx: Transaction) -> list[ProviderSummary]:
     """All of them, those of plugins and those that were added last."""
     agents: dict[str, tuple[str, ...]] = {}
     for each in list_agents(tx):
         agents[each.provider] = (*agents.get(each.provider, ()), each.id)
     found = [
-        Available(
+        ProviderSummary(
             provider=name,
-            origin=Origin.BUILT_IN,
+            origin=ProviderOrigin.BUILT_IN,
             program=name if name in PROGRAMS else None,
-            configured=signs_in(name, tx.settings),
+            configured=has_credentials(name, tx.settings),
             agents=agents.pop(name, ()),
         )
-        for name in BUILT_IN
+        for name in BUILT_IN_PROVIDERS
     ]
     found += [
-        Available(provider=name, origin=Origin.PLUGIN, agents=agents.pop(name, ()))
-        for name in plugin_names()
+        ProviderSummary(provider=name, origin=ProviderOrigin.PLUGIN, agents=agents.pop(name, ()))
+        for name in plugin_provider_names()
     ]
     found += [
-        Available(
-            provider=PREFIX + each.id,
-            origin=Origin.CUSTOM,
+        ProviderSummary(
+            provider=CUSTOM_PREFIX + each.id,
+            origin=ProviderOrigin.CUSTOM,
             name=each.name,
             program=each.harness.value,
             base_url=mask_url(each.base_url),
             model=each.model,
-            agents=agents.pop(PREFIX + each.id, ()),
+            agents=agents.pop(CUSTOM_PREFIX + each.id, ()),
         )
         for each in list_custom_providers(tx)
     ]
     return found + [
-        Available(provider=name, origin=Origin.MISSING, configured=False, agents=of_it)
+        ProviderSummary(
+            provider=name, origin=ProviderOrigin.MISSING, configured=False, agents=of_it
+        )
         for name, of_it in sorted(agents.items())
     ]
 
 
-def get_available(tx: Transaction, given: str) -> Available:
+def get_provider(tx: Transaction, given: str) -> ProviderSummary:
     """The one of this name; a service that was added also without `custom:` before its id."""
-    name = ALIASES.get(given, given)
-    found = {each.provider: each for each in list_available(tx)}
-    if name not in found and PREFIX + name not in found:
+    name = PROVIDER_ALIASES.get(given, given)
+    found = {each.provider: each for each in list_providers(tx)}
+    if name not in found and CUSTOM_PREFIX + name not in found:
         raise UnknownProvider(f"there is no provider {given[:60]!r}")
-    return found.get(name) or found[PREFIX + name]
+    return found.get(name) or found[CUSTOM_PREFIX + name]
 
 
-def signs_in(provider: str, settings: Settings) -> bool:
+def has_credentials(provider: str, settings: Settings) -> bool:
     """Whether the settings have what a built-in provider needs to sign in."""
     match provider:
         case "claude":

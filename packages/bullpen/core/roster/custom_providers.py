@@ -19,7 +19,7 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 P = CUSTOM_PROVIDERS.c
-PREFIX = "custom:"
+CUSTOM_PREFIX = "custom:"
 
 
 class Harness(StrEnum):
@@ -51,11 +51,11 @@ class CustomProviderChange(TypedDict, total=False):
     model: str
 
 
-_NAMES = tuple(each.name for each in fields(CustomProvider))
+_FIELD_NAMES = tuple(each.name for each in fields(CustomProvider))
 
 
 def _columns() -> tuple[Column[object], ...]:
-    return tuple(P[name] for name in _NAMES)
+    return tuple(P[name] for name in _FIELD_NAMES)
 
 
 ProviderTuple = tuple[str, str, str, str, str, str]
@@ -73,7 +73,7 @@ UPDATE: Statement[None] = Statement(
         .where(P.id == bindparam("provider"))
         .values(
             {
-                **{name: bindparam(name) for name in _NAMES if name != "id"},
+                **{name: bindparam(name) for name in _FIELD_NAMES if name != "id"},
                 "updated_at": bindparam("now"),
             }
         )
@@ -86,7 +86,7 @@ DELETE: Statement[None] = Statement(
 
 def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
     """Make `custom:<id>` known."""
-    _check(tx, provider)
+    _check_custom_provider(tx, provider)
     if find_custom_provider(tx, provider.id) is not None:
         raise NameTaken(f"there is a provider called {provider.id} already")
     values = {**asdict(provider), "harness": provider.harness.value}
@@ -99,7 +99,7 @@ def change_custom_provider(
     """Change what is named and keep the rest."""
     before = get_custom_provider(tx, provider_id)
     changed = replace(before, **change)
-    _check(tx, changed)
+    _check_custom_provider(tx, changed)
     if "api_key" not in change and _host(before.base_url) != _host(changed.base_url):
         raise BadProvider(
             f"{provider_id} is to be asked at another host, which must not get the old key",
@@ -128,7 +128,7 @@ def get_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider:
     check_text(provider_id, tx.settings.message_bytes, "the provider's id")
     provider = find_custom_provider(tx, provider_id)
     if provider is None:
-        raise UnknownProvider(f"there is no provider {PREFIX}{provider_id[:40]}")
+        raise UnknownProvider(f"there is no provider {CUSTOM_PREFIX}{provider_id[:40]}")
     return provider
 
 
@@ -153,7 +153,7 @@ def _host(address: str) -> str:
     return urlsplit(address).netloc.lower()
 
 
-def _check(tx: Transaction, provider: CustomProvider) -> None:
+def _check_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
     check_name(provider.id)
     check_model(provider.model, tx.settings.message_bytes)
     for text in (provider.name, provider.base_url, provider.api_key):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from bullpen.core.models import AGENTS, TEAMS
-from bullpen.core.routing.directory import Directory
+from bullpen.core.routing.directory import AddressBook
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -22,9 +22,9 @@ def agent_names(tx: Transaction) -> dict[str, str]:
     return {agent: name for agent, name in tx.all(AGENT_NAMES, {})}  # noqa: C416 - rows
 
 
-def everyone(tx: Transaction) -> Directory:
+def load_address_book(tx: Transaction) -> AddressBook:
     """All agents and teams, with their names."""
-    return Directory(
+    return AddressBook(
         agents=agent_names(tx),
         teams={team: (name, leader) for team, name, leader in tx.all(TEAM_NAMES, {})},
     )

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bullpen.core.heartbeats.heartbeat import HeartbeatState
-from bullpen.core.heartbeats.heartbeats import see_heartbeat
-from bullpen.core.queue.lane_list import look_at_lane
+from bullpen.core.heartbeats.heartbeats import get_heartbeat
+from bullpen.core.queue.lane_list import get_lane
 from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.teams import get_team, teams_of
-from bullpen.core.schedules.find import Wanted, list_schedules
+from bullpen.core.schedules.find import ScheduleFilter, list_schedules
 from bullpen.core.schedules.schedule import ScheduleState
 from bullpen.core.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class RemovalPreview:
     """What becomes of the work and the ties of one agent."""
 
     agent: str
@@ -33,31 +33,33 @@ class Leaving:
     """Whether one was on."""
 
 
-def leaving(tx: Transaction, agent_id: str) -> Leaving:
+def preview_removal(tx: Transaction, agent_id: str) -> RemovalPreview:
     """What goes when this agent goes."""
     get_agent(tx, agent_id)
-    lane = look_at_lane(tx, agent_id)
+    lane = get_lane(tx, agent_id)
     teams = teams_of(tx, agent_id)
     disbanded = [each.id for each in teams if len(each.members) == 1]
-    return Leaving(
+    return RemovalPreview(
         agent=agent_id,
         waiting=lane.pending,
         running=lane.processing,
         teams=tuple(each.id for each in teams),
         disbanded=tuple(disbanded),
-        schedules=_orphans(tx, agent_id, disbanded),
-        heartbeat=see_heartbeat(tx, agent_id).state is HeartbeatState.ON,
+        schedules=_orphaned_schedules(tx, agent_id, disbanded),
+        heartbeat=get_heartbeat(tx, agent_id).state is HeartbeatState.ON,
     )
 
 
-def orphaned_by_team(tx: Transaction, team_id: str) -> tuple[str, ...]:
+def schedules_orphaned_by_team(tx: Transaction, team_id: str) -> tuple[str, ...]:
     """The schedules that are paused when this team is disbanded."""
-    return _orphans(tx, None, [get_team(tx, team_id).id])
+    return _orphaned_schedules(tx, None, [get_team(tx, team_id).id])
 
 
-def _orphans(tx: Transaction, agent: str | None, teams: Iterable[str]) -> tuple[str, ...]:
-    wanted = [Wanted(team_id=each, state=ScheduleState.ACTIVE) for each in teams]
+def _orphaned_schedules(
+    tx: Transaction, agent: str | None, teams: Iterable[str]
+) -> tuple[str, ...]:
+    wanted = [ScheduleFilter(team_id=each, state=ScheduleState.ACTIVE) for each in teams]
     if agent is not None:
-        wanted.append(Wanted(agent=agent, state=ScheduleState.ACTIVE))
+        wanted.append(ScheduleFilter(agent=agent, state=ScheduleState.ACTIVE))
     found = list_schedules(tx) if wanted else []
-    return tuple(each.id for each in found if any(one.has(each) for one in wanted))
+    return tuple(each.id for each in found if any(one.matches(each) for one in wanted))

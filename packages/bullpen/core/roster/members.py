@@ -10,14 +10,14 @@ from bullpen.core.roster.teams import change_team, lock_team
 from bullpen.core.store.transaction import Transaction
 
 
-def join_team(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
+def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
     """Agents come into a team, behind those who are there; who is there already stays as it is."""
     team = lock_team(tx, team_id)
     new = [each for each in dict.fromkeys(agents) if each not in team.members]
     return change_team(tx, team_id, members=(*team.members, *new)) if new else team
 
 
-def part_from_team(
+def remove_members(
     tx: Transaction, team_id: str, agents: Sequence[str], leader: str | None = None
 ) -> Team:
     """Agents go out of a team; if its leader goes, the named one leads, or who is next."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 PROGRAMS = ("claude", "codex", "opencode")
 
-SECONDS = 5.0
+VERSION_TIMEOUT_SECONDS = 5.0
 """Who has not told its version by then does not tell it."""
 
-LONGEST = 60
+MAX_VERSION_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,9 @@ def find_programs(names: Iterable[str]) -> dict[str, Program]:
     return {name: Program(name, shutil.which(name)) for name in names}
 
 
-def ask_versions(names: Iterable[str], seconds: float = SECONDS) -> dict[str, Program]:
+def probe_versions(
+    names: Iterable[str], seconds: float = VERSION_TIMEOUT_SECONDS
+) -> dict[str, Program]:
     """Where they are and what they say of themselves, all asked at the same time."""
     found = find_programs(names)
     asked = {each.name: _start(each.path) for each in found.values() if each.path is not None}
@@ -69,4 +71,4 @@ def _version(child: subprocess.Popen[bytes] | None, deadline: float) -> str:
             return ""
     lines = out.decode(errors="replace").strip().splitlines()
     first = "".join(each for each in lines[0] if each.isprintable()) if lines else ""
-    return first[:LONGEST] if child.returncode == 0 else ""
+    return first[:MAX_VERSION_CHARS] if child.returncode == 0 else ""

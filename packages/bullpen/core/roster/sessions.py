@@ -25,21 +25,21 @@ FIND: Statement[tuple[str, str, int, int, float, str]] = Statement(
         *_here()
     )
 )
-STILL: Statement[tuple[int]] = Statement(
+FIND_RESETS: Statement[tuple[int]] = Statement(
     lambda: (
         select(AGENTS.c.resets)
         .where(AGENTS.c.id == bindparam("agent_id"))
         .with_for_update(read=True)
     )
 )
-_GIVEN = ("provider", "session_id", "input_tokens", "output_tokens", "cost", "told")
+_VALUE_NAMES = ("provider", "session_id", "input_tokens", "output_tokens", "cost", "told")
 UPDATE: Statement[None] = Statement(
     lambda: (
         update(SESSIONS)
         .where(*_here())
         .values(
             {
-                **{name: bindparam(name) for name in _GIVEN},
+                **{name: bindparam(name) for name in _VALUE_NAMES},
                 "runs": S.runs + const(1),
                 "updated_at": bindparam("now"),
             }
@@ -49,7 +49,7 @@ UPDATE: Statement[None] = Statement(
 INSERT: Statement[None] = Statement(
     lambda: insert(SESSIONS).values(
         {
-            **{name: bindparam(name) for name in _GIVEN},
+            **{name: bindparam(name) for name in _VALUE_NAMES},
             "agent": bindparam("agent_id"),
             "context": bindparam("key"),
             "runs": const(1),
@@ -57,7 +57,7 @@ INSERT: Statement[None] = Statement(
         }
     )
 )
-FORGET: Statement[None] = Statement(lambda: delete(SESSIONS).where(*_here()))
+DELETE: Statement[None] = Statement(lambda: delete(SESSIONS).where(*_here()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Session:
     told: str = ""
 
 
-def context_key(agent: Agent, message: Message) -> str:
+def session_key(agent: Agent, message: Message) -> str:
     """Which session a run of this message belongs to."""
     match agent.context:
         case Context.AGENT:
@@ -92,14 +92,14 @@ def find_session(tx: Transaction, agent: Agent, key: str) -> Session | None:
     return Session(id=row[1], input_tokens=row[2], output_tokens=row[3], cost=row[4], told=row[5])
 
 
-def keep_session(tx: Transaction, agent: Agent, key: str, session: Session | None) -> None:
+def save_session(tx: Transaction, agent: Agent, key: str, session: Session | None) -> None:
     """Resume this one from now on, unless the agent was reset or changed while it ran."""
     values: dict[str, object] = {"agent_id": agent.id, "key": key}
-    still = tx.one(STILL, {"agent_id": agent.id})
+    still = tx.one(FIND_RESETS, {"agent_id": agent.id})
     if still is None or still[0] != agent.resets:
         return
     if session is None:
-        tx.write(FORGET, values)
+        tx.write(DELETE, values)
         return
     values.update(
         provider=agent.provider,

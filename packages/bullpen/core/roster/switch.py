@@ -12,7 +12,7 @@ from bullpen.core.store.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switch:
+class ProviderSwitch:
     """One agent's provider and model, as they were and as they are to be."""
 
     agent: str
@@ -23,28 +23,30 @@ class Switch:
     """Empty is the provider's own choice."""
 
     @property
-    def changes(self) -> bool:
+    def is_change(self) -> bool:
         """Whether anything is another."""
         return (self.old_provider, self.old_model) != (self.provider, self.model)
 
 
-def chosen(tx: Transaction, named: Collection[str], provider: str | None) -> list[Agent]:
+def select_agents(tx: Transaction, named: Collection[str], provider: str | None) -> list[Agent]:
     """The agents that are named, or all that this provider answers for, by id."""
     if provider is None:
         return [get_agent(tx, each) for each in sorted(set(named))]
     return [each for each in list_agents(tx) if each.provider == provider]
 
 
-def planned(agents: Sequence[Agent], provider: str | None, model: str | None) -> list[Switch]:
+def plan_switches(
+    agents: Sequence[Agent], provider: str | None, model: str | None
+) -> list[ProviderSwitch]:
     """What would be another; agents that have it already are left out.
 
     Another provider knows other models: without a name it is the provider's own choice.
     """
-    found = [_planned(each, provider or each.provider, model) for each in agents]
-    return [each for each in found if each.changes]
+    found = [_plan_switch(each, provider or each.provider, model) for each in agents]
+    return [each for each in found if each.is_change]
 
 
-def switch(tx: Transaction, switches: Sequence[Switch]) -> None:
+def apply_switches(tx: Transaction, switches: Sequence[ProviderSwitch]) -> None:
     """Do it; whose provider changes begins a new session."""
     for each in switches:
         change = AgentChange()
@@ -55,9 +57,9 @@ def switch(tx: Transaction, switches: Sequence[Switch]) -> None:
         change_agent(tx, each.agent, **change)
 
 
-def _planned(agent: Agent, provider: str, model: str | None) -> Switch:
+def _plan_switch(agent: Agent, provider: str, model: str | None) -> ProviderSwitch:
     kept = agent.model if provider == agent.provider else ""
-    return Switch(
+    return ProviderSwitch(
         agent=agent.id,
         old_provider=agent.provider,
         old_model=agent.model,

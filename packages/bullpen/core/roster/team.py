@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypedDict
 
 
-class Delivery(StrEnum):
+class DeliveryMode(StrEnum):
     """How a team's answers come to the person who asked."""
 
     STREAM = "stream"
@@ -24,7 +24,7 @@ class Team:
     name: str = ""
     leader: str
     members: tuple[str, ...]
-    delivery: Delivery = Delivery.STREAM
+    delivery: DeliveryMode = DeliveryMode.STREAM
     max_hops: int | None = None
     """These three are the settings of the same name where they are None."""
     max_messages: int | None = None
@@ -37,7 +37,7 @@ class TeamChange(TypedDict, total=False):
     name: str
     leader: str
     members: tuple[str, ...]
-    delivery: Delivery
+    delivery: DeliveryMode
     max_hops: int | None
     max_messages: int | None
     max_cost: float | None

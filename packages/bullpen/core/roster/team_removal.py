@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bullpen.core.roster.teams import change_team, disband_team, get_team, lock_team, teams_of
-from bullpen.core.schedules.stop import stop_orphans
+from bullpen.core.schedules.stop import pause_orphans
 from bullpen.core.store.transaction import Transaction
 
 
 def remove_team(tx: Transaction, team_id: str) -> None:
     """Remove a team and stop its schedules; its agents and its room's history stay."""
     get_team(tx, team_id)
-    stop_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
+    pause_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
     disband_team(tx, team_id)
 
 

@@ -12,7 +12,7 @@ from bullpen.core.events.append import EventType, append_event
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
 from bullpen.core.roster.display_name import check_display_name
-from bullpen.core.roster.team import Delivery, Team, TeamChange
+from bullpen.core.roster.team import DeliveryMode, Team, TeamChange
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -35,10 +35,10 @@ LIST: Statement[TeamTuple] = Statement(lambda: select(*_columns()).order_by(T.id
 MEMBERS: Statement[tuple[str]] = Statement(
     lambda: select(M.agent).where(M.team_id == bindparam("team")).order_by(M.position)
 )
-OF_AGENT: Statement[tuple[str]] = Statement(
+TEAMS_OF_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(M.team_id).where(M.agent == bindparam("agent")).order_by(M.team_id)
 )
-EXISTS: Statement[tuple[str]] = Statement(
+FIND_AGENT_ID: Statement[tuple[str]] = Statement(
     lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
 )
 
@@ -62,10 +62,10 @@ UPDATE: Statement[None] = Statement(
     )
 )
 DELETE: Statement[None] = Statement(lambda: delete(TEAMS).where(T.id == bindparam("team")))
-DISBAND: Statement[None] = Statement(
+DELETE_MEMBERS: Statement[None] = Statement(
     lambda: delete(TEAM_MEMBERS).where(M.team_id == bindparam("team"))
 )
-JOIN: Statement[None] = Statement(
+INSERT_MEMBER: Statement[None] = Statement(
     lambda: insert(TEAM_MEMBERS).values(
         team_id=bindparam("team"), agent=bindparam("agent"), position=bindparam("position")
     )
@@ -75,11 +75,11 @@ JOIN: Statement[None] = Statement(
 def add_team(tx: Transaction, team: Team) -> None:
     """Make a team of agents that exist."""
     check_name(team.id)
-    if find_team(tx, team.id) is not None or tx.one(EXISTS, {"name": team.id}) is not None:
+    if find_team(tx, team.id) is not None or tx.one(FIND_AGENT_ID, {"name": team.id}) is not None:
         raise NameTaken(f"there is an agent or a team called {team.id} already")
     _check(tx, team)
     tx.write(INSERT, {**_values(team), "id": team.id, "created_at": tx.now, "updated_at": tx.now})
-    _seat(tx, team)
+    _insert_members(tx, team)
     append_event(tx, EventType.TEAM_ADDED, team=team.id)
 
 
@@ -95,7 +95,7 @@ def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> 
 def disband_team(tx: Transaction, team_id: str) -> None:
     """Delete a team's rows; its agents and its room's history stay."""
     get_team(tx, team_id)
-    tx.write(DISBAND, {"team": team_id})
+    tx.write(DELETE_MEMBERS, {"team": team_id})
     tx.write(DELETE, {"team": team_id})
     append_event(tx, EventType.TEAM_REMOVED, team=team_id)
 
@@ -128,7 +128,7 @@ def list_teams(tx: Transaction) -> list[Team]:
 
 def teams_of(tx: Transaction, agent: str) -> list[Team]:
     """The teams that an agent is in."""
-    return [get_team(tx, team) for (team,) in tx.all(OF_AGENT, {"agent": agent})]
+    return [get_team(tx, team) for (team,) in tx.all(TEAMS_OF_AGENT, {"agent": agent})]
 
 
 def _team(tx: Transaction, row: TeamTuple) -> Team:
@@ -138,7 +138,7 @@ def _team(tx: Transaction, row: TeamTuple) -> Team:
         name=name,
         leader=leader,
         members=tuple(agent for (agent,) in tx.all(MEMBERS, {"team": team})),
-        delivery=Delivery(delivery),
+        delivery=DeliveryMode(delivery),
         max_hops=hops,
         max_messages=messages,
         max_cost=cost,
@@ -151,7 +151,7 @@ def _check(tx: Transaction, team: Team) -> None:
         raise BadTeam(f"the members of {team.id} are none, or one of them twice")
     for agent in team.members:
         check_text(agent, tx.settings.message_bytes, "a member's id")
-        if tx.one(EXISTS, {"name": agent}) is None:
+        if tx.one(FIND_AGENT_ID, {"name": agent}) is None:
             raise UnknownAgent(f"there is no agent {agent[:40]!r} for the team {team.id}")
     if team.leader not in team.members:
         raise BadTeam(f"the leader {team.leader[:40]!r} is not a member of {team.id}")
@@ -173,13 +173,13 @@ def _values(team: Team) -> dict[str, object]:
 
 def _update(tx: Transaction, team: Team) -> None:
     tx.write(UPDATE, {**_values(team), "team": team.id, "now": tx.now})
-    tx.write(DISBAND, {"team": team.id})
-    _seat(tx, team)
+    tx.write(DELETE_MEMBERS, {"team": team.id})
+    _insert_members(tx, team)
 
 
-def _seat(tx: Transaction, team: Team) -> None:
+def _insert_members(tx: Transaction, team: Team) -> None:
     tx.write_each(
-        JOIN,
+        INSERT_MEMBER,
         [
             {"team": team.id, "agent": agent, "position": position}
             for position, agent in enumerate(team.members)

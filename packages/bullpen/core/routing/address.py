@@ -7,17 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bullpen.core.errors import BadText, UnknownRecipient
-from bullpen.core.routing.directory import Directory, Recipient
-from bullpen.core.routing.tags import NAME_LENGTH, Segment, Tag, TagKind, outside, parse
+from bullpen.core.routing.directory import AddressBook, Recipient
+from bullpen.core.routing.tags import (
+    MAX_NAME_CHARS,
+    Segment,
+    Tag,
+    TagKind,
+    parse_tags,
+    text_outside_tags,
+)
 
-MOST = 64
+MAX_RECIPIENTS = 64
 """So many recipients one message has at the most."""
 
-_STRANGER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
+_UNKNOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
-class Addressed:
+class RoutedText:
     """A text on its way to an agent, as a team's leader if `team` is set, or to a team's room."""
 
     text: str
@@ -26,64 +33,66 @@ class Addressed:
     room: str | None
 
 
-def address(text: str, directory: Directory, default: str) -> tuple[Addressed, ...]:
+def route_text(text: str, directory: AddressBook, default: str) -> tuple[RoutedText, ...]:
     """What a message comes to: all of it is for somebody who exists, or nothing is sent."""
-    prefixed = _prefixed(text, directory)
+    prefixed = _route_by_prefix(text, directory)
     if prefixed is not None:
         return (prefixed,)
     # A file of the person's own is not sent by a tag: it stays what was written.
     segments = [
         each.source if isinstance(each, Tag) and each.kind is TagKind.FILE else each
-        for each in parse(text)
+        for each in parse_tags(text)
     ]
-    tagged = tuple(_tagged(segments, directory))
-    return tagged or (_to(_agent(default, directory), text),)
+    tagged = tuple(_route_by_tags(segments, directory))
+    return tagged or (_route_to(_require_recipient(default, directory), text),)
 
 
-def _prefixed(text: str, directory: Directory) -> Addressed | None:
+def _route_by_prefix(text: str, directory: AddressBook) -> RoutedText | None:
     """The message without the `@name` at its start, if it has one."""
     start = text.lstrip()
     if not start.startswith("@"):
         return None
     start = start[1:]
-    if found := directory.find_first(start):
+    if found := directory.find_prefix(start):
         recipient, end = found
         rest = start[end + 1 :] if start[end : end + 1] in (":", ",") else start[end:]
-        return _to(recipient, rest.lstrip())
-    if stranger := _STRANGER.match(start):
-        _agent(stranger[0], directory)
+        return _route_to(recipient, rest.lstrip())
+    if stranger := _UNKNOWN_NAME.match(start):
+        _require_recipient(stranger[0], directory)
     return None
 
 
-def _tagged(segments: Sequence[Segment], directory: Directory) -> Iterator[Addressed]:
+def _route_by_tags(segments: Sequence[Segment], directory: AddressBook) -> Iterator[RoutedText]:
     """What each name of each tag gets: what is said to all, then what is said to it."""
-    shared = outside(segments)
-    if sum(len(tag.to) for tag in segments if isinstance(tag, Tag)) > MOST:
-        raise BadText(f"the message is for more than {MOST} at once", hint="Send it in parts.")
+    shared = text_outside_tags(segments)
+    if sum(len(tag.to) for tag in segments if isinstance(tag, Tag)) > MAX_RECIPIENTS:
+        raise BadText(
+            f"the message is for more than {MAX_RECIPIENTS} at once", hint="Send it in parts."
+        )
     for tag in segments:
         if isinstance(tag, str):
             continue
         text = f"{shared}\n\n{tag.text}" if shared else tag.text
         for name in dict.fromkeys(tag.to):
             if tag.kind is TagKind.ROOM:
-                yield Addressed(text, None, None, _room(name, directory))
+                yield RoutedText(text, None, None, _require_room(name, directory))
             else:
-                yield _to(_agent(name, directory), text)
+                yield _route_to(_require_recipient(name, directory), text)
 
 
-def _to(recipient: Recipient, text: str) -> Addressed:
-    return Addressed(text, recipient.agent, recipient.team, None)
+def _route_to(recipient: Recipient, text: str) -> RoutedText:
+    return RoutedText(text, recipient.agent, recipient.team, None)
 
 
-def _agent(name: str, directory: Directory) -> Recipient:
+def _require_recipient(name: str, directory: AddressBook) -> Recipient:
     found = directory.find(name)
     if found is None:
-        shown = name[:NAME_LENGTH]
+        shown = name[:MAX_NAME_CHARS]
         raise UnknownRecipient(f"there is nobody called @{shown}", hint=directory.listing())
     return found
 
 
-def _room(name: str, directory: Directory) -> str:
+def _require_room(name: str, directory: AddressBook) -> str:
     found = directory.find_team(name)
     if found is None:
         raise UnknownRecipient(f"there is no room called #{name}", hint=directory.listing())

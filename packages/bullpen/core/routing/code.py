@@ -16,27 +16,27 @@ _BREAK = re.compile(
     r"^(?:(?:[ \t\r]*+\n)++| {0,3}(?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+))", re.MULTILINE
 )
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
-_RUN = re.compile(r"`++")
-_ESCAPE_OR_RUN = re.compile(r"\\.|`++", re.DOTALL)
+_BACKTICKS = re.compile(r"`++")
+_ESCAPE_OR_BACKTICKS = re.compile(r"\\.|`++", re.DOTALL)
 
 
-def spans(text: str) -> tuple[Span, ...]:
+def code_spans(text: str) -> tuple[Span, ...]:
     """The spans that are code, with their backticks and fences, in order and without overlap."""
-    return tuple(_spans(text))
+    return tuple(_code_spans(text))
 
 
-def _spans(text: str) -> Iterator[Span]:
+def _code_spans(text: str) -> Iterator[Span]:
     at = 0
     while found := _BREAK.search(text, at):
-        yield from _inline(text, at, found.start())
+        yield from _inline_code(text, at, found.start())
         at = found.end()
         if fence := found["fence"]:
-            at = _closed(text, at, fence)
+            at = _fence_end(text, at, fence)
             yield found.start(), at
-    yield from _inline(text, at, len(text))
+    yield from _inline_code(text, at, len(text))
 
 
-def _closed(text: str, at: int, fence: str) -> int:
+def _fence_end(text: str, at: int, fence: str) -> int:
     """The end of the block that this fence opens."""
     for found in _FENCE.finditer(text, at):
         if found[1].startswith(fence):
@@ -44,12 +44,12 @@ def _closed(text: str, at: int, fence: str) -> int:
     return len(text)
 
 
-def _inline(text: str, at: int, end: int) -> Iterator[Span]:
+def _inline_code(text: str, at: int, end: int) -> Iterator[Span]:
     """The inline code of one paragraph."""
     runs: dict[int, list[int]] = defaultdict(list)
-    for run in _RUN.finditer(text, at, end):
+    for run in _BACKTICKS.finditer(text, at, end):
         runs[len(run[0])].append(run.start())
-    while runs and (found := _ESCAPE_OR_RUN.search(text, at, end)):
+    while runs and (found := _ESCAPE_OR_BACKTICKS.search(text, at, end)):
         at = found.end()
         if found[0].startswith("`"):
             closing = runs.get(len(found[0]), [])

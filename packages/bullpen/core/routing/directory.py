@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-_END = re.compile(r"\s++|[:,]|\Z")
+_NAME_END = re.compile(r"\s++|[:,]|\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Recipient:
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class AddressBook:
     """The agents and teams that exist, by id; a team comes with its leader."""
 
     agents: Mapping[str, str]
@@ -33,15 +33,15 @@ class Directory:
         rooms: dict[str, str] = {}
         # The first who has a name keeps it: ids before display names, agents before teams.
         for agent in self.agents:
-            everyone.setdefault(_folded(agent), agents[agent])
+            everyone.setdefault(_normalized(agent), agents[agent])
         for team in self.teams:
-            everyone.setdefault(_folded(team), leaders[team])
-            rooms.setdefault(_folded(team), team)
+            everyone.setdefault(_normalized(team), leaders[team])
+            rooms.setdefault(_normalized(team), team)
         for agent, name in self.agents.items():
-            everyone.setdefault(_folded(name), agents[agent])
+            everyone.setdefault(_normalized(name), agents[agent])
         for team, (name, _) in self.teams.items():
-            everyone.setdefault(_folded(name), leaders[team])
-            rooms.setdefault(_folded(name), team)
+            everyone.setdefault(_normalized(name), leaders[team])
+            rooms.setdefault(_normalized(name), team)
         for known in (everyone, rooms):
             known.pop("", None)
         object.__setattr__(self, "_everyone", everyone)
@@ -49,20 +49,20 @@ class Directory:
 
     def find(self, name: str) -> Recipient | None:
         """The agent, or the leader of the team, of this id or display name."""
-        return self._everyone.get(_folded(name))
+        return self._everyone.get(_normalized(name))
 
     def find_team(self, name: str) -> str | None:
         """The id of the team of this id or display name."""
-        return self._teams.get(_folded(name))
+        return self._teams.get(_normalized(name))
 
-    def find_first(self, text: str) -> tuple[Recipient, int] | None:
+    def find_prefix(self, text: str) -> tuple[Recipient, int] | None:
         """Whom the first line begins with, by the longest name, and where that name ends."""
         found: tuple[Recipient, int] | None = None
         if text[:1].isspace():
             return None
         longest = max(map(len, self._everyone), default=0)
-        for end in _END.finditer(text):
-            name = _folded(text[: end.start()])
+        for end in _NAME_END.finditer(text):
+            name = _normalized(text[: end.start()])
             if len(name) > longest:
                 break
             if recipient := self._everyone.get(name):
@@ -78,7 +78,7 @@ class Directory:
             "teams": {team: name for team, (name, _) in self.teams.items()},
         }
         lists = (
-            f"{kind}: " + ", ".join(_shown(*each) for each in names.items())
+            f"{kind}: " + ", ".join(_format_name(*each) for each in names.items())
             for kind, names in kinds.items()
             if names
         )
@@ -88,10 +88,14 @@ class Directory:
         return self.listing()
 
 
-def _folded(name: str) -> str:
+def _normalized(name: str) -> str:
     """The name as it is compared."""
     return " ".join(name.casefold().split())
 
 
-def _shown(name: str, display: str) -> str:
-    return f"@{name} ({display})" if _folded(display) not in ("", _folded(name)) else f"@{name}"
+def _format_name(name: str, display: str) -> str:
+    return (
+        f"@{name} ({display})"
+        if _normalized(display) not in ("", _normalized(name))
+        else f"@{name}"
+    )

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from bullpen.core.routing.code import spans
+from bullpen.core.routing.code import code_spans
 
-NAME_LENGTH = 64
+MAX_NAME_CHARS = 64
 
 
 class TagKind(StrEnum):
@@ -53,10 +53,10 @@ _TOKEN = re.compile(
     r"| \[ (?: (?: (?P<sigil>[@\#]) (?P<names>[^\[\]:\n`]++) | (?i:send_file) ) : (?!\s*+\]) )?+",
     re.DOTALL | re.VERBOSE,
 )
-_GAP = re.compile(r"\n{3,}")
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 
-def parse(text: str) -> tuple[Segment, ...]:
+def parse_tags(text: str) -> tuple[Segment, ...]:
     """The text and its tags in order; together they are the whole text again."""
     openers, closes = _scan(text)
     segments: list[Segment] = []
@@ -79,18 +79,18 @@ def parse(text: str) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
-def outside(segments: Iterable[Segment]) -> str:
+def text_outside_tags(segments: Iterable[Segment]) -> str:
     """The text outside the tags, without the empty lines that they leave."""
     text = "".join(each for each in segments if isinstance(each, str))
     parts: list[str] = []
     at = 0
-    for start, end in spans(text):
-        parts += (_GAP.sub("\n\n", text[at:start]), text[start:end])
+    for start, end in code_spans(text):
+        parts += (_BLANK_LINES.sub("\n\n", text[at:start]), text[start:end])
         at = end
-    return "".join((*parts, _GAP.sub("\n\n", text[at:]))).strip()
+    return "".join((*parts, _BLANK_LINES.sub("\n\n", text[at:]))).strip()
 
 
-def readable(segments: Iterable[Segment], speaker: str) -> str:
+def render_tags(segments: Iterable[Segment], speaker: str) -> str:
     """The text for people: who says what to whom; files are sent, not shown."""
     runs: list[list[str]] = [[]]
     for each in segments:
@@ -101,7 +101,7 @@ def readable(segments: Iterable[Segment], speaker: str) -> str:
         else:
             names = ", ".join(f"{each.kind}{name}" for name in each.to)
             runs[-1].append(f"@{speaker} → {names}: {each.text}")
-    return _closed_up(["".join(run) for run in runs])
+    return _join_without_gaps(["".join(run) for run in runs])
 
 
 def _scan(text: str) -> tuple[list[_Opener], dict[int, int]]:
@@ -123,7 +123,7 @@ def _scan(text: str) -> tuple[list[_Opener], dict[int, int]]:
 def _tokens(text: str) -> Iterator[re.Match[str]]:
     """The brackets, heads and escapes that do not stand in code."""
     at = 0
-    for start, end in spans(text):
+    for start, end in code_spans(text):
         yield from _TOKEN.finditer(text, at, start)
         at = end
     yield from _TOKEN.finditer(text, at)
@@ -137,7 +137,7 @@ def _opener(token: re.Match[str]) -> _Opener | None:
     sigil = token["sigil"]
     names = [name.strip().lstrip(sigil).strip() for name in token["names"].split(",")]
     to = tuple([name for name in names if name])
-    if not to or max(map(len, to)) > NAME_LENGTH:
+    if not to or max(map(len, to)) > MAX_NAME_CHARS:
         return None
     return _Opener(TagKind(sigil), to, token.start(), token.end())
 
@@ -161,7 +161,7 @@ def _limits(openers: Sequence[_Opener], closes: Mapping[int, int], size: int) ->
     return limits[::-1]
 
 
-def _closed_up(runs: Iterable[str]) -> str:
+def _join_without_gaps(runs: Iterable[str]) -> str:
     """The runs, with a file dropped between each two, without the room that it leaves."""
     kept: list[str] = []
     spaces: list[str] = []
@@ -169,12 +169,12 @@ def _closed_up(runs: Iterable[str]) -> str:
         body = run.strip()
         spaces.append(run[: len(run) - len(run.lstrip())])
         if body:
-            kept += (_space(spaces, edge=not kept), body)
+            kept += (_remaining_space(spaces, edge=not kept), body)
             spaces = [run[len(run.rstrip()) :]]
-    return "".join((*kept, _space(spaces, edge=True)))
+    return "".join((*kept, _remaining_space(spaces, edge=True)))
 
 
-def _space(spaces: Sequence[str], *, edge: bool) -> str:
+def _remaining_space(spaces: Sequence[str], *, edge: bool) -> str:
     """What stays of the spaces around what was dropped: the widest, at most an empty line."""
     if len(spaces) == 1:
         return spaces[0]

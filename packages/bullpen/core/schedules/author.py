@@ -7,19 +7,21 @@ from bullpen.core.errors import OutOfReach, TooMany
 from bullpen.core.roster.agent import Scheduling
 from bullpen.core.roster.find import get_agent
 from bullpen.core.roster.teams import teams_of
-from bullpen.core.schedules.find import Wanted, list_schedules
-from bullpen.core.schedules.schedule import BY_AGENT, Schedule, ScheduleState
+from bullpen.core.schedules.find import ScheduleFilter, list_schedules
+from bullpen.core.schedules.schedule import AGENT_AUTHOR_PREFIX, Schedule, ScheduleState
 from bullpen.core.store.transaction import Transaction
 
 
-def agent_in(author: str) -> str | None:
+def agent_of_author(author: str) -> str | None:
     """The agent that this author is, if it is one."""
-    return author.removeprefix(BY_AGENT) if author.startswith(BY_AGENT) else None
+    return (
+        author.removeprefix(AGENT_AUTHOR_PREFIX) if author.startswith(AGENT_AUTHOR_PREFIX) else None
+    )
 
 
-def check_target(tx: Transaction, author: str, agent: str | None, team_id: str | None) -> None:
+def check_reach(tx: Transaction, author: str, agent: str | None, team_id: str | None) -> None:
     """Refuse an agent that makes a schedule for somebody for whom it may not."""
-    maker = agent_in(author)
+    maker = agent_of_author(author)
     if maker is None:
         return
     may = get_agent(tx, maker).scheduling
@@ -41,12 +43,12 @@ def check_target(tx: Transaction, author: str, agent: str | None, team_id: str |
         raise OutOfReach(f"@{maker} is not in the team {team_id}")
 
 
-def check_number(tx: Transaction, author: str) -> None:
+def check_schedule_limit(tx: Transaction, author: str) -> None:
     """Refuse one more schedule of an agent that has made many, be they done already."""
-    maker = agent_in(author)
+    maker = agent_of_author(author)
     if maker is None:
         return
-    made = list_schedules(tx, Wanted(made_by=author))
+    made = list_schedules(tx, ScheduleFilter(made_by=author))
     counted = sum(
         each.state is not ScheduleState.DONE or each.created_at > tx.now - HOUR for each in made
     )
@@ -54,9 +56,9 @@ def check_number(tx: Transaction, author: str) -> None:
         raise TooMany(f"@{maker} has made {counted} schedules, and may have no more for now")
 
 
-def check_own(author: str, schedule: Schedule) -> None:
+def check_author(author: str, schedule: Schedule) -> None:
     """Refuse an agent that would touch what it did not make."""
-    maker = agent_in(author)
+    maker = agent_of_author(author)
     if maker is not None and schedule.made_by != author:
         raise OutOfReach(
             f"the schedule {schedule.id} was not made by @{maker}",

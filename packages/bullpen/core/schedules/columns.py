@@ -6,10 +6,10 @@ from sqlalchemy import Column
 
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import SCHEDULES
-from bullpen.core.outbox.place import Place
-from bullpen.core.schedules.plan import Missed
-from bullpen.core.schedules.schedule import Overlap, Schedule, ScheduleState
-from bullpen.core.schedules.timing import Kind, Timing
+from bullpen.core.outbox.place import DeliveryAddress
+from bullpen.core.schedules.plan import MissedPolicy
+from bullpen.core.schedules.schedule import OverlapPolicy, Schedule, ScheduleState
+from bullpen.core.schedules.timing import Timing, TimingKind
 
 S = SCHEDULES.c
 
@@ -25,7 +25,7 @@ ScheduleTuple = tuple[
 ]  # fmt: skip
 
 
-def schedule_of(row: ScheduleTuple) -> Schedule:
+def schedule_from_row(row: ScheduleTuple) -> Schedule:
     """The schedule in this row."""
     (
         id_, label, agent, team, message, kind, cron, every, at, zone, anchor,
@@ -38,11 +38,15 @@ def schedule_of(row: ScheduleTuple) -> Schedule:
         agent=agent,
         team_id=team,
         message=message,
-        timing=Timing(kind=Kind(kind), cron=cron, every=every, at=at, zone=zone, anchor=anchor),
-        place=Place(channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)),
+        timing=Timing(
+            kind=TimingKind(kind), cron=cron, every=every, at=at, zone=zone, anchor=anchor
+        ),
+        place=DeliveryAddress(
+            channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)
+        ),
         sender=sender,
-        missed=Missed(missed),
-        overlap=Overlap(overlap),
+        missed=MissedPolicy(missed),
+        overlap=OverlapPolicy(overlap),
         jitter=jitter,
         state=ScheduleState(state),
         reason=reason,
@@ -53,7 +57,7 @@ def schedule_of(row: ScheduleTuple) -> Schedule:
     )
 
 
-def values_of(schedule: Schedule) -> dict[str, object]:
+def schedule_values(schedule: Schedule) -> dict[str, object]:
     """What its row holds."""
     timing, place = schedule.timing, schedule.place
     return {

@@ -9,12 +9,12 @@ from bullpen.core.schedules.schedule import ScheduleState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-COUNT: Statement[tuple[str, int]] = Statement(
+COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
     lambda: select(S.state, func.count()).group_by(S.state)
 )
 
 
 def count_schedules(tx: Transaction) -> dict[str, int]:
     """The number in each state, states without any included."""
-    found = dict(tx.all(COUNT, {}))
+    found = dict(tx.all(COUNT_BY_STATE, {}))
     return {state.value: found.get(state.value, 0) for state in ScheduleState}

@@ -8,14 +8,14 @@ from sqlalchemy import bindparam, or_, select
 
 from bullpen.core.errors import UnknownSchedule
 from bullpen.core.models.base import const
-from bullpen.core.schedules.columns import S, ScheduleTuple, columns, schedule_of
+from bullpen.core.schedules.columns import S, ScheduleTuple, columns, schedule_from_row
 from bullpen.core.schedules.schedule import Schedule, ScheduleState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 # An id comes before another's label that reads the same.
-FIND: Statement[ScheduleTuple] = Statement(
+LOCK_SCHEDULE: Statement[ScheduleTuple] = Statement(
     lambda: (
         select(*columns())
         .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
@@ -23,15 +23,17 @@ FIND: Statement[ScheduleTuple] = Statement(
         .with_for_update()
     )
 )
-SEE: Statement[ScheduleTuple] = Statement(
+SELECT_SCHEDULE: Statement[ScheduleTuple] = Statement(
     lambda: (
         select(*columns())
         .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
         .order_by(S.id != bindparam("name"))
     )
 )
-LIST: Statement[ScheduleTuple] = Statement(lambda: select(*columns()).order_by(S.created_at, S.id))
-NEXT: Statement[tuple[int]] = Statement(
+SELECT_SCHEDULES: Statement[ScheduleTuple] = Statement(
+    lambda: select(*columns()).order_by(S.created_at, S.id)
+)
+SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: (
         select(S.due_at)
         .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at.is_not(None))
@@ -42,7 +44,7 @@ NEXT: Statement[tuple[int]] = Statement(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ScheduleFilter:
     """What the schedules have in common; None is anything."""
 
     agent: str | None = None
@@ -50,7 +52,7 @@ class Wanted:
     made_by: str | None = None
     state: ScheduleState | None = None
 
-    def has(self, schedule: Schedule) -> bool:
+    def matches(self, schedule: Schedule) -> bool:
         """Whether this one is wanted."""
         return (
             self.agent in (None, schedule.agent)
@@ -60,33 +62,37 @@ class Wanted:
         )
 
 
-ALL = Wanted()
-
-
-def see_schedule(tx: Transaction, name: str) -> Schedule:
-    """The schedule of this id or label."""
-    return _one(tx, SEE, name)
+ALL_SCHEDULES = ScheduleFilter()
 
 
 def get_schedule(tx: Transaction, name: str) -> Schedule:
+    """The schedule of this id or label."""
+    return _get_schedule(tx, SELECT_SCHEDULE, name)
+
+
+def lock_schedule(tx: Transaction, name: str) -> Schedule:
     """The same, to be changed by nobody else until the transaction ends."""
-    return _one(tx, FIND, name)
+    return _get_schedule(tx, LOCK_SCHEDULE, name)
 
 
-def list_schedules(tx: Transaction, wanted: Wanted = ALL) -> list[Schedule]:
+def list_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> list[Schedule]:
     """Those that are wanted, the oldest first."""
-    return [each for each in map(schedule_of, tx.all(LIST, {})) if wanted.has(each)]
+    return [
+        each
+        for each in map(schedule_from_row, tx.all(SELECT_SCHEDULES, {}))
+        if wanted.matches(each)
+    ]
 
 
 def next_due(tx: Transaction) -> int | None:
     """When the next of all is due."""
-    row = tx.one(NEXT, {})
+    row = tx.one(SELECT_NEXT_DUE, {})
     return None if row is None else row[0]
 
 
-def _one(tx: Transaction, statement: Statement[ScheduleTuple], name: str) -> Schedule:
+def _get_schedule(tx: Transaction, statement: Statement[ScheduleTuple], name: str) -> Schedule:
     check_text(name, tx.settings.message_bytes, "the schedule's name")
     row = tx.one(statement, {"name": name})
     if row is None:
         raise UnknownSchedule(f"there is no schedule {name[:60]!r}")
-    return schedule_of(row)
+    return schedule_from_row(row)

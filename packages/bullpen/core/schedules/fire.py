@@ -11,20 +11,25 @@ from bullpen.core.models import SCHEDULES
 from bullpen.core.models.base import const
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lane import lock_lane
-from bullpen.core.schedules.author import agent_in
+from bullpen.core.schedules.author import agent_of_author
 from bullpen.core.schedules.columns import S
-from bullpen.core.schedules.find import see_schedule
-from bullpen.core.schedules.plan import Dropped, Missed, Plan
-from bullpen.core.schedules.record import RunOutcome, is_recorded, open_message, record
-from bullpen.core.schedules.schedule import Overlap, Schedule, ScheduleState
-from bullpen.core.schedules.stop import stop_and_tell
-from bullpen.core.schedules.target import Target, find_target
-from bullpen.core.schedules.write import tell
+from bullpen.core.schedules.find import get_schedule
+from bullpen.core.schedules.plan import FirePlan, MissedPolicy, MissedTimes
+from bullpen.core.schedules.record import (
+    ScheduleOutcome,
+    find_unfinished_message,
+    is_recorded,
+    record_run,
+)
+from bullpen.core.schedules.schedule import OverlapPolicy, Schedule, ScheduleState
+from bullpen.core.schedules.stop import pause_and_notify
+from bullpen.core.schedules.target import ScheduleTarget, find_target
+from bullpen.core.schedules.write import append_schedule_event
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 # Of many schedulers that come with the same due time, one moves it on.
-ADVANCE: Statement[None] = Statement(
+ADVANCE_SCHEDULE: Statement[None] = Statement(
     lambda: (
         update(SCHEDULES)
         .where(
@@ -38,61 +43,63 @@ ADVANCE: Statement[None] = Statement(
 )
 
 
-def fire(tx: Transaction, schedule: Schedule, decided: Plan) -> int:
+def fire_schedule(tx: Transaction, schedule: Schedule, decided: FirePlan) -> int:
     """Do what was decided of an active schedule, unless another did; gives how many fired."""
     target = find_target(tx, schedule)
     if target is not None:
         lock_lane(tx, target.agent)
     becomes = ScheduleState.DONE if decided.next is None else ScheduleState.ACTIVE
     seen = {"schedule": schedule.id, "seen": schedule.due_at, "version": schedule.updated_at}
-    if tx.change(ADVANCE, {**seen, "next": decided.next, "becomes": becomes.value}) == 0:
+    if tx.change(ADVANCE_SCHEDULE, {**seen, "next": decided.next, "becomes": becomes.value}) == 0:
         return 0
     if target is None:
         whom = schedule.agent or schedule.team_id
-        stop_and_tell(tx, schedule, f"{whom} is not there any more")
+        pause_and_notify(tx, schedule, f"{whom} is not there any more")
         return 0
     if decided.dropped is not None:
-        _drop(tx, schedule, decided.dropped)
+        _record_missed(tx, schedule, decided.dropped)
     fired = 0
     for due in decided.fire:
         # One may come again: the clock was set back, and the schedule changed since.
         if not is_recorded(tx, schedule, due):
-            together = schedule.missed is Missed.ALL and fired > 0
-            fired += _run(tx, schedule, target, due, together)
+            together = schedule.missed is MissedPolicy.ALL and fired > 0
+            fired += _fire_due_time(tx, schedule, target, due, together)
     return fired
 
 
-def run_now(tx: Transaction, name: str) -> str:
+def run_schedule_now(tx: Transaction, name: str) -> str:
     """Put its message into the queue at once, whatever its state; gives the message's id."""
-    schedule = see_schedule(tx, name)
+    schedule = get_schedule(tx, name)
     target = find_target(tx, schedule)
     if target is None:
         raise UnknownAgent(f"{schedule.agent or schedule.team_id} is not there any more")
     message = _enqueue(tx, schedule, target, 0)
-    record(tx, schedule, None, RunOutcome.FIRED, message_id=message)
-    _fired(tx, schedule, target, message)
+    record_run(tx, schedule, None, ScheduleOutcome.FIRED, message_id=message)
+    _append_fired(tx, schedule, target, message)
     return message
 
 
-def _run(tx: Transaction, schedule: Schedule, target: Target, due: int, together: bool) -> bool:
+def _fire_due_time(
+    tx: Transaction, schedule: Schedule, target: ScheduleTarget, due: int, together: bool
+) -> bool:
     """Whether it fired. What is made up for together does not wait for its own beginning."""
-    if schedule.overlap is Overlap.SKIP and not together:
-        last = open_message(tx, schedule)
+    if schedule.overlap is OverlapPolicy.SKIP and not together:
+        last = find_unfinished_message(tx, schedule)
         if last is not None:
-            _skip(tx, schedule, due, f"{last} of the last run is not through")
+            _record_skipped(tx, schedule, due, f"{last} of the last run is not through")
             return False
     try:
         message = _enqueue(tx, schedule, target, int(tx.chance() * (schedule.jitter + 1)))
     except LaneError as error:
-        _skip(tx, schedule, due, str(error))
+        _record_skipped(tx, schedule, due, str(error))
         return False
-    record(tx, schedule, due, RunOutcome.FIRED, message_id=message)
-    _fired(tx, schedule, target, message, due_at=due)
+    record_run(tx, schedule, due, ScheduleOutcome.FIRED, message_id=message)
+    _append_fired(tx, schedule, target, message, due_at=due)
     return True
 
 
-def _enqueue(tx: Transaction, schedule: Schedule, target: Target, delay: int) -> str:
-    maker = agent_in(schedule.made_by)
+def _enqueue(tx: Transaction, schedule: Schedule, target: ScheduleTarget, delay: int) -> str:
+    maker = agent_of_author(schedule.made_by)
     new = NewMessage(
         agent=target.agent,
         message=schedule.message,
@@ -112,24 +119,28 @@ def _enqueue(tx: Transaction, schedule: Schedule, target: Target, delay: int) ->
     return message
 
 
-def _skip(tx: Transaction, schedule: Schedule, due: int, reason: str) -> None:
-    record(tx, schedule, due, RunOutcome.SKIPPED, reason=reason)
-    tell(tx, EventType.SCHEDULE_SKIPPED, schedule, due_at=due, reason=reason)
+def _record_skipped(tx: Transaction, schedule: Schedule, due: int, reason: str) -> None:
+    record_run(tx, schedule, due, ScheduleOutcome.SKIPPED, reason=reason)
+    append_schedule_event(tx, EventType.SCHEDULE_SKIPPED, schedule, due_at=due, reason=reason)
 
 
-def _drop(tx: Transaction, schedule: Schedule, dropped: Dropped) -> None:
+def _record_missed(tx: Transaction, schedule: Schedule, dropped: MissedTimes) -> None:
     over = "more than " if dropped.more else ""
     reason = f"{over}{dropped.times} due times passed while no scheduler ran"
     first, last, times = dropped.first, dropped.last, dropped.times
     if not is_recorded(tx, schedule, first):
-        missed = RunOutcome.MISSED
-        record(tx, schedule, first, missed, until=last, times=times, reason=reason)
+        missed = ScheduleOutcome.MISSED
+        record_run(tx, schedule, first, missed, until=last, times=times, reason=reason)
     span = {"first": first, "last": last, "times": times}
-    tell(tx, EventType.SCHEDULE_MISSED, schedule, reason=reason, **span)
+    append_schedule_event(tx, EventType.SCHEDULE_MISSED, schedule, reason=reason, **span)
 
 
-def _fired(
-    tx: Transaction, schedule: Schedule, target: Target, message: str, due_at: int | None = None
+def _append_fired(
+    tx: Transaction,
+    schedule: Schedule,
+    target: ScheduleTarget,
+    message: str,
+    due_at: int | None = None,
 ) -> None:
     append_event(
         tx,

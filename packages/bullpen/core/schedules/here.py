@@ -6,32 +6,34 @@ import json
 
 from sqlalchemy import bindparam, select
 
-from bullpen.core.message import UNHEARD, ReplyTo
+from bullpen.core.message import INTERNAL_CHANNELS, ReplyTo
 from bullpen.core.models import LANES, MESSAGES
-from bullpen.core.outbox.place import NOWHERE, Place, owner_place
-from bullpen.core.schedules.schedule import SENDER
+from bullpen.core.outbox.place import NOWHERE, DeliveryAddress, owner_address
+from bullpen.core.schedules.schedule import DEFAULT_SENDER
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
 
-BATCH: Statement[tuple[str | None]] = Statement(
+SELECT_BATCH: Statement[tuple[str | None]] = Statement(
     lambda: select(LANES.c.batch).where(
         LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
     )
 )
-ASKED: Statement[tuple[str, str, str | None, str | None]] = Statement(
+SELECT_REPLY_ADDRESS: Statement[tuple[str, str, str | None, str | None]] = Statement(
     lambda: select(M.channel, M.sender, M.sender_id, M.reply_to).where(M.id == bindparam("message"))
 )
 
 
-def place_here(tx: Transaction, agent: str) -> tuple[Place, str]:
+def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress, str]:
     """The place, and the name of the person there; the owner's for what nobody asked."""
-    running = tx.one(BATCH, {"agent": agent})
+    running = tx.one(SELECT_BATCH, {"agent": agent})
     if running is None or running[0] is None:
-        return NOWHERE, SENDER
-    asked = tx.one(ASKED, {"message": json.loads(running[0])[0]})
-    if asked is None or asked[0] in UNHEARD:
-        return owner_place(tx.settings), SENDER
+        return NOWHERE, DEFAULT_SENDER
+    asked = tx.one(SELECT_REPLY_ADDRESS, {"message": json.loads(running[0])[0]})
+    if asked is None or asked[0] in INTERNAL_CHANNELS:
+        return owner_address(tx.settings), DEFAULT_SENDER
     channel, sender, sender_id, reply_to = asked
-    return Place(channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)), sender
+    return DeliveryAddress(
+        channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)
+    ), sender

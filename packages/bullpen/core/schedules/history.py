@@ -11,42 +11,42 @@ from itertools import islice
 from sqlalchemy import bindparam, func, select, union_all
 
 from bullpen.core.models import (
-    ARCHIVE,
     ATTEMPTS,
     MESSAGES,
+    MESSAGES_ARCHIVE,
     RESPONSES,
     RESPONSES_ARCHIVE,
     SCHEDULE_RUNS,
 )
 from bullpen.core.schedules.schedule import Schedule
 from bullpen.core.schedules.timing import Timing
-from bullpen.core.store.listing import EVERY, Listing
+from bullpen.core.store.listing import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 T = ATTEMPTS.c
 
-LISTING = Listing(
+RUN_LISTING = TablePager(
     SCHEDULE_RUNS,
     ("id", "due_at", "until", "fired_at", "outcome", "times", "message_id", "reason"),
 )
 
-STATE: Statement[tuple[str, str | None]] = Statement(
+SELECT_STATE: Statement[tuple[str, str | None]] = Statement(
     lambda: union_all(
         *(
             select(table.c.status, table.c.last_error).where(
                 table.c.message_id == bindparam("message")
             )
-            for table in (MESSAGES, ARCHIVE)
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
     )
 )
-SPENT: Statement[tuple[float | None, int | None]] = Statement(
+SUM_USAGE: Statement[tuple[float | None, int | None]] = Statement(
     lambda: select(func.sum(T.cost), func.sum(T.input_tokens + T.output_tokens)).where(
         T.conversation_id == bindparam("message")
     )
 )
-ANSWERS: Statement[tuple[int, str, str, str | None, int | None, str | None]] = Statement(
+SELECT_RESPONSES: Statement[tuple[int, str, str, str | None, int | None, str | None]] = Statement(
     lambda: union_all(
         *(
             select(
@@ -64,7 +64,7 @@ ANSWERS: Statement[tuple[int, str, str, str | None, int | None, str | None]] = S
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class RunDelivery:
     """An answer on its way: `acked` is there, with what the platform said of each part."""
 
     response: int
@@ -93,18 +93,18 @@ class ScheduleRun:
     error: str | None = None
     cost: float = 0.0
     tokens: int = 0
-    deliveries: tuple[Delivery, ...] = ()
+    deliveries: tuple[RunDelivery, ...] = ()
 
 
-def list_runs(
-    tx: Transaction, schedule_id: str, since: int | None, limit: int, upto: int = EVERY
+def list_schedule_runs(
+    tx: Transaction, schedule_id: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[ScheduleRun]:
     """Those of a schedule after this number and up to another; without one the newest first."""
-    rows = LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
+    rows = RUN_LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
     return [_run(tx, row) for row in rows]
 
 
-def next_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
+def next_due_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
     """When it is due next; of one that is paused, when it would be."""
     start = now if schedule.due_at is None else schedule.due_at - 1
     return list(_times(schedule.timing, start, count))
@@ -113,7 +113,7 @@ def next_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
 @lru_cache(maxsize=10_000)
 def _times(timing: Timing, start: int, count: int) -> tuple[int, ...]:
     """Of one that is active they are the same until it has fired."""
-    return tuple(islice(timing.all_after(start), count))
+    return tuple(islice(timing.due_times_after(start), count))
 
 
 def _run(tx: Transaction, row: Sequence[object]) -> ScheduleRun:
@@ -121,19 +121,19 @@ def _run(tx: Transaction, row: Sequence[object]) -> ScheduleRun:
     if run.message_id is None:
         return run
     asked = {"message": run.message_id}
-    state = tx.one(STATE, asked)
-    cost, tokens = tx.one(SPENT, asked) or (None, None)
+    state = tx.one(SELECT_STATE, asked)
+    cost, tokens = tx.one(SUM_USAGE, asked) or (None, None)
     return replace(
         run,
         state=None if state is None else state[0],
         error=None if state is None else state[1],
         cost=float(cost or 0),
         tokens=int(tokens or 0),
-        deliveries=tuple(_delivery(row) for row in sorted(tx.all(ANSWERS, asked))),
+        deliveries=tuple(_delivery(row) for row in sorted(tx.all(SELECT_RESPONSES, asked))),
     )
 
 
-def _delivery(row: tuple[int, str, str, str | None, int | None, str | None]) -> Delivery:
+def _delivery(row: tuple[int, str, str, str | None, int | None, str | None]) -> RunDelivery:
     response, channel, status, receipts, acked_at, error = row
     taken = tuple(str(each) for each in json.loads(receipts or "[]"))
-    return Delivery(response, channel, status, taken, acked_at, error)
+    return RunDelivery(response, channel, status, taken, acked_at, error)

@@ -8,26 +8,26 @@ from typing import assert_never
 
 from cronsim import CronSim
 
-from bullpen.core.schedules.timing import Kind, Timing
-from bullpen.core.schedules.when import lasting, written
+from bullpen.core.schedules.timing import Timing, TimingKind
+from bullpen.core.schedules.when import format_interval, format_time
 
 
-def meaning(timing: Timing) -> str:
+def describe_timing(timing: Timing) -> str:
     """What it says, as a person would."""
     match timing.kind:
-        case Kind.CRON:
+        case TimingKind.CRON:
             assert timing.cron is not None
-            return _explained(timing.cron)
-        case Kind.EVERY:
+            return _describe_cron(timing.cron)
+        case TimingKind.EVERY:
             assert timing.every is not None
-            return f"Every {lasting(timing.every)}"
-        case Kind.ONCE:
+            return f"Every {format_interval(timing.every)}"
+        case TimingKind.ONCE:
             assert timing.at is not None
-            return f"Once, at {written(timing.at, timing.zone)}"
+            return f"Once, at {format_time(timing.at, timing.zone)}"
         case _:
             assert_never(timing.kind)
 
 
 @lru_cache(maxsize=10_000)
-def _explained(cron: str) -> str:
+def _describe_cron(cron: str) -> str:
     return CronSim(cron, datetime.now(UTC)).explain()

@@ -10,17 +10,17 @@ from typing import assert_never
 from bullpen.core.clock import DAY, MINUTE
 from bullpen.core.schedules.timing import Timing
 
-GRACE = MINUTE
+GRACE_MS = MINUTE
 """What is not later than this was not missed."""
 
-MOST = 100
+MAX_CATCH_UP = 100
 """So many missed due times are made up for at the most, the newest."""
 
-COUNTED = 10_000
+MAX_COUNTED = 10_000
 """So many are counted one by one; after a longer absence nobody asks for the exact number."""
 
 
-class Missed(StrEnum):
+class MissedPolicy(StrEnum):
     """What becomes of due times at which nobody was there."""
 
     SKIP = "skip"
@@ -30,7 +30,7 @@ class Missed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class MissedTimes:
     """Due times that are passed over."""
 
     first: int
@@ -41,50 +41,50 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FirePlan:
     """Which due times fire, which are dropped, and what is due next."""
 
     fire: tuple[int, ...]
-    dropped: Dropped | None
+    dropped: MissedTimes | None
     next: int | None
 
 
-def plan(timing: Timing, due_at: int, now: int, missed: Missed) -> Plan:
+def plan_fire(timing: Timing, due_at: int, now: int, missed: MissedPolicy) -> FirePlan:
     """Decide about everything from `due_at`, a due time that has come, up to now."""
-    newest = _newest(timing, due_at, now)
+    newest = _newest_due_times(timing, due_at, now)
     match missed:
-        case Missed.SKIP:
-            fire = [due for due in newest if due >= now - GRACE]
-        case Missed.ONE:
-            fire = [due for due in newest if due >= now - GRACE] or newest[-1:]
-        case Missed.ALL:
+        case MissedPolicy.SKIP:
+            fire = [due for due in newest if due >= now - GRACE_MS]
+        case MissedPolicy.ONE:
+            fire = [due for due in newest if due >= now - GRACE_MS] or newest[-1:]
+        case MissedPolicy.ALL:
             fire = newest
         case _:
             assert_never(missed)
-    return Plan(tuple(fire), _dropped(timing, due_at, now, fire), timing.after(now))
+    return FirePlan(tuple(fire), _missed_times(timing, due_at, now, fire), timing.after(now))
 
 
-def _upto(timing: Timing, due_at: int, now: int) -> takewhile[int]:
+def _due_times_upto(timing: Timing, due_at: int, now: int) -> takewhile[int]:
     """This due time and those after it, up to now."""
-    return takewhile(lambda due: due <= now, chain((due_at,), timing.all_after(due_at)))
+    return takewhile(lambda due: due <= now, chain((due_at,), timing.due_times_after(due_at)))
 
 
-def _newest(timing: Timing, due_at: int, now: int) -> list[int]:
+def _newest_due_times(timing: Timing, due_at: int, now: int) -> list[int]:
     """The newest of them: looked for further and further back, not from the first on."""
     back = DAY
     while True:
         start = timing.after(now - back) if now - back > due_at else due_at
-        found = [] if start is None else list(_upto(timing, start, now))
-        if start == due_at or len(found) >= MOST:
-            return found[-MOST:]
+        found = [] if start is None else list(_due_times_upto(timing, start, now))
+        if start == due_at or len(found) >= MAX_CATCH_UP:
+            return found[-MAX_CATCH_UP:]
         back *= 8
 
 
-def _dropped(timing: Timing, due_at: int, now: int, fire: list[int]) -> Dropped | None:
+def _missed_times(timing: Timing, due_at: int, now: int, fire: list[int]) -> MissedTimes | None:
     end = fire[0] - 1 if fire else now
-    counted = list(islice(_upto(timing, due_at, end), COUNTED + 1))
+    counted = list(islice(_due_times_upto(timing, due_at, end), MAX_COUNTED + 1))
     if not counted:
         return None
-    more = len(counted) > COUNTED
-    last = _newest(timing, due_at, end)[-1] if more else counted[-1]
-    return Dropped(counted[0], last, min(len(counted), COUNTED), more)
+    more = len(counted) > MAX_COUNTED
+    last = _newest_due_times(timing, due_at, end)[-1] if more else counted[-1]
+    return MissedTimes(counted[0], last, min(len(counted), MAX_COUNTED), more)

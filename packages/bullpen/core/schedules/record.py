@@ -17,7 +17,7 @@ R = SCHEDULE_RUNS.c
 M = MESSAGES.c
 
 
-class RunOutcome(StrEnum):
+class ScheduleOutcome(StrEnum):
     """What became of a due time."""
 
     FIRED = "fired"
@@ -25,15 +25,24 @@ class RunOutcome(StrEnum):
     MISSED = "missed"
 
 
-_GIVEN = ("schedule_id", "due_at", "until", "fired_at", "outcome", "times", "message_id", "reason")
-
-INSERT: Statement[None] = Statement(
-    lambda: insert(SCHEDULE_RUNS).values({name: bindparam(name) for name in _GIVEN})
+_INSERTED_COLUMNS = (
+    "schedule_id",
+    "due_at",
+    "until",
+    "fired_at",
+    "outcome",
+    "times",
+    "message_id",
+    "reason",
 )
-KNOWN: Statement[tuple[int]] = Statement(
+
+INSERT_RUN: Statement[None] = Statement(
+    lambda: insert(SCHEDULE_RUNS).values({name: bindparam(name) for name in _INSERTED_COLUMNS})
+)
+SELECT_RECORDED: Statement[tuple[int]] = Statement(
     lambda: select(R.id).where(R.schedule_id == bindparam("schedule"), R.due_at == bindparam("due"))
 )
-LAST: Statement[tuple[str]] = Statement(
+SELECT_LAST_MESSAGE: Statement[tuple[str]] = Statement(
     lambda: (
         select(R.message_id)
         .where(R.schedule_id == bindparam("schedule"), R.message_id.is_not(None))
@@ -41,9 +50,9 @@ LAST: Statement[tuple[str]] = Statement(
         .limit(const(1))
     )
 )
-_OPEN = (MessageState.PENDING, MessageState.PROCESSING, MessageState.HELD)
+_UNFINISHED_STATES = (MessageState.PENDING, MessageState.PROCESSING, MessageState.HELD)
 # The run's message, and all that it set off.
-OPEN: Statement[tuple[str]] = Statement(
+SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
     lambda: (
         select(M.message_id)
         .where(
@@ -52,18 +61,18 @@ OPEN: Statement[tuple[str]] = Statement(
                 (M.conversation_id == bindparam("conversation"))
                 & (M.conversation_id != M.message_id)
             ),
-            M.status.in_([const(state.value) for state in _OPEN]),
+            M.status.in_([const(state.value) for state in _UNFINISHED_STATES]),
         )
         .limit(const(1))
     )
 )
 
 
-def record(
+def record_run(
     tx: Transaction,
     schedule: Schedule,
     due: int | None,
-    outcome: RunOutcome,
+    outcome: ScheduleOutcome,
     *,
     until: int | None = None,
     times: int = 1,
@@ -73,16 +82,16 @@ def record(
     """Append it; a due time that is there already ends the transaction."""
     values: dict[str, object] = {"schedule_id": schedule.id, "due_at": due, "until": until}
     values.update(fired_at=tx.now, outcome=outcome.value, times=times)
-    tx.write(INSERT, {**values, "message_id": message_id, "reason": reason})
+    tx.write(INSERT_RUN, {**values, "message_id": message_id, "reason": reason})
 
 
 def is_recorded(tx: Transaction, schedule: Schedule, due: int) -> bool:
     """Whether something became of this due time already."""
-    return tx.one(KNOWN, {"schedule": schedule.id, "due": due}) is not None
+    return tx.one(SELECT_RECORDED, {"schedule": schedule.id, "due": due}) is not None
 
 
-def open_message(tx: Transaction, schedule: Schedule) -> str | None:
+def find_unfinished_message(tx: Transaction, schedule: Schedule) -> str | None:
     """A message of the last run, or one that it set off, that is not through yet."""
-    last = tx.one(LAST, {"schedule": schedule.id})
-    row = None if last is None else tx.one(OPEN, {"conversation": last[0]})
+    last = tx.one(SELECT_LAST_MESSAGE, {"schedule": schedule.id})
+    row = None if last is None else tx.one(SELECT_UNFINISHED, {"conversation": last[0]})
     return None if row is None else row[0]

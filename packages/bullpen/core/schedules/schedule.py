@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bullpen.core.outbox.place import Place
-from bullpen.core.schedules.plan import Missed
+from bullpen.core.outbox.place import DeliveryAddress
+from bullpen.core.schedules.plan import MissedPolicy
 from bullpen.core.schedules.timing import Timing
 
-SENDER = "Scheduler"
+DEFAULT_SENDER = "Scheduler"
 
-OWNER = "owner"
+OWNER_AUTHOR = "owner"
 """Who made it, if no agent and no key did."""
 
-BY_AGENT = "agent:"
-BY_KEY = "key:"
+AGENT_AUTHOR_PREFIX = "agent:"
+KEY_AUTHOR_PREFIX = "key:"
 
 
-class Overlap(StrEnum):
+class OverlapPolicy(StrEnum):
     """What happens at a due time while the last run still waits or works."""
 
     SKIP = "skip"
@@ -43,10 +43,10 @@ class NewSchedule:
     agent: str | None = None
     team_id: str | None = None
     label: str | None = None
-    place: Place
-    sender: str = SENDER
-    missed: Missed = Missed.ONE
-    overlap: Overlap = Overlap.SKIP
+    place: DeliveryAddress
+    sender: str = DEFAULT_SENDER
+    missed: MissedPolicy = MissedPolicy.ONE
+    overlap: OverlapPolicy = OverlapPolicy.SKIP
     jitter: int = 0
     """Up to so many milliseconds later, by chance."""
     paused: bool = False

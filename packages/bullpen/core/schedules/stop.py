@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bullpen.core.events.append import EventType
-from bullpen.core.outbox.proactive import write_to_owner
-from bullpen.core.schedules.find import Wanted, get_schedule, list_schedules
+from bullpen.core.outbox.proactive import send_to_owner
+from bullpen.core.schedules.find import ScheduleFilter, list_schedules, lock_schedule
 from bullpen.core.schedules.schedule import Schedule, ScheduleState
-from bullpen.core.schedules.write import rewrite, tell
+from bullpen.core.schedules.write import append_schedule_event, update_schedule
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -16,22 +16,24 @@ from bullpen.core.text import check_text
 def pause_schedule(tx: Transaction, name: str, reason: str = "paused by hand") -> Schedule:
     """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
     check_text(reason, tx.settings.message_bytes, "the reason")
-    schedule = get_schedule(tx, name)
-    return stop(tx, schedule, reason) if schedule.state is ScheduleState.ACTIVE else schedule
+    schedule = lock_schedule(tx, name)
+    return (
+        pause_locked(tx, schedule, reason) if schedule.state is ScheduleState.ACTIVE else schedule
+    )
 
 
-def stop(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
+def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
     """Pause an active schedule that is at hand."""
     paused = replace(schedule, state=ScheduleState.PAUSED, reason=reason, due_at=None)
-    paused = rewrite(tx, paused)
-    tell(tx, EventType.SCHEDULE_PAUSED, paused, reason=reason)
+    paused = update_schedule(tx, paused)
+    append_schedule_event(tx, EventType.SCHEDULE_PAUSED, paused, reason=reason)
     return paused
 
 
-def stop_and_tell(tx: Transaction, schedule: Schedule, reason: str) -> None:
+def pause_and_notify(tx: Transaction, schedule: Schedule, reason: str) -> None:
     """The same for a reason that is not the owner's own: he is told."""
-    stop(tx, schedule, reason)
-    write_to_owner(
+    pause_locked(tx, schedule, reason)
+    send_to_owner(
         tx,
         f"The schedule {schedule.label or schedule.id} is paused: {reason}.\n"
         f"To give it to another: bullpen schedule set {schedule.id} --agent NAME\n"
@@ -39,12 +41,12 @@ def stop_and_tell(tx: Transaction, schedule: Schedule, reason: str) -> None:
     )
 
 
-def stop_orphans(
+def pause_orphans(
     tx: Transaction, reason: str, *, agent: str | None = None, team_id: str | None = None
 ) -> None:
     """Pause all that are for an agent or a team that is let go just now."""
-    wanted = Wanted(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
+    wanted = ScheduleFilter(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
     for each in list_schedules(tx, wanted):
-        current = get_schedule(tx, each.id)
-        if wanted.has(current):
-            stop_and_tell(tx, current, reason)
+        current = lock_schedule(tx, each.id)
+        if wanted.matches(current):
+            pause_and_notify(tx, current, reason)

@@ -12,23 +12,23 @@ from bullpen.core.schedules.schedule import Schedule
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-EMPLOYED: Statement[tuple[str]] = Statement(
+SELECT_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("agent"))
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScheduleTarget:
     """An agent; of a team, its leader."""
 
     agent: str
     team_id: str | None
 
 
-def find_target(tx: Transaction, schedule: Schedule) -> Target | None:
+def find_target(tx: Transaction, schedule: Schedule) -> ScheduleTarget | None:
     """Who is asked; None if there is nobody any more."""
     if schedule.team_id is not None:
         team = find_team(tx, schedule.team_id)
-        return None if team is None else Target(team.leader, team.id)
-    row = tx.one(EMPLOYED, {"agent": schedule.agent})
-    return None if row is None else Target(row[0], None)
+        return None if team is None else ScheduleTarget(team.leader, team.id)
+    row = tx.one(SELECT_AGENT, {"agent": schedule.agent})
+    return None if row is None else ScheduleTarget(row[0], None)

@@ -10,43 +10,43 @@ from bullpen.core.clock import seconds_until
 from bullpen.core.errors import StoreError
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.schedules.columns import S, ScheduleTuple, columns, schedule_of
-from bullpen.core.schedules.find import get_schedule, next_due
-from bullpen.core.schedules.fire import fire
-from bullpen.core.schedules.plan import Missed, plan
+from bullpen.core.schedules.columns import S, ScheduleTuple, columns, schedule_from_row
+from bullpen.core.schedules.find import lock_schedule, next_due
+from bullpen.core.schedules.fire import fire_schedule
+from bullpen.core.schedules.plan import MissedPolicy, plan_fire
 from bullpen.core.schedules.schedule import Schedule, ScheduleState
-from bullpen.core.schedules.stop import stop_and_tell
+from bullpen.core.schedules.stop import pause_and_notify
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 
 log = logging.getLogger(__name__)
 
-BATCH = 100
-DUE: Statement[ScheduleTuple] = Statement(
+BATCH_SCHEDULES = 100
+SELECT_DUE: Statement[ScheduleTuple] = Statement(
     lambda: (
         select(*columns())
         .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
         .order_by(S.due_at)
-        .limit(const(BATCH))
+        .limit(const(BATCH_SCHEDULES))
     )
 )
 
 
-def tick(store: Store) -> float:
+def fire_due_schedules(store: Store) -> float:
     """Let everything fire that is due; gives how many seconds there is nothing to do."""
     with store.read() as tx:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
-        due = [schedule_of(row) for row in tx.all(DUE, {"now": tx.now})]
+        due = [schedule_from_row(row) for row in tx.all(SELECT_DUE, {"now": tx.now})]
         now, following = tx.now, None if due else next_due(tx)
     if not due:
         return seconds_until(following, now)
     for schedule in due:
-        _fire(store, schedule, now, schedule.missed)
+        _fire_or_pause(store, schedule, now, schedule.missed)
     return 0.0
 
 
-def pass_over(store: Store) -> int:
+def skip_missed(store: Store) -> int:
     """Account for every due time that has passed as missed, and make up for none of them.
 
     Gives how many schedules it was. What is due within this minute fires, as it always does.
@@ -54,26 +54,29 @@ def pass_over(store: Store) -> int:
     total = 0
     while True:
         with store.read() as tx:
-            now, due = tx.now, [schedule_of(row) for row in tx.all(DUE, {"now": tx.now})]
+            now, due = (
+                tx.now,
+                [schedule_from_row(row) for row in tx.all(SELECT_DUE, {"now": tx.now})],
+            )
         if not due:
             return total
         for schedule in due:
-            _fire(store, schedule, now, Missed.SKIP)
+            _fire_or_pause(store, schedule, now, MissedPolicy.SKIP)
         total += len(due)
 
 
-def _fire(store: Store, schedule: Schedule, now: int, missed: Missed) -> None:
+def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPolicy) -> None:
     """One that cannot be decided is paused, so that no other waits behind it."""
     assert schedule.due_at is not None
     try:
-        decided = plan(schedule.timing, schedule.due_at, now, missed)
+        decided = plan_fire(schedule.timing, schedule.due_at, now, missed)
         with store.write() as tx:
-            fire(tx, schedule, decided)
+            fire_schedule(tx, schedule, decided)
     except StoreError:
         raise
     except Exception as error:
         log.exception("the schedule %s cannot fire", schedule.id)
         with store.write() as tx:
-            current = get_schedule(tx, schedule.id)
+            current = lock_schedule(tx, schedule.id)
             if current == schedule:
-                stop_and_tell(tx, current, f"it cannot fire: {str(error)[:500]}")
+                pause_and_notify(tx, current, f"it cannot fire: {str(error)[:500]}")

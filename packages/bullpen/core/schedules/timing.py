@@ -9,15 +9,15 @@ from typing import assert_never
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import BadSchedule
-from bullpen.core.schedules.cron import due_times, read_cron
-from bullpen.core.schedules.when import written
-from bullpen.core.time_zone import zone
+from bullpen.core.schedules.cron import due_times, parse_cron
+from bullpen.core.schedules.when import format_time
+from bullpen.core.time_zone import get_zone
 
-LEAST = MINUTE
-MOST = 3650 * DAY
+MIN_INTERVAL_MS = MINUTE
+MAX_INTERVAL_MS = 3650 * DAY
 
 
-class Kind(StrEnum):
+class TimingKind(StrEnum):
     """What says when."""
 
     CRON = "cron"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 class Timing:
     """When something is due."""
 
-    kind: Kind
+    kind: TimingKind
     cron: str | None = None
     every: int | None = None
     at: int | None = None
@@ -39,22 +39,22 @@ class Timing:
 
     def after(self, moment: int) -> int | None:
         """The first due time after this moment, if there is one."""
-        return next(self.all_after(moment), None)
+        return next(self.due_times_after(moment), None)
 
-    def all_after(self, moment: int) -> Iterator[int]:
+    def due_times_after(self, moment: int) -> Iterator[int]:
         """The due times after this moment, one after the other."""
         moment = max(moment, self.anchor)
         match self.kind:
-            case Kind.CRON:
+            case TimingKind.CRON:
                 assert self.cron is not None
-                yield from due_times(self.cron, zone(self.zone), moment)
-            case Kind.EVERY:
+                yield from due_times(self.cron, get_zone(self.zone), moment)
+            case TimingKind.EVERY:
                 assert self.every is not None
                 due = self.anchor + ((moment - self.anchor) // self.every + 1) * self.every
                 while True:
                     yield due
                     due += self.every
-            case Kind.ONCE:
+            case TimingKind.ONCE:
                 assert self.at is not None
                 if self.at > moment:
                     yield self.at
@@ -64,25 +64,25 @@ class Timing:
 
 def cron_timing(expression: str, zone_name: str, now: int) -> Timing:
     """Whenever a clock in this zone shows what the expression says."""
-    cron = read_cron(expression)
-    return Timing(kind=Kind.CRON, cron=cron, zone=zone(zone_name).key, anchor=now)
+    cron = parse_cron(expression)
+    return Timing(kind=TimingKind.CRON, cron=cron, zone=get_zone(zone_name).key, anchor=now)
 
 
 def every_timing(every: int, zone_name: str, now: int) -> Timing:
     """Again and again after so many milliseconds, counted from now."""
-    if not LEAST <= every <= MOST:
+    if not MIN_INTERVAL_MS <= every <= MAX_INTERVAL_MS:
         raise BadSchedule(
             f"an interval of {every // SECOND} s is under a minute, or over ten years",
             hint="Give a minute or more, as `30m`.",
         )
-    return Timing(kind=Kind.EVERY, every=every, zone=zone(zone_name).key, anchor=now)
+    return Timing(kind=TimingKind.EVERY, every=every, zone=get_zone(zone_name).key, anchor=now)
 
 
 def once_timing(at: int, zone_name: str, now: int) -> Timing:
     """At this moment."""
     if at <= now:
-        when = written(at, zone_name) if at > 0 else "that time"
+        when = format_time(at, zone_name) if at > 0 else "that time"
         raise BadSchedule(f"{when} is over", hint="Give a time to come, as `2030-01-31T09:00`.")
-    if at > now + MOST:
+    if at > now + MAX_INTERVAL_MS:
         raise BadSchedule("that is more than ten years away")
-    return Timing(kind=Kind.ONCE, at=at, zone=zone(zone_name).key, anchor=now)
+    return Timing(kind=TimingKind.ONCE, at=at, zone=get_zone(zone_name).key, anchor=now)

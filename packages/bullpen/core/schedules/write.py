@@ -8,47 +8,57 @@ from sqlalchemy import bindparam, delete, insert, update
 
 from bullpen.core.events.append import EventType, append_event
 from bullpen.core.models import SCHEDULES
-from bullpen.core.schedules.columns import S, values_of
+from bullpen.core.schedules.columns import S, schedule_values
 from bullpen.core.schedules.schedule import Schedule
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-_KEPT = ("id", "made_by", "created_at")
+_IMMUTABLE_COLUMNS = ("id", "made_by", "created_at")
 
-INSERT: Statement[None] = Statement(
+INSERT_SCHEDULE: Statement[None] = Statement(
     lambda: insert(SCHEDULES).values(
         {column.name: bindparam(column.name) for column in SCHEDULES.c}
     )
 )
-UPDATE: Statement[None] = Statement(
+UPDATE_SCHEDULE: Statement[None] = Statement(
     lambda: (
         update(SCHEDULES)
         .where(S.id == bindparam("schedule"))
-        .values({each.name: bindparam(each.name) for each in SCHEDULES.c if each.name not in _KEPT})
+        .values(
+            {
+                each.name: bindparam(each.name)
+                for each in SCHEDULES.c
+                if each.name not in _IMMUTABLE_COLUMNS
+            }
+        )
     )
 )
-DELETE: Statement[None] = Statement(lambda: delete(SCHEDULES).where(S.id == bindparam("schedule")))
+DELETE_SCHEDULE: Statement[None] = Statement(
+    lambda: delete(SCHEDULES).where(S.id == bindparam("schedule"))
+)
 
 
-def write(tx: Transaction, schedule: Schedule) -> None:
+def insert_schedule(tx: Transaction, schedule: Schedule) -> None:
     """Write a new one."""
-    tx.write(INSERT, values_of(schedule))
+    tx.write(INSERT_SCHEDULE, schedule_values(schedule))
 
 
-def rewrite(tx: Transaction, schedule: Schedule) -> Schedule:
+def update_schedule(tx: Transaction, schedule: Schedule) -> Schedule:
     """Write what it is now."""
     # A tick that has read the row before must see that it is another: a moment alone may repeat.
     later = replace(schedule, updated_at=max(tx.now, schedule.updated_at + 1))
-    tx.write(UPDATE, {**values_of(later), "schedule": schedule.id})
+    tx.write(UPDATE_SCHEDULE, {**schedule_values(later), "schedule": schedule.id})
     return later
 
 
-def erase(tx: Transaction, schedule: Schedule) -> None:
+def delete_schedule(tx: Transaction, schedule: Schedule) -> None:
     """Delete it."""
-    tx.write(DELETE, {"schedule": schedule.id})
+    tx.write(DELETE_SCHEDULE, {"schedule": schedule.id})
 
 
-def tell(tx: Transaction, event: EventType, schedule: Schedule, **more: object) -> None:
+def append_schedule_event(
+    tx: Transaction, event: EventType, schedule: Schedule, **more: object
+) -> None:
     """Record that this happened to it, and let the schedulers look anew."""
     more.update(schedule=schedule.id, label=schedule.label, team=schedule.team_id)
     append_event(tx, event, agent=schedule.agent, conversation_id=None, message_id=None, **more)

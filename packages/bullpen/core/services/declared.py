@@ -16,12 +16,12 @@ from pathlib import Path
 
 from bullpen.core.settings import Settings
 
-HERE = Path(__file__).resolve()
-SECTION = "bullpen:"
+_THIS_FILE = Path(__file__).resolve()
+SECTION_PREFIX = "bullpen:"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class ServiceProgram:
     """One service: its file, and the settings that it cannot do without."""
 
     name: str
@@ -35,32 +35,34 @@ class Declared:
 
 def supervisor_config() -> Path:
     """supervisord.conf: in the package where it is installed, else in the checkout."""
-    return _shipped("deploy") / "supervisord.conf"
+    return _packaged_directory("deploy") / "supervisord.conf"
 
 
 def tmux_config() -> Path:
     """tmux.conf: beside the package where it is installed, else at the top of the checkout."""
-    beside = HERE.parents[2] / "tmux.conf"
-    return beside if beside.is_file() else HERE.parents[4] / "tmux.conf"
+    beside = _THIS_FILE.parents[2] / "tmux.conf"
+    return beside if beside.is_file() else _THIS_FILE.parents[4] / "tmux.conf"
 
 
-def declared_services() -> list[Declared]:
+def list_programs() -> list[ServiceProgram]:
     """Every service that has a file, by name."""
-    return sorted(map(_read, _shipped("services").glob("*.conf")), key=lambda each: each.name)
+    return sorted(
+        map(_read, _packaged_directory("services").glob("*.conf")), key=lambda each: each.name
+    )
 
 
-def files_of(services: Iterable[Declared]) -> str:
+def include_paths(services: Iterable[ServiceProgram]) -> str:
     """The files as supervisord.conf includes them: beside it, for a path may have spaces."""
     return " ".join(f"../services/{each.file.name}" for each in services)
 
 
-def _shipped(name: str) -> Path:
-    beside = HERE.parents[2] / name
-    return beside if beside.is_dir() else HERE.parents[4] / name
+def _packaged_directory(name: str) -> Path:
+    beside = _THIS_FILE.parents[2] / name
+    return beside if beside.is_dir() else _THIS_FILE.parents[4] / name
 
 
-def _read(file: Path) -> Declared:
+def _read(file: Path) -> ServiceProgram:
     parser = configparser.RawConfigParser(inline_comment_prefixes=(";",))
     parser.read(file, encoding="utf-8")
-    needs = parser.get(f"{SECTION}{file.stem}", "needs", fallback="")
-    return Declared(file.stem, file, tuple(needs.split()))
+    needs = parser.get(f"{SECTION_PREFIX}{file.stem}", "needs", fallback="")
+    return ServiceProgram(file.stem, file, tuple(needs.split()))

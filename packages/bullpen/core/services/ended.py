@@ -11,20 +11,20 @@ from collections.abc import Sequence
 
 import psutil
 
-LOOK_SECONDS = 0.05
+EXIT_POLL_SECONDS = 0.05
 
 
-def still_there(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+def wait_for_exit(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those that have not ended after this time."""
     deadline = time.monotonic() + seconds
-    while alive := [each for each in processes if not _ended(each)]:
+    while alive := [each for each in processes if not _has_exited(each)]:
         if time.monotonic() >= deadline:
             break
-        time.sleep(LOOK_SECONDS)
+        time.sleep(EXIT_POLL_SECONDS)
     return alive
 
 
-def _ended(process: psutil.Process) -> bool:
+def _has_exited(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

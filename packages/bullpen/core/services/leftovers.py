@@ -7,23 +7,23 @@ from contextlib import suppress
 
 import psutil
 
-from bullpen.core.services.ended import still_there
-from bullpen.core.services.lock import holders
+from bullpen.core.services.ended import wait_for_exit
+from bullpen.core.services.lock import lock_holders
 from bullpen.core.settings import Settings
 
 KILL_SECONDS = 10.0
 
 
-def leftovers(settings: Settings) -> dict[str, psutil.Process]:
+def find_orphans(settings: Settings) -> dict[str, psutil.Process]:
     """The processes of this home's services, by name. Asked while no supervisor runs."""
     found = {}
-    for name, pid in holders(settings).items():
+    for name, pid in lock_holders(settings).items():
         with suppress(psutil.NoSuchProcess):
             found[name] = psutil.Process(pid)
     return found
 
 
-def end_leftovers(
+def end_orphans(
     found: Mapping[str, psutil.Process], seconds: float, tell: Callable[[str], None]
 ) -> None:
     """Ask them to end; with what is still there after this time, its children go as well."""
@@ -31,7 +31,7 @@ def end_leftovers(
     for each in processes:
         with suppress(psutil.NoSuchProcess):
             each.terminate()
-    alive = still_there(processes, seconds)
+    alive = wait_for_exit(processes, seconds)
     if not alive:
         return
     tell(f"{len(alive)} did not end within {seconds:.0f} seconds and are killed")
@@ -42,4 +42,4 @@ def end_leftovers(
     for each in family:
         with suppress(psutil.NoSuchProcess):
             each.kill()
-    still_there(family, KILL_SECONDS)
+    wait_for_exit(family, KILL_SECONDS)

@@ -15,8 +15,8 @@ from collections import defaultdict
 from supervisor.childutils import get_headers, listener
 
 from bullpen.core.errors import BullpenError
-from bullpen.core.outbox.proactive import write_to_owner
-from bullpen.core.services.crashes import MOST, WITHIN_SECONDS, Crashes
+from bullpen.core.outbox.proactive import send_to_owner
+from bullpen.core.services.crashes import CRASH_WINDOW_SECONDS, MAX_CRASHES, CrashCounter
 from bullpen.core.services.supervisor import Supervisor
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
@@ -27,12 +27,12 @@ EXITED, FATAL, STOPPED = "PROCESS_STATE_EXITED", "PROCESS_STATE_FATAL", "PROCESS
 STOP_SECONDS = 60.0
 
 
-class Minder:
+class CrashGuard:
     """Hears what becomes of the services of one home."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._crashes: defaultdict[str, Crashes] = defaultdict(Crashes)
+        self._crashes: defaultdict[str, CrashCounter] = defaultdict(CrashCounter)
 
     def hear(self, event: str, service: str, now: float) -> None:
         """One change of one service."""
@@ -42,9 +42,11 @@ class Minder:
             self._tell(service, "does not start")
         elif event == EXITED and self._crashes[service].ended(now):
             self._crashes[service].forget()
-            minutes = WITHIN_SECONDS / 60
+            minutes = CRASH_WINDOW_SECONDS / 60
             self._stop(service)
-            self._tell(service, f"crashed {MOST} times in {minutes:.0f} minutes and is stopped")
+            self._tell(
+                service, f"crashed {MAX_CRASHES} times in {minutes:.0f} minutes and is stopped"
+            )
 
     def _stop(self, service: str) -> None:
         try:
@@ -61,7 +63,7 @@ class Minder:
         try:
             store = open_store(self._settings)
             with store.write() as tx:
-                write_to_owner(tx, text)
+                send_to_owner(tx, text)
             store.close()
         except BullpenError as error:
             log.error("the owner cannot be told: %s (%s)", error, error.hint)
@@ -70,7 +72,7 @@ class Minder:
 def run(settings: Settings) -> None:
     """Listen until the supervisor ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    minder = Minder(settings)
+    minder = CrashGuard(settings)
     log.info("the minder is ready")
     while True:
         listener.ready(sys.stdout)

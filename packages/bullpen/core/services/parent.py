@@ -13,7 +13,7 @@ from bullpen.core.settings import Settings
 PR_SET_PDEATHSIG = 1
 
 
-def end_with(parent: int) -> None:
+def terminate_with_parent(parent: int) -> None:
     """Get SIGTERM when this process, which started the present one, is gone. Only Linux can."""
     if not sys.platform.startswith("linux"):
         return
@@ -22,9 +22,9 @@ def end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def end_with_supervisor(settings: Settings) -> None:
+def terminate_with_supervisor(settings: Settings) -> None:
     """Get SIGTERM when the supervisor of this home is gone, be it already."""
-    end_with(int((settings.run / "supervisord.pid").read_text(encoding="utf-8")))
+    terminate_with_parent(int((settings.run / "supervisord.pid").read_text(encoding="utf-8")))
 
 
 def is_supervised(environ: Mapping[str, str]) -> bool:

@@ -14,18 +14,18 @@ from typing import TypedDict
 import psutil
 
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
-from bullpen.core.services.control import NAME, known_secret
-from bullpen.core.services.ended import still_there
+from bullpen.core.services.control import CONTROL_USER, read_control_secret
+from bullpen.core.services.ended import wait_for_exit
 from bullpen.core.settings import Settings
 
-OWN = frozenset({"processor", "scheduler", "api", "minder"})
+CORE_SERVICES = frozenset({"processor", "scheduler", "api", "minder"})
 """The services that are no channel's; each channel has one of its own name."""
 
 RUNNING = "RUNNING"
-ASLEEP = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
+DOWN_STATES = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
 """The states in which a service does not run, nor is about to."""
 
-LOOK_SECONDS = 0.05
+STATE_POLL_SECONDS = 0.05
 ANSWER_SECONDS = 10.0
 
 SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
@@ -55,7 +55,7 @@ class _Connection(http.client.HTTPConnection):
 
 class _Transport(xmlrpc.client.Transport):
     def __init__(self, path: str, secret: str) -> None:
-        known = base64.b64encode(f"{NAME}:{secret}".encode()).decode()
+        known = base64.b64encode(f"{CONTROL_USER}:{secret}".encode()).decode()
         super().__init__(headers=[("Authorization", f"Basic {known}")])
         self._path = path
 
@@ -93,7 +93,7 @@ class Supervisor:
 
     def services(self) -> list[Service]:
         """Each service and its state."""
-        with self._asking() as server:
+        with self._calling() as server:
             found = server.supervisor.getAllProcessInfo()
         assert isinstance(found, list)
         return [
@@ -115,41 +115,41 @@ class Supervisor:
 
     def start(self, name: str, seconds: float) -> Service:
         """Start a service that does not run, and wait until it does."""
-        if self.service(name)["state"] in ASLEEP:
+        if self.service(name)["state"] in DOWN_STATES:
             self.begin(name)
         found = self._wait(name, lambda state: state != "STARTING", seconds)
-        if found["state"] in ASLEEP:
+        if found["state"] in DOWN_STATES:
             raise ServiceFailed(f"{name} does not start: {found['state'].lower()}")
         return found
 
     def begin(self, name: str) -> None:
         """Let a service start, and do not wait for it."""
-        with self._asking(ALREADY_STARTED) as server:
+        with self._calling(ALREADY_STARTED) as server:
             server.supervisor.startProcess(name, False)
 
     def stop(self, name: str, seconds: float) -> Service:
         """Stop a service, and wait for its end, which may take it longer than this time."""
-        ended = ASLEEP - {"BACKOFF"}
+        ended = DOWN_STATES - {"BACKOFF"}
         if self.service(name)["state"] not in ended:
-            with self._asking(NOT_RUNNING) as server:
+            with self._calling(NOT_RUNNING) as server:
                 server.supervisor.stopProcess(name, False)
         return self._wait(name, lambda state: state in ended, seconds)
 
     def restart(self, name: str, stop_seconds: float, start_seconds: float) -> Service:
         """Stop a service and start it again."""
-        if self.stop(name, stop_seconds)["state"] not in ASLEEP:
+        if self.stop(name, stop_seconds)["state"] not in DOWN_STATES:
             raise ServiceFailed(f"{name} did not stop within {stop_seconds:.0f} seconds")
         return self.start(name, start_seconds)
 
     def signal(self, name: str, signal: str) -> None:
         """Send a service a signal; one that ends by it comes back."""
         self.service(name)
-        with self._asking(NOT_RUNNING) as server:
+        with self._calling(NOT_RUNNING) as server:
             server.supervisor.signalProcess(name, signal)
 
     def restart_all(self) -> None:
         """Stop every service, and start them all anew; it goes on after this has come back."""
-        with self._asking() as server:
+        with self._calling() as server:
             server.supervisor.restart()
 
     def shutdown(self, seconds: float) -> bool:
@@ -158,22 +158,22 @@ class Supervisor:
         While it stops it answers every question with a fault: so its process is waited for.
         """
         try:
-            with self._asking() as server:
+            with self._calling() as server:
                 process = psutil.Process(int(str(server.supervisor.getPID())))
                 server.supervisor.shutdown()
         except psutil.NoSuchProcess:
             return True
-        return not still_there([process], seconds)
+        return not wait_for_exit([process], seconds)
 
     def _wait(self, name: str, wanted: Callable[[str], bool], seconds: float) -> Service:
         """The service when it is in such a state, or as it is when the time is over."""
         deadline = time.monotonic() + seconds
         while not wanted((found := self.service(name))["state"]) and time.monotonic() < deadline:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(STATE_POLL_SECONDS)
         return found
 
     @contextmanager
-    def _asking(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:
+    def _calling(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:
         """What supervisord refuses, as errors of ours; what is so already is none."""
         try:
             with self._server() as server:
@@ -194,5 +194,5 @@ class Supervisor:
             raise NoSupervisor(f"no supervisor answers: {error}") from None
 
     def _server(self) -> xmlrpc.client.ServerProxy:
-        transport = _Transport(self._socket, known_secret(self._settings))
+        transport = _Transport(self._socket, read_control_secret(self._settings))
         return xmlrpc.client.ServerProxy("http://localhost", transport=transport)

@@ -10,7 +10,7 @@ from sqlalchemy import Boolean, Column, ColumnElement, Text, bindparam
 from sqlalchemy.ext.compiler import compiles
 
 
-class Among(ColumnElement[bool]):
+class JsonIn(ColumnElement[bool]):
     """Whether the column is one of the numbers in the JSON list of this name."""
 
     inherit_cache = False
@@ -20,24 +20,24 @@ class Among(ColumnElement[bool]):
         self.column = column
         self.numbers = bindparam(name, type_=Text)
 
-    def self_group(self, against: object = None) -> Among:
+    def self_group(self, against: object = None) -> JsonIn:
         """Itself: of a Boolean SQLite would be asked whether it is 1, which no index can tell."""
         return self
 
 
-def numbers(ids: Iterable[int]) -> str:
-    """The list as `Among` takes it."""
+def encode_ids(ids: Iterable[int]) -> str:
+    """The list as `JsonIn` takes it."""
     return json.dumps(list(ids))
 
 
-@compiles(Among, "sqlite")
-def _sqlite(element: Among, compiler: Any, **more: Any) -> str:  # noqa: ANN401 - as SQLAlchemy
+@compiles(JsonIn, "sqlite")
+def _compile_sqlite(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401 - as SQLAlchemy
     column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
     return f"{column} IN (SELECT value FROM json_each({given}))"  # noqa: S608 - both compiled
 
 
-@compiles(Among, "postgresql")
-def _postgresql(element: Among, compiler: Any, **more: Any) -> str:  # noqa: ANN401
+@compiles(JsonIn, "postgresql")
+def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401
     column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
     # An array and not a subquery: so the planner knows that there are few, and uses the index.
     found = f"SELECT jsonb_array_elements_text(CAST({given} AS jsonb))::bigint"

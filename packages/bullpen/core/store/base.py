@@ -20,7 +20,7 @@ from bullpen.core.wake.listener import Listener
 if TYPE_CHECKING:
     from bullpen.core.store.cursor import Cursor
 
-REVISION = "SELECT version_num FROM alembic_version"
+SELECT_REVISION = "SELECT version_num FROM alembic_version"
 
 
 class Store(ABC):
@@ -70,7 +70,7 @@ class Store(ABC):
         """Let go of every connection."""
 
     @abstractmethod
-    def _ring_for(self, connection: Connection, topics: set[str]) -> None:
+    def _notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
         """Wake whoever waits for these topics, when the caller's transaction is committed."""
 
     @contextmanager
@@ -90,7 +90,7 @@ class Store(ABC):
         finally:
             cursor.close()
         if tx.topics:
-            self._ring_for(connection, tx.topics)
+            self._notify_on_commit(connection, tx.topics)
 
     def _transaction(self, cursor: Cursor) -> Transaction:
         return CursorTransaction(

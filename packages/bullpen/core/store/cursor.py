@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Answer, Transaction, Values
+from bullpen.core.store.transaction import DeferredRow, Transaction, Values
 
 if TYPE_CHECKING:
     import sqlite3
@@ -54,7 +54,7 @@ class CursorTransaction(Transaction):
         row: Row | None = self._cursor.fetchone()
         return row
 
-    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
+    def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
         """Run a statement whose first row is asked for later, together with others."""
         self._cursor.execute(statement.text[self.dialect], values)
         row: Row | None = self._cursor.fetchone()

@@ -12,11 +12,11 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-EVERY = 1 << 62
+MAX_ROW_ID = 1 << 62
 """No row has so high a number."""
 
 
-class Listing:
+class TablePager:
     """The rows of a table, in the columns of these names; of some tables only some rows."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Listing:
         alike: Mapping[str, object],
         since: int | None,
         limit: int,
-        upto: int = EVERY,
+        upto: int = MAX_ROW_ID,
     ) -> list[tuple[object, ...]]:
         """The next rows after this number and up to another; without one the newest first.
 

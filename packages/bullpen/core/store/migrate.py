@@ -19,7 +19,7 @@ from bullpen.core.errors import StoreError
 from bullpen.core.models.metadata import whole_schema
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
-from bullpen.core.store.sqlite import SqliteStore, translate
+from bullpen.core.store.sqlite import SqliteStore, translate_error
 
 log = logging.getLogger(__name__)
 
@@ -29,19 +29,19 @@ HERE = Path(__file__).resolve()
 def upgrade(store: Store, revision: str = "head") -> None:
     """Migrate to this revision; data are kept. A database from a newer version is refused."""
     found = store.revision()
-    if found is not None and found not in schema.KNOWN:
-        schema.check(store)
-    with _in_words(store), store.engine.begin() as connection:
-        upgrade_in(connection, revision)
+    if found is not None and found not in schema.KNOWN_REVISIONS:
+        schema.check_schema(store)
+    with _translated_errors(store), store.engine.begin() as connection:
+        upgrade_connection(connection, revision)
     if isinstance(store, SqliteStore):
         try:
-            store.allow_shrinking()
+            store.enable_incremental_vacuum()
         except StoreError as error:
             # It is upgraded, and works; the next upgrade tries again.
             log.warning("the file does not give back what is free yet: %s (%s)", error, error.hint)
 
 
-def upgrade_in(connection: Connection, revision: str = "head") -> None:
+def upgrade_connection(connection: Connection, revision: str = "head") -> None:
     """Migrate to this revision in the caller's own transaction."""
     command.upgrade(_config(connection), revision)
 
@@ -56,23 +56,25 @@ def differences(store: Store) -> list[str]:
     """How the database differs from the models; empty when it does not."""
     with store.engine.begin() as connection:
         context = MigrationContext.configure(
-            connection, opts={"compare_type": True, "include_object": _ours}
+            connection, opts={"compare_type": True, "include_object": _include_object}
         )
         return [str(each) for each in compare_metadata(context, whole_schema())]
 
 
 @contextmanager
-def _in_words(store: Store) -> Iterator[None]:
+def _translated_errors(store: Store) -> Iterator[None]:
     """What hinders the database, as errors of ours: Alembic works on a connection of its own."""
     try:
         yield
     except DBAPIError as error:
         if isinstance(store, SqliteStore) and isinstance(error.orig, sqlite3.Error):
-            raise translate(error.orig, store.path) or error from error
+            raise translate_error(error.orig, store.path) or error from error
         raise
 
 
-def _ours(item: object, name: str | None, kind: str, reflected: bool, other: object) -> bool:
+def _include_object(
+    item: object, name: str | None, kind: str, reflected: bool, other: object
+) -> bool:
     # A caller may keep tables of his own beside ours.
     return kind != "table" or not reflected or name in whole_schema().tables
 

@@ -12,14 +12,14 @@ from bullpen.core.settings import Settings
 from bullpen.core.store import schema
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.store.url import store_url
+from bullpen.core.store.url import parse_database_url
 
 
 def open_store(
     settings: Settings, *, clock: Clock | None = None, ids: Ids | None = None, check: bool = True
 ) -> Store:
     """The store; with `check`, only if its schema is the one that this version needs."""
-    url = store_url(settings.url)
+    url = parse_database_url(settings.url)
     store: Store
     if url.get_backend_name() == "postgresql":
         # Its driver takes long to import, and most installations do without.
@@ -28,7 +28,7 @@ def open_store(
         store = PostgresStore(settings.url, settings, clock, ids)
     else:
         path = Path(url.database or "")
-        if check and _missing(path):  # SQLite would make an empty one by looking at it
+        if check and _file_is_missing(path):  # SQLite would make an empty one by looking at it
             raise SchemaTooOld("the database is empty")
         if path.parent == settings.home:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -36,14 +36,14 @@ def open_store(
         store = SqliteStore(path, settings, clock, ids)
     if check:
         try:
-            schema.check(store)
+            schema.check_schema(store)
         except BullpenError:
             store.close()
             raise
     return store
 
 
-def _missing(path: Path) -> bool:
+def _file_is_missing(path: Path) -> bool:
     try:
         return path.parent.is_dir() and not path.exists()
     except OSError:  # SQLite will say what hinders it, in words that are known

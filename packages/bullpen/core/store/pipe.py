@@ -22,7 +22,7 @@ from psycopg.pq.abc import PGresult
 
 from bullpen.core.store.statement import Statement
 
-_FAILED = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
+_FAILED_STATUSES = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
 
 _LOADERS: dict[int, Callable[[bytes], object]] = {
     16: lambda value: value == b"t",  # bool
@@ -45,7 +45,7 @@ _DUMPERS: dict[type, Callable[[Any], bytes | None]] = {
 }
 
 
-class Reply:
+class PendingResult:
     """What the server says to one request; `result` is there once it was received."""
 
     __slots__ = ("hint", "prepares", "result")
@@ -56,54 +56,54 @@ class Reply:
         self.result: PGresult | None = None
 
 
-class Pipe:
+class PipelineConnection:
     """Requests go out in order, and so do the replies come in."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self.used = time.monotonic()
+        self.last_used = time.monotonic()
         self._connection = connection
         self._pg = connection.pgconn
         self._pg.nonblocking = 1
         self._pg.enter_pipeline_mode()
         self._poll = select.poll()
         self._poll.register(self._pg.socket)
-        self._expected: deque[Reply] = deque()
+        self._expected: deque[PendingResult] = deque()
         self._prepared: set[bytes] = set()
 
     def send(
         self, statement: Statement[Any], values: Mapping[str, object], *, hint: bool = False
-    ) -> Reply:
+    ) -> PendingResult:
         """Send a statement off, prepared when this connection first sees it.
 
         Of what a `hint` came to, nobody is told.
         """
-        name, sql, keys = statement.numbered
+        name, sql, keys = statement.prepared
         if name not in self._prepared:
             self._prepared.add(name)
-            self._expected.append(Reply(prepares=name))
+            self._expected.append(PendingResult(prepares=name))
             self._pg.send_prepare(name, sql)
-        reply = Reply(hint=hint)
+        reply = PendingResult(hint=hint)
         self._expected.append(reply)
         self._pg.send_query_prepared(
             name, [_DUMPERS[type(value := values[key])](value) for key in keys]
         )
         return reply
 
-    def say(self, sql: str) -> Reply:
+    def say(self, sql: str) -> PendingResult:
         """Send text off."""
-        reply = Reply()
+        reply = PendingResult()
         self._expected.append(reply)
         self._pg.send_query_params(sql.encode(), None)
         return reply
 
-    def mark(self) -> Reply:
+    def mark(self) -> PendingResult:
         """End what is one to the server: after an error it skips what comes before the mark."""
-        reply = Reply()
+        reply = PendingResult()
         self._expected.append(reply)
         self._pg.pipeline_sync()
         return reply
 
-    def wait(self, reply: Reply) -> PGresult:
+    def wait(self, reply: PendingResult) -> PGresult:
         """Wait for a reply; an error of any request before it is raised here."""
         if reply.result is None:
             self._pg.send_flush_request()
@@ -111,16 +111,16 @@ class Pipe:
                 self._receive(quiet=False)
         return reply.result
 
-    def rows(self, reply: Reply) -> list[Any]:
+    def rows(self, reply: PendingResult) -> list[Any]:
         """Wait for the rows of a reply."""
         return _rows(self.wait(reply), None)
 
-    def row(self, reply: Reply) -> Any:  # noqa: ANN401 - what the statement says
+    def row(self, reply: PendingResult) -> Any:  # noqa: ANN401 - what the statement says
         """Wait for the first row of a reply."""
         found = _rows(self.wait(reply), 1)
         return found[0] if found else None
 
-    def undo(self) -> None:
+    def rollback(self) -> None:
         """Roll back whatever was begun, and receive what was left to be received."""
         self.mark()
         self.say("ROLLBACK")
@@ -165,7 +165,7 @@ class Pipe:
             self._await_input()
         end = self._pg.get_result()
         assert end is None
-        if status in _FAILED:
+        if status in _FAILED_STATUSES:
             if reply.prepares is not None:
                 self._prepared.discard(reply.prepares)
             if not (quiet or reply.hint):

@@ -12,12 +12,12 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 
-def id_before(tx: Transaction, table: Table, moment: int) -> int:
+def first_id_since(tx: Transaction, table: Table, moment: int) -> int:
     """A number before that of every row of this moment or of a later one, by their `created_at`.
 
     Each look halves what is left of the table, however large that is.
     """
-    ends = tx.one(_ends(table), {})
+    ends = tx.one(_id_range(table), {})
     if ends is None or ends[0] is None or ends[1] is None:
         return 0
     low, high = ends[0] - 1, ends[1] + 1
@@ -25,7 +25,7 @@ def id_before(tx: Transaction, table: Table, moment: int) -> int:
     early = moment - MINUTE
     while high - low > 1:
         middle = (low + high) // 2
-        row = tx.one(_next(table), {"number": middle})
+        row = tx.one(_row_from_id(table), {"number": middle})
         if row is None or row[1] >= early:
             high = middle
         else:
@@ -34,13 +34,13 @@ def id_before(tx: Transaction, table: Table, moment: int) -> int:
 
 
 @cache
-def _ends(table: Table) -> Statement[tuple[int | None, int | None]]:
+def _id_range(table: Table) -> Statement[tuple[int | None, int | None]]:
     first, last = (select(end(table.c.id)).scalar_subquery() for end in (func.min, func.max))
     return Statement(lambda: select(first, last))
 
 
 @cache
-def _next(table: Table) -> Statement[tuple[int, int]]:
+def _row_from_id(table: Table) -> Statement[tuple[int, int]]:
     return Statement(
         lambda: (
             select(table.c.id, table.c.created_at)

@@ -29,18 +29,18 @@ from bullpen.core.errors import (
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
-from bullpen.core.store.base import REVISION, Store
-from bullpen.core.store.pipe import Pipe, Reply
+from bullpen.core.store.base import SELECT_REVISION, Store
+from bullpen.core.store.pipe import PendingResult, PipelineConnection
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Answer, Transaction, Values
-from bullpen.core.wake.notify import CHANNEL, NotifyListener
+from bullpen.core.store.transaction import DeferredRow, Transaction, Values
+from bullpen.core.wake.notify import NOTIFY_CHANNEL, NotifyListener
 
-IDLE_CONNECTIONS = 8
-FRESH_SECONDS = 1.0
+MAX_IDLE_CONNECTIONS = 8
+CHECK_AFTER_IDLE_SECONDS = 1.0
 """A connection that was idle for longer is asked whether it is alive before it is trusted."""
 
 BEGIN: Statement[None] = Statement(lambda: text("BEGIN"))
-BEGIN_TO_READ: Statement[None] = Statement(
+BEGIN_READ_ONLY: Statement[None] = Statement(
     lambda: text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 )
 COMMIT: Statement[None] = Statement(lambda: text("COMMIT"))
@@ -60,19 +60,19 @@ _ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ..
 )
 
 
-def translate(error: BaseException) -> StoreError | Conflict | None:
+def translate_error(error: BaseException) -> StoreError | Conflict | None:
     """The error in Bullpen's words, or None if it is a mistake of ours."""
     if isinstance(error, pg.PipelineAborted):
         return None
     if isinstance(error, pg.UniqueViolation):
-        return _met(error)
+        return _translate_unique_violation(error)
     for kinds, ours, told in _ERRORS:
         if isinstance(error, kinds):
             return ours(f"{told}: {str(error).strip()}")
     return None
 
 
-def _met(error: pg.UniqueViolation) -> StoreError | Conflict | None:
+def _translate_unique_violation(error: pg.UniqueViolation) -> StoreError | Conflict | None:
     """Two transactions stored the same at the same time, and this one came second."""
     match error.diag.constraint_name:
         case "uq_messages_message_id":
@@ -99,7 +99,7 @@ class PostgresStore(Store):
         super().__init__(settings, clock, ids)
         self.url = make_url(url).set(drivername="postgresql+psycopg")
         self._engine: Engine | None = None
-        self._idle: list[Pipe] = []
+        self._idle: list[PipelineConnection] = []
 
     @property
     def engine(self) -> Engine:
@@ -108,17 +108,17 @@ class PostgresStore(Store):
             self._engine = create_engine(self.url, pool_size=2)
         return self._engine
 
-    def write(self, *, durable: bool = True) -> Piped:
+    def write(self, *, durable: bool = True) -> PipelineContext:
         """A transaction that writes. PostgreSQL's commits are always durable.
 
         Processors outlive their server here: a claim that a crash of the server undid would let
         two of them run one agent.
         """
-        return Piped(self, BEGIN)
+        return PipelineContext(self, BEGIN)
 
-    def read(self) -> Piped:
+    def read(self) -> PipelineContext:
         """A transaction that only reads."""
-        return Piped(self, BEGIN_TO_READ)
+        return PipelineContext(self, BEGIN_READ_ONLY)
 
     def close(self) -> None:
         """Close every connection."""
@@ -134,7 +134,7 @@ class PostgresStore(Store):
         """The schema's revision."""
         try:
             with self.read() as tx:
-                row = tx.fetch(REVISION)
+                row = tx.fetch(SELECT_REVISION)
         except pg.UndefinedTable:
             return None
         return None if row is None else str(row[0])
@@ -145,23 +145,23 @@ class PostgresStore(Store):
         try:
             return psycopg.connect(url, autocommit=True, client_encoding="utf8")
         except psycopg.Error as error:
-            raise translate(error) or error from error
+            raise translate_error(error) or error from error
 
-    def take(self) -> Pipe:
+    def take(self) -> PipelineConnection:
         """A connection that is alive; one that died while it was idle is replaced."""
         while True:
             try:
                 pipe = self._idle.pop()
             except IndexError:
-                return Pipe(self.connect())
-            if time.monotonic() - pipe.used < FRESH_SECONDS or pipe.alive():
+                return PipelineConnection(self.connect())
+            if time.monotonic() - pipe.last_used < CHECK_AFTER_IDLE_SECONDS or pipe.alive():
                 return pipe
             pipe.drop()
 
-    def put(self, pipe: Pipe) -> None:
+    def put(self, pipe: PipelineConnection) -> None:
         """Give a connection back."""
-        if len(self._idle) < IDLE_CONNECTIONS:
-            pipe.used = time.monotonic()
+        if len(self._idle) < MAX_IDLE_CONNECTIONS:
+            pipe.last_used = time.monotonic()
             self._idle.append(pipe)
         else:
             pipe.close()
@@ -171,16 +171,16 @@ class PostgresStore(Store):
         while self._idle:
             self._idle.pop().close()
 
-    def _ring_for(self, connection: Connection, topics: set[str]) -> None:
+    def _notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
         # PostgreSQL itself waits for the commit, and forgets it with a rollback.
         if connection.in_transaction():
-            connection.execute(select(func.pg_notify(CHANNEL, " ".join(sorted(topics)))))
+            connection.execute(select(func.pg_notify(NOTIFY_CHANNEL, " ".join(sorted(topics)))))
 
 
-class PipedTransaction(Transaction):
+class PipelineTransaction(Transaction):
     """Statements through a pipe: the server's answers are waited for when they are needed."""
 
-    def __init__(self, store: PostgresStore, pipe: Pipe) -> None:
+    def __init__(self, store: PostgresStore, pipe: PipelineConnection) -> None:
         now = store.clock.now()
         super().__init__(store.dialect, now, store.ids, store.settings, store.chance)
         self._pipe = pipe
@@ -213,7 +213,7 @@ class PipedTransaction(Transaction):
         replies = [self._pipe.send(statement, each) for each in values]
         return [self._pipe.row(reply) for reply in reversed(replies)][::-1]
 
-    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
+    def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
         """Send it off; wait when its row is asked for."""
         reply = self._pipe.send(statement, values)
         return lambda: self._pipe.row(reply)
@@ -227,11 +227,11 @@ class PipedTransaction(Transaction):
         row: tuple[object, ...] | None = self._pipe.row(self._pipe.say(sql))
         return row
 
-    def _count(self, reply: Reply) -> int:
+    def _count(self, reply: PendingResult) -> int:
         return self._pipe.wait(reply).command_tuples or 0
 
 
-class Piped:
+class PipelineContext:
     """One transaction, as a context manager."""
 
     __slots__ = ("_opening", "_pipe", "_store", "_tx")
@@ -245,9 +245,9 @@ class Piped:
         try:
             self._pipe.send(self._opening, {})
         except psycopg.Error as error:
-            self._abandon()
-            raise translate(error) or error from error
-        self._tx = PipedTransaction(self._store, self._pipe)
+            self._rollback()
+            raise translate_error(error) or error from error
+        self._tx = PipelineTransaction(self._store, self._pipe)
         return self._tx
 
     def __exit__(
@@ -261,16 +261,16 @@ class Piped:
                 # It may have come between a request and its answer.
                 self._pipe.drop()
                 return
-            self._abandon()
-            told = translate(error)
+            self._rollback()
+            told = translate_error(error)
             if told is not None:
                 raise told from error
             return
         try:
             self._commit()
         except psycopg.Error as failed:
-            self._abandon()
-            told = translate(failed)
+            self._rollback()
+            told = translate_error(failed)
             if isinstance(told, StoreUnavailable):
                 raise CommitUnknown(
                     f"the connection was lost while committing: {failed}"
@@ -284,13 +284,13 @@ class Piped:
         if self._tx.topics:
             # After the commit: a transaction that notifies locks the server's one queue of
             # notifications until it is on the disk, and all the others of its kind with it.
-            values = {"channel": CHANNEL, "topics": " ".join(sorted(self._tx.topics))}
+            values = {"channel": NOTIFY_CHANNEL, "topics": " ".join(sorted(self._tx.topics))}
             pipe.send(NOTIFY, values, hint=True)
         pipe.wait(pipe.mark())
 
-    def _abandon(self) -> None:
+    def _rollback(self) -> None:
         try:
-            self._pipe.undo()
+            self._pipe.rollback()
         except psycopg.Error:
             self._pipe.drop()
             self._store.forget()

@@ -15,8 +15,8 @@ from sqlalchemy import BigInteger, Table, TableClause, Text, column, func, selec
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 
-WAIT_SECONDS = 2.0
-LOOK_SECONDS = 0.005
+MAX_WRITER_WAIT_SECONDS = 2.0
+WRITER_POLL_SECONDS = 0.005
 
 
 def _locks() -> TableClause:
@@ -24,12 +24,12 @@ def _locks() -> TableClause:
 
 
 @cache
-def _last(rows: Table) -> Statement[tuple[int | None]]:
+def _max_id(rows: Table) -> Statement[tuple[int | None]]:
     return Statement(lambda: select(func.max(rows.c.id)))
 
 
 @cache
-def _writers(rows: Table) -> Statement[tuple[str]]:
+def _active_writers_statement(rows: Table) -> Statement[tuple[str]]:
     # Other databases of the server may have a table of the same number.
     return Statement(
         lambda: select(_locks().c.virtualtransaction).where(
@@ -39,27 +39,27 @@ def _writers(rows: Table) -> Statement[tuple[str]]:
     )
 
 
-def settled(store: Store, rows: Table) -> int:
+def committed_up_to(store: Store, rows: Table) -> int:
     """The number up to which every row is there, or never will be; 0 if that takes too long."""
     with store.read() as tx:
-        last = tx.one(_last(rows), {})
-    if store.dialect != "sqlite" and not _wait(store, rows):
+        last = tx.one(_max_id(rows), {})
+    if store.dialect != "sqlite" and not _wait_for_writers(store, rows):
         return 0
     return 0 if last is None or last[0] is None else last[0]
 
 
-def _wait(store: Store, rows: Table) -> bool:
+def _wait_for_writers(store: Store, rows: Table) -> bool:
     """Wait for those who write to it now; whoever begins later gets a higher number."""
-    begun = _who_writes(store, rows)
-    deadline = time.monotonic() + WAIT_SECONDS
+    begun = _active_writers(store, rows)
+    deadline = time.monotonic() + MAX_WRITER_WAIT_SECONDS
     while begun:
         if time.monotonic() > deadline:
             return False
-        time.sleep(LOOK_SECONDS)
-        begun &= _who_writes(store, rows)
+        time.sleep(WRITER_POLL_SECONDS)
+        begun &= _active_writers(store, rows)
     return True
 
 
-def _who_writes(store: Store, rows: Table) -> frozenset[str]:
+def _active_writers(store: Store, rows: Table) -> frozenset[str]:
     with store.read() as tx:
-        return frozenset(each for (each,) in tx.all(_writers(rows), {}))
+        return frozenset(each for (each,) in tx.all(_active_writers_statement(rows), {}))

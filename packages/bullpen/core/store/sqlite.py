@@ -23,13 +23,13 @@ from bullpen.core.errors import (
 )
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Durability, Settings
-from bullpen.core.store.base import REVISION, Store
+from bullpen.core.store.base import SELECT_REVISION, Store
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.store.turn import PATIENCE_SECONDS, Turn, nap
-from bullpen.core.wake.callers import CallersBell
-from bullpen.core.wake.datagram import Bell, DatagramListener
+from bullpen.core.store.turn import PRIORITY_AFTER_SECONDS, WriteFairness, sleep_before_retry
+from bullpen.core.wake.callers import CommitNotifier
+from bullpen.core.wake.datagram import DatagramListener, Notifier
 
-FULL, NORMAL = 2, 1
+SYNCHRONOUS_FULL, SYNCHRONOUS_NORMAL = 2, 1
 AUTOCHECKPOINT_PAGES = 4000
 """A backstop: the checkpoint loop comes long before, and outside of anybody's commit."""
 
@@ -46,7 +46,7 @@ _ERRORS: dict[int, tuple[type[StoreError], str]] = {
 }
 
 
-def translate(error: sqlite3.Error, path: Path) -> StoreError | None:
+def translate_error(error: sqlite3.Error, path: Path) -> StoreError | None:
     """The error in Bullpen's words, or None if it is a mistake of ours."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code not in _ERRORS:
@@ -69,13 +69,15 @@ class SqliteStore(Store):
     ) -> None:
         super().__init__(settings, clock, ids)
         self.path = path
-        self.bell = Bell(self)
-        self._callers = CallersBell(self.bell)
+        self.bell = Notifier(self)
+        self._commit_notifier = CommitNotifier(self.bell)
         self._lock = threading.Lock()
-        self._turn = Turn(path.with_name(f"{path.name}-turn"))
+        self._turn = WriteFairness(path.with_name(f"{path.name}-turn"))
         self._readers: list[sqlite3.Connection] = []
-        self._level = FULL if settings.durability is Durability.DURABLE else NORMAL
-        self._set_level = self._level
+        self._level = (
+            SYNCHRONOUS_FULL if settings.durability is Durability.DURABLE else SYNCHRONOUS_NORMAL
+        )
+        self._writer_synchronous = self._level
         self._writer: sqlite3.Connection | None = None
         self._engine: Engine | None = None
 
@@ -89,13 +91,13 @@ class SqliteStore(Store):
             event.listen(self._engine, "begin", self._begin_for_engine)
         return self._engine
 
-    def write(self, *, durable: bool = True) -> Writing:
+    def write(self, *, durable: bool = True) -> WriteContext:
         """A transaction that writes."""
-        return Writing(self, self._level if durable else NORMAL)
+        return WriteContext(self, self._level if durable else SYNCHRONOUS_NORMAL)
 
-    def read(self) -> Reading:
+    def read(self) -> ReadContext:
         """A transaction that only reads."""
-        return Reading(self)
+        return ReadContext(self)
 
     def close(self) -> None:
         """Close every connection."""
@@ -118,7 +120,7 @@ class SqliteStore(Store):
         """The schema's revision."""
         try:
             with self.read() as tx:
-                row = tx.fetch(REVISION)
+                row = tx.fetch(SELECT_REVISION)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
                 raise
@@ -137,12 +139,12 @@ class SqliteStore(Store):
                 cached_statements=256,
             )
         except sqlite3.Error as error:
-            raise translate(error, self.path) or error from error
+            raise translate_error(error, self.path) or error from error
         try:
             self._set_up(connection, query_only)
         except sqlite3.Error as error:
             connection.close()
-            raise translate(error, self.path) or error from error
+            raise translate_error(error, self.path) or error from error
         return connection
 
     def _set_up(self, connection: sqlite3.Connection, query_only: bool) -> None:
@@ -159,7 +161,7 @@ class SqliteStore(Store):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA busy_timeout = 0")
 
-    def allow_shrinking(self) -> None:
+    def enable_incremental_vacuum(self) -> None:
         """Rewrite a file that was made without the means to give free pages back."""
         connection = self.connect()
         try:
@@ -168,7 +170,7 @@ class SqliteStore(Store):
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 connection.execute("VACUUM")
         except sqlite3.Error as error:
-            raise translate(error, self.path) or error from error
+            raise translate_error(error, self.path) or error from error
         finally:
             connection.close()
 
@@ -176,17 +178,17 @@ class SqliteStore(Store):
         """The one connection that writes; the caller holds the lock."""
         if self._writer is None:
             self._writer = self.connect()
-            self._set_level = self._level
+            self._writer_synchronous = self._level
         return self._writer
 
-    def take_reader(self) -> sqlite3.Connection:
+    def acquire_reader(self) -> sqlite3.Connection:
         """A connection that only reads; any thread may use it, one at a time."""
         try:
             return self._readers.pop()
         except IndexError:
             return self.connect(query_only=True)
 
-    def put_reader(self, reader: sqlite3.Connection) -> None:
+    def release_reader(self, reader: sqlite3.Connection) -> None:
         """Give it back."""
         self._readers.append(reader)
 
@@ -198,7 +200,7 @@ class SqliteStore(Store):
         while halves the slowest thousandth again.
         """
         start = time.monotonic()
-        self._turn.stand_back()
+        self._turn.yield_to_priority()
         try:
             while True:
                 try:
@@ -208,24 +210,24 @@ class SqliteStore(Store):
                     waited = time.monotonic() - start
                     if not busy or waited > self.settings.busy_seconds:
                         raise
-                    if waited > PATIENCE_SECONDS:
+                    if waited > PRIORITY_AFTER_SECONDS:
                         self._turn.ask()
-                    nap()
+                    sleep_before_retry()
                 else:
                     return
         finally:
-            self._turn.go()
+            self._turn.release_priority()
 
     def _begin_for_engine(self, connection: Connection) -> None:
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         self.begin(driver.cursor())
 
-    def _ring_for(self, connection: Connection, topics: set[str]) -> None:
-        self._callers.ring_for(connection, topics)
+    def _notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
+        self._commit_notifier.notify_on_commit(connection, topics)
 
 
-class Writing:
+class WriteContext:
     """One write transaction, as a context manager; a class, for a generator costs twice."""
 
     __slots__ = ("_cursor", "_level", "_store", "_tx")
@@ -239,13 +241,13 @@ class Writing:
         store._lock.acquire()
         try:
             cursor = self._cursor = store.writer().cursor()
-            if store._set_level != self._level:
+            if store._writer_synchronous != self._level:
                 cursor.execute(f"PRAGMA synchronous = {self._level}")
-                store._set_level = self._level
+                store._writer_synchronous = self._level
             store.begin(cursor)
         except sqlite3.Error as error:
             store._lock.release()
-            raise translate(error, store.path) or error from error
+            raise translate_error(error, store.path) or error from error
         except BaseException:
             store._lock.release()
             raise
@@ -264,7 +266,7 @@ class Writing:
                 self._cursor.execute("COMMIT")
         except sqlite3.Error as failed:
             error = failed
-            raise translate(failed, store.path) or failed from failed
+            raise translate_error(failed, store.path) or failed from failed
         finally:
             try:
                 if error is not None and self._cursor.connection.in_transaction:
@@ -272,14 +274,14 @@ class Writing:
             finally:
                 store._lock.release()
         if isinstance(error, sqlite3.Error):
-            told = translate(error, store.path)
+            told = translate_error(error, store.path)
             if told is not None:
                 raise told from error
         if error is None and self._tx.topics:
             store.bell.ring(self._tx.topics)
 
 
-class Reading:
+class ReadContext:
     """One read transaction."""
 
     __slots__ = ("_cursor", "_reader", "_store")
@@ -288,13 +290,13 @@ class Reading:
         self._store = store
 
     def __enter__(self) -> Transaction:
-        self._reader = self._store.take_reader()
+        self._reader = self._store.acquire_reader()
         self._cursor = self._reader.cursor()
         try:
             self._cursor.execute("BEGIN")
         except sqlite3.Error as error:
             self._reader.close()
-            raise translate(error, self._store.path) or error from error
+            raise translate_error(error, self._store.path) or error from error
         return self._store._transaction(self._cursor)
 
     def __exit__(
@@ -305,8 +307,8 @@ class Reading:
     ) -> None:
         if self._reader.in_transaction:
             self._cursor.execute("ROLLBACK")
-        self._store.put_reader(self._reader)
+        self._store.release_reader(self._reader)
         if isinstance(error, sqlite3.Error):
-            told = translate(error, self._store.path)
+            told = translate_error(error, self._store.path)
             if told is not None:
                 raise told from error

@@ -17,13 +17,13 @@ from sqlalchemy.sql.elements import ClauseElement
 
 DIALECTS = ("sqlite", "postgresql")
 
-Row = TypeVar("Row", covariant=True)
+Row_co = TypeVar("Row_co", covariant=True)
 
-_MARK = re.compile(r"%\((\w+)\)s")
-_NUMBERS = itertools.count(1)
+_PLACEHOLDER = re.compile(r"%\((\w+)\)s")
+_STATEMENT_NUMBERS = itertools.count(1)
 
 
-class Numbered(NamedTuple):
+class PreparedSql(NamedTuple):
     """A statement whose values have numbers, to be prepared under its name."""
 
     name: bytes
@@ -32,23 +32,25 @@ class Numbered(NamedTuple):
     """Which value is `$1`, which `$2`."""
 
 
-class Statement(Generic[Row]):
-    """SQL text for each dialect; `Row` is what a row of its answer looks like."""
+class Statement(Generic[Row_co]):
+    """SQL text for each dialect; `Row_co` is what a row of its answer looks like."""
 
     def __init__(self, make: Callable[[], ClauseElement]) -> None:
-        self.text = Texts(make)
+        self.text = CompiledSql(make)
         """The SQL by the dialect's name."""
 
     @cached_property
-    def numbered(self) -> Numbered:
+    def prepared(self) -> PreparedSql:
         """As PostgreSQL itself takes it."""
         text = self.text["postgresql"]
-        keys = tuple(dict.fromkeys(_MARK.findall(text)))
-        sql = _MARK.sub(lambda found: f"${keys.index(found[1]) + 1}", text).replace("%%", "%")
-        return Numbered(f"bullpen{next(_NUMBERS)}".encode(), sql.encode(), keys)
+        keys = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
+        sql = _PLACEHOLDER.sub(lambda found: f"${keys.index(found[1]) + 1}", text).replace(
+            "%%", "%"
+        )
+        return PreparedSql(f"bullpen{next(_STATEMENT_NUMBERS)}".encode(), sql.encode(), keys)
 
 
-class Texts(dict[str, str]):
+class CompiledSql(dict[str, str]):
     """Compiles when a dialect is first asked for; from then on it is a plain look-up."""
 
     def __init__(self, make: Callable[[], ClauseElement]) -> None:

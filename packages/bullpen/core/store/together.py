@@ -23,22 +23,22 @@ from bullpen.core.store.transaction import Transaction
 Result = TypeVar("Result")
 Work = Callable[[Transaction], Result]
 
-MOST = 32
+MAX_JOBS_PER_COMMIT = 32
 """So many are done in one transaction: the first of them must not wait for all the world."""
 
-BEGIN: Statement[None] = Statement(lambda: text("SAVEPOINT work"))
-END: Statement[None] = Statement(lambda: text("RELEASE work"))
-UNDO: Statement[None] = Statement(lambda: text("ROLLBACK TO work"))
+SAVEPOINT: Statement[None] = Statement(lambda: text("SAVEPOINT work"))
+RELEASE_SAVEPOINT: Statement[None] = Statement(lambda: text("RELEASE work"))
+ROLLBACK_TO_SAVEPOINT: Statement[None] = Statement(lambda: text("ROLLBACK TO work"))
 
 
-class Together:
+class GroupCommit:
     """What a process's threads write one by one elsewhere, they write together here."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._waiting: list[_Job[object]] = []
-        self._led = False
+        self._has_leader = False
 
     def write(self, work: Work[Result]) -> Result:
         """Do this in a transaction that is committed; another thread may be the one that does it.
@@ -51,10 +51,10 @@ class Together:
         job = _Job(work)
         with self._lock:
             self._waiting.append(job)  # type: ignore[arg-type] # only its own thread reads it
-            leads = not self._led
-            self._led = True
+            leads = not self._has_leader
+            self._has_leader = True
         if not leads:
-            job.called.wait()
+            job.ready.wait()
         if not job.done:
             self._lead()
         return job.result()
@@ -62,7 +62,10 @@ class Together:
     def _lead(self) -> None:
         """Do what waits, then leave the rest to the next: nobody works for the others for ever."""
         with self._lock:
-            jobs, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+            jobs, self._waiting = (
+                self._waiting[:MAX_JOBS_PER_COMMIT],
+                self._waiting[MAX_JOBS_PER_COMMIT:],
+            )
         try:
             with self._store.write() as tx:
                 for job in jobs:
@@ -73,12 +76,12 @@ class Together:
         finally:
             with self._lock:
                 following = self._waiting[0] if self._waiting else None
-                self._led = following is not None
+                self._has_leader = following is not None
             for job in jobs:
                 job.done = True
-                job.called.set()
+                job.ready.set()
             if following is not None:
-                following.called.set()
+                following.ready.set()
 
 
 class _Job(Generic[Result]):
@@ -86,29 +89,29 @@ class _Job(Generic[Result]):
 
     def __init__(self, work: Work[Result]) -> None:
         self._work = work
-        self._found: list[Result] = []
+        self._results: list[Result] = []
         self._error: BaseException | None = None
-        self.called = threading.Event()
+        self.ready = threading.Event()
         """It is done, or its thread is to lead."""
         self.done = False
 
     def run(self, tx: Transaction, *, alone: bool) -> None:
         """Do it; what fails by itself is undone, and what the database fails in, fails for all."""
         if alone:
-            self._found.append(self._work(tx))
+            self._results.append(self._work(tx))
             return
-        tx.write(BEGIN, {})
+        tx.write(SAVEPOINT, {})
         try:
             found = self._work(tx)
         except (sqlite3.Error, StoreError):
             raise
         except Exception as error:
-            tx.write(UNDO, {})
-            tx.write(END, {})
+            tx.write(ROLLBACK_TO_SAVEPOINT, {})
+            tx.write(RELEASE_SAVEPOINT, {})
             self._error = error
         else:
-            tx.write(END, {})
-            self._found.append(found)
+            tx.write(RELEASE_SAVEPOINT, {})
+            self._results.append(found)
 
     def fail(self, error: BaseException) -> None:
         """It was not committed."""
@@ -118,4 +121,4 @@ class _Job(Generic[Result]):
         """What came of it, or why nothing did."""
         if self._error is not None:
             raise self._error
-        return self._found[0]
+        return self._results[0]

@@ -11,7 +11,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
 
 Row = TypeVar("Row")
-Answer: TypeAlias = "Callable[[], Row | None]"
+DeferredRow: TypeAlias = "Callable[[], Row | None]"
 """Waits for the first row of an answer that is on its way."""
 Values = Mapping[str, object]
 
@@ -60,7 +60,7 @@ class Transaction(ABC):
         """Run a statement with each of these values; the first row of each answer."""
 
     @abstractmethod
-    def later(self, statement: Statement[Row], values: Values) -> Answer[Row]:
+    def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
         """Run a statement whose first row is asked for later, together with others."""
 
     @abstractmethod

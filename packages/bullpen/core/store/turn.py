@@ -13,58 +13,58 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-NAPS = (0.0002, 0.001)
-PATIENCE_SECONDS = 0.01
+RETRY_DELAY_SECONDS = (0.0002, 0.001)
+PRIORITY_AFTER_SECONDS = 0.01
 """Asking sooner would make everybody stand back all the time, and halve what they get done."""
 
 
-class Turn:
+class WriteFairness:
     """A file beside the database; its locks end with the process that holds them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
-        self._asks = False
+        self._has_priority = False
 
-    def stand_back(self) -> None:
+    def yield_to_priority(self) -> None:
         """Let another one go first, if it asks for that."""
-        file = self._opened()
+        file = self._open_file()
         if file is None:
             return
         try:
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            nap()
+            sleep_before_retry()
         else:
             fcntl.lockf(file, fcntl.LOCK_UN)
 
     def ask(self) -> None:
         """Ask to go first; of many who ask, one is heard."""
-        if self._file is not None and not self._asks:
+        if self._file is not None and not self._has_priority:
             with suppress(OSError):
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._asks = True
+                self._has_priority = True
 
-    def go(self) -> None:
+    def release_priority(self) -> None:
         """Ask no longer."""
-        if self._asks and self._file is not None:
+        if self._has_priority and self._file is not None:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
-            self._asks = False
+            self._has_priority = False
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
-            self._asks = False
+            self._has_priority = False
 
-    def _opened(self) -> int | None:
+    def _open_file(self) -> int | None:
         if self._file is None:
             with suppress(OSError):
                 self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return self._file
 
 
-def nap() -> None:
+def sleep_before_retry() -> None:
     """Wait for as long as a transaction takes, and never as long as the others."""
-    time.sleep(random.uniform(*NAPS))  # noqa: S311 - not a secret
+    time.sleep(random.uniform(*RETRY_DELAY_SECONDS))  # noqa: S311 - not a secret

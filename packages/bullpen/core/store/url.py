@@ -9,7 +9,7 @@ from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
 
 
-def store_url(address: str) -> URL:
+def parse_database_url(address: str) -> URL:
     """The address in its parts: a file of SQLite, or a server of PostgreSQL."""
     try:
         url = make_url(address)
@@ -27,10 +27,10 @@ def store_url(address: str) -> URL:
             )
 
 
-def names_a_database(settings: Settings) -> bool:
+def has_valid_database_url(settings: Settings) -> bool:
     """Whether the settings name a database that could be opened; if not, no other is meant."""
     try:
-        store_url(settings.url)
+        parse_database_url(settings.url)
     except BadSetting:
         return False
     return True

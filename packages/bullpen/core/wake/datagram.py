@@ -18,7 +18,7 @@ from bullpen.core.errors import StoreError
 from bullpen.core.models import WORKERS
 from bullpen.core.sockets import socket_directory
 from bullpen.core.store.statement import Statement
-from bullpen.core.wake.listener import ANYTHING
+from bullpen.core.wake.listener import ALL_TOPICS
 
 if TYPE_CHECKING:
     from bullpen.core.store.sqlite import SqliteStore
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.5
 """How old the list of workers may be; a newcomer polls until it is known."""
 
-ADDRESSES: Statement[tuple[str]] = Statement(
+LIST_ADDRESSES: Statement[tuple[str]] = Statement(
     lambda: query(WORKERS.c.wake).where(
         WORKERS.c.host == bindparam("host"), WORKERS.c.wake.is_not(None)
     )
 )
 
 
-class Bell:
+class Notifier:
     """Sends hints. It never waits and never fails: whoever misses one polls."""
 
     def __init__(self, store: SqliteStore) -> None:
@@ -73,7 +73,7 @@ class Bell:
             self._read_at = now
             try:
                 with self._store.read() as tx:
-                    rows = tx.all(ADDRESSES, {"host": self._host})
+                    rows = tx.all(LIST_ADDRESSES, {"host": self._host})
             except StoreError:
                 return
             self._addresses = tuple(address for (address,) in rows)
@@ -92,7 +92,7 @@ class DatagramListener:
         self._poll = store.settings.poll_seconds
         self._connection = store.connect(query_only=True)
         self._version = self._data_version()
-        self._look_at = time.monotonic() + self._poll
+        self._next_poll_at = time.monotonic() + self._poll
 
     def wait(self, timeout: float) -> frozenset[str]:
         """Wait for datagrams; look at the version whenever the poll's time has passed.
@@ -102,13 +102,13 @@ class DatagramListener:
         deadline = time.monotonic() + timeout
         while True:
             now = time.monotonic()
-            if now >= self._look_at:
-                self._look_at = now + self._poll
+            if now >= self._next_poll_at:
+                self._next_poll_at = now + self._poll
                 version = self._data_version()
                 if version != self._version:
                     self._version = version
-                    return ANYTHING
-            pause = min(deadline, self._look_at) - now
+                    return ALL_TOPICS
+            pause = min(deadline, self._next_poll_at) - now
             ready, _, _ = select.select([self._socket], [], [], max(0.0, pause))
             if ready:
                 return self._drain()

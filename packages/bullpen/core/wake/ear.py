@@ -6,14 +6,14 @@ import logging
 import threading
 from collections.abc import Callable
 
-from bullpen.core.wake.listener import ANYTHING, Listener
+from bullpen.core.wake.listener import ALL_TOPICS, Listener
 
 log = logging.getLogger(__name__)
 
-WAIT_SECONDS = 60.0
+LISTEN_SECONDS = 60.0
 
 
-class Ear:
+class WakeupDispatcher:
     """Calls back on topics. `*` in what is heard calls everybody."""
 
     def __init__(self, listener: Listener) -> None:
@@ -41,16 +41,16 @@ class Ear:
     def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                topics = self._listener.wait(WAIT_SECONDS)
+                topics = self._listener.wait(LISTEN_SECONDS)
             except Exception:
                 log.exception("listening failed and goes on")
                 self._stopping.wait(1.0)
-                topics = ANYTHING
-            self._call(topics)
+                topics = ALL_TOPICS
+            self._dispatch(topics)
 
-    def _call(self, topics: frozenset[str]) -> None:
+    def _dispatch(self, topics: frozenset[str]) -> None:
         for topic, callback in self._callbacks:
-            if topic in topics or topics == ANYTHING:
+            if topic in topics or topics == ALL_TOPICS:
                 try:
                     callback()
                 except Exception:

@@ -1,10 +1,10 @@
-"""Waits for hints: a set of topics. `ANYTHING` means: look at everything."""
+"""Waits for hints: a set of topics. `ALL_TOPICS` means: look at everything."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-ANYTHING = frozenset({"*"})
+ALL_TOPICS = frozenset({"*"})
 
 
 class Listener(Protocol):

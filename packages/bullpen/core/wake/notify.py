@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from bullpen.core.errors import StoreUnavailable
-from bullpen.core.wake.listener import ANYTHING
+from bullpen.core.wake.listener import ALL_TOPICS
 
 if TYPE_CHECKING:
     from bullpen.core.store.postgres import PostgresStore
 
-CHANNEL = "bullpen"
+NOTIFY_CHANNEL = "bullpen"
 """What NOTIFY is sent on; the payload names the topics."""
 
 
@@ -40,7 +40,7 @@ class NotifyListener:
                 pause = min(timeout, self._poll)
                 ready = self._ready(connection, pause)
                 if not ready:
-                    return ANYTHING if self._poll <= timeout else frozenset()
+                    return ALL_TOPICS if self._poll <= timeout else frozenset()
                 if self._reader in ready:
                     os.read(self._reader, 4096)
                 notes = list(connection.notifies(timeout=0))
@@ -48,7 +48,7 @@ class NotifyListener:
         except (psycopg.Error, StoreUnavailable):
             self._forget()
             time.sleep(min(timeout, self._poll))
-            return ANYTHING
+            return ALL_TOPICS
 
     def interrupt(self) -> None:
         """Write to the pipe that the wait also watches."""
@@ -69,7 +69,7 @@ class NotifyListener:
 
     def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
         connection = self._store.connect()
-        connection.execute(f"LISTEN {CHANNEL}")
+        connection.execute(f"LISTEN {NOTIFY_CHANNEL}")
         self._connection = connection
         return connection
 

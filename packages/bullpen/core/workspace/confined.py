@@ -14,24 +14,24 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.errors import InTheWay, UnknownFile
 
-MOST = 1 << 20
+MAX_READ_BYTES = 1 << 20
 """So many bytes of a file are read."""
 
-ENTRIES = 10_000
+MAX_ENTRIES = 10_000
 """So many names are looked at in one listing."""
 
-DEPTH = 16
+MAX_DEPTH = 16
 
-_STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class FileContent:
     """What is in a file."""
 
     text: str
@@ -39,10 +39,12 @@ class Content:
     """Whether there is more than was read."""
 
 
-def read_inside(root: Path, parts: Sequence[str], most: int = MOST) -> Content:
+def read_inside(root: Path, parts: Sequence[str], most: int = MAX_READ_BYTES) -> FileContent:
     """The text of a plain file; what is missing, a link, or no file, is an error."""
     data = read_bytes_inside(root, parts, most)
-    return Content(clean(data[:most].decode("utf-8-sig", errors="replace")), len(data) > most)
+    return FileContent(
+        sanitise_text(data[:most].decode("utf-8-sig", errors="replace")), len(data) > most
+    )
 
 
 def read_bytes_inside(root: Path, parts: Sequence[str], most: int) -> bytes:
@@ -51,7 +53,7 @@ def read_bytes_inside(root: Path, parts: Sequence[str], most: int) -> bytes:
         with _directory(root, parts[:-1]) as directory:
             return _read(directory, parts[-1], most)
     except (OSError, ValueError) as error:
-        raise UnknownFile(f"there is no file {_shown(parts)}: {_why(error)}") from None
+        raise UnknownFile(f"there is no file {_format_path(parts)}: {_reason(error)}") from None
 
 
 def write_inside(root: Path, parts: Sequence[str], text: str) -> None:
@@ -62,7 +64,7 @@ def write_inside(root: Path, parts: Sequence[str], text: str) -> None:
         with _directory(root, parts[:-1]) as directory:
             mode = _mode(directory, name)
             try:
-                file = os.open(unfinished, _MAKE, 0o600, dir_fd=directory)
+                file = os.open(unfinished, _CREATE_FILE, 0o600, dir_fd=directory)
                 with os.fdopen(file, "wb") as out:
                     out.write(text.encode())
                     os.fchmod(file, mode)
@@ -71,14 +73,14 @@ def write_inside(root: Path, parts: Sequence[str], text: str) -> None:
                 _remove(directory, unfinished)
                 raise
     except (OSError, ValueError) as error:
-        raise InTheWay(f"{_shown(parts)} cannot be written: {_why(error)}") from None
+        raise InTheWay(f"{_format_path(parts)} cannot be written: {_reason(error)}") from None
 
 
 def list_inside(root: Path, parts: Sequence[str], suffix: str) -> list[str]:
     """The plain files below a directory whose names end so, by their paths from there."""
     try:
         with _directory(root, parts) as directory:
-            return sorted(_walk(directory, "", suffix, iter(range(ENTRIES)), DEPTH))
+            return sorted(_walk(directory, "", suffix, iter(range(MAX_ENTRIES)), MAX_DEPTH))
     except (OSError, ValueError):
         return []
 
@@ -88,7 +90,7 @@ def directories_inside(root: Path, parts: Sequence[str], most: int) -> list[str]
     found: list[str] = []
     try:
         with _directory(root, parts) as directory, os.scandir(directory) as entries:
-            for _, entry in zip(range(ENTRIES), entries, strict=False):
+            for _, entry in zip(range(MAX_ENTRIES), entries, strict=False):
                 if len(found) == most:
                     break
                 if entry.is_dir(follow_symlinks=False):
@@ -104,7 +106,7 @@ def _directory(root: Path, parts: Sequence[str]) -> Iterator[int]:
     file = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:
-            deeper = os.open(_checked(part), _STEP, dir_fd=file)
+            deeper = os.open(_safe_part(part), _OPEN_DIRECTORY, dir_fd=file)
             os.close(file)
             file = deeper
         yield file
@@ -113,7 +115,7 @@ def _directory(root: Path, parts: Sequence[str]) -> Iterator[int]:
 
 
 def _read(directory: int, name: str, most: int) -> bytes:
-    file = os.open(_checked(name), _READ, dir_fd=directory)
+    file = os.open(_safe_part(name), _OPEN_FILE, dir_fd=directory)
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise ValueError("it is no plain file")
@@ -133,15 +135,15 @@ def _walk(
                 yield below + entry.name
     for name in sorted(deeper) if depth else ():
         try:
-            with _at(directory, name) as file:
+            with _subdirectory(directory, name) as file:
                 yield from _walk(file, f"{below}{name}/", suffix, budget, depth - 1)
         except OSError:
             continue  # it may not be read, or is gone
 
 
 @contextmanager
-def _at(directory: int, name: str) -> Iterator[int]:
-    file = os.open(name, _STEP, dir_fd=directory)
+def _subdirectory(directory: int, name: str) -> Iterator[int]:
+    file = os.open(name, _OPEN_DIRECTORY, dir_fd=directory)
     try:
         yield file
     finally:
@@ -151,7 +153,7 @@ def _at(directory: int, name: str) -> Iterator[int]:
 def _mode(directory: int, name: str) -> int:
     """The mode of what is there; something that is no plain file is left alone."""
     try:
-        found = os.stat(_checked(name), dir_fd=directory, follow_symlinks=False)
+        found = os.stat(_safe_part(name), dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return 0o600
     if not stat.S_ISREG(found.st_mode):
@@ -164,15 +166,15 @@ def _remove(directory: int, name: str) -> None:
         os.unlink(name, dir_fd=directory)
 
 
-def _checked(part: str) -> str:
+def _safe_part(part: str) -> str:
     if part in ("", ".", "..") or "/" in part or "\0" in part:
         raise ValueError("its path leads elsewhere")
     return part
 
 
-def _shown(parts: Sequence[str]) -> str:
-    return repr(clean("/".join(parts)))[:200]
+def _format_path(parts: Sequence[str]) -> str:
+    return repr(sanitise_text("/".join(parts)))[:200]
 
 
-def _why(error: OSError | ValueError) -> str:
+def _reason(error: OSError | ValueError) -> str:
     return error.strerror or "it cannot be read" if isinstance(error, OSError) else str(error)

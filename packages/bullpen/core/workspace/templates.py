@@ -17,108 +17,108 @@ from bullpen.core.errors import UnknownFile
 from bullpen.core.replace_file import replace_file
 from bullpen.core.workspace.confined import read_inside
 
-SHIPPED = Path(__file__).resolve().parent / "shipped"
+TEMPLATES_DIRECTORY = Path(__file__).resolve().parent / "shipped"
 MANIFEST = Path(".bullpen", "templates.json")
-MADE = Path(".bullpen", "made_by_bullpen")
+CREATED_MARKER = Path(".bullpen", "made_by_bullpen")
 """It says that Bullpen created the directory, and may delete it again."""
-LINK = Path(".claude", "skills")
-BEGIN = "<!-- bullpen: the protocol."
-END = "<!-- bullpen: end of the protocol -->"
-PROTOCOL = "AGENTS.md"
-LARGEST = 1 << 20
+SKILLS_LINK = Path(".claude", "skills")
+PROTOCOL_BEGIN = "<!-- bullpen: the protocol."
+PROTOCOL_END = "<!-- bullpen: end of the protocol -->"
+PROTOCOL_FILE = "AGENTS.md"
+MAX_TEMPLATE_BYTES = 1 << 20
 """What has more bytes was not put there by Bullpen."""
 
 
-def furnish(home: Path) -> list[str]:
+def write_templates(home: Path) -> list[str]:
     """Bring a directory up to date; gives the files that were written."""
     made = not home.exists()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     for each in ("memory", "skills", ".bullpen", ".claude"):
         (home / each).mkdir(exist_ok=True, mode=0o700)
     if made:
-        (home / MADE).touch()
-    written = _put_all(home)
-    link = home / LINK
-    if not os.path.lexists(link) and not _elsewhere(home, str(LINK)):
+        (home / CREATED_MARKER).touch()
+    written = _update_files(home)
+    link = home / SKILLS_LINK
+    if not os.path.lexists(link) and not _leads_outside(home, str(SKILLS_LINK)):
         link.symlink_to(Path("..", "skills"))
     return written
 
 
 @cache
-def shipped() -> tuple[tuple[str, str], ...]:
+def templates() -> tuple[tuple[str, str], ...]:
     """Every shipped file: its path below the agent's directory, and its text."""
-    return tuple(_shipped())
+    return tuple(_load_templates())
 
 
-def _shipped() -> Iterator[tuple[str, str]]:
-    for path in sorted(SHIPPED.rglob("*.md")):
-        yield str(path.relative_to(SHIPPED)), path.read_text(encoding="utf-8")
+def _load_templates() -> Iterator[tuple[str, str]]:
+    for path in sorted(TEMPLATES_DIRECTORY.rglob("*.md")):
+        yield str(path.relative_to(TEMPLATES_DIRECTORY)), path.read_text(encoding="utf-8")
 
 
-def protocol() -> str:
+def protocol_template() -> str:
     """The part of AGENTS.md that is Bullpen's own."""
-    return split(dict(shipped())[PROTOCOL])[1]
+    return split_protocol(dict(templates())[PROTOCOL_FILE])[1]
 
 
-def split(text: str) -> tuple[str, str, str]:
+def split_protocol(text: str) -> tuple[str, str, str]:
     """What stands before Bullpen's part of an AGENTS.md, that part, and what stands after it."""
-    start = text.find(BEGIN)
-    end = text.find(END, start)
+    start = text.find(PROTOCOL_BEGIN)
+    end = text.find(PROTOCOL_END, start)
     if start < 0 or end < 0:
         return text, "", ""
-    end += len(END)
+    end += len(PROTOCOL_END)
     return text[:start], text[start:end], text[end:]
 
 
-def _put_all(home: Path) -> list[str]:
+def _update_files(home: Path) -> list[str]:
     known = _manifest(home)
     before = dict(known)
     written = []
-    for name, text in shipped():
-        if known.get(name) == _hash(text) or _elsewhere(home, name):
+    for name, text in templates():
+        if known.get(name) == _hash(text) or _leads_outside(home, name):
             continue
-        there = _text(home / name)
-        new = _next(name, text, there, known.get(name))
+        there = _current_text(home / name)
+        new = _updated_text(name, text, there, known.get(name))
         if new is not None:
             _write(home / name, new)
             written.append(name)
         # Also if it was written by a run that died before it could write that down.
         if new is not None or there == text:
             known[name] = _hash(text)
-    if known != before and not _elsewhere(home, str(MANIFEST)):
+    if known != before and not _leads_outside(home, str(MANIFEST)):
         _write(home / MANIFEST, json.dumps(known, indent=1, sort_keys=True))
     return written
 
 
-def _elsewhere(home: Path, name: str) -> bool:
+def _leads_outside(home: Path, name: str) -> bool:
     """Whether a link leads out of the directory: nothing is put there."""
     return any((home / each).is_symlink() for each in Path(name).parents[:-1])
 
 
-def _next(name: str, text: str, there: str | None, known: str | None) -> str | None:
+def _updated_text(name: str, text: str, there: str | None, known: str | None) -> str | None:
     """What the file is to be now; None if it stays as it is."""
     if there is None:
         # A file that was put here once and is gone was removed on purpose.
         return text if known is None else None
     if _hash(there) == known:
         return text
-    if name == PROTOCOL:
-        before, own, after = split(there)
-        new = split(text)[1]
+    if name == PROTOCOL_FILE:
+        before, own, after = split_protocol(there)
+        new = split_protocol(text)[1]
         return before + new + after if own not in ("", new) else None
     return None
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(_bytes(text)).hexdigest()
+    return hashlib.sha256(_encode(text)).hexdigest()
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     """The same bytes that were read, whatever they are."""
     return text.encode(errors="surrogateescape")
 
 
-def _text(path: Path) -> str | None:
+def _current_text(path: Path) -> str | None:
     """What is there; None if nothing is. What is no plain file is the user's, whatever it says.
 
     So is one that is too long to be anything of ours.
@@ -126,14 +126,14 @@ def _text(path: Path) -> str | None:
     if not os.path.lexists(path):
         return None
     found = path.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_TEMPLATE_BYTES:
         return ""
     return path.read_bytes().decode(errors="surrogateescape")
 
 
 def _manifest(home: Path) -> dict[str, str]:
     try:
-        found = json.loads(read_inside(home, MANIFEST.parts, LARGEST).text)
+        found = json.loads(read_inside(home, MANIFEST.parts, MAX_TEMPLATE_BYTES).text)
     except (UnknownFile, ValueError, RecursionError):
         return {}
     return {str(name): str(text) for name, text in found.items()} if isinstance(found, dict) else {}
@@ -143,4 +143,4 @@ def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     plain = path.is_file() and not path.is_symlink()
     mode = stat.S_IMODE(path.stat().st_mode) if plain else 0o644
-    replace_file(path, _bytes(text), mode)
+    replace_file(path, _encode(text), mode)

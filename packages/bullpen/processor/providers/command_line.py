@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlalchemy.engine import make_url
 
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 from bullpen.core.message import ErrorKind
 from bullpen.core.outcome import Failure
 from bullpen.core.settings import Settings
@@ -76,10 +76,10 @@ class CommandLine:
     def _start(self, turn: Turn) -> tuple[Child, str]:
         system_file = self._home / "run" / "prompts" / f"{turn.agent.id}.md"
         system_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        system_file.write_text(clean(turn.system), encoding="utf-8")
+        system_file.write_text(sanitise_text(turn.system), encoding="utf-8")
         command = self._harness.command(turn, system_file)
         own = {
-            **Settings.passed_on(self._environ),
+            **Settings.environment_for_runs(self._environ),
             "BULLPEN_HOME": str(self._home),
             "BULLPEN_AGENT": turn.agent.id,
             **self._database(),
@@ -93,7 +93,7 @@ class CommandLine:
             hides=command.hides,
             more=[name for name in more if name],
         )
-        stdin = clean(command.stdin).encode()
+        stdin = sanitise_text(command.stdin).encode()
         return self._launcher.start(command.argv, turn.directory, environ, stdin), command.argv[0]
 
     def _database(self) -> dict[str, str]:
@@ -160,7 +160,7 @@ class Listening:
             return Failure(
                 kind=ErrorKind.PERMANENT, error=f"it said over {MEMORY} characters in one run"
             )
-        result = self._reader.close(end, clean(self._errors.decode(errors="replace")))
+        result = self._reader.close(end, sanitise_text(self._errors.decode(errors="replace")))
         if isinstance(result, Reply) and not result.text.strip():
             return Failure(
                 kind=ErrorKind.RETRYABLE, error="it answered nothing at all", usage=result.usage

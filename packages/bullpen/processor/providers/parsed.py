@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from bullpen.core.answers.said import clean
+from bullpen.core.answers.said import sanitise_text
 
 
 class Parsed:
@@ -33,7 +33,7 @@ class Parsed:
     @property
     def text(self) -> str:
         """The string, as it can be stored."""
-        return clean(self._value) if isinstance(self._value, str) else ""
+        return sanitise_text(self._value) if isinstance(self._value, str) else ""
 
     @property
     def number(self) -> float:
@@ -56,4 +56,6 @@ class Parsed:
     @property
     def names(self) -> list[str]:
         """The names in the object."""
-        return [clean(name) for name in self._value] if isinstance(self._value, dict) else []
+        return (
+            [sanitise_text(name) for name in self._value] if isinstance(self._value, dict) else []
+        )

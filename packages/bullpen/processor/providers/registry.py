@@ -7,8 +7,8 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from bullpen.core.errors import UnknownProvider
-from bullpen.core.roster.custom_providers import PREFIX, CustomProvider, Harness
-from bullpen.core.roster.provider_names import BUILT_IN, GROUP
+from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, CustomProvider, Harness
+from bullpen.core.roster.provider_names import BUILT_IN_PROVIDERS, ENTRY_POINT_GROUP
 from bullpen.core.settings import Settings
 from bullpen.processor.children.launcher import Launcher
 from bullpen.processor.providers.claude import Claude
@@ -33,7 +33,7 @@ class Providers:
 
     def get(self, name: str, custom: CustomProvider | None = None) -> Provider:
         """The provider of this name; a custom one is its command line."""
-        if name.startswith(PREFIX):
+        if name.startswith(CUSTOM_PREFIX):
             if custom is None:
                 raise UnknownProvider(f"there is no provider {name}")
             name = custom.harness.value
@@ -55,9 +55,9 @@ class Providers:
                 return CommandLine(Codex(settings), launcher, settings)
             case "opencode":
                 return CommandLine(OpenCode(), launcher, settings)
-        for point in entry_points(group=GROUP, name=name):
+        for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
             make: Make = point.load()
             return make(settings, launcher)
         raise UnknownProvider(
-            f"there is no provider {name!r}", hint=f"Built in are {', '.join(BUILT_IN)}."
+            f"there is no provider {name!r}", hint=f"Built in are {', '.join(BUILT_IN_PROVIDERS)}."
         )
