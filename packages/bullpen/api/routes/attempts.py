@@ -17,7 +17,7 @@ from bullpen.core.models import ATTEMPTS
 from bullpen.core.queue.attempts import Attempt, list_attempts
 from bullpen.core.queue.run import AttemptOutcome
 
-ROUTES = blueprint("attempts", "Runs that have ended.")
+ATTEMPT_ROUTES = blueprint("attempts", "Runs that have ended.")
 
 Text = Annotated[str, Field(max_length=200)]
 
@@ -71,7 +71,7 @@ class AttemptQuery(Page):
     conversation_id: Text | None = None
 
 
-@route(ROUTES, "GET", "/api/attempts", scope=Scope.READ, answer=AttemptList)
+@route(ATTEMPT_ROUTES, "GET", "/api/attempts", scope=Scope.READ, answer=AttemptList)
 def attempts(query: AttemptQuery) -> Response:
     """List the runs, the latest first; with `since_id` those after it, the oldest first.
 

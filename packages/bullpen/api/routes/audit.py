@@ -14,7 +14,7 @@ from bullpen.core.access.audit import AuditEntry, list_audit_entries
 from bullpen.core.access.key import Scope
 from bullpen.core.models import AUDIT_LOG
 
-ROUTES = blueprint("audit", "Who did what over the API.")
+AUDIT_ROUTES = blueprint("audit", "Who did what over the API.")
 
 
 class DeedAnswer(BaseModel):
@@ -40,7 +40,7 @@ class DeedList(RootModel[list[DeedAnswer]]):
     """Lines of the log."""
 
 
-@route(ROUTES, "GET", "/api/audit", scope=Scope.ADMIN, answer=DeedList)
+@route(AUDIT_ROUTES, "GET", "/api/audit", scope=Scope.ADMIN, answer=DeedList)
 def audit(query: Page) -> Response:
     """List what was done, the latest first; with `since_id` what came after it, the oldest first.
 

@@ -10,7 +10,7 @@ from bullpen.api.metrics import of
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.key import Scope
 
-ROUTES = blueprint("metrics", "Numbers for whoever watches over Bullpen.")
+METRICS_ROUTES = blueprint("metrics", "Numbers for whoever watches over Bullpen.")
 
 
 TEXT = {
@@ -19,7 +19,7 @@ TEXT = {
 }
 
 
-@route(ROUTES, "GET", "/metrics", scope=Scope.READ, answer=TEXT)
+@route(METRICS_ROUTES, "GET", "/metrics", scope=Scope.READ, answer=TEXT)
 def metrics() -> Response:
     """Tell how the queue and the API fare, in Prometheus's text form."""
     reach(None)

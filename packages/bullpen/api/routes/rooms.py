@@ -22,7 +22,7 @@ from bullpen.core.store.settled import committed_up_to
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-ROUTES = blueprint("rooms", "What a team says among itself.")
+ROOM_ROUTES = blueprint("rooms", "What a team says among itself.")
 
 OURS = "bullpen"
 """The author of what Bullpen itself says in a room."""
@@ -85,7 +85,7 @@ class RoomList(RootModel[list[Room]]):
 
 
 @route(
-    ROUTES,
+    ROOM_ROUTES,
     "GET",
     "/api/chatroom/<team_id>",
     scope=Scope.READ,
@@ -119,7 +119,7 @@ def posts(path: RoomPath, query: RoomQuery) -> Response:
 
 
 @route(
-    ROUTES,
+    ROOM_ROUTES,
     "POST",
     "/api/chatroom/<team_id>",
     scope=Scope.PUBLISH,
@@ -142,7 +142,7 @@ def post(path: RoomPath, body: Said) -> SaidAnswer:
     return SaidAnswer(id=posted.id, conversation_id=posted.conversation_id)
 
 
-@route(ROUTES, "GET", "/api/chats", scope=Scope.READ, answer=RoomList)
+@route(ROOM_ROUTES, "GET", "/api/chats", scope=Scope.READ, answer=RoomList)
 def rooms() -> RoomList:
     """List the rooms in which something was said, the latest first."""
     with read() as tx:

@@ -11,6 +11,7 @@ import click
 from bullpen.cli.acting import require_person
 from bullpen.cli.output import as_json, print_json
 from bullpen.cli.problems import print_problems
+from bullpen.cli.services.foreground import run_in_foreground
 from bullpen.cli.services.prepared import end_orphaned_services, prepare
 from bullpen.cli.services.ready import (
     print_failure_reason,
@@ -53,8 +54,6 @@ def up(settings: Settings, foreground: bool, tmux: bool, as_json: bool) -> None:
         raise click.UsageError("--foreground shows the logs, and nothing else.")
     _say_problems()
     if foreground:
-        from bullpen.cli.services.foreground import run_in_foreground
-
         sys.exit(run_in_foreground(settings))
     again, failed = start_services(settings)
     supervisor = Supervisor(settings)

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from enum import StrEnum
 
-from sqlalchemy import Text, bindparam, cast, func, insert, select
-from sqlalchemy.sql.elements import ColumnElement
+from sqlalchemy import ColumnElement, Text, bindparam, cast, func, insert, select
 
 from bullpen.core.message import Message
 from bullpen.core.models import AGENT_MESSAGES, EVENTS, RESPONSES

@@ -20,7 +20,7 @@ BATCH = 500
 # The newest event stays: SQLite would give its id again.
 
 
-def _old() -> Select[int]:
+def _old_progress() -> Select[int]:
     return (
         select(E.id)
         .where(
@@ -34,7 +34,7 @@ def _old() -> Select[int]:
 
 
 DELETE_PROGRESS: Statement[None] = Statement(
-    lambda: delete(EVENTS).where(E.id.in_(_old().scalar_subquery()))
+    lambda: delete(EVENTS).where(E.id.in_(_old_progress().scalar_subquery()))
 )
 
 

@@ -19,7 +19,7 @@ MIN_RECEIPT_DAYS = 7
 """Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
 
 
-def _old() -> Select[str, str]:
+def _old_receipts() -> Select[str, str]:
     return (
         select(C.channel, C.event_id)
         .where(C.created_at <= bindparam("before"))
@@ -29,7 +29,7 @@ def _old() -> Select[str, str]:
 
 
 DELETE_RECEIPTS: Statement[None] = Statement(
-    lambda: delete(RECEIPTS).where(tuple_(C.channel, C.event_id).in_(_old()))
+    lambda: delete(RECEIPTS).where(tuple_(C.channel, C.event_id).in_(_old_receipts()))
 )
 
 

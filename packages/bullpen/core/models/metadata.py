@@ -6,7 +6,6 @@ from functools import cache
 
 from sqlalchemy import MetaData
 
-import bullpen.core.models  # noqa: F401 - each file of it adds its tables to `TABLES`
 from bullpen.core.models.base import METADATA, TABLES
 
 
