@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from bullpen.core.models.metadata import whole_schema
+from bullpen.core.models import whole_schema
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=whole_schema(), render_as_batch=True)

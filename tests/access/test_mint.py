@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import OWNER_KEY, Key, KeyKind, Scope
-from bullpen.core.access.keys import add_key, create_login_link, find_key, redeem_login_link
-from bullpen.core.access.mint import add_key_as, list_keys_as, revoke_key_as
+from bullpen.core.access.keys import (
+    OWNER_KEY,
+    Key,
+    KeyKind,
+    Scope,
+    add_key,
+    add_key_as,
+    create_login_link,
+    find_key,
+    list_keys_as,
+    redeem_login_link,
+    revoke_key_as,
+)
 from bullpen.core.clock import DAY
 from bullpen.core.errors import BadKey, OutOfReach, ScopeTooSmall, UnknownKey
 from bullpen.core.store.base import Store

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullpen.core.answers.compose import MAX_PARTS, Handoff, ParsedAnswer, Post, parse_answer
-from bullpen.core.routing.directory import AddressBook
+from bullpen.core.routing.address import AddressBook
 
 EVERYBODY = AddressBook(
     agents={"coder": "Code Wizard", "reviewer": "", "tester": "Tess"},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.answers.files import MAX_FILES, RefusedFile, resolve_allowed, split_allowed
+from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, resolve_allowed, split_allowed
 
 
 @pytest.fixture

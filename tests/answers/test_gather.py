@@ -9,19 +9,17 @@ from typing import Any
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import RunOutput
 from bullpen.core.clock import MINUTE
-from bullpen.core.maintenance.archive import archive_finished
-from bullpen.core.maintenance.gathered import send_due_aggregates
+from bullpen.core.company import remove_team
+from bullpen.core.maintenance.recovery import send_due_aggregates
+from bullpen.core.maintenance.retention import archive_finished
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.hold import hold, resume_conversation
-from bullpen.core.roster.team import DeliveryMode
-from bullpen.core.roster.team_removal import remove_team
-from bullpen.core.roster.teams import change_team
+from bullpen.core.queue.manage import cancel, hold, resume_conversation
+from bullpen.core.roster.teams import DeliveryMode, change_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.text import RunOutput
 from tests.answers.beside import beside
 from tests.answers.talk import (
     ADA,

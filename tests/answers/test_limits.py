@@ -7,17 +7,16 @@ import shlex
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import RunOutput
+from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneClosed
+from bullpen.core.intake import post_in_room
+from bullpen.core.message import Usage
 from bullpen.core.models import MESSAGES
-from bullpen.core.outcome import Usage
-from bullpen.core.queue.cancel import cancel_conversation
-from bullpen.core.queue.hold import hold, resume_conversation
 from bullpen.core.queue.lanes import drain_lane
-from bullpen.core.queue.room import post_in_room
-from bullpen.core.roster.agents import remove_agent
+from bullpen.core.queue.manage import cancel_conversation, hold, resume_conversation
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.text import RunOutput
 from tests.answers.beside import beside
 from tests.answers.talk import ADA, answer, children, posts, said, talk, team, told, write
 from tests.conformance.conftest import lanes_tell_the_truth  # noqa: F401

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bullpen.core.answers.long import shorten_to_file
+from bullpen.core.answers.attachments import shorten_to_file
 
 WORDS = "lorem ipsum dolor " * 500
 

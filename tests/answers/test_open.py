@@ -10,9 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.core.answers import open as opening
-from bullpen.core.answers.files import RefusedFile
-from bullpen.core.answers.open import open_allowed
+from bullpen.core.answers import attachments as opening
+from bullpen.core.answers.attachments import RefusedFile, open_allowed
 
 Seen = Callable[[Path], None]
 

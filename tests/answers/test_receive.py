@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bullpen.core.company import remove_agent
 from bullpen.core.errors import (
     BadText,
     BullpenError,
@@ -15,11 +16,10 @@ from bullpen.core.errors import (
     TextTooLong,
     UnknownRecipient,
 )
+from bullpen.core.intake import submit
 from bullpen.core.message import Accepted, NewMessage, Priority
 from bullpen.core.models import CHAT_MESSAGES, MESSAGES, RECEIPTS
 from bullpen.core.queue.lanes import LanePolicy, drain_lane
-from bullpen.core.queue.receive import submit
-from bullpen.core.roster.agents import remove_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import BadText, LaneFull, UnknownTeam
+from bullpen.core.intake import post_in_room
 from bullpen.core.queue.lanes import LanePolicy
-from bullpen.core.queue.room import post_in_room
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, children, heard, posts, said, team, told, write
 from tests.conformance.conftest import lanes_tell_the_truth  # noqa: F401

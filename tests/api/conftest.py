@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.core.roster.agent import HTTP, Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import HTTP, Agent
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

@@ -15,8 +15,7 @@ from typing import Any
 import psutil
 import requests
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import add_key
+from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.cli.command import PROGRAM, Bullpen

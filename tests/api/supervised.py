@@ -13,10 +13,9 @@ from typing import Any
 
 import requests
 
-from bullpen.core.services.declared import supervisor_config
-from bullpen.core.services.directories import make_directories
-from bullpen.core.services.launch import supervisor_command, supervisor_environment
 from bullpen.core.settings import Settings
+from bullpen.ops.services.launch import supervisor_command, supervisor_environment
+from bullpen.ops.services.programs import make_directories, supervisor_config
 from tests.api.served import LIMIT, START_SECONDS, kill_family
 from tests.cli.command import Bullpen
 from tests.ports import free_port

@@ -10,8 +10,7 @@ import time
 import pytest
 
 from bullpen.core.access.audit import list_audit_entries
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import add_key, revoke_key
+from bullpen.core.access.keys import Scope, add_key, revoke_key
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.errors import UnsafeSecret
 from bullpen.core.store.base import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 from tests.conformance.verbs import events

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Answer, Outcome, Usage
+from bullpen.core.access.keys import Scope
+from bullpen.core.message import Answer, ErrorKind, Outcome, Usage
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 from tests.api.work import hired, sent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from tests.api.served import Served
 
 

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy, create_lane
+from bullpen.core.access.keys import Scope
+from bullpen.core.queue.lanes import Batching, LanePolicy, create_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.api.claiming import (

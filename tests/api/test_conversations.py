@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import RunOutput
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Usage
-from bullpen.core.queue.hold import hold
+from bullpen.core.message import ErrorKind, Usage
+from bullpen.core.queue.manage import hold
 from bullpen.core.store.base import Store
+from bullpen.core.text import RunOutput
 from tests.api.served import Served
 from tests.api.work import died, hired, sent, status
 from tests.conformance.verbs import do, done, failed, take, to_archive

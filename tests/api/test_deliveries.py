@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from bullpen.core.message import ReplyTo
-from bullpen.core.outbox.person import drop_response
+from bullpen.core.outbox.manage import drop_response
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 from tests.api.work import hired

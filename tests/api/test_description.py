@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from bullpen.api.routes import ROUTES
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from tests.api.served import Served
 
 PUBLIC = {"/", "/healthz", "/readyz", "/login"}

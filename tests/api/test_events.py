@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.access.keys import Scope
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import requests
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from bullpen.core.settings import Settings
 from tests.api.served import Served, serving
 from tests.stores import Stores

@@ -70,10 +70,9 @@ TAGS = [routes.name for routes in ROUTES if routes.paths]
 @pytest.fixture(scope="module")
 def home(stores: Stores) -> Iterator[Served]:
     """An API of its own: what is tried here is done."""
-    from bullpen.core.roster.agent import HTTP, Agent
-    from bullpen.core.roster.agents import add_agent
-    from bullpen.core.roster.team import Team
-    from bullpen.core.roster.teams import add_team
+    from bullpen.core.company import add_agent
+    from bullpen.core.roster.agents import HTTP, Agent
+    from bullpen.core.roster.teams import Team, add_team
     from bullpen.core.store.open import open_store
 
     fresh = stores.settings("sqlite")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.heartbeats.heartbeat import SILENT_ANSWER
-from bullpen.core.heartbeats.heartbeats import get_heartbeat
-from bullpen.core.heartbeats.tick import send_heartbeat
+from bullpen.core.access.keys import Scope
+from bullpen.core.clock import get_zone
+from bullpen.core.heartbeats.manage import get_heartbeat
+from bullpen.core.heartbeats.model import SILENT_ANSWER
+from bullpen.core.heartbeats.run import send_heartbeat
 from bullpen.core.message import ErrorKind
 from bullpen.core.store.base import Store
-from bullpen.core.time_zone import get_zone
 from tests.api.served import Served
 from tests.api.work import hired
 from tests.conformance.verbs import events, failed, take

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent, remove_agent
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import add_agent, remove_agent
+from bullpen.core.roster.agents import Agent
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer
 from tests.api.served import Served

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import add_key
+from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 

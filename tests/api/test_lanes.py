@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.roster.agents import remove_agent
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import remove_agent
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 from tests.api.work import hired, sent

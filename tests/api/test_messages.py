@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from tests.api.served import Served
 
 

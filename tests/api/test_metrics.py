@@ -12,8 +12,8 @@ import requests
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from bullpen.core.access.key import Scope
-from bullpen.core.queue import status, waiting
+from bullpen.core.access.keys import Scope
+from bullpen.core.inspect import queue
 from bullpen.core.queue.claim import claim
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
@@ -142,10 +142,10 @@ def lite(inside: Store) -> SqliteStore:
 @pytest.mark.parametrize(
     "statement",
     [
-        waiting.SELECT_WAITING_SINCE,
-        waiting.COUNT_OUTGOING_BY_CHANNEL,
-        status.COUNT_DEAD_AND_HELD,
-        status.SELECT_LANE_STATUSES,
+        queue.SELECT_WAITING_SINCE,
+        queue.COUNT_OUTGOING_BY_CHANNEL,
+        queue.COUNT_DEAD_AND_HELD,
+        queue.SELECT_LANE_STATUSES,
     ],
 )
 def test_a_scrape_reads_no_table_of_messages(

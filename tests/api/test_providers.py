@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.masking import MASK
-from bullpen.core.roster.custom_providers import find_custom_provider
+from bullpen.core.access.keys import Scope
+from bullpen.core.roster.providers import find_custom_provider
 from bullpen.core.store.base import Store
+from bullpen.core.text import MASK
 from tests.api.served import Served
 
 SECRET = "sk-planted-Qx7Lm2Vt9"

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.outbox.deliver import begin_part, mark_unknown
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.access.keys import Scope
+from bullpen.core.message import Answer, Outcome
+from bullpen.core.outbox.delivery import begin_part, lease_responses, mark_unknown
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.settings import Settings

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from bullpen.core.access.key import Scope
-from bullpen.core.outcome import Answer, Outcome, Usage
+from bullpen.core.access.keys import Scope
+from bullpen.core.message import Answer, Outcome, Usage
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.store.base import Store

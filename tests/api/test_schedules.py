@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.schedule import NewSchedule
-from bullpen.core.schedules.schedules import add_schedule
+from bullpen.core.outbox.addresses import NOWHERE
+from bullpen.core.schedules.manage import add_schedule
+from bullpen.core.schedules.model import NewSchedule
 from bullpen.core.schedules.timing import cron_timing
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction

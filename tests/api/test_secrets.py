@@ -12,16 +12,15 @@ import pytest
 import requests
 from sqlalchemy.engine import make_url
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import add_agent
 from bullpen.core.logs import HIDDEN
-from bullpen.core.masking import MASK
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.roster.agents import Agent
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
+from bullpen.core.text import MASK
 from tests.api.served import Served, serving
 from tests.stores import Stores
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.core.access.audit import list_audit_entries
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import add_key
+from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.store.open import open_store
 from tests.api.served import Served
 from tests.api.supervised import Supervised, supervised

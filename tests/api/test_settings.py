@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.masking import MASK
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
 from bullpen.core.store.open import open_store
+from bullpen.core.text import MASK
 from tests.api.served import Served, serving
 from tests.stores import Stores
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import list_keys, revoke_key
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.access.keys import Scope, list_keys, revoke_key
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import EventTail
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.message import Answer, Outcome
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.store.base import Store

@@ -9,11 +9,10 @@ import pytest
 from sqlalchemy import update
 
 from bullpen import __version__
-from bullpen.core.access.key import Scope
-from bullpen.core.maintenance.rota import JOBS
-from bullpen.core.maintenance.system_agent import MaintenanceJob
+from bullpen.core.access.keys import Scope
+from bullpen.core.maintenance.jobs import JOBS, MaintenanceJob
 from bullpen.core.models import SYSTEM_AGENTS
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.api.served import Served

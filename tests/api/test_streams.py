@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import list_keys, revoke_key
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.access.keys import Scope, list_keys, revoke_key
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import EventTail
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from tests.api.served import Served
 
 PAIR: dict[str, Any] = {

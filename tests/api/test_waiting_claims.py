@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from bullpen.api.waiting import LOOK_SECONDS
-from bullpen.core.queue.lane import lock_lane
+from bullpen.api.long_poll import LOOK_SECONDS
+from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.api.arrival import until_it_is_read

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.agent import HTTP, Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import HTTP, Agent
 from bullpen.core.store.open import open_store
 from tests.api.served import Served, serving
 from tests.cli.command import Bullpen

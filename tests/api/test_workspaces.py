@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 import requests
 
-from bullpen.core.access.key import Scope
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.find import get_agent
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent, get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.workspace.templates import protocol_template
-from bullpen.processor.prompt import system_prompt
+from bullpen.processor.context import system_prompt
 from tests.api.served import Served
 from tests.stores import Stores
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
+from bullpen.core.company import add_agent
 from bullpen.core.message import ErrorKind
-from bullpen.core.roster.agent import HTTP, Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.agents import HTTP, Agent
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 from tests.conformance.verbs import failed, take

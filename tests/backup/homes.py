@@ -9,18 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import add_key
-from bullpen.core.backup.make import BackupResult, create_backup
-from bullpen.core.backup.place import BackupTarget, resolve_target
-from bullpen.core.backup.progress import ProgressCallback
-from bullpen.core.backup.restore import RestoredHome, restore
-from bullpen.core.message import ReplyTo
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.access.keys import Scope, add_key
+from bullpen.core.background import register_worker
+from bullpen.core.message import Answer, Outcome, ReplyTo
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.workers import register_worker
+from bullpen.ops.backup.contents import ProgressCallback
+from bullpen.ops.backup.create import BackupResult, BackupTarget, create_backup, resolve_target
+from bullpen.ops.backup.restore import RestoredHome, restore
 from tests.conformance.verbs import AGENT, Dump, done, dump, hire, send, take
 from tests.heartbeats.hearts import awake
 from tests.outbox.outgoing import answer

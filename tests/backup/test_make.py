@@ -11,20 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup import make
-from bullpen.core.backup.last import last_backup
-from bullpen.core.backup.make import create_backup
-from bullpen.core.backup.manifest import read_manifest
-from bullpen.core.backup.place import BackupTarget, resolve_target
-from bullpen.core.backup.verify import verify_backup
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import BackupFailed, InTheWay, SchemaTooOld
+from bullpen.core.message import Answer
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.proactive import send_to_owner, send_to_person
-from bullpen.core.outcome import Answer
+from bullpen.core.outbox.write import send_to_owner, send_to_person
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
+from bullpen.ops.backup import create
+from bullpen.ops.backup.contents import read_manifest
+from bullpen.ops.backup.create import BackupTarget, create_backup, last_backup, resolve_target
+from bullpen.ops.backup.verify import verify_backup
 from tests.backup.homes import left_in, take_backup, take_until
 from tests.conformance.verbs import dump, rows
 from tests.crash.children import Children
@@ -185,7 +183,7 @@ def test_without_room_nothing_is_begun(
 ) -> None:
     if kind != "sqlite":
         pytest.skip("nobody knows beforehand how large it will be")
-    monkeypatch.setattr(make, "SPARE_BYTES", 1 << 60)
+    monkeypatch.setattr(create, "SPARE_BYTES", 1 << 60)
     with pytest.raises(BackupFailed, match="no room"):
         take_backup(store, tmp_path / "b")
     assert left_in(tmp_path / "b") == []

@@ -13,18 +13,18 @@ import pytest
 from sqlalchemy import inspect, text
 
 from bullpen.core.access.keys import list_keys
-from bullpen.core.backup.let_go import release_hold
-from bullpen.core.backup.manifest import MANIFEST_FILE, read_manifest
-from bullpen.core.backup.restore import restore
 from bullpen.core.clock import DAY
 from bullpen.core.errors import BackupFailed, BadBackup, BadSetting, InTheWay, SchemaTooNew
 from bullpen.core.models import API_KEYS, LANES, MESSAGES, RESPONSES, SYSTEM_AGENTS, WORKERS
-from bullpen.core.outbox.deliver import begin_part
+from bullpen.core.outbox.delivery import begin_part
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.settings import Settings
-from bullpen.core.store import migrate, schema
+from bullpen.core.store import migrate, open
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
+from bullpen.ops.backup.contents import MANIFEST_FILE, read_manifest
+from bullpen.ops.backup.release_hold import release_hold
+from bullpen.ops.backup.restore import restore
 from tests.backup.homes import (
     UMLAUTS,
     everything,
@@ -241,7 +241,7 @@ def test_one_file_can_be_restored_as_well(store: Store, tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["b.tar.gz", "new"]
 
 
-@pytest.mark.parametrize("revision", schema.KNOWN_REVISIONS[:-1])
+@pytest.mark.parametrize("revision", open.KNOWN_REVISIONS[:-1])
 def test_a_backup_of_an_earlier_revision_is_brought_to_this_one(
     stores: Stores, kind: str, tmp_path: Path, url: str, revision: str
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_backup_of_an_earlier_revision_is_brought_to_this_one(
     assert read_manifest(path).revision == revision
     made_of(path, tmp_path / "new", url, keep_keys=True)
     with store_of(tmp_path / "new", url) as new:
-        assert new.revision() == schema.HEAD_REVISION
+        assert new.revision() == open.HEAD_REVISION
         assert migrate.differences(new) == []
         with new.engine.begin() as connection:
             after = read(connection)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup.let_go import release_hold
 from bullpen.core.models import MESSAGES, RESPONSES
-from bullpen.core.outbox.outgoing import list_backlog
+from bullpen.core.outbox.manage import list_backlog
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
+from bullpen.ops.backup.release_hold import release_hold
 from tests.backup.homes import left_in, made_of, store_of, take_backup, take_until
 from tests.cli.command import Bullpen
 from tests.crash.account import Account, check_integrity, rows, settled

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup.archive import open_backup
-from bullpen.core.backup.manifest import (
+from bullpen.core.errors import BadBackup
+from bullpen.ops.backup.contents import (
     DATABASE_FILE,
     MANIFEST_FILE,
     FileEntry,
+    open_backup,
     read_manifest,
     serialize_manifest,
 )
-from bullpen.core.backup.verify import read_verified_manifest, verify_backup
-from bullpen.core.errors import BadBackup
+from bullpen.ops.backup.verify import read_verified_manifest, verify_backup
 from tests.backup.homes import lived_in, take_backup
 from tests.stores import FakeClock, Stores
 

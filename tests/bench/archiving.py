@@ -6,8 +6,7 @@ import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from bullpen.core.maintenance.archive import archive_messages
-from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
+from bullpen.core.maintenance.retention import PAUSE_FACTOR, archive_messages, in_batches
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
 from tests.bench.measure import Measure, Unit
 from tests.bench.rounds import interleave, ratios
 from tests.bench.section import Bench, Section

@@ -7,8 +7,7 @@ from itertools import pairwise
 from time import perf_counter
 from typing import TypeVar
 
-from bullpen.core.message import NewMessage
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.message import Answer, NewMessage, Outcome
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
 from bullpen.core.queue.finish import finish

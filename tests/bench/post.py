@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from bullpen.core.company import add_agent
 from bullpen.core.queue.enqueue import enqueue
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.agents import Agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.api.served import serving

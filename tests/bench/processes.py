@@ -12,8 +12,7 @@ from statistics import median
 from time import perf_counter
 
 from bullpen.core.errors import StoreBusy
-from bullpen.core.message import Claim
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.message import Answer, Claim, Outcome
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.finish import finish

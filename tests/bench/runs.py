@@ -13,16 +13,15 @@ from time import perf_counter
 
 import psutil
 
+from bullpen.core.company import add_agent
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.agents import Agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.processor.answering import Answering
-from bullpen.processor.children.launcher import Launcher
-from bullpen.processor.children.stop import Stop
+from bullpen.processor.children.child import Launcher, Stop
+from bullpen.processor.execute import Answering
 from bullpen.processor.plugins import Plugins
 from bullpen.processor.providers.registry import Providers
 from tests.bench.idle import running

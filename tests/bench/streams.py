@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
 from tests.api.served import Served, serving
 from tests.bench.measure import Measure, Unit, quantile
 from tests.bench.section import Bench, Section

@@ -6,12 +6,11 @@ import time
 from itertools import count
 
 from bullpen.core.clock import DAY, SECOND
-from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy
-from bullpen.core.schedules.schedules import add_schedule
-from bullpen.core.schedules.tick import fire_due_schedules
-from bullpen.core.schedules.timing import every_timing
+from bullpen.core.outbox.addresses import NOWHERE
+from bullpen.core.schedules.fire import fire_due_schedules
+from bullpen.core.schedules.manage import add_schedule
+from bullpen.core.schedules.model import NewSchedule, OverlapPolicy
+from bullpen.core.schedules.timing import MissedPolicy, every_timing
 from bullpen.core.store.base import Store
 from tests.bench.measure import Measure, Unit, quantile
 from tests.bench.section import Bench, Section

@@ -11,14 +11,14 @@ from time import monotonic_ns
 
 from sqlalchemy import bindparam, select
 
+from bullpen.core.background import register_worker
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.statement import Statement
-from bullpen.core.wake.datagram import Notifier
-from bullpen.core.workers import register_worker
+from bullpen.core.wake.sqlite import Notifier
 from tests.bench.idle import idle
 from tests.bench.laps import message
 from tests.bench.measure import Measure, Unit, quantile

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

@@ -7,34 +7,29 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import add_key
+from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.clock import DAY, HOUR
-from bullpen.core.heartbeats.heartbeats import change_heartbeat
-from bullpen.core.heartbeats.tick import send_due_heartbeats
+from bullpen.core.company import add_agent
+from bullpen.core.heartbeats.manage import change_heartbeat
+from bullpen.core.heartbeats.run import send_due_heartbeats
+from bullpen.core.inspect.responses import ResponseFilter, list_responses
+from bullpen.core.intake import post_in_room, submit
 from bullpen.core.maintenance.dead_letters import watch_dead_letters
-from bullpen.core.message import ErrorKind, NewMessage, ReplyTo
-from bullpen.core.outbox.browse import ResponseFilter, list_responses
-from bullpen.core.outbox.deliver import mark_undeliverable
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.outbox.proactive import send_to_owner
-from bullpen.core.outcome import Answer, Failure, Outcome, Usage
-from bullpen.core.queue.cancel import cancel
+from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, ReplyTo, Usage
+from bullpen.core.outbox.addresses import NOWHERE
+from bullpen.core.outbox.delivery import lease_responses, mark_undeliverable
+from bullpen.core.outbox.write import send_to_owner
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.receive import submit
-from bullpen.core.queue.room import post_in_room
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.queue.manage import cancel
+from bullpen.core.roster.agents import Agent
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.schedules.fire import run_schedule_now
-from bullpen.core.schedules.schedule import NewSchedule
-from bullpen.core.schedules.schedules import add_schedule
+from bullpen.core.schedules.manage import add_schedule
+from bullpen.core.schedules.model import NewSchedule
 from bullpen.core.schedules.timing import cron_timing, every_timing
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction

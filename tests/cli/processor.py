@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bullpen.core.background import count_live_workers
 from bullpen.core.store.base import Store
-from bullpen.core.workers import count_live_workers
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import direct
 from tests.processor.working import eventually

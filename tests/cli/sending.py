@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from bullpen.core.background import register_worker
 from bullpen.core.clock import HOUR
-from bullpen.core.events.append import EventType, append_message_event
+from bullpen.core.events.log import EventType, append_message_event
 from bullpen.core.message import Claim
 from bullpen.core.store.base import Store
-from bullpen.core.workers import register_worker
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import company, direct
 from tests.conformance.verbs import do, try_claim
@@ -24,7 +24,7 @@ from tests.processor.working import eventually
 ONLY_WHEN_WOKEN = (
     sys.executable,
     "-c",
-    "import bullpen.cli.following as following; following.LOOK_SECONDS = 600.0\n"
+    "import bullpen.cli.wait as following; following.LOOK_SECONDS = 600.0\n"
     "from bullpen.cli.main import main; main()",
 )
 """The command, which does not look every second whether something has happened."""

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
+from bullpen.core.roster.teams import Team, add_team
 from tests.cli.command import Bullpen
 from tests.cli.direct import direct
 from tests.cli.processor import processor

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup.last import last_backup
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
 from bullpen.core.settings import Settings
+from bullpen.ops.backup.create import last_backup
 from tests.cli.command import Bullpen
 from tests.cli.direct import direct
 from tests.outbox.outgoing import lease

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from tests.cli.command import LIMIT_SECONDS, PROGRAM, Bullpen
 from tests.cli.direct import company, direct
 
@@ -129,7 +129,7 @@ def test_to_complete_the_names_of_commands_loads_none_of_them(office: Bullpen) -
     assert "plain,show" in found.stdout
     loaded = set(found.stderr.split())
     assert "bullpen.cli.agent" in loaded
-    assert not {"bullpen.cli.agent.show", "sqlalchemy", "rich"} & loaded
+    assert not {"bullpen.cli.agent", "sqlalchemy", "rich"} & loaded
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.masking import MASK
 from bullpen.core.settings import Settings
+from bullpen.core.text import MASK
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import company
 from tests.crash.test_disks import MOUNTED, NAMESPACE

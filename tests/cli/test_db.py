@@ -6,9 +6,9 @@ import sqlite3
 
 import pytest
 
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.store import migrate, schema
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
+from bullpen.core.store import migrate, open
 from tests.cli.command import Bullpen
 from tests.cli.direct import direct
 from tests.stores import Stores
@@ -24,13 +24,13 @@ ALL = [
 
 def test_upgrade_makes_the_database_and_a_second_one_changes_nothing(empty: Bullpen) -> None:
     first = empty.ok("db", "upgrade")
-    assert schema.HEAD_REVISION in first.out
+    assert open.HEAD_REVISION in first.out
     assert "none" in first.out
     before = (empty.home / "bullpen.db").read_bytes()
     again = empty.ok("db", "upgrade")
     assert "already" in again.out
     assert (empty.home / "bullpen.db").read_bytes() == before
-    assert schema.HEAD_REVISION in empty.ok("db", "check").out
+    assert open.HEAD_REVISION in empty.ok("db", "check").out
 
 
 @pytest.mark.postgres
@@ -115,13 +115,13 @@ def _at_revision(bullpen: Bullpen, revision: str) -> None:
 
 def test_check_and_upgrade_have_one_document(bullpen: Bullpen) -> None:
     assert bullpen.ok("db", "check", "--json").json == {
-        "revision": schema.HEAD_REVISION,
+        "revision": open.HEAD_REVISION,
         "good": True,
         "differences": [],
     }
     assert bullpen.ok("db", "upgrade", "--json").json == {
-        "revision": schema.HEAD_REVISION,
-        "before": schema.HEAD_REVISION,
+        "revision": open.HEAD_REVISION,
+        "before": open.HEAD_REVISION,
         "backup": None,
     }
     connection = sqlite3.connect(bullpen.home / "bullpen.db")
@@ -135,7 +135,7 @@ def test_check_and_upgrade_have_one_document(bullpen: Bullpen) -> None:
 def test_data_are_backed_up_before_they_are_upgraded(on_both: Bullpen) -> None:
     with direct(on_both) as store, store.write() as tx:
         add_agent(tx, Agent(id="coder"))
-    before = schema.KNOWN_REVISIONS[-2]
+    before = open.KNOWN_REVISIONS[-2]
     _at_revision(on_both, before)
     told = on_both.ok("db", "upgrade")
     path = told.out.splitlines()[0].removeprefix("The backup of what was is at ")
@@ -148,11 +148,11 @@ def test_data_are_backed_up_before_they_are_upgraded(on_both: Bullpen) -> None:
 def test_a_backup_before_an_upgrade_can_be_left_out_and_an_empty_one_needs_none(
     bullpen: Bullpen,
 ) -> None:
-    _at_revision(bullpen, schema.KNOWN_REVISIONS[0])
+    _at_revision(bullpen, open.KNOWN_REVISIONS[0])
     assert bullpen.ok("db", "upgrade", "--json").json["backup"] is None
     with direct(bullpen) as store, store.write() as tx:
         add_agent(tx, Agent(id="coder"))
-    _at_revision(bullpen, schema.KNOWN_REVISIONS[-2])
+    _at_revision(bullpen, open.KNOWN_REVISIONS[-2])
     assert bullpen.ok("db", "upgrade", "--no-backup", "--json").json["backup"] is None
     assert not (bullpen.home / "backups").exists()
 
@@ -160,9 +160,9 @@ def test_a_backup_before_an_upgrade_can_be_left_out_and_an_empty_one_needs_none(
 def test_what_cannot_be_backed_up_is_not_upgraded(bullpen: Bullpen) -> None:
     with direct(bullpen) as store, store.write() as tx:
         add_agent(tx, Agent(id="coder"))
-    _at_revision(bullpen, schema.KNOWN_REVISIONS[-2])
+    _at_revision(bullpen, open.KNOWN_REVISIONS[-2])
     (bullpen.home / "backups").write_text("in the way")
     refused = bullpen("db", "upgrade")
     assert refused.status == 1
     assert "--no-backup" in refused.err
-    assert schema.KNOWN_REVISIONS[-2] in bullpen("db", "check").err
+    assert open.KNOWN_REVISIONS[-2] in bullpen("db", "check").err

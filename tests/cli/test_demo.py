@@ -13,7 +13,7 @@ import psutil
 import pytest
 from pydantic import TypeAdapter
 
-from bullpen.cli.demo import stage
+from bullpen.cli import demo
 from tests.cli.command import LIMIT_SECONDS, Bullpen
 from tests.cli.entries import SHOWN_ELSEWHERE
 from tests.cli.terminal import COLUMNS, CTRL_C, terminal
@@ -37,7 +37,7 @@ def place(empty: Bullpen) -> Path:
 def endless(bullpen: Bullpen) -> tuple[str, ...]:
     """The command, whose demonstration stays with the first step: nobody comes too late to it."""
     lines = bullpen.home / "lines.py"
-    lines.write_text(stage.PLUGIN_FILE.read_text().replace("!sleep 1", "!sleep 9999"))
+    lines.write_text(demo.PLUGIN_FILE.read_text().replace("!sleep 1", "!sleep 9999"))
     return (sys.executable, "-c", ENDLESS, str(lines))
 
 

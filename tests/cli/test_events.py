@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.events.append import EventType
+from bullpen.core.events.log import EventType
 from tests.answers.talk import answer, write
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import company, direct

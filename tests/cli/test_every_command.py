@@ -15,7 +15,7 @@ import click
 import pytest
 from pydantic import TypeAdapter
 
-from bullpen.cli.commands import walk_commands
+from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from tests.cli.command import Bullpen, Result
 from tests.cli.conftest import remove, stop_all

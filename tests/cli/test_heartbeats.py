@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.heartbeats.tick import send_due_heartbeats
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure
+from bullpen.core.heartbeats.run import send_due_heartbeats
+from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.fail import fail
 from tests.cli.command import Bullpen

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from bullpen import __version__
-from bullpen.cli.commands import walk_commands
+from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from tests.cli.command import Bullpen
 

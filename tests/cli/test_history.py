@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bullpen.core.clock import HOUR
-from bullpen.core.queue.room import post_in_room
+from bullpen.core.intake import post_in_room
 from tests.answers.talk import answer, write
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct

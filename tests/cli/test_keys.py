@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import find_key
+from bullpen.core.access.keys import Scope, find_key
 from bullpen.core.clock import DAY
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store

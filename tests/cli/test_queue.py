@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.cli.command import Bullpen

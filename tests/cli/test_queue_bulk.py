@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from bullpen.core.company import remove_agent
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.hold import hold
-from bullpen.core.roster.agents import remove_agent
+from bullpen.core.queue.manage import hold
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die, many_dead
@@ -36,7 +36,7 @@ BATCH_BY_BATCH = (
     sys.executable,
     "-c",
     """
-from bullpen.cli.bulk_outcome import Outcome
+from bullpen.cli.bulk import Outcome
 from bullpen.cli.main import main
 add = Outcome.add
 def add_and_wait(self, *given, **more):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.core.roster.agents import remove_agent
+from bullpen.core.company import remove_agent
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.core.clock import HOUR
+from bullpen.core.company import remove_agent
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.causes import DeadMessage, add_to_failure_group
-from bullpen.core.queue.hold import hold
+from bullpen.core.queue.dead_letters import DeadMessage, add_to_failure_group
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.roster.agents import remove_agent
+from bullpen.core.queue.manage import hold
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die, many_dead

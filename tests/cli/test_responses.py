@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.outbox.proactive import send_to_owner, send_to_person
-from bullpen.core.outcome import Answer
+from bullpen.core.message import Answer
+from bullpen.core.outbox.write import send_to_owner, send_to_person
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

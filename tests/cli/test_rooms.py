@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.roster.teams import Team, add_team
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 

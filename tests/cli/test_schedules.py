@@ -11,13 +11,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.outbox.deliver import ack, begin_part, end_part
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outcome import Answer, Outcome, Usage
+from bullpen.core.message import Answer, Outcome, Usage
+from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
-from bullpen.core.schedules.find import list_schedules
-from bullpen.core.schedules.tick import fire_due_schedules
+from bullpen.core.schedules.fire import fire_due_schedules
+from bullpen.core.schedules.model import list_schedules
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 

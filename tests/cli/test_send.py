@@ -8,10 +8,9 @@ import time
 import psutil
 import pytest
 
-from bullpen.core.outcome import Answer, Outcome
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.hold import hold
+from bullpen.core.message import Answer, Outcome
 from bullpen.core.queue.lanes import pause_lane
+from bullpen.core.queue.manage import cancel, hold
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 from tests.cli.processor import processor

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.message import Priority
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.message import Answer, Outcome, Priority
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import direct
 from tests.conformance.verbs import done, rows, statuses

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.message import Answer, Outcome
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 from tests.cli.processor import processor

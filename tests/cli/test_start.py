@@ -21,7 +21,7 @@ HEAVY = {
     *("alembic", "flask", "flask_openapi3", "gunicorn", "prometheus_client", "psutil", "psycopg"),
     *("pydantic", "pyspark", "rich", "slack_sdk", "supervisor", "textual", "tomlkit", "twilio"),
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "xmlrpc"),
-    *("bullpen.api", "bullpen.processor", "bullpen.scheduler", "bullpen.core.services.supervisor"),
+    *("bullpen.api", "bullpen.processor", "bullpen.scheduler", "bullpen.ops.services.supervisor"),
 }
 
 
@@ -47,7 +47,11 @@ def test_agents_are_listed_without_anything_that_takes_long_to_load(bullpen: Bul
 
 def test_agents_are_listed_without_the_verbs_of_others(bullpen: Bullpen) -> None:
     modules = loaded(bullpen, "agent", "list")
-    writing = {"bullpen.core.roster.agents", "bullpen.core.queue.lanes", "bullpen.core.queue.bury"}
+    writing = {
+        "bullpen.core.company",
+        "bullpen.core.queue.lanes",
+        "bullpen.core.queue.dead_letters",
+    }
     assert modules & writing == set()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bullpen.core.masking import MASK
+from bullpen.core.text import MASK
 from tests.api.served import serving
 from tests.cli.command import Bullpen
 from tests.stores import Stores

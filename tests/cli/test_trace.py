@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from bullpen.core.clock import SECOND
-from bullpen.core.outcome import Usage
-from bullpen.core.queue.hold import hold
+from bullpen.core.message import Usage
+from bullpen.core.queue.manage import hold
 from tests.answers.talk import answer, write
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import company, direct

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import tests.crash.warm  # noqa: F401 - one server is forked from, whoever asks first
-from bullpen.cli.commands import walk_commands
+from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli, main
 
 PRELOADED = ["tests.crash.warm", "tests.cli.warm"]

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 from sqlalchemy import func, select
 
+from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.receive import submit
 from bullpen.core.settings import Settings
 from bullpen.core.states import TERMINAL_STATES, MessageState
 from bullpen.core.store.base import Store

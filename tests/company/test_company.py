@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.models import ATTEMPTS, MESSAGES
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy
+from bullpen.core.queue.lanes import Batching, LanePolicy
+from bullpen.core.queue.manage import cancel
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import processors, wait_until_over, write

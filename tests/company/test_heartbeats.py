@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bullpen.core.heartbeats.heartbeats import change_heartbeat
+from bullpen.core.heartbeats.manage import change_heartbeat
 from bullpen.core.models import BEATS, HEARTBEATS, SESSIONS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.workspace.heartbeat_text import write_heartbeat_text
+from bullpen.core.workspace.contents import write_heartbeat_text
 from tests.company.office import log_of, processors, wait_until_over, write
 from tests.conformance.verbs import AGENT, do, hire, responses, rows
 from tests.processor.working import eventually

@@ -6,14 +6,12 @@ import shlex
 import time
 
 from bullpen.core.clock import HOUR, MINUTE
+from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage, ReplyTo
-from bullpen.core.queue.receive import submit
-from bullpen.core.roster.agent import Scheduling
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
-from bullpen.core.schedules.find import list_schedules
+from bullpen.core.roster.agents import Scheduling
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.schedules.fire import run_schedule_now
-from bullpen.core.schedules.schedule import Schedule
+from bullpen.core.schedules.model import Schedule, list_schedules
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import processors, wait_until_over, write

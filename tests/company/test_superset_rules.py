@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage
 from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS, MESSAGES
-from bullpen.core.outbox.deliver import begin_part
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.queue.cancel import cancel
+from bullpen.core.outbox.delivery import begin_part, lease_responses
 from bullpen.core.queue.enqueue import enqueue_many
-from bullpen.core.queue.receive import submit
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.queue.manage import cancel
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import living, log_of, processors, wait_until_over, write

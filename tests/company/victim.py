@@ -12,16 +12,16 @@ from typing import Any
 STEPS: dict[str, tuple[str, str, bool]] = {
     # step: (module, function, whether it dies after it and not before)
     "claimed": ("bullpen.processor.runs.Runs", "start", False),
-    "briefed": ("bullpen.processor.answering", "brief", True),
-    "furnished": ("bullpen.processor.briefing", "furnish", True),
-    "before the child": ("bullpen.processor.children.launcher.Launcher", "start", False),
-    "the child started": ("bullpen.processor.children.launcher.Launcher", "start", True),
+    "briefed": ("bullpen.processor.execute", "brief", True),
+    "furnished": ("bullpen.processor.context", "furnish", True),
+    "before the child": ("bullpen.processor.children.child.Launcher", "start", False),
+    "the child started": ("bullpen.processor.children.child.Launcher", "start", True),
     "the first line": ("bullpen.processor.providers.claude.ClaudeReader", "line", True),
-    "something was said": ("bullpen.processor.progress.Progress", "take", True),
+    "something was said": ("bullpen.processor.runs.Progress", "take", True),
     "the child ended": ("bullpen.processor.providers.claude.ClaudeReader", "close", True),
-    "before the answer is stored": ("bullpen.processor.answering", "complete", False),
-    "before its commit": ("bullpen.processor.answering", "keep_session", True),
-    "after its commit": ("bullpen.processor.answering.Answering", "_settle", True),
+    "before the answer is stored": ("bullpen.processor.execute", "complete", False),
+    "before its commit": ("bullpen.processor.execute", "keep_session", True),
+    "after its commit": ("bullpen.processor.execute.Answering", "_settle", True),
 }
 
 

@@ -19,17 +19,12 @@ from bullpen.core.errors import (
     TextTooLong,
     UnknownAgent,
 )
-from bullpen.core.message import ErrorKind, NewMessage, ReplyTo
-from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost
-from bullpen.core.queue.cancel import cancel, cancel_conversation
-from bullpen.core.queue.drop import drop
+from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, ReplyTo, RoomPost
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
-from bullpen.core.queue.fail import fail
+from bullpen.core.queue.fail import fail, release
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.lanes import LanePolicy, archive_lane, drain_lane, pause_lane
-from bullpen.core.queue.release import release
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.manage import cancel, cancel_conversation, drop, hold, resume, retry
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import AGENT, do, lane, refused, send, take

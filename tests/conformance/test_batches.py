@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import BadClaim
-from bullpen.core.message import HEARTBEAT, ROOM, NewMessage, ReplyTo
-from bullpen.core.outcome import Outcome, RoomPost
-from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy
+from bullpen.core.message import HEARTBEAT, ROOM, NewMessage, Outcome, ReplyTo, RoomPost
+from bullpen.core.queue.lanes import Batching, LanePolicy
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,

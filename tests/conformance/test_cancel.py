@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import StaleToken, UnknownMessage
-from bullpen.core.message import ErrorKind, NewMessage
+from bullpen.core.message import ErrorKind, NewMessage, Outcome
 from bullpen.core.models import ATTEMPTS, MESSAGES
-from bullpen.core.outcome import Outcome
-from bullpen.core.queue.cancel import CANCEL_WAIT_MS, cancel, cancel_conversation, confirm_run_ended
-from bullpen.core.queue.extend import extend
-from bullpen.core.queue.hold import hold
+from bullpen.core.queue.claim import extend
+from bullpen.core.queue.manage import (
+    CANCEL_WAIT_MS,
+    cancel,
+    cancel_conversation,
+    confirm_run_ended,
+    hold,
+)
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,

@@ -13,11 +13,11 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.errors import DuplicateMessage, IllegalMove, StaleToken, StoreBusy
 from bullpen.core.message import Accepted, Claim, NewMessage
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.lane import lock_lane
+from bullpen.core.queue.lanes import lock_lane
+from bullpen.core.queue.manage import cancel
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (

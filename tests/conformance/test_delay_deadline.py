@@ -5,11 +5,10 @@ from __future__ import annotations
 from bullpen.core.clock import DAY, HOUR, MINUTE
 from bullpen.core.message import NewMessage, Priority
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.queue.due import next_timer_at, run_timers
 from bullpen.core.queue.enqueue import enqueue_many
-from bullpen.core.queue.lane import Ordering
-from bullpen.core.queue.lanes import LanePolicy, pause_lane
-from bullpen.core.queue.release import release
+from bullpen.core.queue.fail import release
+from bullpen.core.queue.lanes import LanePolicy, Ordering, pause_lane
+from bullpen.core.queue.timers import next_timer_at, run_timers
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,

@@ -9,11 +9,8 @@ import pytest
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import hold, resume
-from bullpen.core.queue.release import release
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.fail import release
+from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, done, events, failed, lane, send, take, try_claim
 from tests.stores import START, FakeClock

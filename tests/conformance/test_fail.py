@@ -7,8 +7,8 @@ import pytest
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.message import ErrorKind, ReplyTo
 from bullpen.core.models import ATTEMPTS
+from bullpen.core.queue.fail import expire_leases
 from bullpen.core.queue.lanes import LanePolicy, pause_lane, resume_lane
-from bullpen.core.queue.reap import expire_leases
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,

@@ -8,15 +8,12 @@ import pytest
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
-from bullpen.core.message import ErrorKind, NewMessage
-from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost
-from bullpen.core.queue.cancel import cancel, cancel_conversation
-from bullpen.core.queue.extend import extend
-from bullpen.core.queue.fail import fail
+from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, RoomPost
+from bullpen.core.queue.claim import extend
+from bullpen.core.queue.fail import expire_leases, fail, release
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import drain_lane, pause_lane
-from bullpen.core.queue.reap import expire_leases
-from bullpen.core.queue.release import release
+from bullpen.core.queue.manage import cancel, cancel_conversation
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import (

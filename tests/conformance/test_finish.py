@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from bullpen.core.errors import UnknownAgent
-from bullpen.core.message import NewMessage, Priority, ReplyTo
+from bullpen.core.message import Answer, NewMessage, Outcome, Priority, ReplyTo, RoomPost
 from bullpen.core.models import CHAT_MESSAGES, MESSAGES, RESPONSES
-from bullpen.core.outcome import Answer, Outcome, RoomPost
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.lane import Overflow
-from bullpen.core.queue.lanes import LanePolicy, drain_lane, pause_lane
+from bullpen.core.queue.lanes import LanePolicy, Overflow, drain_lane, pause_lane
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,

@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.clock import MINUTE, SECOND
-from bullpen.core.message import ROOM, ErrorKind, NewMessage, ReplyTo
+from bullpen.core.message import (
+    ROOM,
+    Answer,
+    ErrorKind,
+    Failure,
+    NewMessage,
+    Outcome,
+    ReplyTo,
+    RoomPost,
+    Usage,
+)
 from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS
-from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost, Usage
-from bullpen.core.queue.cancel import CANCEL_WAIT_MS, cancel
-from bullpen.core.queue.fail import fail
-from bullpen.core.queue.reap import expire_leases
-from bullpen.core.queue.release import release
+from bullpen.core.queue.fail import expire_leases, fail, release
+from bullpen.core.queue.manage import CANCEL_WAIT_MS, cancel
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, do, done, failed, lane, rows, send, take
 from tests.stores import START, FakeClock

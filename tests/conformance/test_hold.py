@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bullpen.core.clock import MINUTE
-from bullpen.core.queue.hold import hold, resume
+from bullpen.core.queue.manage import hold, resume
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     do,

@@ -11,9 +11,8 @@ from bullpen.core.errors import DuplicateMessage
 from bullpen.core.ids import Ids
 from bullpen.core.message import NewMessage
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.cancel import cancel
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
-from bullpen.core.queue.hold import hold
+from bullpen.core.queue.manage import cancel, hold
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (

@@ -7,9 +7,8 @@ from sqlalchemy import Column, Connection, Integer, MetaData, Table, Text, inser
 from sqlalchemy.orm import Session
 
 from bullpen.core.errors import DuplicateMessage, UnknownAgent
-from bullpen.core.message import NewMessage
+from bullpen.core.message import NewMessage, Outcome
 from bullpen.core.models import MESSAGES
-from bullpen.core.outcome import Outcome
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.finish import finish

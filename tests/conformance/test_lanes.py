@@ -10,9 +10,11 @@ from bullpen.core.errors import BadName, LaneBusy, LaneClosed, LaneFull, Unknown
 from bullpen.core.message import NewMessage, Priority
 from bullpen.core.models import LANES
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
-from bullpen.core.queue.lane import Batching, Ordering, Overflow
 from bullpen.core.queue.lanes import (
+    Batching,
     LanePolicy,
+    Ordering,
+    Overflow,
     archive_lane,
     configure_lane,
     create_lane,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.inspect.message_detail import MessageDetail, get_message_detail
+from bullpen.core.inspect.queue import QueueOverview, queue_overview
 from bullpen.core.message import ErrorKind
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.queue.life import MessageDetail, get_message_detail
-from bullpen.core.queue.overview import QueueOverview, queue_overview
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, done, failed, hire, send, take, to_archive
 from tests.stores import FakeClock

@@ -10,11 +10,8 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.errors import IllegalMove, UnknownMessage
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.lanes import archive_lane, drain_lane, pause_lane, resume_lane
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.states import (
     LANE_TRANSITIONS,
     TERMINAL_STATES,

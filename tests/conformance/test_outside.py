@@ -5,23 +5,25 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import RunOutput
 from bullpen.core.clock import SECOND
+from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.begin import record_start
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.claimed import get_claim
-from bullpen.core.queue.hold import hold, resume
+from bullpen.core.queue.claim import (
+    claim_for_worker,
+    get_claim,
+    get_provider_name,
+    has_work,
+    record_start,
+)
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.lanes import pause_lane, resume_lane
-from bullpen.core.queue.outside import claim_for_worker, get_provider_name, has_work
-from bullpen.core.queue.release import release
-from bullpen.core.roster.agent import HTTP, Agent
-from bullpen.core.roster.agents import remove_agent
-from bullpen.core.roster.directories import allowed_roots
+from bullpen.core.queue.manage import cancel, hold, resume
+from bullpen.core.roster.agents import HTTP, Agent, allowed_roots
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.text import RunOutput
 from tests.conformance.verbs import (
     do,
     dump,

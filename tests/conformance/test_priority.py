@@ -8,11 +8,9 @@ import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE
 from bullpen.core.message import Priority
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.lane import Ordering
-from bullpen.core.queue.lanes import LanePolicy, configure_lane
-from bullpen.core.queue.release import release
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.fail import release
+from bullpen.core.queue.lanes import LanePolicy, Ordering, configure_lane
+from bullpen.core.queue.manage import cancel, retry
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, do, failed, in_order, lane, send, take, texts_of
 from tests.stores import START, FakeClock

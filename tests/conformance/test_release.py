@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bullpen.core.message import Priority
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.queue.lane import Ordering
-from bullpen.core.queue.lanes import LanePolicy
-from bullpen.core.queue.release import release
+from bullpen.core.queue.fail import release
+from bullpen.core.queue.lanes import LanePolicy, Ordering
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     do,

@@ -10,11 +10,8 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.errors import LaneClosed, UnknownMessage
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import resume
 from bullpen.core.queue.lanes import archive_lane
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.manage import cancel, drop, resume, retry
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import (

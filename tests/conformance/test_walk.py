@@ -6,19 +6,16 @@ from typing import Any
 
 import pytest
 
+from bullpen.core.bulk import BulkResult, apply_to_messages
 from bullpen.core.clock import HOUR, MINUTE, SECOND
+from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, LaneClosed
+from bullpen.core.inspect.messages import newest_messages
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.bulk import BulkResult, apply_to_messages
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.hold import hold
-from bullpen.core.queue.newest import newest_messages
-from bullpen.core.queue.retry import retry
-from bullpen.core.queue.selection import Selection
-from bullpen.core.queue.walk import BatchCursor, RowRef, message_scans
-from bullpen.core.roster.agents import remove_agent
+from bullpen.core.queue.manage import cancel, hold, retry
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import Store
+from bullpen.core.store.scan import BatchCursor, RowRef, Selection, message_scans
 from tests.conformance.verbs import (
     do,
     done,

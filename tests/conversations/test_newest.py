@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from bullpen.core.conversations.members import ConversationState
-from bullpen.core.conversations.newest import ConversationSummary, list_conversations
-from bullpen.core.outcome import Usage
+from bullpen.core.inspect.conversations import (
+    ConversationState,
+    ConversationSummary,
+    list_conversations,
+)
+from bullpen.core.message import Usage
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, write
 from tests.conformance.verbs import hire

@@ -5,21 +5,19 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.clock import SECOND
-from bullpen.core.conversations import trace as module
-from bullpen.core.conversations.members import (
+from bullpen.core.errors import BadText, NotFound
+from bullpen.core.inspect import trace as module
+from bullpen.core.inspect.conversations import (
     ConversationState,
     count_messages,
     list_conversation_agents,
 )
-from bullpen.core.conversations.trace import Trace, trace
-from bullpen.core.errors import BadText, NotFound
-from bullpen.core.message import Priority
-from bullpen.core.outbox.proactive import send_to_person
-from bullpen.core.outcome import Answer, Usage
-from bullpen.core.queue.hold import hold
-from bullpen.core.queue.lane import Ordering
-from bullpen.core.queue.lanes import LanePolicy
-from bullpen.core.queue.room import post_in_room
+from bullpen.core.inspect.trace import Trace, trace
+from bullpen.core.intake import post_in_room
+from bullpen.core.message import Answer, Priority, Usage
+from bullpen.core.outbox.write import send_to_person
+from bullpen.core.queue.lanes import LanePolicy, Ordering
+from bullpen.core.queue.manage import hold
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, team, write
 from tests.conformance.verbs import do, failed, hire, send, take, to_archive

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bullpen.core.conversations.find import get_conversation_id
-from bullpen.core.conversations.trace import trace
-from bullpen.core.conversations.tree import Node, Tree, build_tree
-from bullpen.core.outbox.proactive import send_to_person
-from bullpen.core.outcome import Answer
+from bullpen.core.inspect.conversations import get_conversation_id
+from bullpen.core.inspect.trace import Node, Tree, build_tree, trace
+from bullpen.core.message import Answer
+from bullpen.core.outbox.write import send_to_person
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, write
 from tests.conformance.verbs import failed, hire, send, take, to_archive

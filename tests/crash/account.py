@@ -18,8 +18,8 @@ from bullpen.core.models import (
     LANES,
     MESSAGES,
     RESPONSES,
+    whole_schema,
 )
-from bullpen.core.models.metadata import whole_schema
 from bullpen.core.states import TERMINAL_STATES, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore

@@ -15,15 +15,13 @@ from typing import TypeVar
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import DuplicateMessage, StaleToken, StoreError
-from bullpen.core.maintenance.deliveries import end_stale_deliveries
+from bullpen.core.maintenance.recovery import end_stale_deliveries
 from bullpen.core.message import Claim
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.queue.claim import claim
-from bullpen.core.queue.due import run_timers
+from bullpen.core.outbox.delivery import lease_responses
+from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue
-from bullpen.core.queue.extend import extend
-from bullpen.core.queue.reap import expire_leases
-from bullpen.core.queue.release import release
+from bullpen.core.queue.fail import expire_leases, release
+from bullpen.core.queue.timers import run_timers
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.person import retry_response
+from bullpen.core.outbox.manage import retry_response
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.crash.account import Account, Row, check_integrity, rows

@@ -17,14 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.core.errors import (
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from bullpen.core.message import Answer, Outcome
 from bullpen.core.queue.finish import finish
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from bullpen.core.company import add_agent
 from bullpen.core.models import ATTEMPTS, MESSAGES, RESPONSES
-from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.queue.lanes import Batching, LanePolicy
+from bullpen.core.roster.agents import Agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

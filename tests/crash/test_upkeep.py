@@ -11,11 +11,9 @@ import pytest
 
 from bullpen.core.clock import MINUTE, SystemClock
 from bullpen.core.errors import StaleToken
-from bullpen.core.maintenance.rota import JOBS
-from bullpen.core.maintenance.system_agent import MaintenanceJob
-from bullpen.core.queue.claim import claim
+from bullpen.core.maintenance.jobs import JOBS, MaintenanceJob
+from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue
-from bullpen.core.queue.extend import extend
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outbox.deliver import ack, begin_part, end_part
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost
-from bullpen.core.queue.cancel import cancel_conversation
-from bullpen.core.queue.claim import claim
+from bullpen.core.message import Answer, ErrorKind, Failure, Outcome, RoomPost
+from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue_many
-from bullpen.core.queue.extend import extend
-from bullpen.core.queue.fail import fail
+from bullpen.core.queue.fail import expire_leases, fail, release
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.reap import expire_leases
-from bullpen.core.queue.release import release
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.manage import cancel_conversation, retry
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

@@ -11,18 +11,26 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from bullpen.core.message import ROOM, Claim, ErrorKind, Message, NewMessage, ReplyTo
-from bullpen.core.outbox.deliver import ack, begin_part, end_part
-from bullpen.core.outbox.delivery import Delivery
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost, Usage
+from bullpen.core.company import add_agent
+from bullpen.core.message import (
+    ROOM,
+    Answer,
+    Claim,
+    ErrorKind,
+    Failure,
+    Message,
+    NewMessage,
+    Outcome,
+    ReplyTo,
+    RoomPost,
+    Usage,
+)
+from bullpen.core.outbox.delivery import Delivery, ack, begin_part, end_part, lease_responses
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.queue.lanes import Batching, LanePolicy
+from bullpen.core.roster.agents import Agent
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.crash.children import append, lines

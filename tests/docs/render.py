@@ -13,10 +13,10 @@ import click
 from flask_openapi3.openapi import OpenAPI
 
 from bullpen.api.routes import ROUTES
-from bullpen.cli.commands import walk_commands
+from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
-from bullpen.core.settings_file import FIXED_SETTINGS
+from bullpen.core.settings.file import FIXED_SETTINGS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 import pytest
 
-from bullpen.cli.commands import walk_commands
+from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
-from bullpen.core.events.append import EventType
-from bullpen.core.maintenance.rota import JOBS
-from bullpen.core.models.metadata import whole_schema
+from bullpen.core.events.log import EventType
+from bullpen.core.maintenance.jobs import JOBS
+from bullpen.core.models import whole_schema
 from bullpen.processor.plugins import Plugins
 from tests.cli.command import LIMIT_SECONDS
 from tests.docs.render import DOCS, PAGES

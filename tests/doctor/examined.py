@@ -9,13 +9,13 @@ from typing import Any
 from unittest import mock
 
 from bullpen.core.clock import Clock, SystemClock
-from bullpen.core.doctor import patient as patient_module
-from bullpen.core.doctor.check import Check, Finding
-from bullpen.core.doctor.examine import run_check
-from bullpen.core.doctor.patient import Installation, open_database
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
+from bullpen.ops.doctor import installation as patient_module
+from bullpen.ops.doctor.check import Check, Finding
+from bullpen.ops.doctor.examine import run_check
+from bullpen.ops.doctor.installation import Installation, open_database
 from tests.cli.command import Bullpen
 from tests.cli.warm import FIRST
 

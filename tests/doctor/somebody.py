@@ -11,10 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bullpen.core.clock import SystemClock
-from bullpen.core.doctor.catalogue import ALL_CHECKS
-from bullpen.core.doctor.examine import run_check
-from bullpen.core.doctor.patient import Installation, open_database
 from bullpen.core.settings import Settings
+from bullpen.ops.doctor.examine import ALL_CHECKS, run_check
+from bullpen.ops.doctor.installation import Installation, open_database
 from tests.cli.command import Bullpen
 from tests.cli.warm import PRELOADED
 from tests.crash.disk import NOBODY

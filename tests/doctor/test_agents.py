@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.agent import Permission
-from bullpen.core.roster.custom_providers import (
+from bullpen.core.roster.agents import Permission
+from bullpen.core.roster.providers import (
     CustomProvider,
     Harness,
     add_custom_provider,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.backup.last import Backup, record_last_backup
 from bullpen.core.clock import DAY, SystemClock
-from bullpen.core.doctor import plugins
+from bullpen.ops.backup.create import Backup, record_last_backup
+from bullpen.ops.doctor import agents
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import hire
 from tests.doctor.examined import checks, fine, found, look_at, seen, settings_of, store_of
@@ -89,7 +89,7 @@ def test_a_package_that_may_become_another(
     if origin is not None:
         (package / "direct_url.json").write_text(json.dumps(origin))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    said = look_at(bullpen, plugins.unpinned)
+    said = look_at(bullpen, agents.unpinned)
     assert (said.state == "found") is loose
     assert ("shouting" in said.text) is loose
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bullpen.core.doctor import database
 from bullpen.core.message import NewMessage
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
-from bullpen.core.store import migrate, schema
+from bullpen.core.store import migrate, open
 from bullpen.core.store.open import open_store
+from bullpen.ops.doctor import database
 from tests.cli.command import Bullpen
 from tests.doctor.examined import (
     checks,
@@ -135,10 +135,10 @@ def test_an_index_that_lost_a_row_is_found_by_a_close_look(bullpen: Bullpen) -> 
 def test_a_database_of_an_older_version_is_copied_and_upgraded(on_both: Bullpen) -> None:
     on_both.ok("agent", "add", "coder")
     store = open_store(settings_of(on_both))
-    migrate.downgrade(store, schema.KNOWN_REVISIONS[-2])
+    migrate.downgrade(store, open.KNOWN_REVISIONS[-2])
     store.close()
     text = found(on_both, "db.schema", "critical")
-    assert schema.KNOWN_REVISIONS[-2] in text
+    assert open.KNOWN_REVISIONS[-2] in text
     assert seen(on_both, "queue.held")["state"] == "unknown"
     plan = on_both("doctor", "--fix", "--dry-run", "--only", "db.schema")
     assert "with a backup before" in plan.err

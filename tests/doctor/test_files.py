@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.core.doctor import files
-from bullpen.core.doctor.catalogue import ALL_CHECKS
+from bullpen.ops.doctor import home
+from bullpen.ops.doctor.examine import ALL_CHECKS
 from tests.cli.command import Bullpen
 from tests.crash.disk import NOBODY
 from tests.doctor.examined import fine, fixed, found, look_at, seen
@@ -148,8 +148,8 @@ def test_a_database_on_the_disk_of_another_machine(
     )
     fine(bullpen, "fs.synced_dir")
     # No test can mount such a disk: let this one be of that kind.
-    monkeypatch.setattr(files, "REMOTE_FILE_SYSTEMS", {here.fstype})
-    said = look_at(bullpen, files.synced_dir)
+    monkeypatch.setattr(home, "REMOTE_FILE_SYSTEMS", {here.fstype})
+    said = look_at(bullpen, home.synced_dir)
     assert (said.state, said.severity) == ("found", "critical")
     assert here.fstype in said.text
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bullpen.core.doctor.catalogue import ALL_CHECKS
+from bullpen.ops.doctor.examine import ALL_CHECKS
 from tests.cli.command import Bullpen
 from tests.doctor.examined import LONG, checks
 from tests.processor.working import eventually

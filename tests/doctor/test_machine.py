@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.clock import HOUR, SystemClock
-from bullpen.core.doctor import machine
+from bullpen.ops.doctor import machine
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import hire
 from tests.doctor.examined import fine, found, look_at, seen, store_of

@@ -7,8 +7,7 @@ import socket
 
 import pytest
 
-from bullpen.core.access.key import Scope
-from bullpen.core.access.keys import add_key
+from bullpen.core.access.keys import Scope, add_key
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import do
 from tests.doctor.examined import fine, found, seen, store_of

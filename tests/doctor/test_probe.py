@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.cli import probing
-from bullpen.cli.probing import ProbeResult, probe
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
+from bullpen.cli import probe as probe_module
+from bullpen.cli.probe import ProbeResult, probe
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import install
@@ -46,7 +46,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where whatever is temporary lies, which is to be empty at the end."""
     made = tmp_path / "tmp"
     made.mkdir()
-    monkeypatch.setattr(probing, "START_SECONDS", SOON)
+    monkeypatch.setattr(probe_module, "START_SECONDS", SOON)
     monkeypatch.setenv("TMPDIR", str(made))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return made

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
+from bullpen.core.background import register_worker
 from bullpen.core.clock import DAY, HOUR, MINUTE, SystemClock
-from bullpen.core.maintenance.rota import JOBS
+from bullpen.core.maintenance.jobs import JOBS
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.outbox.hold import begin_hold
-from bullpen.core.queue.hold import hold
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.workers import register_worker
+from bullpen.core.queue.manage import hold
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import do, failed, hire, lane_row, send, take
 from tests.doctor.examined import fine, fixed, found, store_of

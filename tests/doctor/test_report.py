@@ -17,14 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.cli.commands import walk_commands
-from bullpen.cli.doctor.report import exit_status
+from bullpen.cli.doctor import exit_status
+from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
-from bullpen.core.doctor import check as check_module
-from bullpen.core.doctor.catalogue import ALL_CHECKS, select_checks
-from bullpen.core.doctor.check import Check, CheckState, Finding, Problem, Severity, Verdict, check
-from bullpen.core.doctor.examine import run_checks
-from bullpen.core.doctor.patient import Installation
+from bullpen.ops.doctor import check as check_module
+from bullpen.ops.doctor.check import Check, CheckState, Finding, Problem, Severity, Verdict, check
+from bullpen.ops.doctor.examine import ALL_CHECKS, run_checks, select_checks
+from bullpen.ops.doctor.installation import Installation
 from tests.cli.command import PROGRAM, Bullpen
 from tests.docs.render import DOCS
 from tests.doctor.examined import hurried, patient_of

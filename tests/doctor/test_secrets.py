@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import do
 from tests.doctor.examined import fine, fixed, found, seen, store_of

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.core.doctor.services import MAX_RESTARTS
-from bullpen.core.services.lock import lock_holders
+from bullpen.ops.doctor.services import MAX_RESTARTS
+from bullpen.ops.services.launch import lock_holders
 from tests.cli.command import Bullpen
 from tests.doctor.conftest import home
 from tests.doctor.examined import (
@@ -87,7 +87,7 @@ def stop(bullpen: Bullpen, name: str) -> None:
     """Stop one service, as the API does."""
     code = (
         "import os, sys; from bullpen.core.settings import Settings;"
-        "from bullpen.core.services.supervisor import Supervisor;"
+        "from bullpen.ops.services.supervisor import Supervisor;"
         "Supervisor(Settings.load(os.environ)).stop(sys.argv[1], 40)"
     )
     subprocess.run([sys.executable, "-c", code, name], env=bullpen.environment(), check=True)

@@ -6,13 +6,13 @@ go without.
 
 from __future__ import annotations
 
-from bullpen.cli.doctor import examination
-from bullpen.core.doctor import database, examine, patient, providers, services
-from bullpen.core.services import supervisor
+from bullpen.cli import doctor
+from bullpen.ops.doctor import database, examine, installation, providers, services
+from bullpen.ops.services import supervisor
 
 LONG = 60
 
-patient.OPEN_SECONDS = patient.ANSWER_SECONDS = services.ANSWER_SECONDS = LONG
+installation.OPEN_SECONDS = installation.ANSWER_SECONDS = services.ANSWER_SECONDS = LONG
 supervisor.ANSWER_SECONDS = LONG
-database.QUICK_SECONDS = providers.VERSION_SECONDS = examination.BUSY_SECONDS = LONG
+database.QUICK_SECONDS = providers.VERSION_SECONDS = doctor.BUSY_SECONDS = LONG
 examine._Job.late = False  # type: ignore[assignment, method-assign]

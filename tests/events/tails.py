@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from sqlalchemy import Connection, insert
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store

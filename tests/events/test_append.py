@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 from tests.events.tails import happen, names, read_all, undo

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import BadText
-from bullpen.core.events.append import EventType, append_event
-from bullpen.core.events.browse import EventFilter, list_events
+from bullpen.core.events.log import EventFilter, EventType, append_event, list_events
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.store.base import Store
 

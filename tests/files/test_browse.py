@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.errors import StoreUnavailable, UnknownFile
-from bullpen.core.files.browse import file_path, list_files, remove_file
+from bullpen.core.uploads import file_path, list_files, remove_file
 
 SECOND = 10**9
 

@@ -13,9 +13,13 @@ import pytest
 
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
-from bullpen.core.files.disk import translated_disk_errors
-from bullpen.core.files.incoming import MAX_NAME_TRIES, UNFINISHED_DIRECTORY, Upload
 from bullpen.core.ids import Ids
+from bullpen.core.uploads import (
+    MAX_NAME_TRIES,
+    UNFINISHED_DIRECTORY,
+    Upload,
+    translated_disk_errors,
+)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bullpen.core.errors import UnknownFile
-from bullpen.core.files.name import MAX_GIVEN_NAME_BYTES, check_file_name, safe_name
+from bullpen.core.uploads import MAX_GIVEN_NAME_BYTES, check_file_name, safe_name
 
 ANY = st.text(st.characters(exclude_categories=()))
 

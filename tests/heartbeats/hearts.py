@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Unpack
 
 from bullpen.core.clock import HOUR
-from bullpen.core.heartbeats.heartbeat import Heartbeat
-from bullpen.core.heartbeats.heartbeats import HeartbeatChange, change_heartbeat, get_heartbeat
-from bullpen.core.heartbeats.tick import send_due_heartbeats
+from bullpen.core.heartbeats.manage import HeartbeatChange, change_heartbeat, get_heartbeat
+from bullpen.core.heartbeats.model import Heartbeat
+from bullpen.core.heartbeats.run import send_due_heartbeats
 from bullpen.core.models import BEATS
 from bullpen.core.store.base import Store
-from bullpen.core.workspace.heartbeat_text import heartbeat_path, write_heartbeat_text
-from bullpen.core.workspace.provision import prepare_directory
+from bullpen.core.workspace.contents import heartbeat_path, write_heartbeat_text
+from bullpen.core.workspace.templates import prepare_directory
 from tests.conformance.verbs import AGENT, Row, hire, rows
 from tests.stores import FakeClock
 

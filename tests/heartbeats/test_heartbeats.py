@@ -7,21 +7,19 @@ from datetime import datetime
 
 import pytest
 
-from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
+from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND, get_zone
+from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadHeartbeat, UnknownAgent
-from bullpen.core.heartbeats.answered import strip_silent_answer
-from bullpen.core.heartbeats.heartbeat import MAX_ERRORS, ActiveHours, HeartbeatState
-from bullpen.core.heartbeats.heartbeats import change_heartbeat
-from bullpen.core.heartbeats.tick import send_due_heartbeats, send_heartbeat
+from bullpen.core.heartbeats.manage import change_heartbeat
+from bullpen.core.heartbeats.model import MAX_ERRORS, ActiveHours, HeartbeatState
+from bullpen.core.heartbeats.run import send_due_heartbeats, send_heartbeat, strip_silent_answer
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import AGENT_MESSAGES, HEARTBEATS, MESSAGES, RESPONSES
-from bullpen.core.outbox.place import parse_address
-from bullpen.core.queue.due import run_timers
+from bullpen.core.outbox.addresses import parse_address
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.roster.agents import remove_agent
+from bullpen.core.queue.timers import run_timers
 from bullpen.core.store.base import Store
-from bullpen.core.time_zone import get_zone
-from bullpen.core.workspace.heartbeat_text import heartbeat_path, write_heartbeat_text
+from bullpen.core.workspace.contents import heartbeat_path, write_heartbeat_text
 from tests.answers.talk import answer, said, told
 from tests.conformance.verbs import (
     AGENT,

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.heartbeats.heartbeat import ActiveHours, HeartbeatState
+from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND, get_zone
+from bullpen.core.heartbeats.model import ActiveHours, HeartbeatState
 from bullpen.core.settings import Durability
 from bullpen.core.store.base import Store
-from bullpen.core.time_zone import get_zone
 from tests.answers.talk import said
 from tests.conformance.verbs import failed, try_claim
 from tests.heartbeats.hearts import awake, beats, see, turn, wait

@@ -6,8 +6,8 @@ import pytest
 
 from bullpen.core.clock import HOUR, SECOND
 from bullpen.core.errors import BadText
-from bullpen.core.history.last import HistoryFilter, list_history, list_posts
-from bullpen.core.queue.room import post_in_room
+from bullpen.core.inspect.history import HistoryFilter, list_history, list_posts
+from bullpen.core.intake import post_in_room
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, team, write
 from tests.conformance.verbs import hire, to_archive

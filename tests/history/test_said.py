@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 
 from bullpen.core.errors import BadText
-from bullpen.core.history.said import history_since, newest_history
+from bullpen.core.inspect.history import history_since, newest_history
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.store.base import Store
 

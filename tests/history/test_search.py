@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import insert
 
 from bullpen.core.errors import BadText
-from bullpen.core.history import search
-from bullpen.core.history.search import Person, list_people, search_history
+from bullpen.core.inspect import history
+from bullpen.core.inspect.history import Person, list_people, search_history
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import done, lane, send, take, to_archive
@@ -87,7 +87,7 @@ def test_no_more_are_found_than_were_asked_for(store: Store) -> None:
 def test_all_that_is_there_is_found_page_by_page(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "PAGE_ROWS", 2)
+    monkeypatch.setattr(history, "PAGE_ROWS", 2)
     assert _found(store, "ärger", limit=2) == ["ärger", "Ärger mit GRÖSSE"]
     assert _found(store, "a", limit=2) == [each for each in SAID[::-1] if "a" in each.lower()][:2]
     assert len(_found(store, "ä", limit=20)) == 2

@@ -7,13 +7,13 @@ from sqlalchemy import insert, update
 
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.errors import DuplicateMessage
-from bullpen.core.maintenance.archive import archive_finished, archive_messages, archive_responses
+from bullpen.core.maintenance.retention import archive_finished, archive_messages, archive_responses
 from bullpen.core.message import ErrorKind, NewMessage, Priority, ReplyTo
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE, RESPONSES, RESPONSES_ARCHIVE
-from bullpen.core.outbox.person import ack_response, drop_response
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.due import run_timers
+from bullpen.core.outbox.manage import ack_response, drop_response
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
+from bullpen.core.queue.manage import cancel
+from bullpen.core.queue.timers import run_timers
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, done, failed, lane, rows, send, take

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.maintenance.checkpoint import TRUNCATE_FACTOR, checkpoint
+from bullpen.core.maintenance.storage import TRUNCATE_FACTOR, checkpoint
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 from tests.conformance.verbs import lane, send

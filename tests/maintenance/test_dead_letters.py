@@ -14,7 +14,7 @@ from bullpen.core.maintenance.dead_letters import BATCH, SETTLE_TIME, watch_dead
 from bullpen.core.message import ErrorKind, NewMessage
 from bullpen.core.models import DEATH_CAUSES, LANES, MESSAGES, SYSTEM_AGENTS
 from bullpen.core.queue.enqueue import enqueue_many
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.manage import retry
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from tests.conformance.verbs import do, events, failed, lane, responses, rows, send, take

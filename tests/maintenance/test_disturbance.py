@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from bullpen.core.maintenance.batches import PAUSE_FACTOR, in_batches
+from bullpen.core.maintenance.retention import PAUSE_FACTOR, in_batches
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.settings import Settings

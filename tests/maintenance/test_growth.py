@@ -12,8 +12,9 @@ from contextlib import closing
 import pytest
 from sqlalchemy import Table, text
 
+from bullpen.core.background import register_worker, report_liveness
 from bullpen.core.clock import HOUR
-from bullpen.core.maintenance import batches
+from bullpen.core.maintenance import retention
 from bullpen.core.models import (
     AGENT_MESSAGES,
     ATTEMPTS,
@@ -23,10 +24,9 @@ from bullpen.core.models import (
     RESPONSES,
     SYSTEM_AGENTS,
 )
-from bullpen.core.outbox.person import ack_response
+from bullpen.core.outbox.manage import ack_response
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.workers import register_worker, report_liveness
 from tests.bench.load import NUMBERS
 from tests.conformance.verbs import do, done, hire, rows, send, take
 from tests.maintenance.turns import enter_rota, run_due
@@ -55,7 +55,7 @@ def store(
     stores: Stores, kind: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Store]:
     """A store that keeps things for a few days, and whose loops take no rest."""
-    monkeypatch.setattr(batches, "MAX_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "MAX_PAUSE_SECONDS", 0.0)
     settings = stores.settings(
         kind,
         **dict.fromkeys(("archive_days", "event_days"), 3),

@@ -8,13 +8,15 @@ import pytest
 from sqlalchemy import insert
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
-from bullpen.core.maintenance.deadlines import run_all_timers
-from bullpen.core.maintenance.deliveries import end_stale_deliveries
-from bullpen.core.maintenance.leases import recover_expired_claims
-from bullpen.core.maintenance.receipts import delete_receipts
+from bullpen.core.maintenance.recovery import (
+    end_stale_deliveries,
+    recover_expired_claims,
+    run_all_timers,
+)
+from bullpen.core.maintenance.retention import delete_receipts
 from bullpen.core.message import PULL_CHANNELS, ErrorKind
 from bullpen.core.models import RECEIPTS, RESPONSES
-from bullpen.core.outbox.deliver import begin_part
+from bullpen.core.outbox.delivery import begin_part
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, failed, lane, lane_row, message, rows, send, status, take
 from tests.outbox.outgoing import answer, ends, lease_one, row_of

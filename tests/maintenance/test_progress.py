@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bullpen.core.clock import HOUR
-from bullpen.core.events.append import EventType, append_event
-from bullpen.core.maintenance.progress import delete_progress
+from bullpen.core.events.log import EventType, append_event
+from bullpen.core.maintenance.retention import delete_progress
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import events
 from tests.stores import FakeClock

@@ -11,16 +11,18 @@ import pytest
 from sqlalchemy import Table, insert
 
 from bullpen.core.clock import DAY, HOUR, SECOND
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import EventTail
-from bullpen.core.maintenance.archive import archive_finished
-from bullpen.core.maintenance.archived import delete_archived
-from bullpen.core.maintenance.attempts import delete_attempts
-from bullpen.core.maintenance.due_times import delete_schedule_history
-from bullpen.core.maintenance.events import delete_events
-from bullpen.core.maintenance.files import delete_unused_files
-from bullpen.core.maintenance.history import delete_history
-from bullpen.core.maintenance.old import BATCH
+from bullpen.core.maintenance.retention import (
+    BATCH,
+    archive_finished,
+    delete_archived,
+    delete_attempts,
+    delete_events,
+    delete_history,
+    delete_schedule_history,
+)
+from bullpen.core.maintenance.unused_files import delete_unused_files
 from bullpen.core.models import (
     AGENT_MESSAGES,
     ATTEMPTS,

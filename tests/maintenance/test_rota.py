@@ -15,11 +15,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bullpen.core.clock import DAY, HOUR, SECOND
 from bullpen.core.errors import StoreBusy
-from bullpen.core.maintenance import turn
-from bullpen.core.maintenance.rota import JOBS
-from bullpen.core.maintenance.system_agent import MaintenanceJob
-from bullpen.core.maintenance.turn import (
+from bullpen.core.maintenance import jobs
+from bullpen.core.maintenance.jobs import (
     JOB_LEASE_SECONDS,
+    JOBS,
+    MaintenanceJob,
     release_job_leases,
     renew_job_leases,
     run_job_if_due,
@@ -127,7 +127,7 @@ def test_a_loop_that_another_took_after_the_look_is_left_to_him(
 
     def run(store: Store) -> str:
         with monkeypatch.context() as patch:
-            patch.setattr(turn, "_seconds_until_due", lambda *_: 0.0)  # he looked a moment ago
+            patch.setattr(jobs, "_seconds_until_due", lambda *_: 0.0)  # he looked a moment ago
             others.extend(run_due(store, "b", (agent(lambda _: "twice"),)))
         return "did it"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, text
 
-from bullpen.core.maintenance.space import (
+from bullpen.core.maintenance.storage import (
     MIN_DEAD_ROWS,
     MIN_FREE_PAGES,
     STOP_DIVISOR,

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from bullpen.core.clock import SECOND
-from bullpen.core.maintenance.workers import check_workers
-from bullpen.core.models import WORKERS
-from bullpen.core.queue.finish import finish
-from bullpen.core.store.base import Store
-from bullpen.core.workers import (
+from bullpen.core.background import (
     LOST_AFTER_SECONDS,
     register_worker,
     report_liveness,
     unregister_worker,
 )
+from bullpen.core.clock import SECOND
+from bullpen.core.maintenance.recovery import check_workers
+from bullpen.core.models import WORKERS
+from bullpen.core.queue.finish import finish
+from bullpen.core.store.base import Store
 from tests.conformance.verbs import ANSWERED, do, events, lane, rows, send, take
 from tests.stores import FakeClock
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bullpen.core.maintenance.rota import JOBS
-from bullpen.core.maintenance.system_agent import MaintenanceJob
-from bullpen.core.maintenance.turn import register_jobs, run_job_if_due
+from bullpen.core.maintenance.jobs import JOBS, MaintenanceJob, register_jobs, run_job_if_due
 from bullpen.core.store.base import Store
 
 

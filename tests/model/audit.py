@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from bullpen.core.models.metadata import whole_schema
+from bullpen.core.models import whole_schema
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.postgres import PostgresStore

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from bullpen.core.clock import DAY, MINUTE
 from bullpen.core.errors import BullpenError, IllegalMove, LaneBusy, UnknownAgent
 from bullpen.core.message import INTERNAL, ROOM, NewMessage
-from bullpen.core.queue.lane import Ordering
-from bullpen.core.queue.lanes import LanePolicy
+from bullpen.core.queue.lanes import LanePolicy, Ordering
 from bullpen.core.settings import Settings
 from bullpen.core.states import LANE_TRANSITIONS, MESSAGE_TRANSITIONS, LaneState, MessageState
 

@@ -12,18 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bullpen.core.errors import BullpenError, DuplicateMessage, UnknownAgent
-from bullpen.core.maintenance.archive import archive_messages
-from bullpen.core.message import NewMessage
-from bullpen.core.outcome import Failure, Outcome
-from bullpen.core.queue.cancel import cancel, cancel_conversation
-from bullpen.core.queue.claim import claim
-from bullpen.core.queue.drop import drop
-from bullpen.core.queue.due import run_timers
+from bullpen.core.maintenance.retention import archive_messages
+from bullpen.core.message import Failure, NewMessage, Outcome
+from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
-from bullpen.core.queue.extend import extend
-from bullpen.core.queue.fail import fail
+from bullpen.core.queue.fail import expire_leases, fail, release
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.hold import hold, resume
 from bullpen.core.queue.lanes import (
     LanePolicy,
     archive_lane,
@@ -33,9 +27,8 @@ from bullpen.core.queue.lanes import (
     pause_lane,
     resume_lane,
 )
-from bullpen.core.queue.reap import expire_leases
-from bullpen.core.queue.release import release
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.manage import cancel, cancel_conversation, drop, hold, resume, retry
+from bullpen.core.queue.timers import run_timers
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction

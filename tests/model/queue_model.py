@@ -23,9 +23,8 @@ from bullpen.core.errors import (
     UnknownAgent,
     UnknownMessage,
 )
-from bullpen.core.message import INTERNAL, ROOM, ErrorKind, NewMessage
-from bullpen.core.outcome import Failure, Outcome
-from bullpen.core.queue.lane import Batching, Overflow
+from bullpen.core.message import INTERNAL, ROOM, ErrorKind, Failure, NewMessage, Outcome
+from bullpen.core.queue.lanes import Batching, Overflow
 from bullpen.core.states import LaneState, MessageState
 from tests.model.book import Book, Item, address
 

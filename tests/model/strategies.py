@@ -5,10 +5,18 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
-from bullpen.core.message import ROOM, ErrorKind, NewMessage, Priority, ReplyTo
-from bullpen.core.outcome import Answer, Failure, Outcome, RoomPost
-from bullpen.core.queue.lane import Batching, Ordering, Overflow
-from bullpen.core.queue.lanes import LanePolicy
+from bullpen.core.message import (
+    ROOM,
+    Answer,
+    ErrorKind,
+    Failure,
+    NewMessage,
+    Outcome,
+    Priority,
+    ReplyTo,
+    RoomPost,
+)
+from bullpen.core.queue.lanes import Batching, LanePolicy, Ordering, Overflow
 from bullpen.core.states import LaneState
 
 AGENTS = ("ada", "bob", "cyd")

@@ -10,15 +10,11 @@ import pytest
 from sqlalchemy import Table, select
 
 from bullpen.core.errors import BullpenError
-from bullpen.core.message import Message
-from bullpen.core.models import EVENTS, RESPONSES
-from bullpen.core.models.metadata import whole_schema
-from bullpen.core.outbox.add import add_response
-from bullpen.core.outbox.deliver import begin_part, mark_unknown
-from bullpen.core.outbox.delivery import Delivery
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outbox.person import ack_response, drop_response
-from bullpen.core.outcome import Answer
+from bullpen.core.message import Answer, Message
+from bullpen.core.models import EVENTS, RESPONSES, whole_schema
+from bullpen.core.outbox.delivery import Delivery, begin_part, lease_responses, mark_unknown
+from bullpen.core.outbox.manage import ack_response, drop_response
+from bullpen.core.outbox.write import add_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement

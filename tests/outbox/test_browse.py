@@ -7,16 +7,16 @@ from sqlalchemy import update
 
 from bullpen.core.clock import HOUR
 from bullpen.core.errors import BadText, UnknownResponse
-from bullpen.core.maintenance.archive import archive_responses
-from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.browse import (
+from bullpen.core.inspect.responses import (
     ResponseFilter,
     get_response,
     list_deliverable,
     list_responses,
     list_responses_to,
 )
-from bullpen.core.outbox.person import ack_response, drop_response
+from bullpen.core.maintenance.retention import archive_responses
+from bullpen.core.models import RESPONSES
+from bullpen.core.outbox.manage import ack_response, drop_response
 from bullpen.core.settings import Settings
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store

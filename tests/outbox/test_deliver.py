@@ -10,7 +10,7 @@ import pytest
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.errors import BadText, StaleToken
 from bullpen.core.models import EVENTS
-from bullpen.core.outbox.deliver import (
+from bullpen.core.outbox.delivery import (
     ack,
     begin_part,
     end_part,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from bullpen.core.backup.let_go import find_held, release_hold
 from bullpen.core.clock import DAY, HOUR, MINUTE
-from bullpen.core.heartbeats.tick import send_due_heartbeats as hearts_tick
-from bullpen.core.maintenance.deliveries import end_stale_deliveries
+from bullpen.core.heartbeats.run import send_due_heartbeats as hearts_tick
+from bullpen.core.inspect.responses import list_deliverable
+from bullpen.core.maintenance.recovery import end_stale_deliveries
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox import lease as leasing
-from bullpen.core.outbox.browse import list_deliverable
+from bullpen.core.outbox import delivery as leasing
 from bullpen.core.outbox.hold import begin_hold, find_hold
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.tick import fire_due_schedules
+from bullpen.core.schedules.fire import fire_due_schedules
+from bullpen.core.schedules.timing import MissedPolicy
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
+from bullpen.ops.backup.release_hold import find_held, release_hold
 from tests.conformance.verbs import hire, statuses
 from tests.heartbeats.hearts import awake, see
 from tests.outbox.outgoing import answer, do, lease, rows, status

@@ -7,11 +7,10 @@ import threading
 import pytest
 
 from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.message import Answer
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.add import add_response
-from bullpen.core.outbox.deliver import ack, begin_part, end_part
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outcome import Answer
+from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.write import add_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from tests.outbox.outgoing import (

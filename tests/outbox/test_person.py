@@ -8,8 +8,8 @@ import pytest
 
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import IllegalMove, StaleToken, UnknownResponse
-from bullpen.core.outbox.deliver import ack, begin_part, end_part, mark_unknown
-from bullpen.core.outbox.person import ack_response, drop_response, retry_response
+from bullpen.core.outbox.delivery import ack, begin_part, end_part, mark_unknown
+from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
 from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
-from bullpen.core.outbox.deliver import begin_part, end_part, reschedule
+from bullpen.core.outbox.delivery import begin_part, end_part, reschedule
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.outbox.outgoing import answer, do, ends, lease, lease_one, row_of, status

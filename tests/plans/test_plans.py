@@ -10,30 +10,23 @@ import psycopg
 import pytest
 from sqlalchemy import bindparam, delete
 
-from bullpen.core.maintenance import archive, archived, dead_letters
+from bullpen.core.inspect import message_detail
+from bullpen.core.maintenance import dead_letters as dead_letter_jobs
+from bullpen.core.maintenance import retention
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES
 from bullpen.core.queue import (
-    bury,
-    cancel,
+    attempts,
     claim,
-    due,
+    dead_letters,
     enqueue,
-    extend,
-    find,
+    fail,
     finish,
-    give_back,
-    insert,
-    lane,
     lanes,
-    life,
-    names,
-    reap,
-    retry,
-    roads,
-    run,
-    walk,
+    manage,
+    timers,
 )
+from bullpen.core.store import scan
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.statement import Statement
@@ -44,55 +37,52 @@ FINISHED, WAITING = 300_000, 50_000
 
 HOT: dict[str, Statement[object]] = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
-    for module in (
-        *(bury, cancel, claim, due, enqueue, extend, find, finish, give_back, insert, lane, lanes),
-        *(names, retry, run),
-    )
+    for module in (*(attempts, claim, dead_letters, enqueue, fail, finish, lanes, manage, timers),)
     for name, value in vars(module).items()
     if isinstance(value, Statement)
 }
 """Every statement of the verbs but reap's, which says itself why it reads all lanes."""
 
 HOT |= {
-    "archive.OLD_MESSAGES": archive.FINISHED_MESSAGES,
-    "archive.COPY_MESSAGE": archive.ARCHIVE_MESSAGES,
-    "archive.REMOVE_MESSAGE": archive.DELETE_MESSAGES,
-    "archived.OLD_MESSAGES": archived.DELETE_ARCHIVED_MESSAGES,
-    "dead_letters.UPTO": dead_letters.NEXT_CURSOR,
-    "dead_letters.DEATHS": dead_letters.NEW_DEAD_LETTERS,
-    "dead_letters.COUNT": dead_letters.COUNT_DEAD,
+    "archive.OLD_MESSAGES": retention.FINISHED_MESSAGES,
+    "archive.COPY_MESSAGE": retention.ARCHIVE_MESSAGES,
+    "archive.REMOVE_MESSAGE": retention.DELETE_MESSAGES,
+    "archived.OLD_MESSAGES": retention.DELETE_ARCHIVED_MESSAGES,
+    "dead_letter_jobs.UPTO": dead_letter_jobs.NEXT_CURSOR,
+    "dead_letter_jobs.DEATHS": dead_letter_jobs.NEW_DEAD_LETTERS,
+    "dead_letter_jobs.COUNT": dead_letter_jobs.COUNT_DEAD,
 }
 """Every minute or hour, whatever is there, and beside everybody's work."""
 
 _STATE, _AGENT = frozenset({"state"}), frozenset({"agent"})
 
 HOT |= {
-    f"walk.{name}": walk.select_batch(road, names, further, newest)
+    f"walk.{name}": scan.select_batch(road, names, further, newest)
     for name, road, names, further, newest in (
-        ("dead", roads.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, False, False),
-        ("dead, on", roads.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, True, False),
-        ("newest dead", roads.DEAD_OR_HELD_SCAN, _STATE, False, True),
-        ("newest dead, on", roads.DEAD_OR_HELD_SCAN, _STATE, True, True),
-        ("finished, on", roads.FINISHED_SCAN, _STATE | {"sender"}, True, False),
-        ("ready, on", roads.READY_SCAN, frozenset({"before"}), True, False),
-        ("ready of one", roads.READY_IN_LANE_SCAN, _AGENT | {"before"}, False, False),
-        ("ready of one, on", roads.READY_IN_LANE_SCAN, _AGENT | {"before"}, True, False),
-        ("delayed, on", roads.DELAYED_SCAN, _AGENT | {"before"}, True, False),
-        ("running", roads.PROCESSING_SCAN, frozenset({"rows"}), False, False),
+        ("dead", scan.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, False, False),
+        ("dead, on", scan.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, True, False),
+        ("newest dead", scan.DEAD_OR_HELD_SCAN, _STATE, False, True),
+        ("newest dead, on", scan.DEAD_OR_HELD_SCAN, _STATE, True, True),
+        ("finished, on", scan.FINISHED_SCAN, _STATE | {"sender"}, True, False),
+        ("ready, on", scan.READY_SCAN, frozenset({"before"}), True, False),
+        ("ready of one", scan.READY_IN_LANE_SCAN, _AGENT | {"before"}, False, False),
+        ("ready of one, on", scan.READY_IN_LANE_SCAN, _AGENT | {"before"}, True, False),
+        ("delayed, on", scan.DELAYED_SCAN, _AGENT | {"before"}, True, False),
+        ("running", scan.PROCESSING_SCAN, frozenset({"rows"}), False, False),
     )
 }
 HOT |= {
-    "walk.how many dead": walk.select_count(roads.DEAD_OR_HELD_SCAN, _STATE),
-    "walk.how many dead of one": walk.select_count(
-        roads.DEAD_OR_HELD_SCAN, _STATE | {"agent", "kind"}
+    "walk.how many dead": scan.select_count(scan.DEAD_OR_HELD_SCAN, _STATE),
+    "walk.how many dead of one": scan.select_count(
+        scan.DEAD_OR_HELD_SCAN, _STATE | {"agent", "kind"}
     ),
-    "walk.how many ready": walk.select_count(roads.READY_IN_LANE_SCAN, _AGENT),
-    "life.EARLIER": life.COUNT_EARLIER,
+    "walk.how many ready": scan.select_count(scan.READY_IN_LANE_SCAN, _AGENT),
+    "life.EARLIER": message_detail.COUNT_EARLIER,
 }
 """What people look for, however much there is."""
 
 SORTS: set[str] = {
-    "cancel.OPEN",  # sorts the few messages of one conversation
+    "manage.SELECT_CANCELLABLE",  # sorts the few messages of one conversation
     "walk.delayed, on",  # sorts what is delayed, of which there is little
 }
 """What may sort, for it sorts only what it found by an index."""
@@ -193,7 +183,7 @@ def test_the_test_sees_what_it_looks_for(full: Store) -> None:
         lambda: delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
     )
     assert _scans(_plan(full, bad))
-    assert _scans(_plan(full, reap.SELECT_EXPIRED_LEASES))
+    assert _scans(_plan(full, fail.SELECT_EXPIRED_LEASES))
 
 
 @pytest.mark.parametrize("name", HOT)

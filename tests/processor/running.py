@@ -107,8 +107,8 @@ PROCESSOR = """
 import os, sys
 from pathlib import Path
 from bullpen.processor.children.child import Limits
-from bullpen.processor.children.launcher import Launcher
-from bullpen.processor.children.stop import Stop
+from bullpen.processor.children.child import Launcher
+from bullpen.processor.children.child import Stop
 
 launcher, stop = Launcher(), Stop()
 children = [launcher.start(["family"], Path("."), dict(os.environ), b"") for _ in range(2)]

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.processor.children.child import End, Ending
-from bullpen.processor.children.stop import Stop
+from bullpen.processor.children.child import End, Ending, Stop
 from tests.processor.running import (
     LIMITS,
     MEMBERS,
@@ -152,7 +151,7 @@ def test_a_lost_keeper_takes_nobody_elses_run_along(place: Place) -> None:
 def test_a_launcher_that_stops_ends_what_runs_without_waiting_for_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.processor.children.launcher.STOP_SECONDS", 2 * PATIENCE)
+    monkeypatch.setattr("bullpen.processor.children.child.STOP_SECONDS", 2 * PATIENCE)
     running = family(place)
     began = time.monotonic()
     place.launcher.stop()

@@ -10,16 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure, Usage
-from bullpen.core.roster.agent import Permission
-from bullpen.core.roster.custom_providers import Harness
+from bullpen.core.message import ErrorKind, Failure, Usage
+from bullpen.core.roster.agents import Permission
+from bullpen.core.roster.providers import Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import End, Ending
+from bullpen.processor.providers.base import Command, Lost, Reply, Turn
 from bullpen.processor.providers.claude import Claude, ClaudeReader
-from bullpen.processor.providers.harness import Command, Lost
-from bullpen.processor.providers.provider import Reply, Turn
 from tests.processor.turns import agent, custom, option, turn
 
 ID = "bbe3530b-0000-4000-8000-000000000000"

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure, Usage
-from bullpen.core.roster.agent import Permission
-from bullpen.core.roster.custom_providers import Harness
+from bullpen.core.message import ErrorKind, Failure, Usage
+from bullpen.core.roster.agents import Permission
+from bullpen.core.roster.providers import Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import End, Ending
+from bullpen.processor.providers.base import Command, Lost, Reply, Turn
 from bullpen.processor.providers.codex import Codex, told_hash
-from bullpen.processor.providers.harness import Command, Lost
-from bullpen.processor.providers.provider import Reply, Turn
 from tests.processor.turns import SYSTEM, agent, custom, turn
 
 THREAD = "01a1ef62-2bd0-7463-acab-63f912314ba7"

@@ -14,18 +14,16 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.errors import UnknownProvider
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure
-from bullpen.core.roster.agent import Permission
-from bullpen.core.roster.custom_providers import Harness
-from bullpen.core.roster.provider_names import BUILT_IN_PROVIDERS, ENTRY_POINT_GROUP
+from bullpen.core.message import ErrorKind, Failure
+from bullpen.core.roster.agents import Permission
+from bullpen.core.roster.providers import BUILT_IN_PROVIDERS, ENTRY_POINT_GROUP, Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.launcher import Launcher
+from bullpen.processor.children.child import Launcher
+from bullpen.processor.providers.base import Reply, Turn
 from bullpen.processor.providers.claude import Claude, ClaudeReader
 from bullpen.processor.providers.command_line import MEMORY, CommandLine
 from bullpen.processor.providers.echo import Echo
-from bullpen.processor.providers.provider import Reply, Turn
 from bullpen.processor.providers.registry import Providers
 from tests.processor.turns import (
     ANSWERS,

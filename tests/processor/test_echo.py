@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure
-from bullpen.processor.children.stop import Stop
+from bullpen.core.message import ErrorKind, Failure
+from bullpen.processor.children.child import Stop
+from bullpen.processor.providers.base import Reply
 from bullpen.processor.providers.echo import ORDERS, Echo
-from bullpen.processor.providers.provider import Reply
 from tests.processor.turns import agent, ignore, turn
 from tests.processor.working import SOON
 

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.custom_providers import Harness
-from bullpen.processor.children.launcher import Launcher
+from bullpen.core.roster.providers import Harness
+from bullpen.processor.children.child import Launcher
+from bullpen.processor.providers.base import Reply
 from bullpen.processor.providers.claude import Claude
 from bullpen.processor.providers.codex import CUSTOM_KEY, Codex
-from bullpen.processor.providers.command_line import CommandLine
-from bullpen.processor.providers.environment import COMMON, child_environment
-from bullpen.processor.providers.provider import Reply
+from bullpen.processor.providers.command_line import COMMON, CommandLine, child_environment
 from tests.processor.turns import (
     ANSWERS,
     CLAUDE,

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure
-from bullpen.processor.children.launcher import Launcher
-from bullpen.processor.providers.provider import Reply
+from bullpen.core.message import ErrorKind, Failure
+from bullpen.processor.children.child import Launcher
+from bullpen.processor.providers.base import Reply
 from tests.processor.turns import (
     CLAUDE,
     PROVIDERS,

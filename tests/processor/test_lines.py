@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullpen.processor.providers.lines import Lines
+from bullpen.processor.providers.command_line import Lines
 
 NOWHERE = Path("/nonexistent/overflow")
 

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure, Usage
-from bullpen.core.roster.agent import Permission
+from bullpen.core.message import ErrorKind, Failure, Usage
+from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.processor.children.child import End, Ending
-from bullpen.processor.providers.harness import Command, Lost
+from bullpen.processor.providers.base import Command, Lost, Reply, Turn
 from bullpen.processor.providers.opencode import OpenCode
-from bullpen.processor.providers.provider import Reply, Turn
 from tests.processor.turns import agent, option, turn
 
 ID = "ses_e10989cc2ffesa8P0U51JuXE0U"

@@ -10,16 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.core.message import ErrorKind
+from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.models import ATTEMPTS, WORKERS
-from bullpen.core.outcome import Failure, Usage
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.lane import Batching
-from bullpen.core.queue.lanes import LanePolicy
-from bullpen.core.queue.reap import expire_leases
+from bullpen.core.queue.fail import expire_leases
+from bullpen.core.queue.lanes import Batching, LanePolicy
+from bullpen.core.queue.manage import cancel
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.processor.providers.provider import Reply
+from bullpen.processor.providers.base import Reply
 from tests.conformance.verbs import (
     do,
     events,
@@ -287,7 +285,7 @@ def test_a_stop_releases_what_does_not_end_and_counts_nothing(store: Store) -> N
 def test_a_forgotten_processor_registers_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.processor.process.LIVENESS_SECONDS", 0.05)
+    monkeypatch.setattr("bullpen.processor.main.LIVENESS_SECONDS", 0.05)
     with processing(store) as processor:
         first = processor.worker
         with store.engine.begin() as connection:
@@ -299,7 +297,7 @@ def test_a_forgotten_processor_registers_again(
 def test_a_living_processor_keeps_its_place_in_the_register(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.processor.process.LIVENESS_SECONDS", 0.02)
+    monkeypatch.setattr("bullpen.processor.main.LIVENESS_SECONDS", 0.02)
     with processing(store) as processor:
         (entered,) = rows(store, WORKERS)
         eventually(
@@ -342,7 +340,7 @@ HEARD_BY_ANOTHER_THREAD = """
 import os, signal, threading, time
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from bullpen.processor.process import run
+from bullpen.processor.main import run
 
 def kill():
     while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

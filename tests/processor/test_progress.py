@@ -10,7 +10,7 @@ import pytest
 
 from bullpen.core.errors import StoreBusy
 from bullpen.core.store.base import Store
-from bullpen.processor.progress import IDLE_SECONDS, INTERVAL, LENGTH, ProgressBoard
+from bullpen.processor.runs import IDLE_SECONDS, INTERVAL, LENGTH, ProgressBoard
 from tests.conformance.verbs import events
 from tests.outbox.outgoing import asked
 from tests.processor.watch import Watch

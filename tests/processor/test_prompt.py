@@ -9,24 +9,23 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import RunOutput
+from bullpen.core.company import change_agent
 from bullpen.core.errors import UnknownAgent
-from bullpen.core.message import Message
-from bullpen.core.outbox.proactive import send_to_person
-from bullpen.core.outcome import Answer
-from bullpen.core.queue.release import release
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import change_agent
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
-from bullpen.core.roster.find import get_agent
+from bullpen.core.message import Answer, Message
+from bullpen.core.outbox.write import send_to_person
+from bullpen.core.queue.fail import release
+from bullpen.core.roster.agents import Agent, get_agent
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.roster.sessions import Session, save_session
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
-from bullpen.core.workspace.own_text import MAX_AGENTS_FILE_CHARS
-from bullpen.core.workspace.templates import protocol_template, write_templates
-from bullpen.processor.briefing import brief, texts
-from bullpen.processor.prompt import prompt, system_prompt, told
+from bullpen.core.text import RunOutput
+from bullpen.core.workspace.templates import (
+    MAX_AGENTS_FILE_CHARS,
+    protocol_template,
+    write_templates,
+)
+from bullpen.processor.context import brief, prompt, system_prompt, texts, told
 from tests.conformance.verbs import do, hire, lane, send, take
 from tests.outbox.outgoing import asked
 

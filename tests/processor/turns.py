@@ -12,21 +12,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure
-from bullpen.core.roster.agent import Agent, Permission
-from bullpen.core.roster.custom_providers import CustomProvider, Harness
+from bullpen.core.message import ErrorKind, Failure
+from bullpen.core.roster.agents import Agent, Permission
+from bullpen.core.roster.providers import CustomProvider, Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.launcher import Launcher
-from bullpen.processor.children.stop import Stop
+from bullpen.processor.children.child import Launcher, Stop
+from bullpen.processor.providers.base import Command, Reply, Turn
+from bullpen.processor.providers.base import Harness as Knows
 from bullpen.processor.providers.claude import Claude
 from bullpen.processor.providers.codex import Codex
 from bullpen.processor.providers.command_line import CommandLine
-from bullpen.processor.providers.harness import Command
-from bullpen.processor.providers.harness import Harness as Knows
 from bullpen.processor.providers.opencode import OpenCode
-from bullpen.processor.providers.provider import Reply, Turn
 
 PAUSE = 0.5
 PATIENCE = 60.0

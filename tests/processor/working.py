@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bullpen.core.outcome import Failure
+from bullpen.core.message import Failure
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.processor.children.stop import Stop
+from bullpen.processor.children.child import Stop
+from bullpen.processor.main import Processor
 from bullpen.processor.plugins import Plugins
-from bullpen.processor.process import Processor
+from bullpen.processor.providers.base import Provider, Reply, Tell, Turn
 from bullpen.processor.providers.echo import Echo
-from bullpen.processor.providers.provider import Provider, Reply, Tell, Turn
 
 SOON = 60.0
 """Generous: what is waited for takes milliseconds on a quiet machine."""

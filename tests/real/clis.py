@@ -7,11 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from bullpen.core.roster.custom_providers import (
-    CustomProvider,
-    Harness,
-    add_custom_provider,
-)
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.store.base import Store
 from tests.real.anthropic import AnthropicServer
 from tests.real.openai import OpenAIServer

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bullpen.core.company import add_agent
+from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage
 from bullpen.core.models import ATTEMPTS, RESPONSES, SESSIONS
-from bullpen.core.queue.receive import submit
-from bullpen.core.roster.agent import Agent, Permission
-from bullpen.core.roster.agents import add_agent
+from bullpen.core.roster.agents import Agent, Permission
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import Row, rows, status
 from tests.processor.working import SOON, child, eventually, output

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.custom_providers import (
-    CustomProvider,
-    Harness,
-    add_custom_provider,
-)
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent
+from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from tests.real.anthropic import AnthropicServer
 from tests.real.clis import KEY, Cli
 from tests.real.office import Office

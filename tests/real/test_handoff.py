@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bullpen.core.models import MESSAGES
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.roster.teams import Team, add_team
 from tests.conformance.verbs import events, responses, rows, statuses
 from tests.processor.working import eventually
 from tests.real.clis import Cli

@@ -8,8 +8,8 @@ import uuid
 
 import pytest
 
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.roster.agent import Permission
+from bullpen.core.queue.manage import cancel
+from bullpen.core.roster.agents import Permission
 from tests.conformance.verbs import do, message, responses, statuses
 from tests.processor.turns import parent
 from tests.processor.working import child, eventually

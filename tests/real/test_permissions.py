@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.agent import Permission
-from bullpen.core.schedules.find import list_schedules
+from bullpen.core.roster.agents import Permission
+from bullpen.core.schedules.model import list_schedules
 from tests.real.anthropic import AnthropicServer
 from tests.real.clis import Cli
 from tests.real.office import Office

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.agent import Permission
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.roster.agents import Permission
+from bullpen.core.roster.teams import Team, add_team
 from tests.conformance.verbs import events
 from tests.real.clis import KEY, Cli
 from tests.real.office import Office

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from bullpen.core.company import add_agent, change_agent, remove_agent
 from bullpen.core.errors import (
     BadName,
     BadText,
@@ -19,15 +20,19 @@ from bullpen.core.errors import (
     UnknownAgent,
 )
 from bullpen.core.models import AGENT_MESSAGES, AGENTS, LANES
-from bullpen.core.queue.cancel import confirm_run_ended
-from bullpen.core.queue.lane import Ordering, Overflow
-from bullpen.core.queue.lanes import LanePolicy, pause_lane
-from bullpen.core.queue.release import release
-from bullpen.core.roster.agent import Agent, AgentChange, Context, Permission
-from bullpen.core.roster.agents import add_agent, change_agent, remove_agent
-from bullpen.core.roster.find import find_agent, get_agent, list_agents
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team, change_team, find_team
+from bullpen.core.queue.fail import release
+from bullpen.core.queue.lanes import LanePolicy, Ordering, Overflow, pause_lane
+from bullpen.core.queue.manage import confirm_run_ended
+from bullpen.core.roster.agents import (
+    Agent,
+    AgentChange,
+    Context,
+    Permission,
+    find_agent,
+    get_agent,
+    list_agents,
+)
+from bullpen.core.roster.teams import Team, add_team, change_team, find_team
 from bullpen.core.store.base import Store
 from tests.conformance.conftest import lanes_tell_the_truth  # noqa: F401
 from tests.conformance.verbs import (

@@ -17,7 +17,7 @@ from bullpen.core.errors import (
     NameTaken,
     UnknownProvider,
 )
-from bullpen.core.roster.custom_providers import (
+from bullpen.core.roster.providers import (
     CustomProvider,
     CustomProviderChange,
     Harness,

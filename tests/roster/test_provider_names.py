@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.errors import BadProvider, BadText, BullpenError
-from bullpen.core.roster.custom_providers import CustomProvider, Harness, add_custom_provider
-from bullpen.core.roster.provider_names import (
+from bullpen.core.roster.providers import (
     BUILT_IN_PROVIDERS,
     ENTRY_POINT_GROUP,
+    CustomProvider,
+    Harness,
+    add_custom_provider,
     plugin_provider_names,
     resolve_provider_name,
 )

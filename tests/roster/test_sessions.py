@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from bullpen.core.company import change_agent, remove_agent, reset_agent
 from bullpen.core.models import SESSIONS
-from bullpen.core.roster.agent import Agent, Context
-from bullpen.core.roster.agents import change_agent, remove_agent, reset_agent
-from bullpen.core.roster.find import get_agent
+from bullpen.core.roster.agents import Agent, Context, get_agent
 from bullpen.core.roster.sessions import Session, find_session, save_session, session_key
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from bullpen.core.company import add_agent, remove_team
 from bullpen.core.errors import (
     BadName,
     BadTeam,
@@ -19,14 +20,13 @@ from bullpen.core.errors import (
     UnknownAgent,
     UnknownTeam,
 )
+from bullpen.core.intake import post_in_room
 from bullpen.core.models import CHAT_MESSAGES, TEAM_MEMBERS, TEAMS
-from bullpen.core.queue.room import post_in_room
-from bullpen.core.roster.agent import Agent
-from bullpen.core.roster.agents import add_agent
-from bullpen.core.roster.everyone import load_address_book
-from bullpen.core.roster.team import DeliveryMode, Team, TeamChange
-from bullpen.core.roster.team_removal import remove_team
+from bullpen.core.roster.agents import Agent, load_address_book
 from bullpen.core.roster.teams import (
+    DeliveryMode,
+    Team,
+    TeamChange,
     add_team,
     change_team,
     find_team,

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bullpen.core.errors import UnknownRecipient
-from bullpen.core.routing.address import RoutedText, route_text
-from bullpen.core.routing.directory import AddressBook, Recipient
+from bullpen.core.routing.address import AddressBook, Recipient, RoutedText, route_text
 
 EVERYBODY = AddressBook(
     agents={"coder": "Code Wizard", "tester": "", "zoe": "Zoë", "code": "code", "ops": "Night"},

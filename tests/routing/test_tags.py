@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullpen.core.routing.code import code_spans
-from bullpen.core.routing.tags import Tag, TagKind, parse_tags, render_tags, text_outside_tags
+from bullpen.core.routing.tags import (
+    Tag,
+    TagKind,
+    code_spans,
+    parse_tags,
+    render_tags,
+    text_outside_tags,
+)
 
 FRAGMENTS = (
     *("[@a: ", "[#r: ", "[@a,b: ", "[send_file: ", "[@", "[", "]", "]", "]", "\\[", "\\]", "\\"),

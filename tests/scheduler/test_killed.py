@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.maintenance import turn
-from bullpen.core.maintenance.system_agent import MaintenanceJob
+from bullpen.core.maintenance import jobs
+from bullpen.core.maintenance.jobs import MaintenanceJob
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.scheduler import process
-from bullpen.scheduler.process import Scheduler
+from bullpen.scheduler import main
+from bullpen.scheduler.main import Scheduler
 from tests.conformance.verbs import rows
 from tests.crash.children import append, brood, lines, orphaned, until
 
@@ -68,8 +68,8 @@ class Telling(Scheduler):
 
 def schedule(settings: Settings, log: Path) -> None:
     """Be such a scheduler until the test ends."""
-    setattr(turn, "JOB_LEASE_SECONDS", TURN_SECONDS)  # noqa: B010
-    setattr(process, "RENEW_LEASE_SECONDS", RENEW_SECONDS)  # noqa: B010
+    setattr(jobs, "JOB_LEASE_SECONDS", TURN_SECONDS)  # noqa: B010
+    setattr(main, "RENEW_LEASE_SECONDS", RENEW_SECONDS)  # noqa: B010
     with closing(open_store(settings)) as store:
         Telling(store, log).start()
         while not orphaned():

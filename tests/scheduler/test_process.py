@@ -10,15 +10,13 @@ from contextlib import contextmanager
 import pytest
 
 from bullpen.core.clock import SECOND
-from bullpen.core.maintenance import turn
-from bullpen.core.maintenance.rota import JOBS
-from bullpen.core.maintenance.system_agent import MaintenanceJob
-from bullpen.core.maintenance.turn import JOB_LEASE_SECONDS
+from bullpen.core.maintenance import jobs
+from bullpen.core.maintenance.jobs import JOB_LEASE_SECONDS, JOBS, MaintenanceJob
 from bullpen.core.models import SYSTEM_AGENTS, WORKERS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.scheduler import process
-from bullpen.scheduler.process import Scheduler
+from bullpen.scheduler import main
+from bullpen.scheduler.main import Scheduler
 from tests.conformance.verbs import Row, events, rows
 from tests.crash.children import LIMIT, until
 from tests.crash.processors import Processors
@@ -105,8 +103,8 @@ def test_a_run_that_is_longer_than_its_lease_is_not_taken_by_another(
     stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time is the test's, so that a machine that stands still ends no lease."""
-    monkeypatch.setattr(process, "RENEW_LEASE_SECONDS", 0.05)
-    monkeypatch.setattr(turn, "MAX_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(main, "RENEW_LEASE_SECONDS", 0.05)
+    monkeypatch.setattr(jobs, "MAX_WAIT_SECONDS", 0.05)
     began, let_go, clock = [], threading.Event(), FakeClock()
 
     def run(_: Store) -> str:
@@ -139,7 +137,7 @@ def _leased_until(store: Store) -> int:
 def test_a_stop_waits_for_no_run_that_lasts_and_leaves_its_turn_to_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "STOP_SECONDS", 0.5)
+    monkeypatch.setattr(main, "STOP_SECONDS", 0.5)
     let_go, runs = threading.Event(), []
 
     def hang(_: Store) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from bullpen.core.schedules.tick import fire_due_schedules
+from bullpen.core.schedules.fire import fire_due_schedules
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.crash.children import orphaned

@@ -6,11 +6,10 @@ from typing import Any
 
 from bullpen.core.clock import HOUR
 from bullpen.core.models import SCHEDULE_RUNS
-from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.find import get_schedule
-from bullpen.core.schedules.schedule import OWNER_AUTHOR, NewSchedule, Schedule
-from bullpen.core.schedules.schedules import add_schedule
-from bullpen.core.schedules.tick import fire_due_schedules
+from bullpen.core.outbox.addresses import NOWHERE
+from bullpen.core.schedules.fire import fire_due_schedules
+from bullpen.core.schedules.manage import add_schedule
+from bullpen.core.schedules.model import OWNER_AUTHOR, NewSchedule, Schedule, get_schedule
 from bullpen.core.schedules.timing import every_timing
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, Row, rows

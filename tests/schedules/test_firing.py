@@ -5,28 +5,19 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.errors import (
-    IllegalMove,
-)
-from bullpen.core.history.search import list_people
-from bullpen.core.message import ReplyTo
+from bullpen.core.errors import IllegalMove
+from bullpen.core.inspect.history import list_people
+from bullpen.core.message import Answer, Outcome, ReplyTo, Usage
 from bullpen.core.models import MESSAGES, SCHEDULES
-from bullpen.core.outbox.deliver import ack, begin_part, end_part
-from bullpen.core.outbox.lease import lease_responses
-from bullpen.core.outbox.place import parse_address
-from bullpen.core.outcome import Answer, Outcome, Usage
-from bullpen.core.queue.lane import Overflow
-from bullpen.core.queue.lanes import LanePolicy, archive_lane
+from bullpen.core.outbox.addresses import parse_address
+from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.queue.lanes import LanePolicy, Overflow, archive_lane
 from bullpen.core.roster.teams import change_team
+from bullpen.core.schedules.fire import fire_due_schedules
 from bullpen.core.schedules.history import ScheduleRun, list_schedule_runs
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import OverlapPolicy, Schedule, ScheduleState
-from bullpen.core.schedules.schedules import (
-    change_schedule,
-    resume_schedule,
-)
-from bullpen.core.schedules.tick import fire_due_schedules
-from bullpen.core.schedules.timing import once_timing
+from bullpen.core.schedules.manage import change_schedule, resume_schedule
+from bullpen.core.schedules.model import OverlapPolicy, Schedule, ScheduleState
+from bullpen.core.schedules.timing import MissedPolicy, once_timing
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, team, told
@@ -93,7 +84,7 @@ def test_the_answer_goes_to_its_place_and_the_history_has_the_receipt(
 
 
 def test_the_history_outlives_the_archive(store: Store, clock: FakeClock) -> None:
-    from bullpen.core.maintenance.archive import archive_finished
+    from bullpen.core.maintenance.retention import archive_finished
 
     hire(store)
     made = plan(store, timing=once_timing(START + HOUR, "UTC", START))
@@ -136,7 +127,7 @@ def test_it_is_skipped_while_the_last_run_is_not_through(
         case "runs":
             take(store)
         case "is held":
-            from bullpen.core.queue.hold import hold
+            from bullpen.core.queue.manage import hold
 
             do(store, hold, runs(store, made)[0]["message_id"], "too expensive")
         case "went on":

@@ -11,12 +11,10 @@ import pytest
 
 from bullpen.core.clock import SECOND
 from bullpen.core.models import MESSAGES, SCHEDULE_RUNS
-from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy, Schedule
-from bullpen.core.schedules.schedules import add_schedule
-from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.timing import Timing, TimingKind
+from bullpen.core.outbox.addresses import NOWHERE
+from bullpen.core.schedules.manage import add_schedule, pause_schedule
+from bullpen.core.schedules.model import NewSchedule, OverlapPolicy, Schedule
+from bullpen.core.schedules.timing import MissedPolicy, Timing, TimingKind
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, hire, rows

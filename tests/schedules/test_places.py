@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.clock import DAY, MINUTE, SECOND
-from bullpen.core.errors import (
-    BadPlace,
-    BadSchedule,
-)
+from bullpen.core.clock import DAY, MINUTE, SECOND, format_interval, parse_duration, parse_time
+from bullpen.core.errors import BadPlace, BadSchedule
 from bullpen.core.message import ReplyTo
-from bullpen.core.outbox.place import NOWHERE, DeliveryAddress, parse_address
-from bullpen.core.schedules.when import format_interval, parse_duration, parse_time
+from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, parse_address
 from bullpen.core.settings import Settings
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.clock import HOUR, MINUTE
-from bullpen.core.errors import (
-    OutOfReach,
-    TooMany,
-)
+from bullpen.core.company import change_agent
+from bullpen.core.errors import OutOfReach, TooMany
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import MESSAGES
-from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.roster.agent import Scheduling
-from bullpen.core.roster.agents import change_agent
-from bullpen.core.schedules.author import check_author
-from bullpen.core.schedules.here import current_reply_address
-from bullpen.core.schedules.schedules import (
+from bullpen.core.outbox.addresses import NOWHERE
+from bullpen.core.roster.agents import Scheduling
+from bullpen.core.schedules.manage import (
     add_schedule,
+    check_author,
+    current_reply_address,
     remove_schedule,
 )
 from bullpen.core.schedules.timing import once_timing

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE
+from bullpen.core.company import add_agent, remove_agent, remove_team
 from bullpen.core.errors import (
     BadSchedule,
     BadText,
@@ -16,25 +17,21 @@ from bullpen.core.errors import (
     UnknownSchedule,
     UnknownTeam,
 )
-from bullpen.core.maintenance.due_times import delete_schedule_history
+from bullpen.core.maintenance.retention import delete_schedule_history
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.roster.agents import add_agent, remove_agent
-from bullpen.core.roster.find import get_agent
-from bullpen.core.roster.team_removal import remove_team
-from bullpen.core.schedules.find import list_schedules
+from bullpen.core.roster.agents import get_agent
 from bullpen.core.schedules.fire import run_schedule_now
 from bullpen.core.schedules.history import next_due_times
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import OverlapPolicy, ScheduleState
-from bullpen.core.schedules.schedules import (
+from bullpen.core.schedules.manage import (
     add_schedule,
     change_schedule,
+    pause_schedule,
     remove_schedule,
     resume_schedule,
 )
-from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.timing import cron_timing, every_timing, once_timing
+from bullpen.core.schedules.model import OverlapPolicy, ScheduleState, list_schedules
+from bullpen.core.schedules.timing import MissedPolicy, cron_timing, every_timing, once_timing
 from bullpen.core.store.base import Store
 from tests.answers.talk import team, told
 from tests.conformance.verbs import (
@@ -130,7 +127,7 @@ def test_what_is_not_named_stays_and_a_new_time_counts_from_now(
 
 def test_a_change_while_a_scheduler_looks_is_what_counts(store: Store, clock: FakeClock) -> None:
     from bullpen.core.schedules.fire import fire_schedule
-    from bullpen.core.schedules.plan import plan_fire as decide
+    from bullpen.core.schedules.timing import plan_fire as decide
 
     hire(store)
     made = plan(store)

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.errors import BadSchedule
-from bullpen.core.schedules.timing import (
-    Timing,
-    TimingKind,
-    cron_timing,
-    every_timing,
-    once_timing,
-)
+from bullpen.core.schedules.timing import Timing, TimingKind, cron_timing, every_timing, once_timing
 from tests.schedules.cron_by_hand import due_times
 from tests.stores import START
 

@@ -13,14 +13,29 @@ from hypothesis import strategies as st
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.models import SCHEDULE_RUNS
-from bullpen.core.outbox.place import NOWHERE
-from bullpen.core.schedules.find import get_schedule, list_schedules
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy, Schedule, ScheduleState
-from bullpen.core.schedules.schedules import add_schedule, remove_schedule, resume_schedule
-from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.tick import fire_due_schedules
-from bullpen.core.schedules.timing import Timing, cron_timing, every_timing, once_timing
+from bullpen.core.outbox.addresses import NOWHERE
+from bullpen.core.schedules.fire import fire_due_schedules
+from bullpen.core.schedules.manage import (
+    add_schedule,
+    pause_schedule,
+    remove_schedule,
+    resume_schedule,
+)
+from bullpen.core.schedules.model import (
+    NewSchedule,
+    OverlapPolicy,
+    Schedule,
+    ScheduleState,
+    get_schedule,
+    list_schedules,
+)
+from bullpen.core.schedules.timing import (
+    MissedPolicy,
+    Timing,
+    cron_timing,
+    every_timing,
+    once_timing,
+)
 from bullpen.core.settings import Durability
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, done, hire, rows, try_claim

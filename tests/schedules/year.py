@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from bullpen.core.clock import MINUTE
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import OverlapPolicy
-from bullpen.core.schedules.timing import Timing
+from bullpen.core.schedules.model import OverlapPolicy
+from bullpen.core.schedules.timing import MissedPolicy, Timing
 
 
 @dataclass

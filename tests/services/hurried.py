@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from bullpen.core.services import supervisor
+from bullpen.ops.services import supervisor
 
 supervisor.ANSWER_SECONDS = 1.0

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.services import declared
-from bullpen.core.services.crashes import CRASH_WINDOW_SECONDS, MAX_CRASHES, CrashCounter
-from bullpen.core.services.declared import list_programs, supervisor_config, tmux_config
-from bullpen.core.services.supervisor import CORE_SERVICES
 from bullpen.core.settings import Settings
+from bullpen.ops.services import programs
+from bullpen.ops.services.crash_guard import CRASH_WINDOW_SECONDS, MAX_CRASHES, CrashCounter
+from bullpen.ops.services.programs import list_programs, supervisor_config, tmux_config
+from bullpen.ops.services.supervisor import CORE_SERVICES
 
 
 def test_every_service_of_bullpens_own_is_declared_and_always_set_up() -> None:
@@ -29,7 +29,7 @@ def test_a_file_more_is_a_service_more_once_it_is_set_up(
     shutil.copytree(supervisor_config().parents[1] / "services", tmp_path / "services")
     program = "[program:telegram]\ncommand=true\n\n[bullpen:telegram]\nneeds = owner_id time_zone\n"
     (tmp_path / "services" / "telegram.conf").write_text(program)
-    monkeypatch.setattr(declared, "_packaged_directory", lambda name: tmp_path / name)
+    monkeypatch.setattr(programs, "_packaged_directory", lambda name: tmp_path / name)
     (telegram,) = (each for each in list_programs() if each.name == "telegram")
     assert telegram.needs == ("owner_id", "time_zone")
     half = replace(Settings(), owner_id="4711")

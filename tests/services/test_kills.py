@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from bullpen.core.errors import RunsAlready
-from bullpen.core.services.crashes import MAX_CRASHES
-from bullpen.core.services.ended import wait_for_exit
-from bullpen.core.services.lock import service_lock
 from bullpen.core.settings import Settings
+from bullpen.ops.services.crash_guard import MAX_CRASHES
+from bullpen.ops.services.launch import service_lock
+from bullpen.ops.services.supervisor import wait_for_exit
 from tests.cli.command import PROGRAM, Bullpen
 from tests.processor.working import eventually
 from tests.services.running import begun_at, of_home, pids, services_of, supervisor

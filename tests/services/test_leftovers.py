@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import psutil
 
-from bullpen.core.services.ended import wait_for_exit
-from bullpen.core.services.leftovers import end_orphans
+from bullpen.ops.services.launch import end_orphans
+from bullpen.ops.services.supervisor import wait_for_exit
 from tests.processor.working import eventually
 
 STARTS = """

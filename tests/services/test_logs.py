@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.log_follow import LogFollower
+from bullpen.core.logs import LogFollower
 from tests.cli.command import PROGRAM, Bullpen
 
 EARLY = "2026-11-19T04:00:0{}.000Z INFO    logger: {}"

@@ -12,11 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bullpen.cli.services.ready import HTTP_SECONDS
-from bullpen.core.maintenance.rota import JOBS
-from bullpen.core.services.ended import wait_for_exit
-from bullpen.core.services.supervisor import Supervisor
+from bullpen.cli.up import HTTP_SECONDS
+from bullpen.core.maintenance.jobs import JOBS
 from bullpen.core.settings import Settings
+from bullpen.ops.services.supervisor import Supervisor, wait_for_exit
 from tests.cli.command import Bullpen
 from tests.processor.working import eventually
 from tests.services.running import pids, services_of, supervisor

@@ -15,12 +15,12 @@ from sqlalchemy.types import BigInteger, Boolean, Double, Float, Integer
 
 from bullpen.core.errors import SchemaTooNew, SchemaTooOld
 from bullpen.core.message import NewMessage
-from bullpen.core.models.metadata import whole_schema
+from bullpen.core.models import whole_schema
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.settings import Settings
-from bullpen.core.store import migrate, schema
+from bullpen.core.store import migrate, open
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from tests.stores import FakeClock, Stores
@@ -126,8 +126,8 @@ def test_the_known_revisions_are_those_of_the_scripts() -> None:
     config.set_main_option("script_location", str(MIGRATIONS))
     scripts = ScriptDirectory.from_config(config)
     known = [script.revision for script in scripts.walk_revisions()]
-    assert tuple(reversed(known)) == schema.KNOWN_REVISIONS
-    assert schema.HEAD_REVISION == scripts.get_current_head() == schema.KNOWN_REVISIONS[-1]
+    assert tuple(reversed(known)) == open.KNOWN_REVISIONS
+    assert open.HEAD_REVISION == scripts.get_current_head() == open.KNOWN_REVISIONS[-1]
 
 
 def fill(connection: Connection) -> None:
@@ -164,7 +164,7 @@ def read(connection: Connection) -> Rows:
     }
 
 
-@pytest.mark.parametrize(("older", "newer"), list(pairwise(schema.KNOWN_REVISIONS)))
+@pytest.mark.parametrize(("older", "newer"), list(pairwise(open.KNOWN_REVISIONS)))
 def test_a_step_back_and_forth_keeps_what_both_revisions_have(
     empty: Store, older: str, newer: str
 ) -> None:
@@ -188,7 +188,7 @@ def test_a_step_back_and_forth_keeps_what_both_revisions_have(
         assert live == name or set(before[name]) <= set(between[live]), name
 
 
-@pytest.mark.parametrize("revision", schema.KNOWN_REVISIONS)
+@pytest.mark.parametrize("revision", open.KNOWN_REVISIONS)
 def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, revision: str) -> None:
     migrate.upgrade(empty, revision)
     with empty.engine.begin() as connection:
@@ -197,7 +197,7 @@ def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, revi
     migrate.upgrade(empty)
     with empty.engine.begin() as connection:
         after = read(connection)
-    assert schema.KNOWN_REVISIONS[-1] == schema.HEAD_REVISION
+    assert open.KNOWN_REVISIONS[-1] == open.HEAD_REVISION
     assert before.keys() <= after.keys()
     for name, values in before.items():
         assert values == after[name], name
@@ -230,7 +230,7 @@ def test_a_queue_works_after_every_way_through_the_revisions(
     empty: Store, clock: FakeClock
 ) -> None:
     migrate.upgrade(empty)
-    migrate.downgrade(empty, schema.KNOWN_REVISIONS[0])
+    migrate.downgrade(empty, open.KNOWN_REVISIONS[0])
     migrate.upgrade(empty)
     with empty.write() as tx:
         create_lane(tx, "coder")
@@ -257,7 +257,7 @@ def test_an_empty_database_is_refused(empty: Store) -> None:
     assert "bullpen db upgrade" in caught.value.hint
 
 
-@pytest.mark.parametrize("revision", schema.KNOWN_REVISIONS[:-1])
+@pytest.mark.parametrize("revision", open.KNOWN_REVISIONS[:-1])
 def test_a_database_of_an_earlier_version_is_refused(empty: Store, revision: str) -> None:
     migrate.upgrade(empty, revision)
     with pytest.raises(SchemaTooOld, match=revision):

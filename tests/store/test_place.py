@@ -8,7 +8,7 @@ from sqlalchemy import insert
 from bullpen.core.clock import MINUTE
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
-from bullpen.core.store.place import first_id_since
+from bullpen.core.store.paging import first_id_since
 
 COUNT = 3000
 

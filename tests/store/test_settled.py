@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
-from bullpen.core.store import settled as settled_module
+from bullpen.core.store import paging as settled_module
 from bullpen.core.store.base import Store
-from bullpen.core.store.settled import committed_up_to
+from bullpen.core.store.paging import committed_up_to
 from tests.stores import FakeClock, Stores
 
 ROW = {"team_id": "dev", "from_agent": "Ada", "message": "hello", "created_at": 1}

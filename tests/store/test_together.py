@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from bullpen.core.errors import DuplicateMessage, StoreError
+from bullpen.core.inspect.messages import MessageFilter, list_messages
 from bullpen.core.message import NewMessage
-from bullpen.core.queue.browse import MessageFilter, list_messages
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.store.base import Store
-from bullpen.core.store.together import MAX_JOBS_PER_COMMIT, GroupCommit
+from bullpen.core.store.group_commit import MAX_JOBS_PER_COMMIT, GroupCommit
 from bullpen.core.store.transaction import Transaction
 from tests.crash.children import until
 from tests.stores import Stores

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.store import turn
-from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.store.turn import WriteFairness
+from bullpen.core.store import sqlite
+from bullpen.core.store.sqlite import SqliteStore, WriteFairness
 from tests.stores import Stores
 
 
@@ -19,7 +18,7 @@ from tests.stores import Stores
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """One for each time that somebody stood back."""
     taken: list[None] = []
-    monkeypatch.setattr(turn, "sleep_before_retry", lambda: taken.append(None))
+    monkeypatch.setattr(sqlite, "sleep_before_retry", lambda: taken.append(None))
     return taken
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.api.streams.hub import Hub
+from bullpen.core.background import register_worker
 from bullpen.core.store.base import Store
-from bullpen.core.wake.ear import WakeupDispatcher
-from bullpen.core.workers import register_worker
+from bullpen.core.wake.listener import WakeupDispatcher
 from tests.streams.listening import KEEP_ALIVE_SECONDS, Audience
 
 

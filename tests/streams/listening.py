@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from bullpen.api.streams.client import Client
-from bullpen.api.streams.filter import Filter
+from bullpen.api.streams.client import Client, Filter
+from bullpen.api.streams.encode import SSE
 from bullpen.api.streams.hub import Hub
-from bullpen.api.streams.replay import catch_up
-from bullpen.api.streams.wire import SSE
-from bullpen.core.access.key import OWNER_KEY, Key
+from bullpen.api.streams.subscribe import catch_up
+from bullpen.core.access.keys import OWNER_KEY, Key
 from bullpen.core.store.base import Store
 
 LIMIT_SECONDS = 90.0

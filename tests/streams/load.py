@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bullpen.core.events.tail import MAX_EVENT_ID
-from bullpen.core.message import NewMessage
-from bullpen.core.outcome import Answer, Outcome
+from bullpen.core.message import Answer, NewMessage, Outcome
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.finish import finish

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.api.streams.client import LIMIT, Client
-from bullpen.api.streams.filter import Filter
-from bullpen.api.streams.wire import SSE
-from bullpen.core.access.key import OWNER_KEY
+from bullpen.api.streams.client import LIMIT, Client, Filter
+from bullpen.api.streams.encode import SSE
+from bullpen.core.access.keys import OWNER_KEY
 from tests.streams.listening import LIMIT_SECONDS
 
 Pair = tuple[Client, socket.socket]

@@ -8,23 +8,18 @@ from typing import Any
 
 import pytest
 
-from bullpen.api.streams.documents import ALIASES
-from bullpen.api.streams.filter import Filter
-from bullpen.api.streams.shown import show
-from bullpen.api.streams.wire import SSE, WEBSOCKET
+from bullpen.api.streams.client import Filter
+from bullpen.api.streams.encode import ALIASES, SSE, WEBSOCKET, show
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import RunOutput
-from bullpen.core.events.append import EventType, append_event, append_message_event
-from bullpen.core.events.facts import MAX_TEXT_CHARS
+from bullpen.core.events.log import EventType, append_event, append_message_event
 from bullpen.core.events.tail import EventTail
-from bullpen.core.message import ErrorKind, NewMessage
-from bullpen.core.outbox.proactive import send_to_person
-from bullpen.core.outcome import Answer, Outcome
-from bullpen.core.queue.receive import submit
-from bullpen.core.queue.room import post_in_room
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.inspect.event_details import MAX_TEXT_CHARS
+from bullpen.core.intake import post_in_room, submit
+from bullpen.core.message import Answer, ErrorKind, NewMessage, Outcome
+from bullpen.core.outbox.write import send_to_person
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
+from bullpen.core.text import RunOutput
 from tests.conformance.verbs import do, done, failed, hire, send, take, to_archive
 
 Document = dict[str, Any]

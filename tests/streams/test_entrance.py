@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.api.streams.entrance import SOCKET, enter, starting_point
-from bullpen.api.streams.filter import Filter
+from bullpen.api.streams.client import Filter
+from bullpen.api.streams.encode import SSE
 from bullpen.api.streams.hub import Hub
-from bullpen.api.streams.wire import SSE
-from bullpen.core.access.key import Key, Scope
-from bullpen.core.access.keys import add_key, revoke_key
+from bullpen.api.streams.subscribe import SOCKET, enter, starting_point
+from bullpen.core.access.keys import Key, Scope, add_key, revoke_key
 from bullpen.core.errors import NoAccess, Overloaded
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store

@@ -11,17 +11,14 @@ from dataclasses import replace
 
 import pytest
 
+from bullpen.api.streams import backlog, subscribe
 from bullpen.api.streams import hub as hub_module
-from bullpen.api.streams import replay, ring
-from bullpen.api.streams.client import LIMIT
-from bullpen.api.streams.filter import Filter
+from bullpen.api.streams.client import LIMIT, Filter
+from bullpen.api.streams.encode import Ending, Shown, show
 from bullpen.api.streams.hub import Hub
-from bullpen.api.streams.shown import Shown, show
-from bullpen.api.streams.wire import Ending
-from bullpen.core.access.key import OWNER_KEY, Key, KeyKind, Scope
-from bullpen.core.access.keys import add_key, revoke_key
+from bullpen.core.access.keys import OWNER_KEY, Key, KeyKind, Scope, add_key, revoke_key
 from bullpen.core.errors import Overloaded, StoreBusy
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -68,7 +65,7 @@ def test_who_follows_gets_what_happens_from_then_on(
     assert agents(listener.upto(newest(store))) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("count", [3, 2 * ring.MOST])
+@pytest.mark.parametrize("count", [3, 2 * backlog.MOST])
 def test_who_comes_back_gets_everything_after_the_last_that_it_has(
     store: Store, hub: Hub, count: int, audience: Audience
 ) -> None:
@@ -304,15 +301,15 @@ def test_a_store_that_fails_for_a_while_costs_no_event(
 def test_one_for_whom_the_store_fails_is_told_so_and_can_come_back(
     store: Store, hub: Hub, monkeypatch: pytest.MonkeyPatch, audience: Audience
 ) -> None:
-    happen(store, *(f"a{number}" for number in range(2 * ring.MOST)))
+    happen(store, *(f"a{number}" for number in range(2 * backlog.MOST)))
     eventually(lambda: hub.position == newest(store))
 
     def failing(*_: object) -> list[Event]:
         raise StoreBusy("busy")
 
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "list_events", failing)
+        patch.setattr(subscribe, "list_events", failing)
         listener, _ = audience.join(hub, store, since=0)
         assert [frame.event for frame in listener.rest()] == ["failed"]
     again, _ = audience.join(hub, store, since=0)
-    assert len(again.upto(newest(store))) == 2 * ring.MOST
+    assert len(again.upto(newest(store))) == 2 * backlog.MOST

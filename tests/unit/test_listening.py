@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from bullpen.core.errors import AddressTaken
-from bullpen.core.listening import api_url, check_api_address
+from bullpen.core.network import api_url, check_api_address
 from bullpen.core.settings import Settings
 
 

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
+from bullpen.core.background import Loop
 from bullpen.core.errors import StoreBusy
-from bullpen.core.loop import Loop
 
 LONG = 3600.0
 SOON = 60.0

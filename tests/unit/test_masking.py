@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy.engine import make_url
 
-from bullpen.core.masking import MASK, mask, mask_url, url_secrets
+from bullpen.core.text import MASK, mask, mask_url, url_secrets
 
 
 def test_a_mask_says_that_there_is_a_secret_and_nothing_of_it() -> None:

@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bullpen.core.clock import SECOND
-from bullpen.core.time_zone import start_of_day
+from bullpen.core.clock import SECOND, start_of_day
 
 
 def ms(text: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.replace_file import replace_file
+from bullpen.core.atomic_file import replace_file
 
 
 def names(directory: Path) -> list[str]:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core import settings_file
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed
-from bullpen.core.settings import Settings
-from bullpen.core.settings_file import (
+from bullpen.core.settings import Settings, file
+from bullpen.core.settings.file import (
     FIXED_SETTINGS,
     LOCK_FILE,
     SettingsFile,
@@ -57,7 +56,7 @@ def test_thirty_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
 def test_who_waits_too_long_for_the_others_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings_file, "LOCK_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(file, "LOCK_WAIT_SECONDS", 0.05)
     number = os.open(tmp_path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(number, fcntl.LOCK_EX)
     with pytest.raises(Overloaded):

@@ -9,7 +9,7 @@ import pytest
 
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import SettingProblem, load_lenient
+from bullpen.core.settings.parse import SettingProblem, load_lenient
 
 PASSWORD = "hunter2"
 

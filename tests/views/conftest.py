@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.cli.views import live
+from bullpen.cli.views import app
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.stores import Stores
@@ -22,4 +22,4 @@ def store(stores: Stores, settings: Settings) -> Iterator[Store]:
 @pytest.fixture(autouse=True)
 def lasting_notes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is refused stays on the screen, however late it is looked at."""
-    monkeypatch.setattr(live, "NOTE_SECONDS", 600.0)
+    monkeypatch.setattr(app, "NOTE_SECONDS", 600.0)

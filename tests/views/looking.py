@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 from textual.pilot import Pilot
 
-from bullpen.cli.views.live import LiveView
+from bullpen.cli.views.app import LiveView
+from bullpen.cli.views.company import WatchView
 from bullpen.cli.views.room import RoomView
-from bullpen.cli.views.watch import WatchView
 from bullpen.core.settings import Settings
 
 SOON = 40.0

@@ -8,14 +8,13 @@ import pytest
 from textual import events
 
 from bullpen.cli.views import posts
-from bullpen.core.history.rooms import newest_posts
-from bullpen.core.queue.room import post_in_room
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.inspect.history import newest_posts
+from bullpen.core.intake import post_in_room
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.processor.providers.provider import Reply
+from bullpen.processor.providers.base import Reply
 from tests.conformance.verbs import do, hire
 from tests.processor.working import Scripted, processing
 from tests.views.away import away

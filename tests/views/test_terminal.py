@@ -30,7 +30,7 @@ IDLE_SHARE = 0.02
 
 BROKEN = """
 from bullpen.cli.main import main
-from bullpen.cli.views.watch import WatchView
+from bullpen.cli.views.company import WatchView
 def broken(self):
     secret = "hidden" + "word"
     raise ZeroDivisionError("this is broken on purpose")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Usage
-from bullpen.core.queue.hold import hold
+from bullpen.core.message import ErrorKind, Usage
 from bullpen.core.queue.lanes import pause_lane
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.queue.manage import hold
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.processor.providers.provider import Reply
+from bullpen.processor.providers.base import Reply
 from tests.conformance.verbs import do, failed, hire, lane_row, send, take
 from tests.processor.working import Scripted, processing
 from tests.views.away import away

@@ -7,14 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.company.spent import RunTotals, add_totals, last_run_before, run_totals_since
-from bullpen.core.company.work import AgentActivity, get_company_status
 from bullpen.core.errors import UnknownTeam
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Answer, Outcome, Usage
+from bullpen.core.inspect.activity import (
+    AgentActivity,
+    RunTotals,
+    add_totals,
+    get_company_status,
+    last_run_before,
+    run_totals_since,
+)
+from bullpen.core.message import Answer, ErrorKind, Outcome, Usage
 from bullpen.core.queue.lanes import delay_lane, drain_lane, pause_lane
-from bullpen.core.roster.team import Team
-from bullpen.core.roster.teams import add_team
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, done, failed, hire, send, take

@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bullpen.core.background import register_worker
 from bullpen.core.message import NewMessage
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.wake.listener import Listener
-from bullpen.core.workers import register_worker
 
 SOON = 60.0
 """Generous: a hint takes less than a millisecond, and without it nothing comes at all."""
@@ -63,7 +63,7 @@ def python(settings: Settings, code: str) -> subprocess.Popen[str]:
         "import os, sys\n"
         "from bullpen.core.settings import Settings\n"
         "from bullpen.core.store.open import open_store\n"
-        "from bullpen.core.workers import register\n"
+        "from bullpen.core.background import register\n"
         "from tests.wake.listening import send, heard, listening\n"
         "store = open_store(Settings.load(os.environ))\n"
     )

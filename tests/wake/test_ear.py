@@ -5,10 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 
+from bullpen.core.background import register_worker
 from bullpen.core.store.base import Store
-from bullpen.core.wake.ear import WakeupDispatcher
-from bullpen.core.wake.listener import ALL_TOPICS
-from bullpen.core.workers import register_worker
+from bullpen.core.wake.listener import ALL_TOPICS, WakeupDispatcher
 from tests.wake.listening import SOON, open_lane, send
 
 

@@ -8,15 +8,14 @@ from contextlib import suppress
 
 import pytest
 
-from bullpen.core.events.append import EventType, append_event
-from bullpen.core.message import NewMessage
-from bullpen.core.outbox.add import add_response
-from bullpen.core.outcome import Answer
+from bullpen.core.background import register_worker
+from bullpen.core.events.log import EventType, append_event
+from bullpen.core.message import Answer, NewMessage
+from bullpen.core.outbox.write import add_response
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.wake.listener import ALL_TOPICS, Listener
-from bullpen.core.workers import register_worker
 from tests.outbox.outgoing import asked
 from tests.stores import Stores
 from tests.wake.listening import (

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.clock import SECOND
-from bullpen.core.store.base import Store
-from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.workers import (
+from bullpen.core.background import (
     LOST_AFTER_SECONDS,
     delete_lost_workers,
     register_worker,
     report_liveness,
 )
+from bullpen.core.clock import SECOND
+from bullpen.core.store.base import Store
+from bullpen.core.store.sqlite import SqliteStore
 from tests.stores import FakeClock, Stores
 from tests.wake.listening import NO_POLL, SOON, heard, listening, open_lane, send
 

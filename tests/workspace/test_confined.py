@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.errors import InTheWay, UnknownFile
-from bullpen.core.workspace.confined import (
+from bullpen.core.workspace.safe_files import (
     MAX_DEPTH,
     MAX_ENTRIES,
     FileContent,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.workspace.front_matter import read_front_matter
-from bullpen.core.workspace.memory import (
+from bullpen.core.workspace.contents import (
     MAX_INDEX_ENTRIES,
     MAX_LINE_CHARS,
     memory_index,
+    read_front_matter,
     skill_index,
 )
 

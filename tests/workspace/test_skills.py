@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from bullpen.cli.commands import walk_commands
+from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
-from bullpen.core.roster.agent import Permission
+from bullpen.core.roster.agents import Permission
 from bullpen.core.settings import Settings
 from bullpen.core.workspace.templates import templates
 from bullpen.processor.providers.claude import Claude

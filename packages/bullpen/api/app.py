@@ -1,4 +1,4 @@
-"""The Flask application: the gate, the routes, the errors and the description of it all."""
+"""The Flask application: its routes, its errors and the access check in front of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from flask_openapi3.openapi import OpenAPI
 from flask_openapi3.types import SecuritySchemesDict
 
 from bullpen import __version__
-from bullpen.api import errors, guard, metrics
+from bullpen.api import auth, errors, metrics
+from bullpen.api.auth import COOKIE
 from bullpen.api.context import NAME, Api
 from bullpen.api.errors import ErrorAnswer, invalid
-from bullpen.api.guard import COOKIE
 from bullpen.api.routes import ROUTES
 from bullpen.core.logs import REQUEST_ID
 
@@ -53,7 +53,7 @@ def create_app(shared: Api) -> OpenAPI:
     app.config["MAX_FORM_MEMORY_SIZE"] = shared.settings.body_bytes
     errors.install(app)
     _log_requests(app)
-    guard.install(app)
+    auth.install(app)
     for routes in ROUTES:
         app.register_api(routes)
     return app

@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 from bullpen.api.errors import document
-from bullpen.core.ending import StopSignals
+from bullpen.core.background import StopSignals
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
-from bullpen.core.settings_problems import load_lenient
-from bullpen.core.store.url import has_valid_database_url
+from bullpen.core.settings.parse import load_lenient
+from bullpen.core.store.open import has_valid_database_url
 
 log = logging.getLogger(__name__)
 

@@ -1,22 +1,106 @@
-"""How a view becomes a route: its scope, answer and errors, and its place in the description."""
+"""How a view becomes a route: scope, answer, errors and its entry in the OpenAPI description."""
 
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from flask import Response, g
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models import OPENAPI3_REF_PREFIX
 from flask_openapi3.models.tag import Tag
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+from sqlalchemy import Table
 
-from bullpen.api.context import need
+from bullpen.api.auth import OPEN, refuse
+from bullpen.api.context import api, need
 from bullpen.api.errors import ErrorAnswer, status_of
-from bullpen.api.guard import OPEN, refuse
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
+from bullpen.core.store.paging import MAX_ROW_ID, committed_up_to
+
+MOST = 500
+"""So many rows are in one answer at the most."""
+
+BIG = (1 << 53) - 1
+"""The largest number that every reader of JSON keeps as it is."""
+
+Number = Annotated[int, Field(ge=0, le=BIG)]
+Cursor = Annotated[int, Field(ge=0, le=BIG)]
+
+
+class Input(BaseModel):
+    """What comes in: what is not known is not taken for something else, and nothing is guessed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Done(BaseModel):
+    """It was done."""
+
+    ok: Literal[True] = True
+
+
+class Count(Done):
+    """It was done to so many."""
+
+    count: int
+
+
+class Page(BaseModel):
+    """Which part of a list: the newest, or what comes after a number."""
+
+    limit: int = Field(100, ge=1, le=MOST, description="how many at the most")
+    since_id: Cursor | None = Field(
+        None, description="only what has a higher number, the oldest first"
+    )
+
+
+def upto(rows: Table, since: int | None) -> int:
+    """How far a list may go on: a number that is to come is not passed by."""
+    return MAX_ROW_ID if since is None else committed_up_to(api().store, rows)
+
+
+def listed(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:
+    """A list as the reference's clients read it, with its cursor in a header."""
+    response = Response(rows.model_dump_json(by_alias=True), mimetype="application/json")
+    if numbers and (page.since_id is not None or len(numbers) == page.limit):
+        response.headers["X-Next-Cursor"] = str(max(numbers))
+    return response
+
+
+def paths(text: str | None) -> list[str]:
+    """The files of a row."""
+    return [] if not text else [str(each) for each in json.loads(text)]
+
+
+def parsed(text: str | None) -> JsonValue:
+    """A column of JSON, as JSON again; what is none is shown as its text."""
+    if text is None:
+        return None
+    try:
+        found: JsonValue = json.loads(text)
+    except ValueError:
+        return text
+    return found
+
+
+# What comes in of an agent, a team or a provider.
+#
+# What is not sent stays as it is; fields that are not known are passed over, for the reference's
+# clients send more than is read here.
+
+Name = Annotated[str, Field(max_length=200)]
+Place = Annotated[str, Field(max_length=4096)]
+
+
+class Body(BaseModel):
+    """What is to be changed."""
+
+    model_config = ConfigDict(extra="ignore")
+
 
 View = TypeVar("View", bound=Callable[..., BaseModel | Response])
 

@@ -20,9 +20,8 @@ from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from bullpen.api.errors import document
-from bullpen.api.process import ApiProcess
-from bullpen.core.access.key import KeyKind
-from bullpen.core.access.keys import list_keys
+from bullpen.api.main import ApiProcess
+from bullpen.core.access.keys import KeyKind, list_keys
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.errors import BadRequest, BadSetting, BullpenError
 from bullpen.core.settings import Settings

@@ -1,11 +1,29 @@
-"""bullpen completion: what makes a shell complete commands, options and the ids that there are."""
+"""Shell completion: scripts, and the ids that complete an argument."""
 
 from __future__ import annotations
 
-import click
-from click.shell_completion import get_completion_class
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeAlias
 
-from bullpen.cli.commands import COMPLETE_VARIABLE
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    add_completion_class,
+    get_completion_class,
+)
+
+from bullpen.cli.lazy import COMPLETE_VARIABLE
+from bullpen.cli.output import read_transaction
+from bullpen.core.errors import BullpenError
+from bullpen.core.settings import DEFAULTS, Settings
+from bullpen.core.settings.parse import load_lenient
+from bullpen.core.states import MessageState, ResponseState
+from bullpen.core.store.open import database_file
+from bullpen.core.store.transaction import Transaction
 
 SHELLS = click.Choice(["bash", "zsh", "fish"])
 PROGRAM = "bullpen"
@@ -31,3 +49,175 @@ def completion(context: click.Context, shell: str) -> None:
     found = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
     # Not by source(): that of bash starts a bash, to see how old it is.
     click.echo(found.source_template % found.source_vars())
+
+
+class BashCompletion(BashComplete):
+    """Puts together what a colon divides, and gives back only what comes after it."""
+
+    _before = ""
+    """What of the word bash keeps by itself."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        """The words before, and the one that is incomplete."""
+        args, incomplete = super().get_completion_args()
+        words: list[str] = []
+        together = False
+        for each in (*(each for each in args if each != "="), incomplete):
+            colons = each != "" and set(each) == {":"}
+            if words and (colons or together):
+                words[-1] += each
+            else:
+                words.append(each)
+            together = colons
+        if not incomplete or words[-1] != incomplete:
+            self._before = words[-1][: words[-1].rfind(":") + 1]
+        return words[:-1], words[-1]
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        """The line that the script reads."""
+        return f"{item.type},{item.value.removeprefix(self._before)}"
+
+
+def install_bash_completion() -> None:
+    """From now on, in this process."""
+    add_completion_class(BashCompletion)
+
+
+Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+Candidates: TypeAlias = Iterable[tuple[str, str]]
+"""Each id, and a word on it for shells that show one."""
+
+STORE_TIMEOUT_SECONDS = 1
+"""Who presses a key does not wait for a database that is busy."""
+
+MAX_CANDIDATES = 200
+HELP_CHARS = 60
+
+
+def complete_from(find: Callable[[Transaction], Candidates]) -> Completer:
+    """Complete what `find` finds in the store; nothing where the store cannot be read."""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        with suppress(BullpenError, OSError):
+            settings = _settings()
+            file = database_file(settings)
+            if file is None or file.exists():  # to open it would make it
+                with read_transaction(settings) as tx:
+                    return _items(find(tx), incomplete)
+        return []
+
+    return complete
+
+
+def _settings() -> Settings:
+    found, _ = load_lenient(os.environ)
+    return replace(found, busy_seconds=STORE_TIMEOUT_SECONDS)
+
+
+def _items(found: Candidates, incomplete: str) -> list[CompletionItem]:
+    return [
+        CompletionItem(id_, help=" ".join(word.split())[:HELP_CHARS] or None)
+        for id_, word in found
+        if id_.startswith(incomplete)
+    ]
+
+
+# What each needs is imported when it is asked: the command line begins without.
+
+
+def _agents(tx: Transaction) -> Candidates:
+    from bullpen.core.roster.agents import list_agents
+
+    return ((each.id, each.name) for each in list_agents(tx))
+
+
+def _teams(tx: Transaction) -> Candidates:
+    from bullpen.core.roster.teams import list_teams
+
+    return ((each.id, each.name) for each in list_teams(tx))
+
+
+def _providers(tx: Transaction) -> Candidates:
+    from bullpen.core.roster.providers import BUILT_IN_PROVIDERS, list_custom_providers
+
+    yield from ((name, "") for name in sorted(BUILT_IN_PROVIDERS))
+    yield from ((f"custom:{each.id}", each.name) for each in list_custom_providers(tx))
+
+
+def _custom_providers(tx: Transaction) -> Candidates:
+    from bullpen.core.roster.providers import list_custom_providers
+
+    return ((each.id, each.name) for each in list_custom_providers(tx))
+
+
+def _models(tx: Transaction) -> Candidates:
+    from bullpen.core.roster.agents import list_agents
+
+    return ((each, "") for each in sorted({agent.model for agent in list_agents(tx)} - {""}))
+
+
+def _messages(*states: MessageState) -> Callable[[Transaction], Candidates]:
+    def find(tx: Transaction) -> Candidates:
+        from bullpen.core.inspect.messages import newest_messages
+        from bullpen.core.store.scan import Selection
+
+        for state in states or (None,):
+            for each in newest_messages(tx, Selection(), state, MAX_CANDIDATES):
+                yield each.message_id, f"@{each.agent}: {each.message}"
+
+    return find
+
+
+def _responses(*states: ResponseState) -> Callable[[Transaction], Candidates]:
+    def find(tx: Transaction) -> Candidates:
+        from bullpen.core.inspect.responses import ResponseFilter, list_responses
+
+        for state in states or (None,):
+            for each in list_responses(tx, ResponseFilter(status=state), None, MAX_CANDIDATES):
+                yield str(each.id), f"{each.channel}: {each.message}"
+
+    return find
+
+
+def _conversations(tx: Transaction) -> Candidates:
+    from bullpen.core.inspect.conversations import list_conversations
+
+    return (
+        (each.first.message_id, each.first.message) for each in list_conversations(tx, {}, None, 50)
+    )
+
+
+def _schedules(tx: Transaction) -> Candidates:
+    from bullpen.core.schedules.model import list_schedules
+
+    return ((each.label or each.id, each.message) for each in list_schedules(tx))
+
+
+def _keys(tx: Transaction) -> Candidates:
+    from bullpen.core.access.keys import list_keys
+
+    return ((each.id, each.name) for each in list_keys(tx))
+
+
+agents = complete_from(_agents)
+teams = complete_from(_teams)
+providers = complete_from(_providers)
+custom_providers = complete_from(_custom_providers)
+models = complete_from(_models)
+messages = complete_from(_messages())
+open_messages = complete_from(
+    _messages(MessageState.PROCESSING, MessageState.HELD, MessageState.PENDING)
+)
+dead_messages = complete_from(_messages(MessageState.DEAD))
+held_messages = complete_from(_messages(MessageState.HELD))
+responses = complete_from(_responses())
+lost_responses = complete_from(_responses(ResponseState.DEAD, ResponseState.UNKNOWN))
+undelivered_responses = complete_from(_responses(ResponseState.PENDING, ResponseState.UNKNOWN))
+conversation_ids = complete_from(_conversations)
+schedules = complete_from(_schedules)
+keys = complete_from(_keys)
+
+
+def settings(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of a setting."""
+    return _items(((name, "") for name in DEFAULTS), incomplete)

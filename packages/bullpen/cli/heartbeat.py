@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from bullpen.cli import ids
-from bullpen.cli.acting import require_person
-from bullpen.cli.commands import LazyGroup
+from bullpen.cli import completion
+from bullpen.cli.lazy import LazyGroup
+from bullpen.cli.options import require_person
 from bullpen.cli.output import (
     Function,
     as_json,
@@ -19,21 +19,29 @@ from bullpen.cli.output import (
     read_transaction,
     write_transaction,
 )
-from bullpen.core.heartbeats.beats import HeartbeatRun, count_sent_since, list_heartbeat_runs
-from bullpen.core.heartbeats.heartbeat import ActiveHours, Heartbeat, HeartbeatState
-from bullpen.core.heartbeats.heartbeats import (
+from bullpen.core.clock import (
+    format_interval,
+    format_time,
+    get_zone,
+    owner_zone_name,
+    parse_duration,
+    start_of_day,
+)
+from bullpen.core.heartbeats.manage import (
     HeartbeatChange,
+    HeartbeatRun,
     change_heartbeat,
+    count_sent_since,
     get_heartbeat,
+    list_heartbeat_runs,
     list_heartbeats,
 )
-from bullpen.core.outbox.place import OWNER, parse_address
-from bullpen.core.roster.find import get_agent
-from bullpen.core.schedules.when import format_interval, format_time, parse_duration
+from bullpen.core.heartbeats.model import ActiveHours, Heartbeat, HeartbeatState
+from bullpen.core.outbox.addresses import OWNER, parse_address
+from bullpen.core.roster.agents import get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.time_zone import get_zone, owner_zone_name, start_of_day
-from bullpen.core.workspace.heartbeat_text import heartbeat_path, read_heartbeat_text
+from bullpen.core.workspace.contents import heartbeat_path, read_heartbeat_text
 
 ALL_DAY = "all"
 
@@ -91,7 +99,7 @@ def list_(settings: Settings, as_json: bool) -> None:
 
 
 @heartbeat.command()
-@click.argument("agent", shell_complete=ids.agents)
+@click.argument("agent", shell_complete=completion.agents)
 @as_json
 @click.pass_obj
 def show(settings: Settings, agent: str, as_json: bool) -> None:
@@ -116,7 +124,7 @@ def show(settings: Settings, agent: str, as_json: bool) -> None:
 
 
 @heartbeat.command()
-@click.argument("agent", shell_complete=ids.agents)
+@click.argument("agent", shell_complete=completion.agents)
 @_heartbeat_options
 @as_json
 @click.pass_obj
@@ -131,7 +139,7 @@ def on(settings: Settings, /, agent: str, as_json: bool, **given: Any) -> None: 
 
 
 @heartbeat.command(name="set")
-@click.argument("agent", shell_complete=ids.agents)
+@click.argument("agent", shell_complete=completion.agents)
 @_heartbeat_options
 @as_json
 @click.pass_obj
@@ -146,7 +154,7 @@ def set_(settings: Settings, /, agent: str, as_json: bool, **given: Any) -> None
 
 
 @heartbeat.command()
-@click.argument("agent", shell_complete=ids.agents)
+@click.argument("agent", shell_complete=completion.agents)
 @as_json
 @click.pass_obj
 def off(settings: Settings, agent: str, as_json: bool) -> None:
@@ -160,7 +168,7 @@ def off(settings: Settings, agent: str, as_json: bool) -> None:
 
 
 @heartbeat.command()
-@click.argument("agent", shell_complete=ids.agents)
+@click.argument("agent", shell_complete=completion.agents)
 @limit_option()
 @as_json
 @click.pass_obj

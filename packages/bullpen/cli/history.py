@@ -1,18 +1,85 @@
-"""bullpen history: what was said."""
+"""bullpen history: what was said to and by agents."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from textwrap import indent
+from zoneinfo import ZoneInfo
+
 import click
 
-from bullpen.cli import ids
-from bullpen.cli.duration import DURATION
-from bullpen.cli.history_shown import print_posts, print_spoken
-from bullpen.cli.output import as_json, limit_option, print_json, print_table, read_transaction
-from bullpen.cli.visible import sanitize
-from bullpen.core.history.last import HistoryFilter, list_history, list_posts
-from bullpen.core.history.search import list_people, search_history
+from bullpen.cli import completion
+from bullpen.cli.options import DURATION
+from bullpen.cli.output import (
+    as_json,
+    limit_option,
+    print_json,
+    print_table,
+    read_transaction,
+    sanitize,
+)
+from bullpen.core.clock import SECOND, get_zone, owner_zone_name
+from bullpen.core.inspect.history import (
+    HistoryEntry,
+    HistoryFilter,
+    Post,
+    list_history,
+    list_people,
+    list_posts,
+    search_history,
+)
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
+
+INDENT = "    "
+
+
+def print_spoken(settings: Settings, found: Iterable[HistoryEntry]) -> None:
+    """What was said to agents and by them."""
+    _show(
+        settings, ((each.created_at, each.message_id, _who(each), each.content) for each in found)
+    )
+
+
+def print_posts(settings: Settings, found: Iterable[Post]) -> None:
+    """What was said in a room."""
+    lines = (
+        (each.created_at, "", f"{each.from_agent} → #{each.team_id}", each.message)
+        for each in found
+    )
+    _show(settings, lines)
+
+
+def _show(settings: Settings, lines: Iterable[tuple[int, str, str, str]]) -> None:
+    here = get_zone(owner_zone_name(settings))
+    for at, message_id, who, text in lines:
+        for line in _lines(_clock(at, here), sanitize(message_id), sanitize(who), sanitize(text)):
+            click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def _lines(when: str, message_id: str, who: str, text: str) -> Iterator[str]:
+    head = "  ".join(each for each in (click.style(when, dim=True), message_id) if each)
+    head = f"{head}  {click.style(who, bold=True)}:"
+    text = text.rstrip("\n")
+    if "\n" in text:
+        yield head
+        yield indent(text, INDENT)
+    else:
+        yield f"{head} {text}".rstrip()
+
+
+def _who(said: HistoryEntry) -> str:
+    if said.role == "user":
+        return f"{said.sender} ({said.channel}) → @{said.agent_id}"
+    if said.role == "assistant":
+        return f"@{said.agent_id} ({said.channel})"
+    return f"note to @{said.agent_id}"
+
+
+def _clock(at: int, here: ZoneInfo) -> str:
+    return f"{datetime.fromtimestamp(at / SECOND, UTC).astimezone(here):%Y-%m-%d %H:%M:%S}"
 
 
 @click.group()
@@ -30,10 +97,12 @@ def history() -> None:
 @click.option(
     "--agent",
     metavar="ID",
-    shell_complete=ids.agents,
+    shell_complete=completion.agents,
     help="Only what was said to this agent and by it.",
 )
-@click.option("--team", metavar="ID", shell_complete=ids.teams, help="What was said in its room.")
+@click.option(
+    "--team", metavar="ID", shell_complete=completion.teams, help="What was said in its room."
+)
 @click.option(
     "--person",
     metavar="NAME|ID",
@@ -88,7 +157,7 @@ def list_(
 @click.option(
     "--agent",
     metavar="ID",
-    shell_complete=ids.agents,
+    shell_complete=completion.agents,
     help="Only what was said to this agent and by it.",
 )
 @limit_option()

@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 
 import click
 
-from bullpen.cli import ids
-from bullpen.cli.acting import require_person
-from bullpen.cli.commands import LazyGroup
-from bullpen.cli.confirm import confirm, yes
+from bullpen.cli import completion
+from bullpen.cli.lazy import LazyGroup
+from bullpen.cli.options import require_person
 from bullpen.cli.output import (
     as_json,
+    confirm,
     print_json,
     print_result,
     print_table,
     read_transaction,
     write_transaction,
+    yes,
 )
-from bullpen.core.access.key import Key, Scope
-from bullpen.core.access.keys import add_key, list_keys, revoke_key
+from bullpen.core.access.keys import Key, Scope, add_key, list_keys, revoke_key
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.errors import UnknownKey
 from bullpen.core.settings import Settings
@@ -45,7 +45,7 @@ def key() -> None:
     "--agent",
     "agents",
     multiple=True,
-    shell_complete=ids.agents,
+    shell_complete=completion.agents,
     help="An agent that it reaches, instead of all.",
 )
 @click.option("--days", type=click.IntRange(1, 36_500), help="It opens nothing after so many days.")
@@ -109,7 +109,7 @@ def list_(settings: Settings, as_json: bool) -> None:
 
 
 @key.command()
-@click.argument("key_id", nargs=-1, required=True, shell_complete=ids.keys)
+@click.argument("key_id", nargs=-1, required=True, shell_complete=completion.keys)
 @yes
 @as_json
 @click.pass_obj

@@ -2,49 +2,91 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 
 import click
 
 from bullpen import __version__
-from bullpen.cli.commands import COMPLETE_VARIABLE, LazyGroup
-from bullpen.cli.failure import print_error
-from bullpen.cli.problems import print_problems
+from bullpen.cli.lazy import COMPLETE_VARIABLE, LazyGroup
 from bullpen.core.errors import BullpenError
-from bullpen.core.settings_problems import load_lenient
+from bullpen.core.settings import DEFAULTS
+from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
 
-HERE = "bullpen.cli"
+
+def print_error(text: str, hint: str, code: str) -> None:
+    """Say what happened and what can be done; the same fields as in the API's errors."""
+    print_error_json(text, hint, code)
+    click.echo(f"bullpen: {text}", err=True)
+    if hint:
+        click.echo(f"  {hint}", err=True)
+
+
+def print_error_json(text: str, hint: str, code: str) -> None:
+    """With --json the one document; a person reads it elsewhere."""
+    if "--json" in sys.argv:
+        with suppress(OSError):  # standard output itself may be what failed
+            click.echo(json.dumps({"error": {"code": code, "message": text, "hint": hint}}))
+
+
+def print_usage_error_json(error: click.ClickException) -> None:
+    """The same for what click finds wrong; it shows it to people itself."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = "" if context is None else f"See `{context.command_path} --help`."
+    print_error_json(error.format_message(), hint, "usage")
+
+
+def print_problems(problems: Iterable[SettingProblem], *, warnings: bool = False) -> None:
+    """A line for each, and with `warnings` for names that no setting has."""
+    for each in problems:
+        if warnings or not each.warning:
+            click.echo(f"bullpen: {describe_problem(each)}", err=True)
+
+
+def describe_problem(problem: SettingProblem) -> str:
+    """What is bad, and what counts instead."""
+    if problem.warning:
+        return f"{problem}. {problem.hint}"
+    if problem.name == DATABASE_SETTING:
+        return f"{problem}. The database is not touched until this is corrected."
+    if problem.name in DEFAULTS:
+        return f"{problem}. Its default counts."
+    return f"{problem}. {problem.hint}"
+
+
 COMMAND_MODULES = {
-    "agent": f"{HERE}.agent:agent",
-    "attach": f"{HERE}.services.attach:attach",
-    "completion": f"{HERE}.completion:completion",
-    "config": f"{HERE}.config:config",
-    "db": f"{HERE}.db:db",
-    "demo": f"{HERE}.demo:demo",
-    "doctor": f"{HERE}.doctor.command:doctor",
-    "down": f"{HERE}.services.down:down",
-    "events": f"{HERE}.events.command:events",
-    "heartbeat": f"{HERE}.heartbeat:heartbeat",
-    "history": f"{HERE}.history:history",
-    "key": f"{HERE}.key:key",
-    "logs": f"{HERE}.services.logs:logs",
-    "model": f"{HERE}.model:model",
-    "open": f"{HERE}.open:open_",
-    "provider": f"{HERE}.provider:provider",
-    "queue": f"{HERE}.queue:queue",
-    "response": f"{HERE}.response:response",
-    "restart": f"{HERE}.services.restart:restart",
-    "room": f"{HERE}.room:room",
-    "run": f"{HERE}.run:run",
-    "schedule": f"{HERE}.schedule:schedule",
-    "send": f"{HERE}.send:send",
-    "setup": f"{HERE}.setup.command:setup",
-    "status": f"{HERE}.services.status:status",
-    "team": f"{HERE}.team:team",
-    "token": f"{HERE}.token:token",
-    "trace": f"{HERE}.trace.command:trace",
-    "up": f"{HERE}.services.up:up",
+    "agent": "bullpen.cli.agent:agent",
+    "attach": "bullpen.cli.tmux:attach",
+    "completion": "bullpen.cli.completion:completion",
+    "config": "bullpen.cli.config:config",
+    "db": "bullpen.cli.db:db",
+    "demo": "bullpen.cli.demo:demo",
+    "doctor": "bullpen.cli.doctor:doctor",
+    "down": "bullpen.cli.down:down",
+    "events": "bullpen.cli.events:events",
+    "heartbeat": "bullpen.cli.heartbeat:heartbeat",
+    "history": "bullpen.cli.history:history",
+    "key": "bullpen.cli.key:key",
+    "logs": "bullpen.cli.logs:logs",
+    "model": "bullpen.cli.model:model",
+    "open": "bullpen.cli.token:open_",
+    "provider": "bullpen.cli.provider:provider",
+    "queue": "bullpen.cli.queue:queue",
+    "response": "bullpen.cli.response:response",
+    "restart": "bullpen.cli.down:restart",
+    "room": "bullpen.cli.room:room",
+    "run": "bullpen.cli.run:run",
+    "schedule": "bullpen.cli.schedule:schedule",
+    "send": "bullpen.cli.send:send",
+    "setup": "bullpen.cli.setup:setup",
+    "status": "bullpen.cli.status:status",
+    "team": "bullpen.cli.team:team",
+    "token": "bullpen.cli.token:token",
+    "trace": "bullpen.cli.trace:trace",
+    "up": "bullpen.cli.up:up",
 }
 
 REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
@@ -70,9 +112,9 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Run the command; an error of ours is three lines and an exit status, never a traceback."""
     if COMPLETE_VARIABLE in os.environ:
-        from bullpen.cli import completion_bash
+        from bullpen.cli import completion
 
-        completion_bash.install_bash_completion()
+        completion.install_bash_completion()
     try:
         cli()
     except BullpenError as error:

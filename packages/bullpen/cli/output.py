@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -11,11 +12,35 @@ from typing import Any, TypeVar
 
 import click
 
+from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+yes: Callable[[Function], Function] = click.option(
+    "--yes", "-y", is_flag=True, help="Do it without asking."
+)
+dry_run: Callable[[Function], Function] = click.option(
+    "--dry-run", is_flag=True, help="Show what would be done, and do nothing."
+)
+
+
+def confirm(what: str, sure: bool, *, many: bool = False) -> None:
+    """Ask a person at a terminal whether to do `what`; end the command if not.
+
+    Without a terminal nobody can be asked: what was named one by one is done, what was chosen by
+    filters (`many`) needs --yes.
+    """
+    if sure:
+        return
+    if sys.stdin.isatty():
+        if not click.confirm(f"{what}?", err=True):
+            raise click.Abort
+    elif many:
+        raise click.UsageError(f"{what}? Say --yes, or look first with --dry-run.")
+
 
 as_json: Callable[[Function], Function] = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document."
@@ -114,3 +139,46 @@ def _to_json(found: object) -> object:
     if isinstance(found, list):
         return [_to_json(each) for each in found]
     return found
+
+
+SPAN_UNITS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))
+
+
+def format_duration(milliseconds: int) -> str:
+    """As `3 h`: the largest unit of which there are two or more."""
+    for least, unit, name in SPAN_UNITS:
+        if milliseconds >= least:
+            return f"{milliseconds // unit} {name}"
+    return f"{max(0, milliseconds) // SECOND} s"
+
+
+KEPT_CONTROLS = "\n\t"
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+CONTROL_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
+# Marks that turn the direction of what follows make a command look like another.
+BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def sanitize(text: str) -> str:
+    """The text without what would move the cursor, set a title or turn what follows around."""
+    if text.isprintable():
+        return text if BIDI_CONTROLS.isdisjoint(text) else _replace_controls(text)
+    return _replace_controls(click.unstyle(text).replace("\r\n", "\n"))
+
+
+def one_line(text: str, most: int) -> str:
+    """The text in one line, cut at so many columns of a terminal."""
+    from rich.cells import cell_len, set_cell_size  # only here: the command line begins without
+
+    line = sanitize(" ".join(text.split()))
+    return line if cell_len(line) <= most else f"{set_cell_size(line, most - 1).rstrip()}…"
+
+
+def _replace_controls(text: str) -> str:
+    return "".join(
+        REPLACEMENT
+        if each not in KEPT_CONTROLS
+        and (unicodedata.category(each) in CONTROL_CATEGORIES or each in BIDI_CONTROLS)
+        else each
+        for each in text
+    )

@@ -8,23 +8,23 @@ from zoneinfo import ZoneInfo
 import click
 from click.shell_completion import CompletionItem
 
-from bullpen.cli import ids
-from bullpen.cli.acting import acting_agent, require_person
+from bullpen.cli import completion
+from bullpen.cli.options import acting_agent, require_person
 from bullpen.cli.output import (
     as_json,
     limit_option,
     print_json,
     print_result,
     read_transaction,
+    sanitize,
     write_transaction,
 )
-from bullpen.cli.visible import sanitize
+from bullpen.core.clock import owner_zone_name
 from bullpen.core.errors import OutOfReach
-from bullpen.core.history.rooms import newest_posts
-from bullpen.core.queue.room import post_in_room
+from bullpen.core.inspect.history import newest_posts
+from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
-from bullpen.core.time_zone import owner_zone_name
 
 OPEN = "open"
 OWNER = "owner"
@@ -44,7 +44,9 @@ class RoomCommands(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The commands, and the teams."""
         named = super().shell_complete(ctx, incomplete)
-        return named + ids.teams(ctx, self.params[0] if self.params else _NO_PARAMETER, incomplete)
+        return named + completion.teams(
+            ctx, self.params[0] if self.params else _NO_PARAMETER, incomplete
+        )
 
 
 _NO_PARAMETER: click.Parameter = click.Argument(["team"])
@@ -62,7 +64,7 @@ def room() -> None:
 
 
 @room.command(name=OPEN)
-@click.argument("team_id", shell_complete=ids.teams)
+@click.argument("team_id", shell_complete=completion.teams)
 @as_json
 @click.pass_obj
 def open_(settings: Settings, team_id: str, as_json: bool) -> None:
@@ -76,7 +78,7 @@ def open_(settings: Settings, team_id: str, as_json: bool) -> None:
       bullpen room dev
       bullpen room open post
     """
-    from bullpen.cli.views.terminal import require_terminal
+    from bullpen.cli.views.app import require_terminal
 
     require_person("sit in a room as a person")
     if as_json:
@@ -87,14 +89,14 @@ def open_(settings: Settings, team_id: str, as_json: bool) -> None:
     ) as tx:  # a name that is wrong is told before the screen is taken
         get_team(tx, team_id)
     require_terminal(f"bullpen room read {team_id}")
-    from bullpen.cli.views.live import run_view
+    from bullpen.cli.views.app import run_view
     from bullpen.cli.views.room import RoomView
 
     sys.exit(run_view(RoomView(settings, team_id, ZoneInfo(owner_zone_name(settings)))))
 
 
 @room.command()
-@click.argument("team_id", shell_complete=ids.teams)
+@click.argument("team_id", shell_complete=completion.teams)
 @click.argument("text")
 @as_json
 @click.pass_obj
@@ -120,7 +122,7 @@ def post(settings: Settings, team_id: str, text: str, as_json: bool) -> None:
 
 
 @room.command()
-@click.argument("team_id", shell_complete=ids.teams)
+@click.argument("team_id", shell_complete=completion.teams)
 @limit_option(50)
 @as_json
 @click.pass_obj

@@ -8,16 +8,14 @@ from contextlib import closing, contextmanager
 
 import click
 
-from bullpen.cli.acting import require_person
-from bullpen.cli.loading import keep_imports
-from bullpen.core.listening import check_api_address
+from bullpen.cli.lazy import keep_imports
+from bullpen.cli.options import require_person
 from bullpen.core.logs import configure_logging
-from bullpen.core.services.lock import service_lock
-from bullpen.core.services.parent import is_supervised, terminate_with_supervisor
+from bullpen.core.network import check_api_address
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.store.open import open_store
-from bullpen.core.store.url import has_valid_database_url
+from bullpen.core.store.open import has_valid_database_url, open_store
+from bullpen.ops.services.launch import is_supervised, service_lock, terminate_with_supervisor
 
 
 @click.group()
@@ -47,9 +45,9 @@ def processor() -> None:
     """
     with _service_store("processor") as store:
         with keep_imports():
-            from bullpen.processor import process
+            from bullpen.processor import main
 
-        process.run(store)
+        main.run(store)
 
 
 @run.command()
@@ -62,9 +60,9 @@ def scheduler() -> None:
     """
     with _service_store("scheduler") as store:
         with keep_imports():
-            from bullpen.scheduler import process
+            from bullpen.scheduler import main
 
-        process.run(store)
+        main.run(store)
 
 
 @run.command()
@@ -103,7 +101,7 @@ def minder(settings: Settings) -> None:
         raise click.UsageError("Only the supervisor can run this; see services/minder.conf.")
     with service_lock(settings, "minder"):
         with keep_imports():
-            from bullpen.core.services import minder as process
+            from bullpen.ops.services import crash_guard as process
 
         process.run(settings)
 

@@ -4,50 +4,57 @@ from __future__ import annotations
 
 import click
 
-from bullpen.cli import ids
-from bullpen.cli.acting import acting_agent, require_person
-from bullpen.cli.commands import LazyGroup
-from bullpen.cli.confirm import confirm, yes
+from bullpen.cli import completion
+from bullpen.cli.lazy import LazyGroup
+from bullpen.cli.options import acting_agent, require_person
 from bullpen.cli.output import (
     as_json,
+    confirm,
     limit_option,
     print_json,
     print_result,
     print_table,
     read_transaction,
     write_transaction,
+    yes,
 )
-from bullpen.cli.schedule_given import (
+from bullpen.cli.schedule_options import (
     ScheduleOptions,
+    author,
+    editable_schedule,
+    format_target,
     parse_changes,
     parse_reply_address,
     parse_target,
     parse_timing,
-    schedule_options,
-)
-from bullpen.cli.schedule_own import author, editable_schedule, visible_schedule, visible_schedules
-from bullpen.cli.schedule_shown import (
-    format_target,
     print_next,
     print_schedule,
     run_row,
     schedule_fields,
+    schedule_options,
     schedule_row,
+    visible_schedule,
+    visible_schedules,
 )
-from bullpen.core.schedules.find import ScheduleFilter, get_schedule
+from bullpen.core.clock import format_time, parse_duration
 from bullpen.core.schedules.fire import run_schedule_now
 from bullpen.core.schedules.history import list_schedule_runs, next_due_times
-from bullpen.core.schedules.meaning import describe_timing
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import NewSchedule, OverlapPolicy, Schedule, ScheduleState
-from bullpen.core.schedules.schedules import (
+from bullpen.core.schedules.manage import (
     add_schedule,
     change_schedule,
+    pause_schedule,
     remove_schedule,
     resume_schedule,
 )
-from bullpen.core.schedules.stop import pause_schedule
-from bullpen.core.schedules.when import format_time, parse_duration
+from bullpen.core.schedules.model import (
+    NewSchedule,
+    OverlapPolicy,
+    Schedule,
+    ScheduleFilter,
+    ScheduleState,
+    get_schedule,
+)
+from bullpen.core.schedules.timing import MissedPolicy, describe_timing
 from bullpen.core.settings import Settings
 
 SCHEDULE_STATES = click.Choice([each.value for each in ScheduleState])
@@ -106,8 +113,8 @@ def add(settings: Settings, /, text: str, paused: bool, as_json: bool, **given: 
 
 
 @schedule.command(name="list")
-@click.option("--agent", shell_complete=ids.agents, help="Only those for this agent.")
-@click.option("--team", shell_complete=ids.teams, help="Only those for this team.")
+@click.option("--agent", shell_complete=completion.agents, help="Only those for this agent.")
+@click.option("--team", shell_complete=completion.teams, help="Only those for this team.")
 @click.option("--state", type=SCHEDULE_STATES, help="Only those in this state.")
 @as_json
 @click.pass_obj
@@ -136,7 +143,7 @@ def list_(
 
 
 @schedule.command()
-@click.argument("name", shell_complete=ids.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @as_json
 @click.pass_obj
 def show(settings: Settings, name: str, as_json: bool) -> None:
@@ -155,7 +162,7 @@ def show(settings: Settings, name: str, as_json: bool) -> None:
 
 
 @schedule.command(name="set")
-@click.argument("name", shell_complete=ids.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @click.option("--text", help="What is said.")
 @schedule_options
 @as_json
@@ -179,7 +186,9 @@ def set_(
 
 
 @schedule.command()
-@click.argument("names", nargs=-1, required=True, shell_complete=ids.schedules, metavar="NAME...")
+@click.argument(
+    "names", nargs=-1, required=True, shell_complete=completion.schedules, metavar="NAME..."
+)
 @click.option("--reason", help="Why, for people.")
 @as_json
 @click.pass_obj
@@ -201,7 +210,9 @@ def pause(settings: Settings, names: tuple[str, ...], reason: str | None, as_jso
 
 
 @schedule.command()
-@click.argument("names", nargs=-1, required=True, shell_complete=ids.schedules, metavar="NAME...")
+@click.argument(
+    "names", nargs=-1, required=True, shell_complete=completion.schedules, metavar="NAME..."
+)
 @as_json
 @click.pass_obj
 def resume(settings: Settings, names: tuple[str, ...], as_json: bool) -> None:
@@ -222,7 +233,9 @@ def resume(settings: Settings, names: tuple[str, ...], as_json: bool) -> None:
 
 
 @schedule.command()
-@click.argument("names", nargs=-1, required=True, shell_complete=ids.schedules, metavar="NAME...")
+@click.argument(
+    "names", nargs=-1, required=True, shell_complete=completion.schedules, metavar="NAME..."
+)
 @yes
 @as_json
 @click.pass_obj
@@ -243,7 +256,7 @@ def remove(settings: Settings, names: tuple[str, ...], yes: bool, as_json: bool)
 
 
 @schedule.command(name="now")
-@click.argument("name", shell_complete=ids.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @as_json
 @click.pass_obj
 def now_(settings: Settings, name: str, as_json: bool) -> None:
@@ -265,7 +278,7 @@ def now_(settings: Settings, name: str, as_json: bool) -> None:
 
 
 @schedule.command(name="next")
-@click.argument("name", shell_complete=ids.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @click.option(
     "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many."
 )
@@ -291,7 +304,7 @@ def next_(settings: Settings, name: str, count: int, as_json: bool) -> None:
 
 
 @schedule.command()
-@click.argument("name", shell_complete=ids.schedules)
+@click.argument("name", shell_complete=completion.schedules)
 @limit_option()
 @as_json
 @click.pass_obj

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 
 import click
 
-from bullpen.cli.visible import one_line, sanitize
-from bullpen.core.clock import SECOND
-from bullpen.core.conversations.following import FollowedAnswer, FollowedEvent
-from bullpen.core.events.append import EventType
+from bullpen.cli.output import one_line, sanitize
+from bullpen.core.clock import SECOND, format_interval
+from bullpen.core.events.log import EventType
+from bullpen.core.inspect.follow import FollowedAnswer, FollowedEvent
 from bullpen.core.message import ROOM
-from bullpen.core.schedules.when import format_interval
 
 ERASE_LINE = "\r\x1b[2K"
 PLAIN_WIDTH = 200

@@ -1,27 +1,107 @@
-"""bullpen send: a message to an agent or a team, and what is answered."""
+"""bullpen send: send a message and print the answer."""
 
 from __future__ import annotations
 
+import math
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from bullpen.cli import ids
-from bullpen.cli.acting import require_person
-from bullpen.cli.asking import SENDER, enqueue_message, open_waiting_store, wait_for_answers
-from bullpen.cli.duration import DURATION
+from bullpen.cli import completion
+from bullpen.cli.options import DURATION, require_person
 from bullpen.cli.output import print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
-from bullpen.cli.waited import exit_status, print_wait_result, wait_fields
-from bullpen.core.answers.files import MAX_FILES as MOST_FILES
-from bullpen.core.conversations.following import ConversationFollower
-from bullpen.core.conversations.newest import conversation_cost
-from bullpen.core.errors import BadText, TextTooLong
+from bullpen.cli.wait import (
+    Wait,
+    WaitResult,
+    exit_status,
+    is_interactive,
+    print_wait_result,
+    wait_fields,
+)
+from bullpen.core.answers.attachments import MAX_FILES as MOST_FILES
+from bullpen.core.clock import owner_zone_name, parse_duration, parse_time
+from bullpen.core.errors import BadSchedule, BadText, StoreError, TextTooLong
 from bullpen.core.events.tail import EventTail
+from bullpen.core.inspect.conversations import conversation_cost
+from bullpen.core.inspect.follow import ConversationFollower, last_event_id
+from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage, Priority
+from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+from bullpen.core.uploads import SavedUpload, upload_copy
+
+SENDER = "owner"
+POLL_SECONDS = 0.02
+"""So often a file is looked at, whose writers do not know of this process."""
+WAIT_SECONDS = 300.0
+
+
+@contextmanager
+def open_waiting_store(settings: Settings) -> Iterator[Store]:
+    """The store, for somebody who waits: a file is looked at often, which costs nothing."""
+    if settings.url.startswith("sqlite"):  # a server tells everybody
+        poll = min(POLL_SECONDS, settings.poll_seconds)
+        settings = replace(settings, poll_seconds=poll)
+    store = open_store(settings)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def enqueue_message(
+    store: Store, new: NewMessage, team: str, files: tuple[Path, ...], deadline: str | None
+) -> tuple[int, str]:
+    """Put it into the queue; gives the place in the events before, and the conversation's id."""
+    settings = store.settings
+    with store.read() as tx:  # a name that is wrong is told before files are copied
+        position = last_event_id(tx)
+        if team:
+            get_team(tx, team)
+    kept: list[SavedUpload] = []
+    try:
+        for file in files:
+            kept.append(upload_copy(file, settings.files, store.ids, settings.upload_bytes))
+        with store.write() as tx:
+            until = None if deadline is None else _parse_deadline(deadline, tx.now, settings)
+            named = tuple(str(each.path) for each in kept)
+            sent = submit(tx, replace(new, files=named, deadline=until))
+    except BaseException:
+        for each in kept:
+            each.path.unlink(missing_ok=True)
+        raise
+    return position, sent[0].message_id
+
+
+def _parse_deadline(text: str, now: int, settings: Settings) -> int:
+    try:
+        return now + parse_duration(text)
+    except BadSchedule:
+        return parse_time(text, owner_zone_name(settings))
+
+
+def wait_for_answers(
+    following: ConversationFollower, screen: Screen, timeout: float | None, *, asks: bool = True
+) -> WaitResult:
+    """Wait for it: so many seconds, or if None as long as somebody is there who can end it."""
+    if timeout is None:
+        timeout = math.inf if is_interactive() else WAIT_SECONDS
+    try:
+        return Wait(following, screen, time.monotonic() + timeout, asks).wait()
+    except (StoreError, OSError):
+        # What went wrong is told by who catches it.
+        screen.note(f"{following.conversation_id} is in the queue all the same.")
+        raise
+
 
 PRIORITIES = {each.name.lower(): each for each in Priority}
 
@@ -31,11 +111,11 @@ PRIORITIES = {each.name.lower(): each for each in Priority}
 @click.option(
     "--agent",
     default="",
-    shell_complete=ids.agents,
+    shell_complete=completion.agents,
     help="Who gets what addresses nobody; else the setting default_agent.",
 )
 @click.option(
-    "--team", default="", shell_complete=ids.teams, help="Which team gets it: its leader."
+    "--team", default="", shell_complete=completion.teams, help="Which team gets it: its leader."
 )
 @click.option(
     "--file",

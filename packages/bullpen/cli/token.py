@@ -1,16 +1,44 @@
-"""bullpen token: the owner's own key to the API, which may everything."""
+"""bullpen token and open: the owner's token, and a one-time link for a browser."""
 
 from __future__ import annotations
 
+import webbrowser
+
 import click
 
-from bullpen.cli.acting import require_person
-from bullpen.cli.confirm import confirm, yes
-from bullpen.cli.output import as_json, print_json, print_result
+from bullpen.cli.options import require_person
+from bullpen.cli.output import as_json, confirm, print_json, print_result, write_transaction, yes
+from bullpen.core.access.keys import LINK_MINUTES, create_login_link
 from bullpen.core.access.owner import ensure_token, read_token, rotate_token
 from bullpen.core.errors import UnsafeSecret
-from bullpen.core.masking import MASK
+from bullpen.core.network import api_url
 from bullpen.core.settings import Settings
+from bullpen.core.text import MASK
+
+
+@click.command(name="open")
+@click.option("--print", "only_print", is_flag=True, help="Print the link and open nothing.")
+@as_json
+@click.pass_obj
+def open_(settings: Settings, only_print: bool, as_json: bool) -> None:
+    """Let a browser in: open the API's page by a link that works once.
+
+    \b
+    Example:
+      bullpen open --print
+    """
+    require_person("let a browser in")
+    with write_transaction(settings) as tx:
+        code = create_login_link(tx)
+    url = f"{api_url(settings)}/login?code={code}"
+    if as_json:
+        print_json({"url": url, "minutes": LINK_MINUTES})
+        return
+    click.echo(url)
+    click.echo(f"It works once, within {LINK_MINUTES} minutes.", err=True)
+    if not only_print:
+        webbrowser.open(url)
+
 
 ACTION = "see or change the owner's token"
 

@@ -1,9 +1,17 @@
-"""Time as a parameter: integer milliseconds since 1970, UTC."""
+"""Time: the clock, units, time zones and moments as people write them."""
 
 from __future__ import annotations
 
+import re
 import time
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from bullpen.core.errors import BadSchedule
+
+if TYPE_CHECKING:
+    from bullpen.core.settings import Settings
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -35,3 +43,77 @@ def seconds_until(moment: int | None, now: int) -> float:
     if moment is None:
         return MAX_WAIT_SECONDS
     return min(max((moment - now) / SECOND, 0.0), MAX_WAIT_SECONDS)
+
+
+def get_zone(name: str) -> ZoneInfo:
+    """The zone of this name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadSchedule(
+            f"there is no time zone {name[:60]!r}", hint="Give one as Europe/Berlin or UTC."
+        ) from None
+
+
+def owner_zone_name(settings: Settings) -> str:
+    """The name of the zone in which the owner lives: as set, or the machine's own."""
+    if settings.time_zone:
+        return settings.time_zone
+    from tzlocal import get_localzone_name  # only here: the command line starts without it
+
+    return get_localzone_name() or "UTC"
+
+
+def start_of_day(now: int, here: ZoneInfo, days: int = 0) -> int:
+    """When today began, or a day so many days from now does."""
+    local = datetime.fromtimestamp(now / SECOND, UTC).astimezone(here) + timedelta(days=days)
+    begins = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    return int(begins.timestamp()) * SECOND
+
+
+DURATION_UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+_DURATION_PART = re.compile(r"(\d{1,9})\s*([smhdw])")
+_DURATION_PATTERN = re.compile(rf"(?:{_DURATION_PART.pattern}\s*)+")
+
+
+def parse_duration(text: str) -> int:
+    """The milliseconds that `30m`, `1h30m` or `2d` says."""
+    plain = text.strip().lower()
+    if not _DURATION_PATTERN.fullmatch(plain):
+        raise BadSchedule(
+            f"{text[:40]!r} is no length of time", hint="Give it as `30m`, `1h30m` or `2d`."
+        )
+    return sum(int(number) * DURATION_UNITS[unit] for number, unit in _DURATION_PART.findall(plain))
+
+
+def parse_time(text: str, zone_name: str) -> int:
+    """The moment that `2026-12-24T18:00` says: by its own offset, else in this zone."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=get_zone(zone_name))
+        return int(found.timestamp() * SECOND)
+    except (ValueError, OverflowError):
+        raise BadSchedule(
+            f"{text[:40]!r} is no moment",
+            hint="Give it as `2026-12-24T18:00`, with `+01:00` or `Z` behind it if you like.",
+        ) from None
+
+
+def format_time(at: int, zone_name: str) -> str:
+    """A moment as a clock in this zone shows it."""
+    local = datetime.fromtimestamp(at / SECOND, UTC).astimezone(get_zone(zone_name))
+    return local.strftime("%Y-%m-%d %H:%M %Z")
+
+
+def format_interval(milliseconds: int) -> str:
+    """A length of time as `parse_duration` reads it."""
+    parts = []
+    rest = milliseconds // SECOND
+    for unit, size in reversed(DURATION_UNITS.items()):
+        count, rest = divmod(rest, size // SECOND)
+        if count and unit != "w":
+            parts.append(f"{count}{unit}")
+        elif unit == "w":
+            rest += count * size // SECOND
+    return "".join(parts) or "0s"

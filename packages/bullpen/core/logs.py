@@ -1,16 +1,78 @@
-"""How the services log: a line an entry, as text or JSON, and never a secret in it."""
+"""Log files of the services: written, read from the end, and followed."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from collections.abc import Iterable
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import ClassVar
 
+from bullpen.core.errors import UnknownService
 from bullpen.core.settings import LogFormat, Settings
+
+MAX_FOLLOW_BYTES = 1 << 20
+"""No more than this is read at once; the rest comes with the next look."""
+
+
+class LogFollower:
+    """Reads what is added to one file, from its present end on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number: int | None = None
+        self._inode = 0
+        self._at = 0
+        self._partial_line = b""
+        self._open(at_end=True)
+
+    def lines(self) -> list[str]:
+        """The lines that are complete by now and were not given before."""
+        found = self._read()
+        if self._rotated():
+            found += self._read()  # what came between the last look and the rotation
+            self.close()
+            self._open(at_end=False)
+            found += self._read()
+        *whole, self._partial_line = (self._partial_line + found).split(b"\n")
+        return [each.decode(errors="replace") for each in whole]
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._number is not None:
+            os.close(self._number)
+            self._number = None
+
+    def _open(self, *, at_end: bool) -> None:
+        try:
+            self._number = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # it is being rotated, or the service has not begun
+            return
+        found = os.fstat(self._number)
+        self._inode = found.st_ino
+        self._at = found.st_size if at_end else 0
+
+    def _read(self) -> bytes:
+        if self._number is None:
+            return b""
+        if os.fstat(self._number).st_size < self._at:  # somebody emptied it
+            self._at = 0
+        found = os.pread(self._number, MAX_FOLLOW_BYTES, self._at)
+        self._at += len(found)
+        return found
+
+    def _rotated(self) -> bool:
+        if self._number is None:
+            return self._path.exists()
+        try:
+            return self._path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return False
+
 
 REQUEST_ID: ContextVar[str] = ContextVar("request", default="")
 """The id of the request that is being served, on every line that it causes."""
@@ -85,3 +147,44 @@ def configure_logging(settings: Settings) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(kind(settings.secrets()))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+BLOCK_BYTES = 64 << 10
+MAX_TAIL_BYTES = 1 << 20
+"""No more than this is read, however long the lines are."""
+
+LOG_SUFFIX = ".log"
+
+
+def logged_services(settings: Settings) -> list[str]:
+    """The services that have a log."""
+    return sorted(path.stem for path in settings.logs.glob(f"*{LOG_SUFFIX}") if path.is_file())
+
+
+def read_log_tail(
+    settings: Settings, service: str, count: int, secrets: Iterable[str] = ()
+) -> list[str]:
+    """The last lines of a service's log, the oldest first, without what nobody is to read."""
+    if service not in logged_services(settings):
+        raise UnknownService(f"there is no log of a service {service[:40]!r}")
+    hide = LogFormatter(secrets).redact
+    path = settings.logs / f"{service}{LOG_SUFFIX}"
+    try:
+        return [hide(line) for line in last_lines(path, count)]
+    except FileNotFoundError:  # it is being rotated
+        return []
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The last lines of a file; one that begins further back than is read is left out."""
+    found = b""
+    with path.open("rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        while at > 0 and found.count(b"\n") <= count and len(found) < MAX_TAIL_BYTES:
+            size = min(BLOCK_BYTES, at)
+            at = file.seek(at - size)
+            found = file.read(size) + found
+    lines = found.decode(errors="replace").split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return (lines[1:] if at > 0 else lines)[-count:]

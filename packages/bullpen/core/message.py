@@ -1,12 +1,15 @@
-"""A message: what is asked of one agent."""
+"""Messages, claims and outcomes: the vocabulary of the queue."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import IntEnum, StrEnum
+
+from sqlalchemy import Column
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import BadText
+from bullpen.core.models import MESSAGES
 
 SEPARATOR = "\x1f"
 
@@ -171,3 +174,91 @@ class Claim:
     def primary(self) -> Message:
         """The message that the run answers; the others are context."""
         return self.messages[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One text for the person who asked."""
+
+    message: str
+    files: tuple[str, ...] = ()
+    metadata: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomPost:
+    """A post in a team's room, and the agents to whom it is delivered."""
+
+    team_id: str
+    message: str
+    to: tuple[str, ...] = ()
+    hold: str | None = None
+    """Why a person must let it go on before anybody reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Who did it, and what it took."""
+
+    provider: str | None = None
+    model: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    started_at: int | None = None
+
+
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A run that succeeded."""
+
+    answers: tuple[Answer, ...] = ()
+    handoffs: tuple[NewMessage, ...] = ()
+    room_posts: tuple[RoomPost, ...] = ()
+    said: str | None = None
+    """What the agent said, word for word, for the history; None is what is above."""
+    usage: Usage = field(default=NO_USAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A run that did not."""
+
+    kind: ErrorKind
+    error: str
+    retry_after: int | None = None
+    """Milliseconds that the provider asked to wait."""
+    usage: Usage = field(default=NO_USAGE)
+
+
+def message_columns() -> tuple[Column[object], ...]:
+    """The columns of a message, in the order of its fields."""
+    return tuple(MESSAGES.c[field.name] for field in fields(Message))
+
+
+MessageTuple = tuple[
+    int,
+    str,
+    str,
+    str,
+    str | None,
+    str,
+    str,
+    str | None,
+    str | None,
+    int,
+    int,
+    str,
+    str | None,
+    int,
+    str | None,
+    str | None,
+    int,
+    int | None,
+    str | None,
+    str | None,
+    int,
+]

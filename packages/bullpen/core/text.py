@@ -1,8 +1,13 @@
-"""What text may be stored: UTF-8 without NUL, within the limit."""
+"""Text: what every store can hold, control characters removed, secrets masked."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
 from bullpen.core.errors import BadText, TextTooLong
+from bullpen.core.message import NO_USAGE, Usage
 
 
 def check_text(text: str, limit: int, what: str = "the message") -> str:
@@ -16,3 +21,49 @@ def check_text(text: str, limit: int, what: str = "the message") -> str:
     if size > limit:
         raise TextTooLong(f"{what} has {size} bytes, over the limit of {limit}")
     return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutput:
+    """An agent's text, tags included, and the files that go with it."""
+
+    text: str
+    files: tuple[str, ...] = ()
+    metadata: str | None = None
+    usage: Usage = field(default=NO_USAGE)
+
+
+def sanitise_text(text: str) -> str:
+    """The text with what no database can keep replaced."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+
+
+MASK = "********"
+
+# What SQLAlchemy takes for the password, and what somebody forgot to encode in one.
+_PASSWORD = re.compile(r"(?P<before>//[^:/?#@]*:)(?P<secret>[^@]*(?:@[^/?#@]*)*)(?P<after>@)")
+_SECRET_NAME = re.compile(r"pass|secret|token|key|auth|sig", re.IGNORECASE)
+_QUERY = re.compile(r"(?P<before>[?&;](?P<name>[^=&#;]*)=)(?P<secret>[^&#;]*)")
+
+
+def mask(secret: str) -> str:
+    """A mask where there is a secret, else nothing."""
+    return MASK if secret else ""
+
+
+def mask_url(url: str) -> str:
+    """The address without its password, and without what in its query looks like one."""
+    return _QUERY.sub(_mask_value, _PASSWORD.sub(rf"\g<before>{MASK}\g<after>", url))
+
+
+def url_secrets(url: str) -> tuple[str, ...]:
+    """The secrets of an address, as they stand there and as they are meant."""
+    found = [each["secret"] for each in _PASSWORD.finditer(url)]
+    found += [each["secret"] for each in _QUERY.finditer(url) if _SECRET_NAME.search(each["name"])]
+    return tuple({each for secret in found for each in (secret, unquote(secret)) if each})
+
+
+def _mask_value(found: re.Match[str]) -> str:
+    if found["secret"] and _SECRET_NAME.search(found["name"]):
+        return found["before"] + MASK
+    return found[0]

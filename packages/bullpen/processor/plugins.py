@@ -19,9 +19,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
 
-from bullpen.core.answers.said import sanitise_text
 from bullpen.core.events.tail import Event
 from bullpen.core.message import Message
+from bullpen.core.text import sanitise_text
 
 log = logging.getLogger(__name__)
 

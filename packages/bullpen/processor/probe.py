@@ -21,18 +21,19 @@ from pathlib import Path
 
 from bullpen.core.errors import BullpenError, UnknownProvider
 from bullpen.core.logs import LogFormatter
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure
-from bullpen.core.roster.agent import HTTP, Agent, Permission
-from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, CustomProvider, get_custom_provider
-from bullpen.core.roster.provider_names import PROVIDER_ALIASES
-from bullpen.core.services.parent import terminate_with_parent
+from bullpen.core.message import ErrorKind, Failure
+from bullpen.core.roster.agents import HTTP, Agent, Permission
+from bullpen.core.roster.providers import (
+    CUSTOM_PREFIX,
+    PROVIDER_ALIASES,
+    CustomProvider,
+    get_custom_provider,
+)
 from bullpen.core.settings import Settings
-from bullpen.core.store.file import database_file
-from bullpen.core.store.open import open_store
-from bullpen.processor.children.launcher import Launcher
-from bullpen.processor.children.stop import Stop
-from bullpen.processor.providers.provider import Reply, Turn
+from bullpen.core.store.open import database_file, open_store
+from bullpen.ops.services.launch import terminate_with_parent
+from bullpen.processor.children.child import Launcher, Stop
+from bullpen.processor.providers.base import Reply, Turn
 from bullpen.processor.providers.registry import Providers
 
 ASKED = "Answer with the word pong, and nothing else."

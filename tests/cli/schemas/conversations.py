@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, JsonValue
 
-from bullpen.core.events.append import EventType
+from bullpen.core.events.log import EventType
 from bullpen.core.states import MessageState, ResponseState
 from tests.cli.schemas.base import Document
 from tests.cli.schemas.queue import Attempt

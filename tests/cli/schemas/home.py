@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from bullpen.core.access.key import KeyKind, Scope
+from bullpen.core.access.keys import KeyKind, Scope
 from tests.cli.schemas.base import Document
 from tests.cli.schemas.queue import Hold
 

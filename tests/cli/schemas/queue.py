@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from bullpen.core.queue.lane import Batching, Ordering, Overflow
+from bullpen.core.queue.lanes import Batching, Ordering, Overflow
 from bullpen.core.states import LaneState, MessageState, ResponseState
 from tests.cli.schemas.base import Document
 

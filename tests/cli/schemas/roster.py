@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bullpen.core.queue.lane import Batching, Ordering, Overflow
-from bullpen.core.roster.agent import Context, Permission, Scheduling
-from bullpen.core.roster.available import ProviderOrigin
-from bullpen.core.roster.team import DeliveryMode
+from bullpen.core.queue.lanes import Batching, Ordering, Overflow
+from bullpen.core.roster.agents import Context, Permission, Scheduling
+from bullpen.core.roster.providers import ProviderOrigin
+from bullpen.core.roster.teams import DeliveryMode
 from bullpen.core.states import LaneState
 from tests.cli.schemas.base import Document
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pydantic import PositiveInt
 
-from bullpen.core.heartbeats.heartbeat import HeartbeatState
-from bullpen.core.schedules.plan import MissedPolicy
-from bullpen.core.schedules.schedule import OverlapPolicy, ScheduleState
-from bullpen.core.schedules.timing import TimingKind
+from bullpen.core.heartbeats.model import HeartbeatState
+from bullpen.core.schedules.model import OverlapPolicy, ScheduleState
+from bullpen.core.schedules.timing import MissedPolicy, TimingKind
 from bullpen.core.states import MessageState, ResponseState
 from tests.cli.schemas.base import Document
 

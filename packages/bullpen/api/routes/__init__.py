@@ -1,9 +1,9 @@
 """The routes, one noun a file."""
 
+from __future__ import annotations
+
 from bullpen.api.routes import (
     agents,
-    attempts,
-    audit,
     claims,
     conversations,
     deliveries,
@@ -17,11 +17,9 @@ from bullpen.api.routes import (
     live,
     login,
     messages,
-    metrics,
     providers,
     queue,
     responses,
-    rooms,
     schedules,
     services,
     settings,
@@ -32,8 +30,8 @@ from bullpen.api.routes import (
 
 ROUTES = (
     agents.ROUTES,
-    attempts.ATTEMPT_ROUTES,
-    audit.AUDIT_ROUTES,
+    conversations.ATTEMPT_ROUTES,
+    keys.AUDIT_ROUTES,
     claims.ROUTES,
     conversations.ROUTES,
     deliveries.ROUTES,
@@ -47,11 +45,11 @@ ROUTES = (
     live.ROUTES,
     login.ROUTES,
     messages.ROUTES,
-    metrics.METRICS_ROUTES,
+    health.METRICS_ROUTES,
     providers.ROUTES,
     queue.ROUTES,
     responses.ROUTES,
-    rooms.ROOM_ROUTES,
+    history.ROOM_ROUTES,
     schedules.ROUTES,
     services.ROUTES,
     settings.ROUTES,

@@ -1,25 +1,157 @@
-"""Agents: who answers, with what, and what each of them has in its directory."""
+"""/api/agents: list, add, change and remove agents, their workspaces and sessions."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pathlib import PurePath
 
-from bullpen.api.context import api, reach, read, write
-from bullpen.api.models import Done
-from bullpen.api.roster.agents import (
-    AgentAnswer,
-    AgentBody,
-    AgentMap,
-    agent_answer,
-    agent_map,
-    put_agent,
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import api, caller, reach, read, write
+from bullpen.api.route import Body, Done, Name, Place, blueprint, route
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import add_agent, change_agent, remove_agent, reset_agent
+from bullpen.core.errors import BadRequest, Conflict, LaneBusy, LaneError, NameTaken, NotFound
+from bullpen.core.inspect.queue import LaneStatus, list_lane_statuses
+from bullpen.core.queue.lanes import create_lane, lock_lane
+from bullpen.core.roster.agents import (
+    Agent,
+    AgentChange,
+    Context,
+    Permission,
+    Scheduling,
+    find_agent,
+    get_agent,
+    list_agents,
 )
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
-from bullpen.core.errors import Conflict, LaneBusy, LaneError, NameTaken, NotFound
-from bullpen.core.roster.agents import remove_agent, reset_agent
-from bullpen.core.roster.find import get_agent
-from bullpen.core.workspace.provision import prepare_directory
+from bullpen.core.roster.providers import resolve_provider_name
+from bullpen.core.settings import Settings
+from bullpen.core.states import LaneState
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import sanitise_text
+from bullpen.core.workspace.templates import prepare_directory
+
+
+class AgentBody(Body):
+    """An agent, or what of it is to be changed."""
+
+    name: Name | None = None
+    provider: Name | None = Field(None, description="built in, of a plugin, or custom:<id>")
+    model: Name | None = Field(None, description="empty is the provider's own choice")
+    working_directory: Place | None = Field(
+        None, description="an absolute path; empty is its own directory in the workspace"
+    )
+    system_prompt: str | None = None
+    prompt_file: Place | None = Field(None, description="refused: send the text itself")
+    permission: Permission | None = None
+    context: Context | None = None
+    scheduling: Scheduling | None = Field(None, description="for whom it may make schedules")
+
+
+class AgentLane(BaseModel):
+    """An agent's queue in numbers."""
+
+    state: LaneState
+    reason: str | None
+    pending: int
+    processing: int
+
+
+class AgentAnswer(BaseModel):
+    """An agent."""
+
+    name: str
+    provider: str
+    model: str
+    working_directory: str
+    system_prompt: str
+    permission: Permission
+    context: Context
+    scheduling: Scheduling
+    lane: AgentLane
+
+    @classmethod
+    def of(cls, agent: Agent, lane: LaneStatus, settings: Settings) -> AgentAnswer:
+        """The agent, as it is shown."""
+        return cls(
+            name=agent.name,
+            provider=agent.provider,
+            model=agent.model,
+            working_directory=agent.directory or sanitise_text(str(settings.workspace / agent.id)),
+            system_prompt=agent.system_prompt,
+            permission=agent.permission,
+            context=agent.context,
+            scheduling=agent.scheduling,
+            lane=AgentLane(
+                state=LaneState(lane.state),
+                reason=lane.reason,
+                pending=lane.pending,
+                processing=lane.processing,
+            ),
+        )
+
+
+class AgentMap(RootModel[dict[str, AgentAnswer]]):
+    """Agents by their ids."""
+
+
+def agent_map(tx: Transaction) -> AgentMap:
+    """The agents that the caller reaches."""
+    lanes = {lane.agent: lane for lane in list_lane_statuses(tx)}
+    found = (each for each in list_agents(tx) if caller().can_reach(each.id))
+    return AgentMap({each.id: AgentAnswer.of(each, lanes[each.id], tx.settings) for each in found})
+
+
+def agent_answer(tx: Transaction, agent: Agent) -> AgentAnswer:
+    """One agent with its lane."""
+    (lane,) = (each for each in list_lane_statuses(tx) if each.agent == agent.id)
+    return AgentAnswer.of(agent, lane, tx.settings)
+
+
+def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool = True) -> Agent:
+    """Take on this agent, or change what is sent of it; `provision` its directory afterwards."""
+    reach(agent_id)
+    if body.prompt_file:
+        raise BadRequest(
+            "an agent's prompt is not read from a file that is named here",
+            hint="Send its text as `system_prompt`.",
+        )
+    if create:
+        # Whoever adds the same agent at the same time waits here, and then finds it.
+        create_lane(tx, agent_id)
+        lock_lane(tx, agent_id)
+    change = _agent_change(tx, agent_id, body)
+    before = find_agent(tx, agent_id) if create else get_agent(tx, agent_id)
+    if before is None:
+        if body.name is None or body.provider is None:
+            raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
+        add_agent(tx, Agent(id=agent_id, **change))
+        return get_agent(tx, agent_id)
+    for name in [name for name, value in change.items() if getattr(before, name) == value]:
+        del change[name]  # type: ignore[misc]
+    return change_agent(tx, agent_id, **change) if change else before
+
+
+def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChange:
+    change = AgentChange()
+    if body.name is not None:
+        change["name"] = body.name
+    if body.provider is not None:
+        change["provider"] = resolve_provider_name(tx, body.provider)
+    if body.model is not None:
+        change["model"] = body.model
+    if body.working_directory is not None:
+        own = PurePath(body.working_directory) == PurePath(tx.settings.workspace / agent_id)
+        change["directory"] = "" if own else body.working_directory
+    if body.system_prompt is not None:
+        change["system_prompt"] = body.system_prompt
+    if body.permission is not None:
+        change["permission"] = body.permission
+    if body.context is not None:
+        change["context"] = body.context
+    if body.scheduling is not None:
+        change["scheduling"] = body.scheduling
+    return change
+
 
 ROUTES = blueprint("agents", "Who answers: agents, and how each of them works.")
 

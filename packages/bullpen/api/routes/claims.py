@@ -8,27 +8,27 @@ from typing import Annotated
 from pydantic import BaseModel, Field, JsonValue
 
 from bullpen.api.context import api, reach, read, write
-from bullpen.api.files import named
-from bullpen.api.models import Done, Input, parsed, paths
-from bullpen.api.peer import hung_up
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
+from bullpen.api.long_poll import hung_up
+from bullpen.api.route import Done, Input, blueprint, parsed, paths, route
+from bullpen.api.routes.files import named
+from bullpen.core.access.keys import Scope
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.said import RunOutput, sanitise_text
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
-from bullpen.core.message import Claim, ErrorKind, Message
-from bullpen.core.outcome import NO_USAGE, Failure, Usage
-from bullpen.core.queue.begin import record_start
-from bullpen.core.queue.claimed import get_claim
-from bullpen.core.queue.extend import extend
-from bullpen.core.queue.fail import fail
-from bullpen.core.queue.outside import claim_for_worker, get_provider_name, has_work
-from bullpen.core.queue.release import release
-from bullpen.core.roster.directories import allowed_roots
-from bullpen.core.roster.find import get_agent
+from bullpen.core.message import NO_USAGE, Claim, ErrorKind, Failure, Message, Usage
+from bullpen.core.queue.claim import (
+    claim_for_worker,
+    extend,
+    get_claim,
+    get_provider_name,
+    has_work,
+    record_start,
+)
+from bullpen.core.queue.fail import fail, release
+from bullpen.core.roster.agents import allowed_roots, get_agent
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import RunOutput, sanitise_text
 
 ROUTES = blueprint("claims", "Outside workers: claim, extend, complete, fail, release.")
 

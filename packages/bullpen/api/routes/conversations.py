@@ -1,4 +1,4 @@
-"""Conversations: all that one message of a person's set off, with its whole life."""
+"""/api/conversations and /api/attempts: traces, and every run that has ended."""
 
 from __future__ import annotations
 
@@ -9,26 +9,96 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, reach, read, write
-from bullpen.api.models import Count, Page, listed, upto
-from bullpen.api.route import blueprint, route
-from bullpen.api.routes.attempts import AttemptAnswer
+from bullpen.api.route import Count, Page, blueprint, listed, route, upto
 from bullpen.api.routes.messages import MessageAnswer, Reason
 from bullpen.api.routes.responses import ResponseAnswer
-from bullpen.core.access.key import Scope
-from bullpen.core.conversations.members import ConversationState, list_conversation_agents
-from bullpen.core.conversations.newest import ConversationSummary, list_conversations
-from bullpen.core.conversations.trace import Step, Trace, trace
+from bullpen.core.access.keys import Scope
 from bullpen.core.errors import LaneError, NotFound
-from bullpen.core.models import MESSAGES
-from bullpen.core.queue.browse import MessageRecord
-from bullpen.core.queue.cancel import cancel_conversation
-from bullpen.core.queue.hold import resume_conversation
+from bullpen.core.inspect.conversations import (
+    ConversationState,
+    ConversationSummary,
+    list_conversation_agents,
+    list_conversations,
+)
+from bullpen.core.inspect.messages import MessageRecord
+from bullpen.core.inspect.trace import Step, Trace, trace
+from bullpen.core.message import ErrorKind
+from bullpen.core.models import ATTEMPTS, MESSAGES
+from bullpen.core.queue.attempts import Attempt, AttemptOutcome, list_attempts
+from bullpen.core.queue.manage import cancel_conversation, resume_conversation
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
-ROUTES = blueprint("conversations", "All that one message of a person's set off.")
+ATTEMPT_ROUTES = blueprint("attempts", "Runs that have ended.")
 
 Text = Annotated[str, Field(max_length=200)]
+
+
+class AttemptAnswer(BaseModel):
+    """One run that has ended."""
+
+    id: int
+    message_id: str = Field(description="the first of the messages that it was to answer")
+    messages: int = Field(description="how many they were")
+    agent: str
+    worker: str
+    outcome: AttemptOutcome
+    error_kind: ErrorKind | None
+    error: str | None
+    fingerprint: str | None = Field(
+        description="the same for errors that differ in numbers and ids only"
+    )
+    retry_count: int
+    provider: str | None
+    model: str | None
+    input_tokens: int
+    output_tokens: int
+    cost: float = Field(description="dollars")
+    conversation_id: str
+    hop: int
+    team_id: str | None
+    channel: str
+    enqueued_at: int
+    claimed_at: int
+    started_at: int
+    finished_at: int
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> AttemptAnswer:
+        """The row, as it is shown."""
+        return cls.model_validate(asdict(attempt))
+
+
+class AttemptList(RootModel[list[AttemptAnswer]]):
+    """Runs that have ended."""
+
+
+class AttemptQuery(Page):
+    """Which runs."""
+
+    agent: Text | None = None
+    outcome: AttemptOutcome | None = None
+    error_kind: ErrorKind | None = None
+    message_id: Text | None = None
+    conversation_id: Text | None = None
+
+
+@route(ATTEMPT_ROUTES, "GET", "/api/attempts", scope=Scope.READ, answer=AttemptList)
+def attempts(query: AttemptQuery) -> Response:
+    """List the runs, the latest first; with `since_id` those after it, the oldest first.
+
+    A key for some agents must name one of them.
+    """
+    reach(query.agent)
+    wanted = query.model_dump(exclude={"limit", "since_id"})
+    last = upto(ATTEMPTS, query.since_id)
+    with read() as tx:
+        found = list_attempts(tx, wanted, query.since_id, query.limit, upto=last)
+    rows = AttemptList([AttemptAnswer.of(each) for each in found])
+    return listed(rows, [each.id for each in found], query)
+
+
+ROUTES = blueprint("conversations", "All that one message of a person's set off.")
 
 
 class BegunAnswer(BaseModel):

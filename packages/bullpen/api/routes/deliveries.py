@@ -7,16 +7,14 @@ from typing import Annotated
 from pydantic import BaseModel, Field, JsonValue
 
 from bullpen.api.context import reach, write
-from bullpen.api.models import Done, Input, parsed, paths
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
-from bullpen.core.answers.said import sanitise_text
+from bullpen.api.route import Done, Input, blueprint, parsed, paths, route
+from bullpen.core.access.keys import Scope
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import ReplyTo
-from bullpen.core.outbox import deliver
-from bullpen.core.outbox.delivery import Delivery
-from bullpen.core.outbox.lease import lease_responses
+from bullpen.core.outbox import delivery
+from bullpen.core.outbox.delivery import Delivery, lease_responses
+from bullpen.core.text import sanitise_text
 
 ROUTES = blueprint("deliveries", "Answers on their way out, by channel clients outside of Bullpen.")
 
@@ -170,7 +168,7 @@ def begin_part(body: Held) -> Done:
     """
     reach(None)
     with write() as tx:
-        deliver.begin_part(tx, body.token)
+        delivery.begin_part(tx, body.token)
     return Done()
 
 
@@ -186,7 +184,7 @@ def end_part(body: Ended) -> Done:
     """Say that the platform took the part."""
     reach(None)
     with write() as tx:
-        deliver.end_part(tx, body.token, sanitise_text(body.receipt))
+        delivery.end_part(tx, body.token, sanitise_text(body.receipt))
     return Done()
 
 
@@ -202,7 +200,7 @@ def ack_leased(body: Held) -> Done:
     """Say that the platform took the last part."""
     reach(None)
     with write() as tx:
-        deliver.ack(tx, body.token)
+        delivery.ack(tx, body.token)
     return Done()
 
 
@@ -220,7 +218,7 @@ def reschedule(body: Later) -> Done:
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
     with write() as tx:
         error = sanitise_text(body.error)
-        deliver.reschedule(tx, body.token, error, retry_after=after, counted=body.counted)
+        delivery.reschedule(tx, body.token, error, retry_after=after, counted=body.counted)
     return Done()
 
 
@@ -236,7 +234,7 @@ def undeliverable(body: Ill) -> Done:
     """Say that it can never be sent: the recipient does not exist, or will not have it."""
     reach(None)
     with write() as tx:
-        deliver.mark_undeliverable(tx, body.token, sanitise_text(body.error))
+        delivery.mark_undeliverable(tx, body.token, sanitise_text(body.error))
     return Done()
 
 
@@ -252,5 +250,5 @@ def unknown(body: Ill) -> Done:
     """Say that it was sent and no answer came: a person decides whether it goes out again."""
     reach(None)
     with write() as tx:
-        deliver.mark_unknown(tx, body.token, sanitise_text(body.error))
+        delivery.mark_unknown(tx, body.token, sanitise_text(body.error))
     return Done()

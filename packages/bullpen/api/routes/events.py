@@ -9,18 +9,22 @@ from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from bullpen.api.context import api, caller, reach, read
-from bullpen.api.models import Page, listed
-from bullpen.api.route import blueprint, route
-from bullpen.api.streams.documents import encode
-from bullpen.api.streams.entrance import enter, starting_point
-from bullpen.api.streams.filter import Filter, own_names
-from bullpen.api.streams.handover import Handover
-from bullpen.api.streams.query import TYPES, Name, StreamQuery, names
-from bullpen.api.streams.replay import catch_up, pages
-from bullpen.api.streams.shown import documents
-from bullpen.api.streams.wire import SSE
-from bullpen.core.access.key import Scope
-from bullpen.core.events.browse import EventFilter, list_events
+from bullpen.api.route import Page, blueprint, listed, route
+from bullpen.api.streams.client import Filter, own_names
+from bullpen.api.streams.encode import SSE, documents, encode
+from bullpen.api.streams.subscribe import (
+    TYPES,
+    Handover,
+    Name,
+    StreamQuery,
+    catch_up,
+    enter,
+    names,
+    pages,
+    starting_point,
+)
+from bullpen.core.access.keys import Scope
+from bullpen.core.events.log import EventFilter, list_events
 from bullpen.core.events.tail import EventTail, id_before_oldest
 from bullpen.core.store.base import Store
 

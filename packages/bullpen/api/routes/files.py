@@ -1,12 +1,15 @@
-"""Files: what people send along, and what goes out with answers."""
+"""/api/files: uploads and downloads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
-from flask import Response, request
+from flask import Response, request, send_file
 from flask_openapi3.models.media_type import MediaType
 from flask_openapi3.models.request_body import RequestBody
 from flask_openapi3.models.schema import Schema
@@ -15,13 +18,61 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.formparser import FormDataParser
 
 from bullpen.api.context import api, reach, write
-from bullpen.api.files import FILE, download
-from bullpen.api.models import Done, Page, listed
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
+from bullpen.api.route import Done, Page, blueprint, listed, route
+from bullpen.core.access.keys import Scope
+from bullpen.core.answers.attachments import RefusedFile, open_allowed, resolve_allowed
 from bullpen.core.errors import BadRequest, UnknownFile
-from bullpen.core.files.browse import StoredFile, file_path, list_files, remove_file
-from bullpen.core.files.incoming import SavedUpload, Upload
+from bullpen.core.uploads import SavedUpload, StoredFile, Upload, file_path, list_files, remove_file
+
+FILE: dict[str, Any] = {
+    "description": "The file.",
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+}
+"""An answer that is a file, as the API's description has it."""
+
+ALONE = "sandbox; default-src 'none'"
+"""A page that somebody uploaded does nothing in a browser."""
+
+
+def sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
+    """The real paths of these uploaded files, or of those below an agent's directories.
+
+    One that may not be sent is an error.
+    """
+    found = [resolve_allowed(name, (*roots, api().settings.files)) for name in named(names)]
+    for each in found:
+        if isinstance(each, RefusedFile):
+            raise UnknownFile(str(each))
+    return tuple(str(each) for each in found)
+
+
+def named(names: Sequence[str]) -> tuple[str, ...]:
+    """The same names; of uploaded files, where they lie. Which of them may leave is seen later."""
+    return tuple(str(_uploaded(name) or name) for name in names)
+
+
+def download(path: str, roots: Sequence[Path]) -> Response:
+    """This file, to be kept and not to be shown; one that may not leave is not there."""
+    found = open_allowed(path, roots)
+    if isinstance(found, RefusedFile):
+        raise UnknownFile(str(found))
+    name = "".join(each if each.isprintable() else "_" for each in Path(path).name)
+    response = send_file(found, as_attachment=True, download_name=name, etag=False)
+    response.content_length = os.fstat(found.fileno()).st_size
+    response.headers["Content-Security-Policy"] = ALONE
+    response.headers["Cache-Control"] = "private, no-store"
+    return response
+
+
+def _uploaded(name: str) -> Path | None:
+    if "/" in name:
+        return None
+    path = api().settings.files / name
+    try:
+        return path if path.is_file() else None
+    except OSError:
+        return None
+
 
 ROUTES = blueprint("files", "What people send along, and what goes out with answers.")
 

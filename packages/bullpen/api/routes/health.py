@@ -1,14 +1,18 @@
-"""Is it alive, and can it work: for whoever watches over the process. Asks for no key."""
+"""/healthz and /metrics."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from flask import Response, current_app
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
-from bullpen.api.context import read
+from bullpen.api.context import reach, read
+from bullpen.api.metrics import of
 from bullpen.api.route import blueprint, route
-from bullpen.core.store.schema import HEAD_REVISION
+from bullpen.core.access.keys import Scope
+from bullpen.core.store.open import HEAD_REVISION
 
 ROUTES = blueprint("health", "Is it alive, and can it work?")
 
@@ -37,3 +41,19 @@ def ready() -> Ready:
     with read() as tx:
         tx.fetch("SELECT 1")
     return Ready(schema_revision=HEAD_REVISION)
+
+
+METRICS_ROUTES = blueprint("metrics", "Numbers for whoever watches over Bullpen.")
+
+
+TEXT = {
+    "description": "Prometheus's text form.",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
+}
+
+
+@route(METRICS_ROUTES, "GET", "/metrics", scope=Scope.READ, answer=TEXT)
+def metrics() -> Response:
+    """Tell how the queue and the API fare, in Prometheus's text form."""
+    reach(None)
+    return Response(of(current_app).text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -9,32 +9,30 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, caller, reach, read, write
-from bullpen.api.models import Done, Number, Page, listed, upto
-from bullpen.api.roster.body import Body, Place
-from bullpen.api.route import blueprint, route
+from bullpen.api.route import Body, Done, Number, Page, Place, blueprint, listed, route, upto
 from bullpen.api.routes.agents import AgentPath
-from bullpen.core.access.key import Scope
-from bullpen.core.answers.said import sanitise_text
+from bullpen.core.access.keys import Scope
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import InTheWay, NotFound
-from bullpen.core.heartbeats.beats import list_heartbeat_runs
-from bullpen.core.heartbeats.heartbeat import ActiveHours, Heartbeat, HeartbeatState
-from bullpen.core.heartbeats.heartbeats import (
+from bullpen.core.heartbeats.manage import (
     HeartbeatChange,
     change_heartbeat,
     get_heartbeat,
+    list_heartbeat_runs,
     list_heartbeats,
 )
+from bullpen.core.heartbeats.model import ActiveHours, Heartbeat, HeartbeatState
 from bullpen.core.models import BEATS
-from bullpen.core.outbox.place import OWNER, parse_address
-from bullpen.core.roster.find import get_agent
+from bullpen.core.outbox.addresses import OWNER, parse_address
+from bullpen.core.roster.agents import get_agent
 from bullpen.core.settings import Settings
-from bullpen.core.workspace.heartbeat_text import (
+from bullpen.core.text import sanitise_text
+from bullpen.core.workspace.contents import (
     heartbeat_path,
     read_heartbeat_text,
     write_heartbeat_text,
 )
-from bullpen.core.workspace.provision import prepare_directory
+from bullpen.core.workspace.templates import prepare_directory
 
 ROUTES = blueprint("heartbeats", "How agents are woken to look after their work.")
 

@@ -1,4 +1,4 @@
-"""History: what was said to agents and by them, and who said it."""
+"""/api/history and the rooms of teams: what was said, and by whom."""
 
 from __future__ import annotations
 
@@ -9,14 +9,27 @@ from typing import Annotated
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, caller, reach, read
-from bullpen.api.models import MOST, Page, listed
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
-from bullpen.core.history.said import history_since, newest_history
-from bullpen.core.history.search import HistoryEntry, list_people, search_history
-from bullpen.core.models import AGENT_MESSAGES
-from bullpen.core.store.settled import committed_up_to
+from bullpen.api.context import api, caller, reach, read, write
+from bullpen.api.route import BIG, MOST, Cursor, Done, Input, Page, blueprint, listed, route
+from bullpen.core.access.keys import Scope
+from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
+from bullpen.core.inspect.history import (
+    HistoryEntry,
+    history_since,
+    last_posted_at,
+    list_people,
+    newest_history,
+    newest_posts,
+    posts_since,
+    search_history,
+)
+from bullpen.core.intake import post_in_room
+from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
+from bullpen.core.roster.agents import find_agent
+from bullpen.core.roster.teams import get_team, list_teams
+from bullpen.core.store.paging import committed_up_to
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
 
 ROUTES = blueprint("history", "What was said, and by whom.")
 
@@ -116,3 +129,142 @@ def _said(agents: Collection[str] | None, query: Page) -> Response:
 
 def _shown(found: list[HistoryEntry]) -> SpokenList:
     return SpokenList([SpokenAnswer.model_validate(asdict(each)) for each in found])
+
+
+ROOM_ROUTES = blueprint("rooms", "What a team says among itself.")
+
+OURS = "bullpen"
+"""The author of what Bullpen itself says in a room."""
+
+
+class RoomPath(BaseModel):
+    """Whose room."""
+
+    team_id: str = Field(description="the team's id")
+
+
+class RoomQuery(Page):
+    """Which posts."""
+
+    since: Cursor | None = Field(
+        None, description="only what was posted after this moment, the oldest first"
+    )
+
+
+class PostAnswer(BaseModel):
+    """One post."""
+
+    id: int
+    team_id: str
+    from_agent: str = Field(description="who said it: an agent, or a person's name")
+    message: str
+    created_at: int
+
+
+class PostList(RootModel[list[PostAnswer]]):
+    """Posts."""
+
+
+class Said(Input):
+    """What a person says in a room."""
+
+    message: str
+    sender: Annotated[str, Field(min_length=1, max_length=200)] = Field(
+        "user", description="the person's name; not an agent's"
+    )
+
+
+class SaidAnswer(Done):
+    """It is in the room, and every member will read it."""
+
+    id: int
+    conversation_id: str
+
+
+class Room(BaseModel):
+    """A room in which something was said."""
+
+    teamId: str  # noqa: N815 - as the reference's clients read it
+    file: str = Field(description="where its posts are read")
+    time: int = Field(description="when somebody last said something")
+
+
+class RoomList(RootModel[list[Room]]):
+    """Rooms."""
+
+
+@route(
+    ROOM_ROUTES,
+    "GET",
+    "/api/chatroom/<team_id>",
+    scope=Scope.READ,
+    answer=PostList,
+    errors=(NotFound,),
+)
+def posts(path: RoomPath, query: RoomQuery) -> Response:
+    """Read a room.
+
+    The newest posts first; with `since_id` or `since` what came after it, the oldest first.
+    """
+    begins = query.since_id is not None or query.since is not None
+    with read() as tx:
+        _reach(tx, path.team_id)
+    upto = committed_up_to(api().store, CHAT_MESSAGES) if begins else BIG
+    with read() as tx:
+        if begins:
+            found = posts_since(
+                tx,
+                path.team_id,
+                since_id=query.since_id or 0,
+                since=-1 if query.since is None else query.since,
+                upto=upto,
+                limit=query.limit,
+            )
+        else:
+            found = newest_posts(tx, path.team_id, query.limit)
+    rows = PostList([PostAnswer.model_validate(asdict(each)) for each in found])
+    cursor = Page(limit=query.limit, since_id=0 if begins else None)
+    return listed(rows, [each.id for each in found], cursor)
+
+
+@route(
+    ROOM_ROUTES,
+    "POST",
+    "/api/chatroom/<team_id>",
+    scope=Scope.PUBLISH,
+    answer=SaidAnswer,
+    errors=(NotFound, NameTaken, LaneError),
+)
+def post(path: RoomPath, body: Said) -> SaidAnswer:
+    """Say something to every member of a team."""
+    text = body.message.strip()
+    if not text:
+        raise BadText("the message is empty")
+    with write() as tx:
+        _reach(tx, path.team_id)
+        sender = check_text(body.sender, tx.settings.message_bytes, "the sender")
+        if sender == OURS or find_agent(tx, sender) is not None:
+            raise NameTaken(
+                f"{sender} is no person's name here", hint="Say who you are in `sender`."
+            )
+        posted = post_in_room(tx, path.team_id, text, sender)
+    return SaidAnswer(id=posted.id, conversation_id=posted.conversation_id)
+
+
+@route(ROOM_ROUTES, "GET", "/api/chats", scope=Scope.READ, answer=RoomList)
+def rooms() -> RoomList:
+    """List the rooms in which something was said, the latest first."""
+    with read() as tx:
+        times = last_posted_at(tx)
+        found = [
+            Room(teamId=team.id, file=f"/api/chatroom/{team.id}", time=times[team.id])
+            for team in list_teams(tx)
+            if team.id in times and all(map(caller().can_reach, team.members))
+        ]
+    return RoomList(sorted(found, key=lambda room: (-room.time, room.teamId)))
+
+
+def _reach(tx: Transaction, team_id: str) -> None:
+    """Refuse a caller who does not reach every member."""
+    for member in get_team(tx, team_id).members:
+        reach(member)

@@ -1,17 +1,59 @@
-"""Keys: who may use the API, and for what."""
+"""/api/keys and /api/audit: keys for the API, and the log of what was done with them."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
+from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import caller, read, write
-from bullpen.api.models import Done, Input, Number
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Key, KeyKind, Scope
-from bullpen.core.access.mint import add_key_as, list_keys_as, revoke_key_as
+from bullpen.api.context import caller, reach, read, write
+from bullpen.api.route import Done, Input, Number, Page, blueprint, listed, route, upto
+from bullpen.core.access.audit import AuditEntry, list_audit_entries
+from bullpen.core.access.keys import Key, KeyKind, Scope, add_key_as, list_keys_as, revoke_key_as
 from bullpen.core.errors import UnknownKey
+from bullpen.core.models import AUDIT_LOG
+
+AUDIT_ROUTES = blueprint("audit", "Who did what over the API.")
+
+
+class DeedAnswer(BaseModel):
+    """One thing that was done, or refused."""
+
+    id: int
+    key_id: str
+    key_name: str
+    action: str
+    target: str = Field(description="the path that was asked for")
+    outcome: str = Field(description="`done`, or the code of the error")
+    request_id: str
+    address: str
+    created_at: int
+
+    @classmethod
+    def of(cls, deed: AuditEntry) -> DeedAnswer:
+        """The line, as it is shown."""
+        return cls.model_validate(asdict(deed))
+
+
+class DeedList(RootModel[list[DeedAnswer]]):
+    """Lines of the log."""
+
+
+@route(AUDIT_ROUTES, "GET", "/api/audit", scope=Scope.ADMIN, answer=DeedList)
+def audit(query: Page) -> Response:
+    """List what was done, the latest first; with `since_id` what came after it, the oldest first.
+
+    For keys that reach all agents.
+    """
+    reach(None)
+    last = upto(AUDIT_LOG, query.since_id)
+    with read() as tx:
+        found = list_audit_entries(tx, query.since_id, query.limit, last)
+    rows = DeedList([DeedAnswer.of(each) for each in found])
+    return listed(rows, [each.id for each in found], query)
+
 
 ROUTES = blueprint("keys", "Keys for the API, each with scopes, and revoked at once.")
 

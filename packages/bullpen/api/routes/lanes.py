@@ -7,14 +7,15 @@ from dataclasses import asdict, replace
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, reach, read, write
-from bullpen.api.models import Done, Input
-from bullpen.api.route import blueprint, route
+from bullpen.api.route import Done, Input, blueprint, route
 from bullpen.api.routes.messages import Reason
-from bullpen.core.access.key import Scope
+from bullpen.core.access.keys import Scope
 from bullpen.core.errors import Conflict, LaneError, UnknownAgent
-from bullpen.core.queue.lane import Batching, Ordering, Overflow
-from bullpen.core.queue.lane_list import LaneRecord, get_lane, list_lanes
+from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import (
+    Batching,
+    Ordering,
+    Overflow,
     archive_lane,
     configure_lane,
     drain_lane,
@@ -22,7 +23,7 @@ from bullpen.core.queue.lanes import (
     pause_lane,
     resume_lane,
 )
-from bullpen.core.roster.find import get_agent
+from bullpen.core.roster.agents import get_agent
 from bullpen.core.states import LaneState
 
 ROUTES = blueprint("lanes", "Agents' queues: how each behaves, and whether it runs.")

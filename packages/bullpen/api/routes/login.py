@@ -5,14 +5,15 @@ from __future__ import annotations
 from flask import Response, redirect, request
 from pydantic import BaseModel, Field
 
+from bullpen.api.auth import COOKIE, count_failure
 from bullpen.api.context import api, caller, write
-from bullpen.api.guard import COOKIE, count_failure
-from bullpen.api.models import Done
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Key, KeyKind, Scope
+from bullpen.api.route import Done, blueprint, route
 from bullpen.core.access.keys import (
     BROWSER_DAYS,
     LINK_MINUTES,
+    Key,
+    KeyKind,
+    Scope,
     create_login_link,
     redeem_login_link,
     revoke_key,

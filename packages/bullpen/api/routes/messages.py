@@ -1,4 +1,4 @@
-"""Messages: in, found, and what a person decides about one."""
+"""/api/message: send a message, and see what became of it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,41 @@ from typing import Annotated, Any
 from flask import Response, request
 from pydantic import BaseModel, Field, JsonValue, RootModel
 
-from bullpen.api.context import caller, reach, read, write
-from bullpen.api.files import sendable
-from bullpen.api.models import Done, Input, Number, Page, listed, paths, upto
-from bullpen.api.publish import publish
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
-from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
-from bullpen.core.message import NewMessage, Priority, ReplyTo
+from bullpen.api.context import api, caller, check_reach, reach, read, write
+from bullpen.api.route import Done, Input, Number, Page, blueprint, listed, paths, route, upto
+from bullpen.api.routes.files import sendable
+from bullpen.core.access.keys import Key, Scope
+from bullpen.core.errors import BadRequest, BullpenError, Conflict, LaneError, NotFound
+from bullpen.core.inspect.messages import MessageFilter, MessageRecord, get_message, list_messages
+from bullpen.core.intake import submit
+from bullpen.core.message import INTERNAL_CHANNELS, Accepted, NewMessage, Priority, ReplyTo
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.browse import MessageFilter, MessageRecord, get_message, list_messages
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import hold, resume
-from bullpen.core.queue.retry import retry
+from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
+
+EVERY = 1 << 31
+
+
+def publish(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
+    """Store it for everyone whom it addresses; those must all be within the key's reach."""
+    if new.channel in INTERNAL_CHANNELS:
+        # What comes on them is answered to nobody, and may end in silence.
+        raise BadRequest(
+            f"on the channel {new.channel!r} nobody writes but Bullpen itself",
+            hint="Rooms are at `/api/chatroom/<team>`, heartbeats at `/api/agents/<id>/heartbeat`.",
+        )
+
+    def store(tx: Transaction) -> tuple[Accepted, ...]:
+        accepted = submit(tx, new)
+        if key.agents is not None:
+            sent = MessageFilter(conversation_id=accepted[0].message_id)
+            for seen in list_messages(tx, sent, 0, EVERY):
+                check_reach(key, seen.agent)
+        return accepted
+
+    return api().together.write(store)
+
 
 ROUTES = blueprint("messages", "Messages from people, and what becomes of them.")
 

@@ -8,22 +8,21 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, reach, read, write
-from bullpen.api.models import MOST, Count, Done, Input, Page, listed, paths
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
+from bullpen.api.route import MOST, Count, Done, Input, Page, blueprint, listed, paths, route
+from bullpen.core.access.keys import Scope
+from bullpen.core.bulk import kill, list_dead_or_held, lock_message_in_state, retry_all_dead
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
+from bullpen.core.inspect.messages import MessageRecord, get_message_by_number
+from bullpen.core.inspect.queue import MAX_COUNTED as MOST_COMPLETED
+from bullpen.core.inspect.queue import (
+    RunningMessage,
+    count_completed,
+    list_lanes,
+    list_running,
+    queue_status,
+)
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.browse import MessageRecord, get_message_by_number
-from bullpen.core.queue.completed import MAX_COUNTED as MOST_COMPLETED
-from bullpen.core.queue.completed import count_completed
-from bullpen.core.queue.drop import drop
-from bullpen.core.queue.hold import resume
-from bullpen.core.queue.kill import kill
-from bullpen.core.queue.lane_list import list_lanes
-from bullpen.core.queue.retry import retry
-from bullpen.core.queue.running import RunningMessage, list_running
-from bullpen.core.queue.status import queue_status
-from bullpen.core.queue.stuck import list_dead_or_held, lock_message_in_state, retry_all_dead
+from bullpen.core.queue.manage import drop, resume, retry
 from bullpen.core.states import LaneState, MessageState
 
 ROUTES = blueprint("queue", "How full the queue is, what runs, and what waits for a person.")

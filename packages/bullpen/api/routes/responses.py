@@ -10,31 +10,35 @@ from flask import Response
 from pydantic import BaseModel, Field, JsonValue, RootModel
 
 from bullpen.api.context import api, reach, read, write
-from bullpen.api.files import FILE, download, sendable
-from bullpen.api.models import MOST, Cursor, Done, Input, Page, listed, parsed, paths, upto
-from bullpen.api.route import blueprint, route
-from bullpen.api.routes.messages import Reason
-from bullpen.core.access.key import Scope
-from bullpen.core.errors import (
-    Conflict,
-    IllegalMove,
-    UnknownAgent,
-    UnknownFile,
-    UnknownResponse,
+from bullpen.api.route import (
+    MOST,
+    Cursor,
+    Done,
+    Input,
+    Page,
+    blueprint,
+    listed,
+    parsed,
+    paths,
+    route,
+    upto,
 )
-from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.browse import (
+from bullpen.api.routes.files import FILE, download, sendable
+from bullpen.api.routes.messages import Reason
+from bullpen.core.access.keys import Scope
+from bullpen.core.errors import Conflict, IllegalMove, UnknownAgent, UnknownFile, UnknownResponse
+from bullpen.core.inspect.responses import (
     ResponseFilter,
     ResponseRecord,
     get_response,
     list_deliverable,
     list_responses,
 )
-from bullpen.core.outbox.person import ack_response, drop_response, retry_response
-from bullpen.core.outbox.proactive import send_to_person
-from bullpen.core.outcome import Answer
-from bullpen.core.roster.directories import allowed_roots
-from bullpen.core.roster.find import find_agent, get_agent
+from bullpen.core.message import Answer
+from bullpen.core.models import RESPONSES
+from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
+from bullpen.core.outbox.write import send_to_person
+from bullpen.core.roster.agents import allowed_roots, find_agent, get_agent
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 

@@ -6,28 +6,39 @@ from flask import Response
 from pydantic import BaseModel, Field
 
 from bullpen.api.context import caller, reach, read, write
-from bullpen.api.models import Done, Page, listed, upto
-from bullpen.api.roster.body import Name
-from bullpen.api.route import blueprint, route
+from bullpen.api.route import Done, Name, Page, blueprint, listed, route, upto
 from bullpen.api.routes.messages import Reason
-from bullpen.api.schedules.answer import ScheduleAnswer, ScheduleList
-from bullpen.api.schedules.body import ScheduleBody
-from bullpen.api.schedules.given import changed, new
-from bullpen.api.schedules.runs import RunAnswer, RunList
-from bullpen.core.access.key import OWNER_KEY, KeyKind, Scope
+from bullpen.api.routes.schedule_schemas import (
+    RunAnswer,
+    RunList,
+    ScheduleAnswer,
+    ScheduleBody,
+    ScheduleList,
+    changed,
+    new,
+)
+from bullpen.core.access.keys import OWNER_KEY, KeyKind, Scope
 from bullpen.core.errors import Conflict, LaneError, NotFound
 from bullpen.core.models import SCHEDULE_RUNS
-from bullpen.core.schedules.find import ScheduleFilter, get_schedule, list_schedules, lock_schedule
 from bullpen.core.schedules.fire import run_schedule_now
 from bullpen.core.schedules.history import list_schedule_runs, next_due_times
-from bullpen.core.schedules.schedule import KEY_AUTHOR_PREFIX, OWNER_AUTHOR, Schedule, ScheduleState
-from bullpen.core.schedules.schedules import (
+from bullpen.core.schedules.manage import (
     add_schedule,
     change_schedule,
+    pause_schedule,
     remove_schedule,
     resume_schedule,
 )
-from bullpen.core.schedules.stop import pause_schedule
+from bullpen.core.schedules.model import (
+    KEY_AUTHOR_PREFIX,
+    OWNER_AUTHOR,
+    Schedule,
+    ScheduleFilter,
+    ScheduleState,
+    get_schedule,
+    list_schedules,
+    lock_schedule,
+)
 from bullpen.core.store.transaction import Transaction
 
 ROUTES = blueprint("schedules", "What is said to agents at set times, and what became of it.")

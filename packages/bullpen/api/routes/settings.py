@@ -1,21 +1,321 @@
-"""Settings: seen without their secrets, and changed one by one."""
+"""/api/settings: show and change the settings."""
 
 from __future__ import annotations
 
-from pydantic import Field
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
 
 from bullpen.api.context import api, reach, read, write
-from bullpen.api.models import Done
-from bullpen.api.route import blueprint, route
-from bullpen.api.services import known_services
-from bullpen.api.settings_shown import SettingsAnswer, settings_file, show_settings
-from bullpen.api.settings_wished import Wished, merge_roster, wanted
-from bullpen.core.access.key import Scope
-from bullpen.core.errors import BullpenError, Conflict, LaneError, NotFound
-from bullpen.core.roster.find import get_agent
-from bullpen.core.services.supervisor import CORE_SERVICES
-from bullpen.core.settings_file import services_reading
-from bullpen.core.workspace.provision import prepare_directory
+from bullpen.api.route import Done, Input, blueprint, route
+from bullpen.api.routes.agents import AgentBody, AgentMap, agent_map, put_agent
+from bullpen.api.routes.providers import ProviderBody, ProviderMap, provider_map, put_provider
+from bullpen.api.routes.services import known_services
+from bullpen.api.routes.teams import TeamBody, TeamMap, put_team, team_map
+from bullpen.core.access.keys import Scope
+from bullpen.core.errors import (
+    BadSetting,
+    BullpenError,
+    Conflict,
+    LaneError,
+    NotFound,
+    SettingFixed,
+)
+from bullpen.core.roster.agents import find_agent, get_agent
+from bullpen.core.roster.providers import PROVIDER_ALIASES
+from bullpen.core.settings.file import SettingsFile, SettingSource, Value, services_reading
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import MASK
+from bullpen.core.workspace.templates import prepare_directory
+from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
+
+FAMILIES = {command: family for family, command in PROVIDER_ALIASES.items()}
+"""What the reference's clients call our command lines."""
+
+
+class WorkspaceAnswer(BaseModel):
+    """Where agents work."""
+
+    path: str
+    name: str
+
+
+class ChannelsAnswer(BaseModel):
+    """The channels whose clients run."""
+
+    enabled: list[str]
+
+
+class FamilyAnswer(BaseModel):
+    """What one provider is given."""
+
+    model: str = Field(description="the default agent's, if this is its provider")
+    api_key: str = ""
+    oauth_token: str = ""
+
+
+class ModelsAnswer(BaseModel):
+    """What answers for the default agent, and what the providers are given."""
+
+    provider: str
+    anthropic: FamilyAnswer
+    openai: FamilyAnswer
+    opencode: FamilyAnswer
+
+
+class MonitoringAnswer(BaseModel):
+    """How often agents are told to do something by themselves."""
+
+    heartbeat_interval: int = Field(0, description="in seconds; 0 is never")
+
+
+class SettingAnswer(BaseModel):
+    """One setting, as it will be after the next start; a secret is masked."""
+
+    value: str | int | float
+    default: str | int | float
+    doc: str
+    source: SettingSource
+    secret: bool
+    fixed: str | None = Field(description="why it cannot be changed over the API; null if it can")
+
+
+class ProblemAnswer(BaseModel):
+    """Something in the file that does not count; no secret is in it."""
+
+    line: int | None = Field(description="null if it is about the file as a whole")
+    name: str = Field(description="the setting that it is about; empty if nobody can tell")
+    text: str
+    hint: str
+    warning: bool = Field(description="nothing is lost by it")
+
+
+class SettingsAnswer(BaseModel):
+    """Everything that can be set; no secret is in it."""
+
+    workspace: WorkspaceAnswer
+    channels: ChannelsAnswer
+    models: ModelsAnswer
+    agents: AgentMap
+    teams: TeamMap
+    custom_providers: ProviderMap
+    monitoring: MonitoringAnswer
+    settings: dict[str, SettingAnswer]
+    problems: list[ProblemAnswer] = Field(description="what is bad in the file, and what to do")
+
+
+def settings_file() -> SettingsFile:
+    """The file of this home."""
+    return SettingsFile(api().settings.home, os.environ)
+
+
+def show_settings(tx: Transaction) -> SettingsAnswer:
+    """Everything, as it is now."""
+    file = settings_file()
+    settings = {each.name: each for each in file.shown()}
+    workspace = tx.settings.workspace
+    return SettingsAnswer(
+        workspace=WorkspaceAnswer(path=str(workspace), name=workspace.name),
+        channels=ChannelsAnswer(enabled=enabled_channels()),
+        models=_models(tx, {name: str(each.value) for name, each in settings.items()}),
+        agents=agent_map(tx),
+        teams=team_map(tx),
+        custom_providers=provider_map(tx),
+        monitoring=MonitoringAnswer(),
+        settings={
+            name: SettingAnswer.model_validate(asdict(each)) for name, each in settings.items()
+        },
+        problems=[ProblemAnswer.model_validate(asdict(each)) for each in file.problems()],
+    )
+
+
+def enabled_channels() -> list[str]:
+    """The channels whose clients run."""
+    return [
+        each["name"]
+        for each in known_services() or ()
+        if each["name"] not in CORE_SERVICES and each["state"] not in DOWN_STATES
+    ]
+
+
+def _models(tx: Transaction, shown: dict[str, str]) -> ModelsAnswer:
+    agent = find_agent(tx, tx.settings.default_agent)
+    provider, model = ("", "") if agent is None else (agent.provider, agent.model)
+    provider = FAMILIES.get(provider, provider)
+    models = {name: model if name == provider else "" for name in (*PROVIDER_ALIASES, "opencode")}
+    return ModelsAnswer(
+        provider=provider,
+        anthropic=FamilyAnswer(
+            model=models["anthropic"],
+            api_key=shown["anthropic_api_key"],
+            oauth_token=shown["anthropic_oauth_token"],
+        ),
+        openai=FamilyAnswer(model=models["openai"], api_key=shown["openai_api_key"]),
+        opencode=FamilyAnswer(model=models["opencode"]),
+    )
+
+
+Plain = Annotated[StrictStr, Field(max_length=4096)] | StrictBool | StrictInt | StrictFloat | None
+Word = Annotated[str, Field(max_length=4096)]
+Sent = TypeVar("Sent", bound=BaseModel)
+
+
+class Given(BaseModel):
+    """A setting as it was shown, with another value."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    value: Plain
+
+
+class Workspace(Input):
+    """It cannot be changed here; what it is may be sent back."""
+
+    path: Word | None = None
+    name: Word | None = None
+
+
+class Family(Input):
+    """What one provider is to be given."""
+
+    model: Word | None = None
+    api_key: Word | None = None
+    oauth_token: Word | None = None
+
+
+class Models(Input):
+    """What is to answer for the default agent, and what the providers are to be given."""
+
+    provider: Word | None = None
+    anthropic: Family = Family()
+    openai: Family = Family()
+    opencode: Family = Family()
+
+
+class Monitoring(Input):
+    """It cannot be changed here; what it is may be sent back."""
+
+    heartbeat_interval: float | None = Field(None, allow_inf_nan=False)
+
+
+class Wished(Input):
+    """What is to be changed: any part of what is shown."""
+
+    workspace: Workspace = Workspace()
+    channels: dict[str, JsonValue] = Field(default_factory=dict)
+    models: Models = Models()
+    agents: dict[str, AgentBody] = Field(default_factory=dict)
+    teams: dict[str, TeamBody] = Field(default_factory=dict)
+    custom_providers: dict[str, ProviderBody] = Field(default_factory=dict)
+    monitoring: Monitoring = Monitoring()
+    settings: dict[str, Plain | Given] = Field(
+        default_factory=dict, description="name: value, or null for the default"
+    )
+    problems: list[JsonValue] = Field([], description="as shown; it changes nothing")
+
+
+def wanted(file: SettingsFile, body: Wished, shown: SettingsAnswer) -> dict[str, Value | None]:
+    """What is to be written to the file; what cannot be changed is refused."""
+    _check_rest(body, shown)
+    aliases = {
+        "workspace": body.workspace.path,
+        "anthropic_api_key": body.models.anthropic.api_key,
+        "anthropic_oauth_token": body.models.anthropic.oauth_token,
+        "openai_api_key": body.models.openai.api_key,
+    }
+    own = {
+        name: each.value if isinstance(each, Given) else each
+        for name, each in body.settings.items()
+    }
+    # A mask that is sent back is no secret, not even where there is none yet.
+    more = file.check({name: each for name, each in aliases.items() if each not in (None, MASK)})
+    return {**more, **file.check({name: each for name, each in own.items() if each != MASK})}
+
+
+def merge_roster(tx: Transaction, body: Wished, shown: SettingsAnswer) -> list[str]:
+    """Add and change providers, agents and teams; gives the agents that are to be provisioned."""
+    for name, provider in _news(body.custom_providers, shown.custom_providers.root).items():
+        put_provider(tx, name, provider)
+    agents = _news(body.agents, shown.agents.root)
+    for name, agent in agents.items():
+        put_agent(tx, name, agent)
+    for name, team in _news(body.teams, shown.teams.root).items():
+        put_team(tx, name, team)
+    change = _default_agent(body.models, shown.models)
+    if change.model_fields_set:
+        put_agent(tx, tx.settings.default_agent, change, create=False)
+    return list(agents)
+
+
+def _check_rest(body: Wished, shown: SettingsAnswer) -> None:
+    """What is shown for the reference's clients and is no setting of ours may only stay."""
+    if body.workspace.name not in (None, shown.workspace.name):
+        raise SettingFixed("the workspace is called like its directory")
+    if body.monitoring.heartbeat_interval not in (None, shown.monitoring.heartbeat_interval):
+        raise SettingFixed(
+            "there is no interval for all agents", hint="Give each agent one of its own."
+        )
+    enabled = body.channels.get("enabled", None)
+    if enabled is not None and enabled != shown.channels.enabled:
+        raise SettingFixed(
+            "channels are not started by a setting",
+            hint="POST /api/services/channel/<channel>/start starts one.",
+        )
+    others = sorted(name for name, each in body.channels.items() if name != "enabled" and each)
+    if others:
+        raise SettingFixed(
+            f"there are no settings below channels for {', '.join(others)[:200]}",
+            hint="What a channel needs is below `settings`.",
+        )
+
+
+def _news(sent: Mapping[str, Sent], shown: Mapping[str, BaseModel]) -> dict[str, Sent]:
+    """Of what was sent, by name, what differs from what is shown."""
+    found: dict[str, Sent] = {}
+    for name, body in sorted(sent.items()):
+        before = shown[name].model_dump() if name in shown else {}
+        fields = body.model_dump(exclude_unset=True)
+        news = {field: each for field, each in fields.items() if before.get(field) != each}
+        if news or name not in shown:
+            found[name] = type(body).model_validate(news)
+    return found
+
+
+def _default_agent(models: Models, shown: ModelsAnswer) -> AgentBody:
+    """What of the default agent is to be changed."""
+    change: dict[str, str] = {}
+    provider = FAMILIES.get(models.provider or "", models.provider) or shown.provider
+    if provider != shown.provider:
+        change = {"provider": provider, "model": ""}
+    families = {
+        "anthropic": (models.anthropic, shown.anthropic),
+        "openai": (models.openai, shown.openai),
+        "opencode": (models.opencode, shown.opencode),
+    }
+    for name, (family, before) in families.items():
+        if family.model in (None, before.model):
+            continue
+        if name == provider:
+            change["model"] = family.model or ""
+        elif family.model:
+            raise BadSetting(
+                f"the default agent is not answered for by {name}",
+                hint="Give the model to an agent that is, below `agents`.",
+            )
+    return AgentBody.model_validate(change)
+
 
 ROUTES = blueprint("settings", "What can be set, and what is.")
 

@@ -11,23 +11,22 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen import __version__
 from bullpen.api.context import api, caller, reach, read
-from bullpen.api.models import Done
-from bullpen.api.route import blueprint, route
-from bullpen.api.services import ServiceAnswer, known_services
-from bullpen.core.access.key import Scope
+from bullpen.api.route import Done, blueprint, route
+from bullpen.api.routes.services import ServiceAnswer, known_services
+from bullpen.core.access.keys import Scope
 from bullpen.core.access.owner import read_token
+from bullpen.core.background import count_live_workers
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadSetting, UnknownService, UnsafeSecret
-from bullpen.core.heartbeats.heartbeat import Heartbeat, HeartbeatState
-from bullpen.core.heartbeats.heartbeats import list_heartbeats
-from bullpen.core.log_tail import read_log_tail
-from bullpen.core.maintenance.account import list_job_statuses
-from bullpen.core.masking import url_secrets
-from bullpen.core.queue.status import QueueStatus, queue_status
-from bullpen.core.roster.custom_providers import list_custom_providers
-from bullpen.core.services.supervisor import CORE_SERVICES, DOWN_STATES
-from bullpen.core.settings_file import SettingsFile
-from bullpen.core.workers import count_live_workers
+from bullpen.core.heartbeats.manage import list_heartbeats
+from bullpen.core.heartbeats.model import Heartbeat, HeartbeatState
+from bullpen.core.inspect.queue import QueueStatus, queue_status
+from bullpen.core.logs import read_log_tail
+from bullpen.core.maintenance.jobs import list_job_statuses
+from bullpen.core.roster.providers import list_custom_providers
+from bullpen.core.settings.file import SettingsFile
+from bullpen.core.text import url_secrets
+from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 
 ROUTES = blueprint("status", "What runs, and how it fares.")
 

@@ -1,17 +1,137 @@
-"""Teams: agents with a leader, a room and limits."""
+"""/api/teams: list, add, change and remove teams."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from collections.abc import Iterable
+from typing import Annotated
 
-from bullpen.api.context import read, write
-from bullpen.api.models import Done
-from bullpen.api.roster.teams import TeamAnswer, TeamBody, TeamMap, put_team, reach_all, team_map
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.key import Scope
-from bullpen.core.errors import NameTaken, NotFound
-from bullpen.core.roster.team_removal import remove_team
-from bullpen.core.roster.teams import get_team
+from pydantic import BaseModel, Field, RootModel
+
+from bullpen.api.context import caller, reach, read, write
+from bullpen.api.route import Body, Done, Name, blueprint, route
+from bullpen.core.access.keys import Scope
+from bullpen.core.company import remove_team
+from bullpen.core.errors import BadRequest, BadTeam, NameTaken, NotFound, UnknownAgent
+from bullpen.core.ids import check_name
+from bullpen.core.roster.teams import (
+    DeliveryMode,
+    Team,
+    TeamChange,
+    add_team,
+    change_team,
+    find_team,
+    get_team,
+    list_teams,
+)
+from bullpen.core.store.transaction import Transaction
+
+Limit = Annotated[int, Field(ge=0, lt=1_000_000_000)]
+
+
+class LimitsBody(Body):
+    """What a conversation of the team may cost; null is the setting of the same name."""
+
+    max_hops: Limit | None = None
+    max_messages: Limit | None = None
+    max_cost: Annotated[float, Field(ge=0, lt=1_000_000_000, allow_inf_nan=False)] | None = None
+
+
+class TeamBody(Body):
+    """A team, or what of it is to be changed."""
+
+    name: Name | None = None
+    agents: list[Name] | None = Field(None, max_length=1000)
+    leader_agent: Name | None = None
+    delivery: DeliveryMode | None = None
+    limits: LimitsBody | None = None
+
+
+class LimitsAnswer(BaseModel):
+    """What a conversation of the team may cost; null is the setting of the same name."""
+
+    max_hops: int | None
+    max_messages: int | None
+    max_cost: float | None
+
+
+class TeamAnswer(BaseModel):
+    """A team."""
+
+    name: str
+    agents: list[str]
+    leader_agent: str
+    delivery: DeliveryMode
+    limits: LimitsAnswer
+
+    @classmethod
+    def of(cls, team: Team) -> TeamAnswer:
+        """The team, as it is shown."""
+        return cls(
+            name=team.name,
+            agents=list(team.members),
+            leader_agent=team.leader,
+            delivery=team.delivery,
+            limits=LimitsAnswer(
+                max_hops=team.max_hops, max_messages=team.max_messages, max_cost=team.max_cost
+            ),
+        )
+
+
+class TeamMap(RootModel[dict[str, TeamAnswer]]):
+    """Teams by their ids."""
+
+
+def team_map(tx: Transaction) -> TeamMap:
+    """The teams all of whose members the caller reaches."""
+    found = (each for each in list_teams(tx) if all(map(caller().can_reach, each.members)))
+    return TeamMap({each.id: TeamAnswer.of(each) for each in found})
+
+
+def reach_all(agents: Iterable[str]) -> None:
+    """Refuse a caller who does not reach all of these."""
+    for agent in agents:
+        reach(agent)
+
+
+def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = True) -> Team:
+    """Make this team, or change what is sent of it."""
+    before = find_team(tx, check_name(team_id)) if create else get_team(tx, team_id)
+    reach_all(body.agents or ())
+    reach_all(() if before is None else before.members)
+    change = _team_change(body)
+    try:
+        if before is not None:
+            change = TeamChange(
+                **{name: value for name, value in change.items() if getattr(before, name) != value}  # type: ignore[typeddict-item]
+            )
+            return change_team(tx, team_id, **change) if change else before
+        if "members" not in change or "leader" not in change or "name" not in change:
+            raise BadRequest(
+                "a new team needs a name, agents and a leader",
+                hint="Send `name`, `agents` and `leader_agent`.",
+            )
+        made = Team(id=team_id, **change)
+        add_team(tx, made)
+    except UnknownAgent as error:
+        raise BadTeam(str(error), hint="Name agents that exist.") from None
+    return made
+
+
+def _team_change(body: TeamBody) -> TeamChange:
+    change = TeamChange()
+    if body.name is not None:
+        change["name"] = body.name
+    if body.agents is not None:
+        change["members"] = tuple(body.agents)
+    if body.leader_agent is not None:
+        change["leader"] = body.leader_agent
+    if body.delivery is not None:
+        change["delivery"] = body.delivery
+    if body.limits is not None:
+        for name in body.limits.model_fields_set:
+            change[name] = getattr(body.limits, name)  # type: ignore[literal-required]
+    return change
+
 
 ROUTES = blueprint("teams", "Agents that work together.")
 

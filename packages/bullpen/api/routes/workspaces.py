@@ -7,21 +7,18 @@ from pathlib import PurePosixPath
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, reach, read, write
-from bullpen.api.models import Done, Input
-from bullpen.api.route import blueprint, route
+from bullpen.api.route import Done, Input, blueprint, route
 from bullpen.api.routes.agents import AgentPath
-from bullpen.core.access.key import Scope
-from bullpen.core.answers.said import sanitise_text
+from bullpen.core.access.keys import Scope
 from bullpen.core.errors import InTheWay, NotFound
-from bullpen.core.roster.find import get_agent
-from bullpen.core.workspace.belongings import (
-    MEMORY_DIRECTORY,
-    list_memory,
-    list_skills,
-    read_memory,
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.text import sanitise_text
+from bullpen.core.workspace.contents import MEMORY_DIRECTORY, list_memory, list_skills, read_memory
+from bullpen.core.workspace.templates import (
+    prepare_directory,
+    read_user_instructions,
+    write_user_instructions,
 )
-from bullpen.core.workspace.own_text import read_user_instructions, write_user_instructions
-from bullpen.core.workspace.provision import prepare_directory
 
 ROUTES = blueprint("workspaces", "What agents have in their directories.")
 

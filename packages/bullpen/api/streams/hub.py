@@ -1,29 +1,89 @@
-"""The hub: one thread that follows the events, and gives them to everybody who wants them.
-
-Each page of events is read and encoded once, and written without waiting. What a socket does not
-take waits for it; a client for which too much waits is dropped, is told why, and loses nothing:
-it comes back with the last id that it has.
-"""
+"""The hub: reads new events once and writes them to every subscriber without waiting."""
 
 from __future__ import annotations
 
 import logging
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
-from bullpen.api.streams.client import Client
-from bullpen.api.streams.filter import Filter
-from bullpen.api.streams.poller import READ, Poller
-from bullpen.api.streams.ring import Ring, latest
-from bullpen.api.streams.shown import Shown, show
-from bullpen.api.streams.wire import Ending, Wire
-from bullpen.core.access.key import Key
+from bullpen.api.streams.backlog import Ring, latest
+from bullpen.api.streams.client import Client, Filter
+from bullpen.api.streams.encode import Ending, Shown, Wire, show
+from bullpen.core.access.keys import Key
 from bullpen.core.errors import BullpenError, Overloaded
-from bullpen.core.events.append import EventType
+from bullpen.core.events.log import EventType
 from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.store.base import Store
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Poller:
+    """The sockets of the clients, and one to be woken by. Only `wake` is for other threads."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._inner, self._outer = socket.socketpair()
+        self._inner.setblocking(False)
+        self._outer.setblocking(False)
+        self._selector.register(self._inner, READ)
+        self._interests: dict[Client, int] = {}
+        self._woken = False
+
+    def wake(self) -> None:
+        """Let `wait` return."""
+        if not self._woken:
+            self._woken = True
+            with suppress(OSError):  # it is closed
+                self._outer.send(b".")
+
+    def wait(self, seconds: float) -> list[tuple[Client, int]]:
+        """Who can be read from or written to."""
+        found = []
+        for key, mask in self._selector.select(seconds):
+            if key.data is None:
+                # In this order: whoever finds it woken already is heard now.
+                self._inner.recv(64)
+                self._woken = False
+            else:
+                found.append((key.data, mask))
+        return found
+
+    def watch(self, client: Client) -> None:
+        """Wait for what this client needs now."""
+        wanted = (READ if client.reads else 0) | (WRITE if client.pending else 0)
+        known = self._interests.get(client, 0)
+        if wanted == known:
+            return
+        if not wanted:
+            self._selector.unregister(client)
+        elif not known:
+            self._selector.register(client, wanted, client)
+        else:
+            self._selector.modify(client, wanted, client)
+        self._interests[client] = wanted
+
+    def forget(self, client: Client) -> None:
+        """It is to be closed."""
+        if self._interests.pop(client, 0):
+            self._selector.unregister(client)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._selector.close()
+        self._inner.close()
+        self._outer.close()
+
+
+# The hub: one thread that follows the events, and gives them to everybody who wants them.
+#
+# Each page of events is read and encoded once, and written without waiting. What a socket does not
+# take waits for it; a client for which too much waits is dropped, is told why, and loses nothing:
+# it comes back with the last id that it has.
 
 log = logging.getLogger(__name__)
 

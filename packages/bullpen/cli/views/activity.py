@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bullpen.cli.span import format_duration
-from bullpen.cli.views.shown import single_line
-from bullpen.core.events.append import EventType
-from bullpen.core.events.facts import EventDetails
+from bullpen.cli.output import format_duration
+from bullpen.cli.views.app import single_line
+from bullpen.core.events.log import EventType
 from bullpen.core.events.tail import Event
+from bullpen.core.inspect.event_details import EventDetails
 from bullpen.core.message import HEARTBEAT, ROOM
 from bullpen.core.routing.tags import parse_tags, text_outside_tags
 

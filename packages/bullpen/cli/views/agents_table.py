@@ -10,10 +10,9 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
-from bullpen.cli.span import format_duration
-from bullpen.cli.views.shown import format_count, format_money, single_line
-from bullpen.core.company.spent import RunTotals
-from bullpen.core.company.work import AgentActivity, AgentStatus, CompanyStatus
+from bullpen.cli.output import format_duration
+from bullpen.cli.views.app import format_count, format_money, single_line
+from bullpen.core.inspect.activity import AgentActivity, AgentStatus, CompanyStatus, RunTotals
 
 NARROW, WIDE = 60, 120
 LEADER = "★"

@@ -1,20 +1,75 @@
-"""Follows the store for a view, in a thread of its own: opens it, looks again and again, tells.
-
-Woken where there are wake-ups, else by a look at a version number twice a second; what a look reads
-is read in a transaction that ends with it. When the store fails it is opened anew until it is back.
-"""
+"""A live feed of events in a view, read in a thread."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Generic, TypeVar
 
-from bullpen.cli.views.database import error_text, locate_store, open_if_exists
+from bullpen.core.errors import BullpenError, StoreUnavailable
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.store.open import database_file, open_store
 from bullpen.core.wake.listener import Listener
+
+POLL_SECONDS = 0.5
+"""A view looks at least so often, whatever the processes do."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLocation:
+    """Where the database is: a file, and which one it was; or a server."""
+
+    path: Path | None
+    file: tuple[int, int] | None
+
+    def check(self) -> None:
+        """Fail if the file is gone, or is another one now: the open one is then nobody's."""
+        if self.path is not None and _file(self.path) != self.file:
+            raise StoreUnavailable(f"{self.path} was taken away, or replaced")
+
+
+def locate_store(settings: Settings) -> StoreLocation:
+    """Where the database is now; to open a file that is not there would make it."""
+    path = database_file(settings)
+    return StoreLocation(path, None if path is None else _file(path))
+
+
+@contextmanager
+def open_if_exists(settings: Settings) -> Iterator[Store]:
+    """The store, if there is one."""
+    locate_store(settings)
+    often = replace(settings, poll_seconds=min(settings.poll_seconds, POLL_SECONDS))
+    store = open_store(often)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def error_text(error: Exception) -> str:
+    """What went wrong, in a sentence."""
+    if isinstance(error, BullpenError):
+        return f"{error}. {error.hint}" if error.hint else str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _file(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise StoreUnavailable(f"the database is not there: {path} ({error.strerror})") from error
+    return found.st_dev, found.st_ino
+
+
+# Follows the store for a view, in a thread of its own: opens it, looks again and again, tells.
+#
+# Woken where there are wake-ups, else by a look at a version number twice a second; what a look reads
+# is read in a transaction that ends with it. When the store fails it is opened anew until it is back.
 
 News = TypeVar("News")
 UpdateReader = Callable[[Store], Iterator[News | None]]

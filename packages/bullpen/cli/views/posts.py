@@ -13,8 +13,8 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
-from bullpen.cli.views.shown import format_moment, sanitize_text, single_line
-from bullpen.core.history.rooms import Post
+from bullpen.cli.views.app import format_moment, sanitize_text, single_line
+from bullpen.core.inspect.history import Post
 
 OWNER = "owner"
 """As whom a person posts from the command line."""

@@ -1,28 +1,186 @@
-"""A team's room, live: what is said there, and a line to say something."""
+"""bullpen room: a team's room, live, with an input line."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.widgets import Footer, Static
+from textual.widgets import Footer, Static, TextArea
 
 from bullpen.cli.output import read_transaction, write_transaction
-from bullpen.cli.views.composer import Composer
-from bullpen.cli.views.database import error_text, locate_store
-from bullpen.cli.views.feed import Feed
-from bullpen.cli.views.live import Gone, LiveView, Lost
+from bullpen.cli.views.app import Gone, LiveView, Lost, single_line
+from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.cli.views.posts import OWNER, Posts
-from bullpen.cli.views.room_looks import INITIAL_POSTS, RoomReader, RoomUpdate
-from bullpen.cli.views.shown import single_line
-from bullpen.core.clock import SystemClock
-from bullpen.core.history.rooms import Post, posts_before
-from bullpen.core.queue.room import post_in_room
+from bullpen.core.clock import SECOND, SystemClock
+from bullpen.core.events.log import EventType
+from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.inspect.history import Post, newest_posts, posts_before, posts_since
+from bullpen.core.inspect.queue import list_lane_statuses
+from bullpen.core.intake import post_in_room
+from bullpen.core.roster.teams import Team, get_team
 from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.core.store.paging import MAX_ROW_ID
+from bullpen.core.store.transaction import Transaction
+
+
+class Composer(TextArea):
+    """Enter posts what is written; what is pasted stays whole, with its lines."""
+
+    DEFAULT_CSS = """
+    Composer {
+        height: auto; max-height: 7; padding: 0 1; background: ansi_default;
+        border: none; border-top: solid ansi_cyan;
+    }
+    Composer:focus { border: none; border-top: solid ansi_cyan; }
+    Composer .text-area--cursor { text-style: reverse; }
+    Composer .text-area--cursor-line { background: ansi_default; }
+    Composer .text-area--placeholder { text-style: dim; color: ansi_default; }
+    Composer .text-area--selection { text-style: reverse; background: ansi_default; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "post", "Post", key_display="⏎"),
+        Binding("ctrl+j,shift+enter,alt+enter", "new_line", "New line", key_display="^J"),
+    ]
+
+    class Posted(Message):
+        """Somebody wants to say this."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, placeholder: str) -> None:
+        super().__init__(
+            soft_wrap=True,
+            show_line_numbers=False,
+            tab_behavior="focus",
+            highlight_cursor_line=False,
+            placeholder=placeholder,
+        )
+        self.cursor_blink = False
+
+    def action_post(self) -> None:
+        """Post what is written, if it says something."""
+        if self.text.strip():
+            self.post_message(self.Posted(self.text))
+            self.clear()
+
+    def action_new_line(self) -> None:
+        """Begin a new line."""
+        self.insert("\n")
+
+    def give_back(self, text: str) -> None:
+        """It could not be posted: nobody has to write it again."""
+        written = self.text
+        self.text = f"{text}\n{written}" if written else text
+        self.move_cursor(self.document.end)
+
+    async def _on_key(self, event: events.Key) -> None:
+        # Here and not by a binding that comes first: that would overtake the letters before it.
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.action_post()
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        # Some terminals send a carriage return for each line's end. Textual calls the handler of
+        # TextArea by itself, after this one.
+        event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+INITIAL_POSTS = 50
+"""So many posts are shown when a room is entered, and more of the older ones each time."""
+PAGE_POSTS = 500
+LOOK_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RoomUpdate:
+    """The room as it is now, and what was posted since the last news; some perhaps once more."""
+
+    at: int
+    team: Team
+    working: tuple[str, ...]
+    """Which members answer something just now."""
+    posts: tuple[Post, ...]
+    whole: bool
+    """Whether these are all the posts that there are."""
+
+
+@dataclass(slots=True)
+class RoomReader:
+    """Looks at the room of a team; it remembers across a loss of the store what was seen."""
+
+    team: str
+    _entered: bool = False
+    _last: int = 0
+    """The highest number of the posts that were told of."""
+
+    def __call__(self, store: Store) -> Iterator[RoomUpdate | None]:
+        """First the last posts, or those since the store was lost; then each new one."""
+        tail = EventTail.from_now(store)
+        with store.read() as tx:
+            posts = (
+                self._missed(tx)
+                if self._entered
+                else newest_posts(tx, self.team, INITIAL_POSTS)[::-1]
+            )
+            whole = not self._entered and len(posts) < INITIAL_POSTS
+            news = self._news(tx, posts, whole=whole)
+        self._entered = True
+        yield news
+        while True:
+            events = tail.read(PAGE_POSTS)
+            numbers = [_post(event) for event in events if self._ours(event)]
+            old = store.clock.now() - news.at >= LOOK_SECONDS * SECOND
+            if not (events or old):
+                yield None
+                continue
+            with store.read() as tx:
+                news = self._news(tx, self._posted(tx, numbers), whole=False)
+            yield news
+
+    def _news(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomUpdate:
+        team = get_team(tx, self.team)
+        self._last = max([self._last, *(post.id for post in posts)])
+        busy = {each.agent for each in list_lane_statuses(tx) if each.processing}
+        working = tuple(each for each in team.members if each in busy)
+        return RoomUpdate(tx.now, team, working, tuple(posts), whole)
+
+    def _missed(self, tx: Transaction) -> list[Post]:
+        # On PostgreSQL a lower number may have come after a higher one: some are told of again.
+        return _between(tx, self.team, max(0, self._last - INITIAL_POSTS), MAX_ROW_ID)
+
+    def _posted(self, tx: Transaction, numbers: Sequence[int]) -> list[Post]:
+        """The posts of these numbers: an event tells of each when it can be seen."""
+        return _between(tx, self.team, min(numbers) - 1, max(numbers)) if numbers else []
+
+    def _ours(self, event: Event) -> bool:
+        return event.type == EventType.ROOM_POSTED and event.data.get("team") == self.team
+
+
+def _between(tx: Transaction, team: str, since: int, upto: int) -> list[Post]:
+    """All posts after the one number and up to the other."""
+    found: list[Post] = []
+    while True:
+        page = posts_since(tx, team, since_id=since, since=0, upto=upto, limit=PAGE_POSTS)
+        found += page
+        if len(page) < PAGE_POSTS:
+            return found
+        since = page[-1].id
+
+
+def _post(event: Event) -> int:
+    number = event.data.get("post")
+    return number if isinstance(number, int) else 0
 
 
 class Told(Message):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 
 from sqlalchemy import bindparam, insert
 
-from bullpen.core.access.key import Key
+from bullpen.core.access.keys import Key
 from bullpen.core.models import AUDIT_LOG
-from bullpen.core.store.listing import MAX_ROW_ID, TablePager
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 

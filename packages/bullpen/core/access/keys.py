@@ -1,20 +1,94 @@
-"""Keys as a person handles them: add, revoke, find by secret, list; and links for browsers."""
+"""Keys of the API: scopes, reach, expiry, creation and revocation."""
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
 
 from sqlalchemy import Column, bindparam, insert, select, update
 
-from bullpen.core.access.key import Key, KeyKind, Scope, hash_secret, new_secret
 from bullpen.core.clock import DAY, MINUTE
-from bullpen.core.errors import BadKey, UnknownKey
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.errors import BadKey, OutOfReach, ScopeTooSmall, UnknownKey
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.ids import check_name
 from bullpen.core.models import API_KEYS
-from bullpen.core.roster.display_name import check_display_name
+from bullpen.core.roster.agents import check_display_name
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+
+SECRET_BYTES = 32
+KEY_PREFIX = "bp_"
+
+
+class Scope(StrEnum):
+    """What a key is for."""
+
+    PUBLISH = "publish"
+    """Speak for people: send messages, take answers, upload files, post in rooms."""
+    CLAIM = "claim"
+    """Work: claim, extend, complete, fail, release."""
+    READ = "read"
+    """Look at everything, and change nothing."""
+    APPROVE = "approve"
+    """Decide about messages and answers: cancel, let go, retry, drop, send again."""
+    ADMIN = "admin"
+    """Everything, agents, settings and keys included."""
+
+
+class KeyKind(StrEnum):
+    """What the secret is."""
+
+    OWNER = "owner"
+    """The token in the home; it is in no table."""
+    KEY = "key"
+    BROWSER = "browser"
+    LINK = "link"
+    """It lets one browser in, once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key, without its secret."""
+
+    id: str
+    kind: KeyKind
+    name: str
+    scopes: frozenset[Scope]
+    agents: frozenset[str] | None = None
+    """The agents that it reaches; None is all."""
+    created_at: int = 0
+    expires_at: int | None = None
+    used_at: int | None = None
+    revoked_at: int | None = None
+
+    def has_scope(self, scope: Scope) -> bool:
+        """Whether it has this scope; `admin` has all."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def can_reach(self, agent: str | None) -> bool:
+        """Whether this agent is one of its own; what belongs to no agent is for unlimited keys."""
+        return self.agents is None or agent in self.agents
+
+    def valid(self, now: int) -> bool:
+        """Whether it still opens anything."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+OWNER_KEY = Key(id="owner", kind=KeyKind.OWNER, name="owner", scopes=frozenset(Scope))
+
+
+def new_secret() -> str:
+    """A secret that nobody guesses."""
+    return KEY_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+
+
+def hash_secret(secret: str) -> str:
+    """What is stored of a secret: it is long and random, so one round of a hash will do."""
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
 
 K = API_KEYS.c
 
@@ -190,3 +264,43 @@ def _key(row: KeyTuple) -> Key:
         used_at=used_at,
         revoked_at=revoked,
     )
+
+
+def add_key_as(
+    tx: Transaction,
+    by: Key,
+    name: str,
+    scopes: Collection[Scope],
+    agents: Collection[str] | None = None,
+    expires_at: int | None = None,
+) -> tuple[Key, str]:
+    """A new key and its secret, if it may no more than the one that asks for it."""
+    missing = sorted(scope for scope in scopes if not by.has_scope(scope))
+    if missing:
+        raise ScopeTooSmall(f"the key {by.name!r} has not the scopes {', '.join(missing)}")
+    if by.agents is not None and (agents is None or not by.agents.issuperset(agents)):
+        raise OutOfReach(f"the key {by.name!r} makes keys for its own agents only")
+    # A browser's end is not its owner's.
+    end = by.expires_at if by.kind is KeyKind.KEY else None
+    if end is not None and (expires_at is None or expires_at > end):
+        raise BadKey(
+            f"the key {by.name!r} makes no key that lasts longer than itself",
+            hint=f"Give an end of {end} or before.",
+        )
+    return add_key(tx, name, scopes, agents, expires_at)
+
+
+def list_keys_as(tx: Transaction, by: Key) -> list[Key]:
+    """The keys that this one may know of: all, or those for some of its own agents."""
+    return [key for key in list_keys(tx) if _can_see(by, key)]
+
+
+def revoke_key_as(tx: Transaction, by: Key, key_id: str) -> None:
+    """Revoke a key that this one may know of."""
+    if key_id not in {key.id for key in list_keys_as(tx, by)}:
+        raise UnknownKey(f"there is no key {key_id[:40]!r}")
+    revoke_key(tx, key_id)
+
+
+def _can_see(by: Key, other: Key) -> bool:
+    return by.agents is None or (other.agents is not None and other.agents <= by.agents)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bullpen.core.access.key import new_secret
+from bullpen.core.access.keys import new_secret
+from bullpen.core.atomic_file import replace_file
 from bullpen.core.errors import UnsafeSecret
-from bullpen.core.replace_file import replace_file
 from bullpen.core.settings import Settings
 
 MIN_TOKEN_CHARS = 24

@@ -1,4 +1,4 @@
-"""complete: a run said this. Tags, files and limits seen to, all of it in one transaction."""
+"""Complete a run: its answers, handoffs, room posts and history in one transaction."""
 
 from __future__ import annotations
 
@@ -7,25 +7,114 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
+from sqlalchemy import bindparam, func, select, union_all
+
+from bullpen.core.answers.aggregate import add_part, is_at_rest, lock_conversation, send_aggregate
+from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, shorten_to_file, split_allowed
 from bullpen.core.answers.compose import ParsedAnswer, parse_answer
-from bullpen.core.answers.conversation import lock_conversation
-from bullpen.core.answers.files import MAX_FILES, RefusedFile, split_allowed
-from bullpen.core.answers.gather import add_part, is_at_rest, send_aggregate
-from bullpen.core.answers.limits import find_exceeded_limit, is_held_at_limit
-from bullpen.core.answers.long import shorten_to_file
-from bullpen.core.answers.said import RunOutput, sanitise_text
-from bullpen.core.events.append import EventType, append_message_event
-from bullpen.core.heartbeats.answered import finish_heartbeat, is_heartbeat, strip_silent_answer
-from bullpen.core.history.say import INSERT_HISTORY
-from bullpen.core.message import INTERNAL, INTERNAL_CHANNELS, Claim, Message, NewMessage
-from bullpen.core.outbox.people import notify_all
-from bullpen.core.outcome import Answer, Outcome, RoomPost
+from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.heartbeats.run import finish_heartbeat, is_heartbeat, strip_silent_answer
+from bullpen.core.history import INSERT_HISTORY
+from bullpen.core.message import (
+    INTERNAL,
+    INTERNAL_CHANNELS,
+    Answer,
+    Claim,
+    Message,
+    NewMessage,
+    Outcome,
+    RoomPost,
+)
+from bullpen.core.models import ATTEMPTS, MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.models.base import const
+from bullpen.core.outbox.notices import notify_all
 from bullpen.core.queue.finish import finish, lock_target_lanes
-from bullpen.core.roster.everyone import load_address_book
-from bullpen.core.roster.team import DeliveryMode, Team
-from bullpen.core.roster.teams import find_team, teams_of
-from bullpen.core.routing.directory import AddressBook
+from bullpen.core.roster.agents import load_address_book
+from bullpen.core.roster.teams import DeliveryMode, Team, find_team, teams_of
+from bullpen.core.routing.address import AddressBook
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import RunOutput, sanitise_text
+
+M = MESSAGES.c
+A = MESSAGES_ARCHIVE.c
+
+NO_LIMITS = Team(id="", leader="", members=())
+
+LIMIT_REASON_PREFIX = "the conversation has "
+"""How each reason begins, so that what waits for a limit is known from what waits for others."""
+
+# The first message of a conversation is found by its own id.
+COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
+    lambda: union_all(
+        select(M.status, func.count())
+        .where(M.conversation_id == bindparam("conversation"), M.conversation_id != M.message_id)
+        .group_by(M.status),
+        select(M.status, func.count())
+        .where(M.message_id == bindparam("conversation"))
+        .group_by(M.status),
+        select(A.status, func.count())
+        .where(A.conversation_id == bindparam("conversation"))
+        .group_by(A.status),
+    )
+)
+
+SUM_COST: Statement[tuple[float | None]] = Statement(
+    lambda: select(func.sum(ATTEMPTS.c.cost)).where(
+        ATTEMPTS.c.conversation_id == bindparam("conversation")
+    )
+)
+
+SELECT_HELD_AT_LIMIT: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(M.id)
+        .where(
+            M.conversation_id == bindparam("conversation"),
+            M.conversation_id != M.message_id,
+            M.status == const(MessageState.HELD.value),
+            M.last_error.like(bindparam("reason")),
+        )
+        .limit(const(1))
+    )
+)
+
+
+def find_exceeded_limit(
+    tx: Transaction, primary: Message, team: Team | None, more: int, cost: float
+) -> str | None:
+    """Why `more` messages on from this one need a person's leave; None if they do not."""
+    settings = tx.settings
+    own = team or NO_LIMITS
+    hops = _own_or_setting(own.max_hops, settings.max_hops)
+    if primary.hop + 1 > hops:
+        return f"{LIMIT_REASON_PREFIX}gone on for {hops} handoffs in a row"
+    asked = {"conversation": primary.conversation_id}
+    # Two runs of one conversation do not both take its last place.
+    lock_conversation(tx, primary.conversation_id)
+    counts = tx.all(COUNT_BY_STATE, asked)
+    made = sum(count for status, count in counts if status != MessageState.HELD.value)
+    messages = _own_or_setting(own.max_messages, settings.max_messages)
+    if made + more > messages:
+        return f"{LIMIT_REASON_PREFIX}{made} messages of at most {messages}"
+    most = _own_or_setting(own.max_cost, settings.max_cost)
+    if most > 0:
+        row = tx.one(SUM_COST, asked)
+        spent = cost + ((row[0] or 0.0) if row is not None else 0.0)
+        if spent >= most:
+            return f"{LIMIT_REASON_PREFIX}cost {spent:.2f} dollars of at most {most:.2f}"
+    return None
+
+
+def is_held_at_limit(tx: Transaction, primary: Message) -> bool:
+    """Whether something of this conversation waits at a limit already."""
+    asked = {"conversation": primary.conversation_id, "reason": f"{LIMIT_REASON_PREFIX}%"}
+    return tx.one(SELECT_HELD_AT_LIMIT, asked) is not None
+
+
+def _own_or_setting(own: float | None, setting: float) -> float:
+    return setting if own is None else own
+
 
 EMPTY_DIRECTORY = AddressBook(agents={}, teams={})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bullpen.core.routing.directory import AddressBook
+from bullpen.core.routing.address import AddressBook
 from bullpen.core.routing.tags import Tag, TagKind, parse_tags, render_tags, text_outside_tags
 
 MAX_PARTS = 64

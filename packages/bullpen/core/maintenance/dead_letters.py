@@ -8,19 +8,19 @@ from collections import defaultdict
 from sqlalchemy import ColumnElement, Subquery, and_, bindparam, func, select, update
 
 from bullpen.core.clock import DAY, SECOND
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES, SYSTEM_AGENTS
 from bullpen.core.models.base import const
-from bullpen.core.outbox.people import notify_owner
-from bullpen.core.queue.causes import (
+from bullpen.core.outbox.notices import notify_owner
+from bullpen.core.queue.attempts import fingerprint
+from bullpen.core.queue.dead_letters import (
     DeadMessage,
     FailureGroup,
     add_to_failure_group,
     mark_owner_notified,
 )
-from bullpen.core.queue.find import SELECT_MESSAGE
-from bullpen.core.queue.run import fingerprint
+from bullpen.core.queue.manage import SELECT_MESSAGE
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement

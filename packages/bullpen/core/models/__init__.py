@@ -1,25 +1,32 @@
-"""The tables, one noun a file. Each is built when it is first used: importing builds none."""
+"""The tables. Each is built when it is first used, so importing this package costs little."""
 
 from __future__ import annotations
 
-from bullpen.core.models.agent import AGENTS, SESSIONS
-from bullpen.core.models.api_key import API_KEYS, AUDIT_LOG
-from bullpen.core.models.attempt import ATTEMPTS
-from bullpen.core.models.custom_provider import CUSTOM_PROVIDERS
-from bullpen.core.models.death_cause import DEATH_CAUSES
-from bullpen.core.models.event import EVENTS
-from bullpen.core.models.gathered import GATHERED
-from bullpen.core.models.heartbeat import BEATS, HEARTBEATS
-from bullpen.core.models.history import AGENT_MESSAGES, CHAT_MESSAGES
-from bullpen.core.models.hold import HOLDS
-from bullpen.core.models.lane import LANES
-from bullpen.core.models.message import MESSAGES, MESSAGES_ARCHIVE
-from bullpen.core.models.receipt import RECEIPTS
-from bullpen.core.models.response import RESPONSES, RESPONSES_ARCHIVE
-from bullpen.core.models.schedule import SCHEDULE_RUNS, SCHEDULES
-from bullpen.core.models.system_agent import SYSTEM_AGENTS
-from bullpen.core.models.team import TEAM_MEMBERS, TEAMS
-from bullpen.core.models.worker import WORKERS
+from functools import cache
+
+from sqlalchemy import MetaData
+
+from bullpen.core.models.agents import (
+    AGENTS,
+    CUSTOM_PROVIDERS,
+    LANES,
+    SESSIONS,
+    TEAM_MEMBERS,
+    TEAMS,
+)
+from bullpen.core.models.base import METADATA, TABLES
+from bullpen.core.models.events import AGENT_MESSAGES, CHAT_MESSAGES, EVENTS
+from bullpen.core.models.messages import (
+    ATTEMPTS,
+    DEATH_CAUSES,
+    GATHERED,
+    MESSAGES,
+    MESSAGES_ARCHIVE,
+    RECEIPTS,
+)
+from bullpen.core.models.operations import API_KEYS, AUDIT_LOG, SYSTEM_AGENTS, WORKERS
+from bullpen.core.models.responses import HOLDS, RESPONSES, RESPONSES_ARCHIVE
+from bullpen.core.models.schedules import BEATS, HEARTBEATS, SCHEDULE_RUNS, SCHEDULES
 
 __all__ = [
     "AGENTS",
@@ -49,3 +56,12 @@ __all__ = [
     "TEAM_MEMBERS",
     "WORKERS",
 ]
+
+
+@cache
+def whole_schema() -> MetaData:
+    """All tables, with what each dialect has to know of their indexes."""
+    for table in TABLES:
+        for index in table.indexes:
+            index.dialect_kwargs.update(index.info)
+    return METADATA

@@ -1,4 +1,4 @@
-"""What the tables share."""
+"""What the tables share: column types, lazy tables and partial indexes."""
 
 from __future__ import annotations
 

@@ -1,13 +1,24 @@
-"""Attempts as they are looked at: one row for each run that has ended."""
+"""The end of a claim: its lane is freed and the attempt is recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from enum import StrEnum
 
+from sqlalchemy import bindparam, insert
+
+from bullpen.core.errors import StaleToken
+from bullpen.core.ids import agent_of
+from bullpen.core.message import NO_USAGE, Failure, Message, Usage
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.store.listing import MAX_ROW_ID, TablePager
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.queue.lanes import FREE_LANE, FreedLane, agent_of_token
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import DeferredRow, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +71,99 @@ def list_attempts(
 def attempt_from_row(row: tuple[object, ...]) -> Attempt:
     """A row, in the order of the fields."""
     return Attempt(*row)  # type: ignore[arg-type]
+
+
+_VARIABLE_PART = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
+_MAX_ERROR_CHARS = 2000
+
+INSERT_ATTEMPT: Statement[None] = Statement(
+    lambda: insert(ATTEMPTS).values(
+        {column.name: bindparam(column.name) for column in ATTEMPTS.c if column.name != "id"}
+    )
+)
+
+
+class AttemptOutcome(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CRASHED = "crashed"
+    RELEASED = "released"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedClaim:
+    """A claim that was just ended, whose lane is free again."""
+
+    agent: str
+    token: str
+    ids: tuple[int, ...]
+    claimed_at: int
+    worker: str
+
+
+def end_claim(tx: Transaction, token: str) -> EndedClaim:
+    """Free the locked lane of this claim; whoever comes second with a token changes nothing."""
+    return ended_claim(token, end_claim_later(tx, token))
+
+
+def end_claim_later(tx: Transaction, token: str) -> DeferredRow[FreedLane]:
+    """The same, its answer to be given to `ended_claim`."""
+    return tx.one_deferred(
+        FREE_LANE, {"agent": agent_of_token(token), "token": token, "now": tx.now}
+    )
+
+
+def ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
+    """The run, if the claim was still valid."""
+    row = freed()
+    if row is None:
+        raise StaleToken(f"the claim {token} is over")
+    return EndedClaim(agent_of(token), token, tuple(json.loads(row[0])), row[1], row[2])
+
+
+def record_attempt(
+    tx: Transaction,
+    run: EndedClaim,
+    messages: Sequence[Message],
+    outcome: AttemptOutcome,
+    usage: Usage = NO_USAGE,
+    failure: Failure | None = None,
+) -> None:
+    """Append the fact that this run was."""
+    primary = messages[0]
+    tx.write(
+        INSERT_ATTEMPT,
+        {
+            "message_id": primary.message_id,
+            "messages": len(messages),
+            "agent": run.agent,
+            "worker": run.worker,
+            "outcome": outcome.value,
+            "error_kind": None if failure is None else failure.kind.value,
+            "error": None if failure is None else failure.error[:_MAX_ERROR_CHARS],
+            "fingerprint": None if failure is None else fingerprint(failure.error),
+            "retry_count": primary.retry_count,
+            "provider": usage.provider,
+            "model": usage.model,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost": usage.cost,
+            "conversation_id": primary.conversation_id,
+            "hop": primary.hop,
+            "team_id": primary.team_id,
+            "channel": primary.channel,
+            "enqueued_at": primary.created_at,
+            "claimed_at": run.claimed_at,
+            "started_at": run.claimed_at if usage.started_at is None else usage.started_at,
+            "finished_at": tx.now,
+        },
+    )
+
+
+def fingerprint(error: str) -> str:
+    """The same short text for errors that differ in numbers and ids only."""
+    shape = _VARIABLE_PART.sub("#", error[:_MAX_ERROR_CHARS].lower())[:200]
+    return hashlib.sha256(shape.encode(errors="replace")).hexdigest()[:12]

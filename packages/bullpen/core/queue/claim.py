@@ -1,4 +1,4 @@
-"""claim: the best free lane, its oldest message, and what may be answered along with it."""
+"""The life of a claim: claim, begin, extend, and find it again by its token."""
 
 from __future__ import annotations
 
@@ -7,17 +7,39 @@ from collections.abc import Callable
 
 from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, select, update
 
-from bullpen.core.errors import BadClaim, UnknownAgent
-from bullpen.core.events.append import EventType, append_message_event
-from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
+from bullpen.core.errors import BadClaim, StaleToken, UnknownAgent
+from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.ids import Ids
+from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message, MessageTuple, message_columns
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.columns import MessageTuple, message_columns
-from bullpen.core.queue.due import SWEEP_MESSAGES, anything_due, run_timers
-from bullpen.core.queue.lane import LOCK_LANE, Batching, ready, refresh_lane
+from bullpen.core.queue.fail import SELECT_CLAIMED, expire_leases
+from bullpen.core.queue.lanes import LOCK_LANE, Batching, agent_of_token, ready, refresh_lane
+from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
+from bullpen.core.roster.agents import HTTP, find_agent
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+
+def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
+    """Say that this provider begins to answer the claim's messages."""
+    append_message_event(
+        tx,
+        EventType.CHAIN_STEP_START,
+        claim.primary,
+        provider=provider,
+        messages=[message.message_id for message in claim.messages],
+        batch=_batch_id(claim, tx.ids),
+    )
+
+
+def _batch_id(claim: Claim, ids: Ids) -> str | None:
+    """The id of several room posts that one run answers."""
+    posts = [message for message in claim.messages if message.channel == ROOM]
+    return ids.new("chatroom_batch") if len(posts) > 1 else None
+
 
 L = LANES.c
 M = MESSAGES.c
@@ -220,3 +242,80 @@ def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[in
         behind = tx.all(SELECT_BATCH_WINDOW, {"agent": agent})
         along = [id_ for id_, other in behind[1:] if other in keys]
     return [first, *along[: limit - 1]]
+
+
+# Not locked: whoever ends the claim locks this lane among others, in the order of their names.
+SELECT_CLAIM: Statement[tuple[str, int]] = Statement(
+    lambda: select(L.batch, L.lease_expires_at).where(
+        L.agent == bindparam("agent"), L.claim_token == bindparam("token")
+    )
+)
+
+
+def get_claim(tx: Transaction, token: str) -> Claim:
+    """The claim, if it is still good; it may be over before it is ended, which that then tells."""
+    agent = agent_of_token(token)
+    row = tx.one(SELECT_CLAIM, {"agent": agent, "token": token})
+    if row is None:
+        raise StaleToken(f"the claim {token} is over")
+    ids = [{"message": each, "token": token} for each in json.loads(row[0])]
+    messages = tuple(
+        Message(*found) for found in tx.one_each(SELECT_CLAIMED, ids) if found is not None
+    )
+    if not messages:
+        raise StaleToken(f"the claim {token} is over")
+    return Claim(token, agent, row[1], messages)
+
+
+EXTEND_LEASE: Statement[None] = Statement(
+    lambda: (
+        update(LANES)
+        .where(LANES.c.agent == bindparam("lane"), LANES.c.claim_token == bindparam("token"))
+        .values(lease_expires_at=bindparam("expires"))
+    )
+)
+
+
+def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
+    """Renew the lease of this claim; gives its new end."""
+    expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
+    values = {"lane": agent_of_token(token), "token": token, "expires": expires}
+    if tx.change(EXTEND_LEASE, values) == 0:
+        raise StaleToken(f"the claim {token} is over")
+    return expires
+
+
+SELECT_HAS_WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
+    lambda: select(
+        L.head_key.is_not(None),
+        L.lease_expires_at <= bindparam("now"),
+        anything_due(),
+    ).where(L.agent == bindparam("agent"))
+)
+
+
+def has_work(tx: Transaction, agent: str) -> bool:
+    """Whether `claim_for_worker` might find something: asked in a read, it spares the write lock."""
+    check_text(agent, tx.settings.message_bytes, "the agent's id")
+    row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
+    if row is None:
+        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+    return any(row)
+
+
+def claim_for_worker(
+    tx: Transaction, worker: str, agent: str, *, limit: int | None = None, lease: int | None = None
+) -> Claim | None:
+    """Claim what waits for this agent; what a worker left behind whose lease is over as well.
+
+    Outside workers need not wait for the upkeep of a processor: there may be none.
+    """
+    check_text(worker, tx.settings.message_bytes, "the worker's name")
+    expire_leases(tx, agent)
+    return claim(tx, worker, agent=agent, limit=limit, lease=lease)
+
+
+def get_provider_name(tx: Transaction, agent: str) -> str:
+    """What answers for this agent, if it is still there."""
+    found = find_agent(tx, agent)
+    return HTTP if found is None else found.provider

@@ -1,26 +1,106 @@
-"""fail: a run did not succeed. What becomes of its messages depends on the kind of error."""
+"""A claim that ends without an answer: fail and release."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
+
+from sqlalchemy import ColumnElement, Select, bindparam, func, null, select, update
 
 from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
-from bullpen.core.events.append import EventType, append_message_event
-from bullpen.core.heartbeats.answered import fail_heartbeat, is_heartbeat
-from bullpen.core.message import ErrorKind, Message
-from bullpen.core.outbox.people import notify_owner
-from bullpen.core.outcome import Failure
-from bullpen.core.queue.bury import notify_dead
-from bullpen.core.queue.give_back import Disposition, apply_dispositions, claimed_messages
-from bullpen.core.queue.lane import lock_claimed_lane, refresh_lane
-from bullpen.core.queue.lanes import delay_lane, pause_lane
-from bullpen.core.queue.run import AttemptOutcome, EndedClaim, end_claim, record_attempt
+from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.heartbeats.run import fail_heartbeat, is_heartbeat
+from bullpen.core.message import ErrorKind, Failure, Message, MessageTuple, message_columns
+from bullpen.core.models import LANES, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.notices import notify_owner
+from bullpen.core.queue.attempts import AttemptOutcome, EndedClaim, end_claim, record_attempt
+from bullpen.core.queue.dead_letters import notify_dead
+from bullpen.core.queue.lanes import delay_lane, lock_claimed_lane, pause_lane, refresh_lane
 from bullpen.core.states import LaneState, MessageState
+from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+M = MESSAGES.c
+
+
+def _claimed() -> tuple[ColumnElement[bool], ...]:
+    return (
+        M.id == bindparam("message"),
+        M.status == const(MessageState.PROCESSING.value),
+        M.claim_token == bindparam("token"),
+    )
+
+
+SELECT_CLAIMED: Statement[MessageTuple] = Statement(
+    lambda: select(*message_columns()).where(*_claimed())
+)
+
+APPLY_DISPOSITION: Statement[None] = Statement(
+    lambda: (
+        update(MESSAGES)
+        .where(*_claimed())
+        .values(
+            status=bindparam("status"),
+            retry_count=M.retry_count + bindparam("failed"),
+            crash_count=M.crash_count + bindparam("crashed"),
+            last_error=func.coalesce(bindparam("error"), M.last_error),
+            error_kind=func.coalesce(bindparam("kind"), M.error_kind),
+            ready=bindparam("is_ready"),
+            available_at=bindparam("at"),
+            claim_token=null(),
+            updated_at=bindparam("now"),
+        )
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disposition:
+    """What becomes of one message."""
+
+    status: MessageState
+    wait: int = 0
+    """Milliseconds before it may be claimed again."""
+    failed: int = 0
+    crashed: int = 0
+    kind: str | None = None
+    error: str | None = None
+
+
+def claimed_messages(tx: Transaction, run: EndedClaim) -> list[Message]:
+    """The messages of this run, the primary first."""
+    values = [{"message": each, "token": run.token} for each in run.ids]
+    return [Message(*row) for row in tx.one_each(SELECT_CLAIMED, values) if row is not None]
+
+
+def apply_dispositions(
+    tx: Transaction, run: EndedClaim, fates: Sequence[tuple[Message, Disposition]]
+) -> int:
+    """Move each message to its fate; gives how many are waiting again."""
+    tx.change_each(
+        APPLY_DISPOSITION,
+        [
+            {
+                "message": message.id,
+                "token": run.token,
+                "status": fate.status.value,
+                "failed": fate.failed,
+                "crashed": fate.crashed,
+                "error": fate.error,
+                "kind": fate.kind,
+                "is_ready": fate.wait == 0,
+                "at": tx.now + fate.wait,
+                "now": tx.now,
+            }
+            for message, fate in fates
+        ],
+    )
+    return sum(fate.status is MessageState.PENDING for _, fate in fates)
+
 
 MAX_ERROR_CHARS = 10_000
 
@@ -140,3 +220,53 @@ def _append_events(
             fail_heartbeat(tx, message, failure.error)
     dead = [message for message, fate in fates if fate.status is MessageState.DEAD]
     notify_dead(tx, dead, failure.kind.value, failure.error)
+
+
+L = LANES.c
+
+
+def _expired() -> Select[tuple[str, str, int]]:
+    return select(L.claim_token, L.claimed_by, L.lease_expires_at).where(
+        L.lease_expires_at <= bindparam("now")
+    )
+
+
+# Reads all lanes, of which there are as many as agents: an index would cost every claim a page.
+SELECT_EXPIRED_LEASES: Statement[tuple[str, str, int]] = Statement(
+    lambda: _expired().order_by(L.agent).with_for_update(skip_locked=True)
+)
+
+SELECT_EXPIRED_LEASE_OF_AGENT: Statement[tuple[str, str, int]] = Statement(
+    lambda: _expired().where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
+)
+
+
+def expire_leases(tx: Transaction, agent: str | None = None) -> int:
+    """Take back every claim whose lease is over, or this agent's; gives how many there were."""
+    if agent is None:
+        expired = tx.all(SELECT_EXPIRED_LEASES, {"now": tx.now})
+    else:
+        expired = tx.all(SELECT_EXPIRED_LEASE_OF_AGENT, {"now": tx.now, "agent": agent})
+    for token, worker, at in expired:
+        error = f"{worker} was not heard of for {tx.now - at} ms after its lease"
+        fail(tx, token, Failure(kind=ErrorKind.CRASH, error=error))
+    return len(expired)
+
+
+def release(tx: Transaction, token: str, reason: str = "released") -> None:
+    """Put the claim's messages back where they were."""
+    lock_claimed_lane(tx, token)
+    run = end_claim(tx, token)
+    messages = claimed_messages(tx, run)
+    fate = Disposition(status=MessageState.PENDING)
+    refresh_lane(
+        tx, run.agent, apply_dispositions(tx, run, [(message, fate) for message in messages])
+    )
+    record_attempt(tx, run, messages, AttemptOutcome.RELEASED)
+    append_message_event(
+        tx,
+        EventType.MESSAGE_RELEASED,
+        messages[0],
+        messages=[message.message_id for message in messages],
+        reason=reason,
+    )

@@ -8,26 +8,25 @@ from dataclasses import replace
 from sqlalchemy import bindparam, null, update
 
 from bullpen.core.errors import LaneError
-from bullpen.core.events.append import EventType, append_message_event
-from bullpen.core.history.post import keep_post
-from bullpen.core.history.say import INSERT_HISTORY
+from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.history import INSERT_HISTORY, keep_post
 from bullpen.core.message import (
     INTERNAL,
     INTERNAL_CHANNELS,
     ROOM,
     Claim,
     Message,
+    MessageTuple,
     NewMessage,
+    Outcome,
     ReplyTo,
+    RoomPost,
+    message_columns,
 )
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.add import add_response
-from bullpen.core.outcome import Outcome, RoomPost
-from bullpen.core.queue.columns import MessageTuple, message_columns
-from bullpen.core.queue.enqueue import check_message, insert_checked
-from bullpen.core.queue.lane import LOCK_LANE, agent_of_token, lock_lane
-from bullpen.core.queue.run import (
+from bullpen.core.outbox.write import add_response
+from bullpen.core.queue.attempts import (
     AttemptOutcome,
     EndedClaim,
     end_claim,
@@ -35,6 +34,8 @@ from bullpen.core.queue.run import (
     ended_claim,
     record_attempt,
 )
+from bullpen.core.queue.enqueue import check_message, insert_checked
+from bullpen.core.queue.lanes import LOCK_LANE, agent_of_token, lock_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import DeferredRow, Transaction

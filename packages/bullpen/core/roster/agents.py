@@ -1,211 +1,178 @@
-"""Agents as a person handles them: add, change, remove, reset."""
+"""Agents: their rows, names and workspaces."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, fields, replace
-from pathlib import PurePath
-from typing import Unpack
+import unicodedata
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TypedDict
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import Column, bindparam, select
 
-from bullpen.core.errors import BadName, LaneBusy, NameTaken
-from bullpen.core.events.append import EventType, append_event
-from bullpen.core.heartbeats.heartbeats import remove_heartbeat
-from bullpen.core.ids import check_name
-from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
-from bullpen.core.models.base import const
-from bullpen.core.queue.bury import SELECT_OLDEST
-from bullpen.core.queue.cancel import cancel
-from bullpen.core.queue.lane import lock_lane, refresh_lane
-from bullpen.core.queue.lanes import (
-    LanePolicy,
-    archive_lane,
-    configure_lane,
-    create_lane,
-    resume_lane,
-)
-from bullpen.core.roster.agent import (
-    HTTP,
-    Agent,
-    AgentChange,
-)
-from bullpen.core.roster.display_name import check_display_name
-from bullpen.core.roster.find import find_agent, get_agent
-from bullpen.core.roster.model_name import check_model
-from bullpen.core.roster.team_removal import leave_teams
-from bullpen.core.schedules.stop import pause_orphans
-from bullpen.core.states import LaneState
+from bullpen.core.errors import BadName, UnknownAgent
+from bullpen.core.models import AGENTS, TEAMS
+from bullpen.core.routing.address import AddressBook
+from bullpen.core.routing.tags import MAX_NAME_CHARS
+from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-A = AGENTS.c
-NO_LIMIT = 1 << 31
-_CHANGEABLE_COLUMNS = tuple(
-    each.name for each in fields(Agent) if each.name not in ("id", "resets")
-)
+ECHO = "echo"
+"""The built-in provider, which needs no account."""
 
-INSERT: Statement[None] = Statement(
-    lambda: insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
-)
-UPDATE: Statement[None] = Statement(
-    lambda: (
-        update(AGENTS)
-        .where(A.id == bindparam("agent"))
-        .values(
-            {
-                **{name: bindparam(name) for name in _CHANGEABLE_COLUMNS},
-                "updated_at": bindparam("now"),
-            }
-        )
-    )
-)
-COUNT_RESET: Statement[None] = Statement(
-    lambda: (
-        update(AGENTS)
-        .where(A.id == bindparam("agent"))
-        .values(resets=A.resets + const(1), updated_at=bindparam("now"))
-    )
-)
-DELETE: Statement[None] = Statement(lambda: delete(AGENTS).where(A.id == bindparam("agent")))
-
-FIND_TEAM_ID: Statement[tuple[str]] = Statement(
-    lambda: select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
-)
-DELETE_SESSIONS: Statement[None] = Statement(
-    lambda: delete(SESSIONS).where(SESSIONS.c.agent == bindparam("agent"))
-)
-SET_OUTSIDE: Statement[None] = Statement(
-    lambda: (
-        update(LANES).where(LANES.c.agent == bindparam("lane")).values(outside=bindparam("outside"))
-    )
-)
-FIND_RUNNING_BATCH: Statement[tuple[str | None]] = Statement(
-    lambda: select(LANES.c.batch).where(
-        LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
-    )
-)
-FIND_MESSAGE_ID: Statement[tuple[str]] = Statement(
-    lambda: select(MESSAGES.c.message_id).where(MESSAGES.c.id == bindparam("message"))
-)
+HTTP = "http"
+"""The provider of agents whose lane is left to outside workers."""
 
 
-def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -> None:
-    """Take on an agent and open its lane; one that had been removed gets its old lane back.
+class Permission(StrEnum):
+    """What a run may do on this machine without asking anybody."""
 
-    Without a policy that lane behaves as it did.
-    """
-    check_name(agent.id)
-    _check_agent(tx, agent)
-    if find_agent(tx, agent.id) is not None or _is_team(tx, agent.id):
-        raise NameTaken(f"there is an agent or a team called {agent.id} already")
-    tx.write(INSERT, {**_values(agent), "created_at": tx.now, "updated_at": tx.now})
-    create_lane(tx, agent.id, policy)
-    if policy is not None:
-        configure_lane(tx, agent.id, policy)
-    if lock_lane(tx, agent.id).state == LaneState.ARCHIVED:
-        resume_lane(tx, agent.id)
-    _update_lane(tx, agent)
-    append_event(tx, EventType.AGENT_ADDED, agent=agent.id)
+    READ = "read"
+    EDIT = "edit"
+    FULL = "full"
+    """Everything: the provider's own checks are switched off."""
 
 
-def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) -> Agent:
-    """Change what is named and keep the rest; gives the agent as it is now."""
-    lock_lane(tx, get_agent(tx, agent_id).id)
-    before = get_agent(tx, agent_id)
-    changed = replace(before, **change)
-    _check_agent(tx, changed)
-    _update(tx, changed)
-    if (before.provider, before.directory) != (changed.provider, changed.directory):
-        # A session belongs to its provider and to the directory that it was begun in.
-        _reset_sessions(tx, agent_id)
-        changed = replace(changed, resets=before.resets + 1)
-    _update_lane(tx, changed)
-    append_event(tx, EventType.AGENT_CHANGED, agent=agent_id, changed=sorted(change))
-    return changed
+class Context(StrEnum):
+    """Which messages share a session of the provider."""
+
+    AGENT = "agent"
+    SENDER = "sender"
+    CONVERSATION = "conversation"
 
 
-def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None:
-    """Let an agent go: out of its teams, its sessions forgotten, its lane closed.
+class Scheduling(StrEnum):
+    """For whom an agent may make schedules."""
 
-    Its history stays, and so does its directory. `force` cancels what it has to do.
-    """
-    get_agent(tx, agent_id)
-    lane = lock_lane(tx, agent_id)
-    if not force and (lane.pending or lane.claim_token is not None):
-        raise LaneBusy(
-            f"{agent_id} has {lane.pending} messages to answer, or one in work",
-            hint="Wait until it is through, or cancel all of it with --force.",
-        )
-    _cancel_all(tx, agent_id, f"{agent_id} was removed")
-    leave_teams(tx, agent_id)
-    pause_orphans(tx, f"{agent_id} was removed", agent=agent_id)
-    remove_heartbeat(tx, agent_id)
-    tx.write(DELETE_SESSIONS, {"agent": agent_id})
-    tx.write(DELETE, {"agent": agent_id})
-    archive_lane(tx, agent_id, "removed")
-    append_event(tx, EventType.AGENT_REMOVED, agent=agent_id)
+    NONE = "none"
+    SELF = "self"
+    TEAM = "team"
+    """For itself and its teammates."""
 
 
-def reset_agent(tx: Transaction, agent_id: str) -> None:
-    """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
-    get_agent(tx, agent_id)
-    _reset_sessions(tx, agent_id)
-    append_event(tx, EventType.SESSION_RESET, agent=agent_id)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One agent. The fields are in the order of their columns."""
+
+    id: str
+    name: str = ""
+    provider: str = ECHO
+    model: str = ""
+    """Empty is the provider's own choice."""
+    directory: str = ""
+    """Where it works; empty is its own directory in the workspace."""
+    system_prompt: str = ""
+    permission: Permission = Permission.EDIT
+    context: Context = Context.AGENT
+    scheduling: Scheduling = Scheduling.SELF
+    resets: int = 0
 
 
-def _check_agent(tx: Transaction, agent: Agent) -> None:
-    check_display_name(agent.name, tx.settings.message_bytes)
-    check_model(agent.model, tx.settings.message_bytes)
-    for text in (agent.provider, agent.system_prompt, agent.directory):
-        check_text(text, tx.settings.message_bytes, "what describes the agent")
-    if not agent.provider:
-        raise BadName("an agent needs a provider", hint="Give echo, claude, codex or another one.")
-    if agent.directory and not PurePath(agent.directory).is_absolute():
+class AgentChange(TypedDict, total=False):
+    """What of an agent is to be changed; what is not named stays."""
+
+    name: str
+    provider: str
+    model: str
+    directory: str
+    system_prompt: str
+    permission: Permission
+    context: Context
+    scheduling: Scheduling
+
+
+def agent_home(settings: Settings, agent_id: str) -> Path:
+    """The agent's own directory in the workspace."""
+    return settings.workspace / agent_id
+
+
+def allowed_roots(settings: Settings, agent: Agent) -> tuple[Path, ...]:
+    """Where it works, its own directory, and that of people's files."""
+    home = agent_home(settings, agent.id)
+    own = Path(agent.directory) if agent.directory else home
+    return (own, home, settings.files)
+
+
+_LINE_BREAK_CATEGORIES = ("Cc", "Zl", "Zp")
+
+
+def check_display_name(name: str, limit: int) -> str:
+    """The name, if it can be shown in a line and be written in a tag."""
+    check_text(name, limit, "the name")
+    if len(name) > MAX_NAME_CHARS or any(
+        unicodedata.category(each) in _LINE_BREAK_CATEGORIES for each in name
+    ):
         raise BadName(
-            f"the directory {agent.directory!r} is not absolute", hint="Give the whole path."
+            f"{name[:40]!r} is too long for a name, or more than a line",
+            hint=f"Give one line of at most {MAX_NAME_CHARS} characters.",
         )
+    return name
 
 
-def _is_team(tx: Transaction, name: str) -> bool:
-    return tx.one(FIND_TEAM_ID, {"name": name}) is not None
+AGENT_NAMES: Statement[tuple[str, str]] = Statement(
+    lambda: select(AGENTS.c.id, AGENTS.c.name).order_by(AGENTS.c.id)
+)
+TEAM_NAMES: Statement[tuple[str, str, str]] = Statement(
+    lambda: select(TEAMS.c.id, TEAMS.c.name, TEAMS.c.leader).order_by(TEAMS.c.id)
+)
 
 
-def _cancel_all(tx: Transaction, agent_id: str, reason: str) -> None:
-    running = tx.one(FIND_RUNNING_BATCH, {"agent": agent_id})
-    if running is not None and running[0] is not None:
-        _cancel(tx, json.loads(running[0])[0], reason)
-    for statement in SELECT_OLDEST:
-        for (message,) in tx.all(statement, {"agent": agent_id, "count": NO_LIMIT}):
-            _cancel(tx, message, reason)
+def agent_names(tx: Transaction) -> dict[str, str]:
+    """What each agent is called."""
+    return {agent: name for agent, name in tx.all(AGENT_NAMES, {})}  # noqa: C416 - rows
 
 
-def _cancel(tx: Transaction, message: int, reason: str) -> None:
-    name = tx.one(FIND_MESSAGE_ID, {"message": message})
-    assert name is not None
-    cancel(tx, name[0], reason)
+def load_address_book(tx: Transaction) -> AddressBook:
+    """All agents and teams, with their names."""
+    return AddressBook(
+        agents=agent_names(tx),
+        teams={team: (name, leader) for team, name, leader in tx.all(TEAM_NAMES, {})},
+    )
 
 
-def _update(tx: Transaction, agent: Agent) -> None:
-    values = _values(agent)
-    del values["id"], values["resets"]
-    tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
+A = AGENTS.c
 
 
-def _reset_sessions(tx: Transaction, agent_id: str) -> None:
-    # In this order: a run that keeps its session just now is waited for, and then forgotten.
-    tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
-    tx.write(DELETE_SESSIONS, {"agent": agent_id})
+def columns() -> tuple[Column[object], ...]:
+    """The columns of an agent, in the order of its fields."""
+    return tuple(A[field.name] for field in fields(Agent))
 
 
-def _values(agent: Agent) -> dict[str, object]:
-    enums = (agent.permission, agent.context, agent.scheduling)
-    names = ("permission", "context", "scheduling")
-    return {**asdict(agent), **dict(zip(names, (each.value for each in enums), strict=True))}
+AgentTuple = tuple[str, str, str, str, str, str, str, str, str, int]
+
+FIND: Statement[AgentTuple] = Statement(
+    lambda: select(*columns()).where(A.id == bindparam("agent"))
+)
+LIST: Statement[AgentTuple] = Statement(lambda: select(*columns()).order_by(A.id))
 
 
-def _update_lane(tx: Transaction, agent: Agent) -> None:
-    """Say whether processors or outside workers answer it."""
-    tx.write(SET_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
-    refresh_lane(tx, agent.id, 0)
+def find_agent(tx: Transaction, agent_id: str) -> Agent | None:
+    """The agent of this id, if there is one."""
+    row = tx.one(FIND, {"agent": agent_id})
+    return None if row is None else _agent(row)
+
+
+def get_agent(tx: Transaction, agent_id: str) -> Agent:
+    """The agent of this id, which must exist."""
+    check_text(agent_id, tx.settings.message_bytes, "the agent's id")
+    agent = find_agent(tx, agent_id)
+    if agent is None:
+        raise UnknownAgent(f"there is no agent {agent_id[:40]!r}")
+    return agent
+
+
+def list_agents(tx: Transaction) -> list[Agent]:
+    """All agents, by id."""
+    return [_agent(row) for row in tx.all(LIST, {})]
+
+
+def _agent(row: AgentTuple) -> Agent:
+    agent = Agent(**dict(zip((field.name for field in fields(Agent)), row, strict=True)))  # type: ignore[arg-type]
+    return replace(
+        agent,
+        permission=Permission(agent.permission),
+        context=Context(agent.context),
+        scheduling=Scheduling(agent.scheduling),
+    )

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 from bullpen.core.message import SEPARATOR, Message
 from bullpen.core.models import AGENTS, SESSIONS
 from bullpen.core.models.base import const
-from bullpen.core.roster.agent import Agent, Context
+from bullpen.core.roster.agents import Agent, Context
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 

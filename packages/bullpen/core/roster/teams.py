@@ -1,21 +1,59 @@
-"""Teams as a person handles them: add, change, remove, find, list."""
+"""Teams: members, leader and limits."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Unpack
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypedDict, Unpack
 
 from sqlalchemy import Column, bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadTeam, NameTaken, UnknownAgent, UnknownTeam
-from bullpen.core.events.append import EventType, append_event
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
-from bullpen.core.roster.display_name import check_display_name
-from bullpen.core.roster.team import DeliveryMode, Team, TeamChange
+from bullpen.core.roster.agents import check_display_name
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+
+class DeliveryMode(StrEnum):
+    """How a team's answers come to the person who asked."""
+
+    STREAM = "stream"
+    """Each when it is ready."""
+    AGGREGATE = "aggregate"
+    """All as one, when the conversation is at rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """One team."""
+
+    id: str
+    name: str = ""
+    leader: str
+    members: tuple[str, ...]
+    delivery: DeliveryMode = DeliveryMode.STREAM
+    max_hops: int | None = None
+    """These three are the settings of the same name where they are None."""
+    max_messages: int | None = None
+    max_cost: float | None = None
+
+
+class TeamChange(TypedDict, total=False):
+    """What of a team is to be changed; what is not named stays."""
+
+    name: str
+    leader: str
+    members: tuple[str, ...]
+    delivery: DeliveryMode
+    max_hops: int | None
+    max_messages: int | None
+    max_cost: float | None
+
 
 T = TEAMS.c
 M = TEAM_MEMBERS.c
@@ -185,3 +223,31 @@ def _insert_members(tx: Transaction, team: Team) -> None:
             for position, agent in enumerate(team.members)
         ],
     )
+
+
+def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
+    """Agents come into a team, behind those who are there; who is there already stays as it is."""
+    team = lock_team(tx, team_id)
+    new = [each for each in dict.fromkeys(agents) if each not in team.members]
+    return change_team(tx, team_id, members=(*team.members, *new)) if new else team
+
+
+def remove_members(
+    tx: Transaction, team_id: str, agents: Sequence[str], leader: str | None = None
+) -> Team:
+    """Agents go out of a team; if its leader goes, the named one leads, or who is next."""
+    team = lock_team(tx, team_id)
+    for each in agents:
+        if each not in team.members:
+            raise BadTeam(
+                f"{each[:40]!r} is not a member of {team_id}",
+                hint=f"Its members are {', '.join(team.members)}.",
+            )
+    rest = tuple(each for each in team.members if each not in agents)
+    if not rest:
+        raise BadTeam(
+            f"{team_id} would have no member any more",
+            hint=f"To disband it: bullpen team remove {team_id}",
+        )
+    leads = leader or (team.leader if team.leader in rest else rest[0])
+    return change_team(tx, team_id, members=rest, leader=leads)

@@ -18,9 +18,9 @@ from bullpen.core.models import (
     RESPONSES_ARCHIVE,
     SCHEDULE_RUNS,
 )
-from bullpen.core.schedules.schedule import Schedule
+from bullpen.core.schedules.model import Schedule
 from bullpen.core.schedules.timing import Timing
-from bullpen.core.store.listing import MAX_ROW_ID, TablePager
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 

@@ -1,17 +1,115 @@
-"""When a schedule is due: pure functions of what it says and of a moment."""
+"""Due times of cron expressions, intervals and single moments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
+from functools import lru_cache
+from itertools import chain, islice, takewhile
 from typing import assert_never
+from zoneinfo import ZoneInfo
 
-from bullpen.core.clock import DAY, MINUTE, SECOND
+from cronsim import CronSim, CronSimError
+
+from bullpen.core.clock import DAY, MINUTE, SECOND, format_interval, format_time, get_zone
 from bullpen.core.errors import BadSchedule
-from bullpen.core.schedules.cron import due_times, parse_cron
-from bullpen.core.schedules.when import format_time
-from bullpen.core.time_zone import get_zone
+
+# When a cron expression is due, which is read as Debian's cron does.
+#
+# A fixed time that the clock skips in spring comes when the clock has jumped; one that comes twice in
+# autumn comes the first time. An expression with a star in its minutes or hours goes by the time that
+# really passes: it is due in each minute in which a clock shows what it says.
+
+CRON_FIELDS = 5
+MAX_CRON_CHARS = 200
+MAX_YEARS_AHEAD = 50
+"""What is not due for so long is never due."""
+
+CRON_ALIASES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+}
+CRON_HINT = "Give minute, hour, day, month and weekday, as `0 9 * * 1-5`."
+
+
+def parse_cron(expression: str) -> str:
+    """The five fields of an expression that is one, and that is due some time."""
+    text = " ".join(expression.split())
+    text = CRON_ALIASES.get(text.lower(), text)
+    if len(text) > MAX_CRON_CHARS or len(text.split()) != CRON_FIELDS:
+        raise BadSchedule(f"{expression[:60]!r} has not five fields", hint=CRON_HINT)
+    try:
+        comes = next(due_times(text, ZoneInfo("UTC"), 0), None) is not None
+    except CronSimError as error:
+        raise BadSchedule(
+            f"the cron expression {expression[:60]!r} is wrong: {str(error).lower()}",
+            hint=CRON_HINT,
+        ) from None
+    if not comes:
+        raise BadSchedule(f"the cron expression {expression[:60]!r} never comes true")
+    return text
+
+
+def due_times(cron: str, here: ZoneInfo, moment: int) -> Iterator[int]:
+    """All due times after this moment, by a clock of this zone, one after the other."""
+    fields = CronSim(cron, datetime.fromtimestamp(moment // SECOND, here))
+    if any(field.startswith("*") for field in cron.split()[:2]):
+        return _due_by_elapsed_time(fields, here, moment)
+    return _due_by_wall_clock(fields, moment)
+
+
+def _due_by_wall_clock(fields: CronSim, moment: int) -> Iterator[int]:
+    last = moment
+    for found in fields:
+        due = int(found.timestamp()) * SECOND
+        # Two readings that the clock skips become one; one that comes twice has been.
+        if due > last:
+            yield due
+            last = due
+
+
+def _due_by_elapsed_time(fields: CronSim, here: ZoneInfo, moment: int) -> Iterator[int]:
+    """Minute by minute, but for hours and days at which nothing is due.
+
+    The library loses minutes where the clock skips midnight, or moves by less than an hour.
+    """
+    at = moment // MINUTE * MINUTE + MINUTE
+    shown = datetime.fromtimestamp(at // SECOND, here)
+    end = shown.year + MAX_YEARS_AHEAD
+    while shown.year < end:
+        if not _day_matches(fields, shown.date()):
+            midnight = datetime.combine(_next_day(fields, shown.date(), end), time(), here)
+            # Where it is skipped, this is the moment at which the day begins.
+            at = max(at + MINUTE, int(midnight.timestamp()) * SECOND)
+        elif shown.hour not in fields.hours:
+            at += (60 - shown.minute) * MINUTE
+        else:
+            if shown.minute in fields.minutes:
+                yield at
+            at += MINUTE
+        shown = datetime.fromtimestamp(at // SECOND, here)
+
+
+def _day_matches(fields: CronSim, day: date) -> bool:
+    return day.month in fields.months and fields.match_day(day)
+
+
+def _next_day(fields: CronSim, day: date, end: int) -> date:
+    """The first day after this one that fits, or one of the year in which nobody looks any more."""
+    while day.year < end:
+        if day.month in fields.months:
+            day += timedelta(days=1)
+        else:
+            day = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+        if _day_matches(fields, day):
+            break
+    return day
+
 
 MIN_INTERVAL_MS = MINUTE
 MAX_INTERVAL_MS = 3650 * DAY
@@ -86,3 +184,104 @@ def once_timing(at: int, zone_name: str, now: int) -> Timing:
     if at > now + MAX_INTERVAL_MS:
         raise BadSchedule("that is more than ten years away")
     return Timing(kind=TimingKind.ONCE, at=at, zone=get_zone(zone_name).key, anchor=now)
+
+
+def describe_timing(timing: Timing) -> str:
+    """What it says, as a person would."""
+    match timing.kind:
+        case TimingKind.CRON:
+            assert timing.cron is not None
+            return _describe_cron(timing.cron)
+        case TimingKind.EVERY:
+            assert timing.every is not None
+            return f"Every {format_interval(timing.every)}"
+        case TimingKind.ONCE:
+            assert timing.at is not None
+            return f"Once, at {format_time(timing.at, timing.zone)}"
+        case _:
+            assert_never(timing.kind)
+
+
+@lru_cache(maxsize=10_000)
+def _describe_cron(cron: str) -> str:
+    return CronSim(cron, datetime.now(UTC)).explain()
+
+
+GRACE_MS = MINUTE
+"""What is not later than this was not missed."""
+
+MAX_CATCH_UP = 100
+"""So many missed due times are made up for at the most, the newest."""
+
+MAX_COUNTED = 10_000
+"""So many are counted one by one; after a longer absence nobody asks for the exact number."""
+
+
+class MissedPolicy(StrEnum):
+    """What becomes of due times at which nobody was there."""
+
+    SKIP = "skip"
+    ONE = "one"
+    """One run stands for all of them."""
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class MissedTimes:
+    """Due times that are passed over."""
+
+    first: int
+    last: int
+    times: int
+    more: bool = False
+    """Whether there were more than were counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirePlan:
+    """Which due times fire, which are dropped, and what is due next."""
+
+    fire: tuple[int, ...]
+    dropped: MissedTimes | None
+    next: int | None
+
+
+def plan_fire(timing: Timing, due_at: int, now: int, missed: MissedPolicy) -> FirePlan:
+    """Decide about everything from `due_at`, a due time that has come, up to now."""
+    newest = _newest_due_times(timing, due_at, now)
+    match missed:
+        case MissedPolicy.SKIP:
+            fire = [due for due in newest if due >= now - GRACE_MS]
+        case MissedPolicy.ONE:
+            fire = [due for due in newest if due >= now - GRACE_MS] or newest[-1:]
+        case MissedPolicy.ALL:
+            fire = newest
+        case _:
+            assert_never(missed)
+    return FirePlan(tuple(fire), _missed_times(timing, due_at, now, fire), timing.after(now))
+
+
+def _due_times_upto(timing: Timing, due_at: int, now: int) -> takewhile[int]:
+    """This due time and those after it, up to now."""
+    return takewhile(lambda due: due <= now, chain((due_at,), timing.due_times_after(due_at)))
+
+
+def _newest_due_times(timing: Timing, due_at: int, now: int) -> list[int]:
+    """The newest of them: looked for further and further back, not from the first on."""
+    back = DAY
+    while True:
+        start = timing.after(now - back) if now - back > due_at else due_at
+        found = [] if start is None else list(_due_times_upto(timing, start, now))
+        if start == due_at or len(found) >= MAX_CATCH_UP:
+            return found[-MAX_CATCH_UP:]
+        back *= 8
+
+
+def _missed_times(timing: Timing, due_at: int, now: int, fire: list[int]) -> MissedTimes | None:
+    end = fire[0] - 1 if fire else now
+    counted = list(islice(_due_times_upto(timing, due_at, end), MAX_COUNTED + 1))
+    if not counted:
+        return None
+    more = len(counted) > MAX_COUNTED
+    last = _newest_due_times(timing, due_at, end)[-1] if more else counted[-1]
+    return MissedTimes(counted[0], last, min(len(counted), MAX_COUNTED), more)

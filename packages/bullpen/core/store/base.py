@@ -13,12 +13,11 @@ from sqlalchemy import Connection, Engine
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
-from bullpen.core.store.cursor import CursorTransaction
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import CursorTransaction, Transaction
 from bullpen.core.wake.listener import Listener
 
 if TYPE_CHECKING:
-    from bullpen.core.store.cursor import Cursor
+    from bullpen.core.store.transaction import Cursor
 
 SELECT_REVISION = "SELECT version_num FROM alembic_version"
 

@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from bullpen.core.errors import StoreError
-from bullpen.core.models.metadata import whole_schema
-from bullpen.core.store import schema
+from bullpen.core.models import whole_schema
+from bullpen.core.store import open
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore, translate_error
 
@@ -29,8 +29,8 @@ HERE = Path(__file__).resolve()
 def upgrade(store: Store, revision: str = "head") -> None:
     """Migrate to this revision; data are kept. A database from a newer version is refused."""
     found = store.revision()
-    if found is not None and found not in schema.KNOWN_REVISIONS:
-        schema.check_schema(store)
+    if found is not None and found not in open.KNOWN_REVISIONS:
+        open.check_schema(store)
     with _translated_errors(store), store.engine.begin() as connection:
         upgrade_connection(connection, revision)
     if isinstance(store, SqliteStore):

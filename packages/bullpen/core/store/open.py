@@ -1,18 +1,78 @@
-"""Opens the store that the settings name."""
+"""Open the store that the settings name, and check its schema."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
 
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
 from bullpen.core.clock import Clock
-from bullpen.core.errors import BullpenError, SchemaTooOld
+from bullpen.core.errors import BadSetting, BullpenError, SchemaTooNew, SchemaTooOld
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
-from bullpen.core.store import schema
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
-from bullpen.core.store.url import parse_database_url
+
+
+def database_file(settings: Settings) -> Path | None:
+    """The file of SQLite; None for a server, and for an address that nobody can read."""
+    try:
+        url = make_url(settings.url)
+    except (ArgumentError, ValueError):
+        return None
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+        return None
+    return Path(url.database)
+
+
+HEAD_REVISION = "0006"
+"""The revision that this version of Bullpen works with."""
+
+KNOWN_REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006")
+"""Every revision that this version knows, the oldest first."""
+
+
+def check_schema(store: Store) -> None:
+    """Refuse a database that this version cannot work with."""
+    found = store.revision()
+    if found == HEAD_REVISION:
+        return
+    if found is None:
+        raise SchemaTooOld("the database is empty")
+    if found in KNOWN_REVISIONS:
+        raise SchemaTooOld(
+            f"the database is at revision {found}, this Bullpen needs {HEAD_REVISION}"
+        )
+    raise SchemaTooNew(f"the database is at revision {found}, which this Bullpen does not know")
+
+
+def parse_database_url(address: str) -> URL:
+    """The address in its parts: a file of SQLite, or a server of PostgreSQL."""
+    try:
+        url = make_url(address)
+    except (ArgumentError, ValueError) as error:
+        raise BadSetting("database_url is not a URL", hint=str(error)) from error
+    match url.get_backend_name():
+        case "sqlite" if url.database and url.database != ":memory:":
+            return url
+        case "postgresql":
+            return url
+        case other:
+            raise BadSetting(
+                f"database_url names {other!r}",
+                hint="Use sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
+            )
+
+
+def has_valid_database_url(settings: Settings) -> bool:
+    """Whether the settings name a database that could be opened; if not, no other is meant."""
+    try:
+        parse_database_url(settings.url)
+    except BadSetting:
+        return False
+    return True
 
 
 def open_store(
@@ -36,7 +96,7 @@ def open_store(
         store = SqliteStore(path, settings, clock, ids)
     if check:
         try:
-            schema.check_schema(store)
+            check_schema(store)
         except BullpenError:
             store.close()
             raise

@@ -30,10 +30,10 @@ from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import SELECT_REVISION, Store
-from bullpen.core.store.pipe import PendingResult, PipelineConnection
+from bullpen.core.store.postgres_pipeline import PendingResult, PipelineConnection
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import DeferredRow, Transaction, Values
-from bullpen.core.wake.notify import NOTIFY_CHANNEL, NotifyListener
+from bullpen.core.wake.postgres import NOTIFY_CHANNEL, NotifyListener
 
 MAX_IDLE_CONNECTIONS = 8
 CHECK_AFTER_IDLE_SECONDS = 1.0

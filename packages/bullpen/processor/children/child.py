@@ -1,4 +1,4 @@
-"""A child process of a run, as the processor sees it: its output, its end, and how to stop it."""
+"""A provider's program as a child process: started by the reaper, streamed, stopped."""
 
 from __future__ import annotations
 
@@ -10,14 +10,57 @@ import os
 import select
 import socket
 import struct
+import subprocess
+import sys
+import tempfile
 import termios
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import IO
 
-from bullpen.processor.children import nursery
-from bullpen.processor.children.stop import Stop
+from bullpen.processor.children import reaper
+
+
+class Stop:
+    """Set once, by any thread; seen by one."""
+
+    def __init__(self) -> None:
+        self._heard, self._hearing = os.pipe()
+        self.at_once = False
+        """No time to end in good order: the work is somebody else's already."""
+        self._set = False
+
+    def set(self, *, at_once: bool = False) -> None:
+        """Let the run end."""
+        self.at_once = self.at_once or at_once
+        if not self._set:
+            self._set = True
+            os.write(self._hearing, b"x")
+
+    def is_set(self) -> bool:
+        """Whether it is to end."""
+        return self._set
+
+    def wait(self, seconds: float) -> bool:
+        """Wait this long for the word; true if it has come."""
+        # Unlike select() it takes a file of any number.
+        poll = select.poll()
+        poll.register(self, select.POLLIN)
+        return bool(poll.poll(math.ceil(max(0.0, seconds) * 1000)))
+
+    def fileno(self) -> int:
+        """A file that can be read once the word has come."""
+        return self._heard
+
+    def close(self) -> None:
+        """Let go of the files."""
+        os.close(self._heard)
+        os.close(self._hearing)
+
 
 CHUNK = 1 << 16
 POLL_SECONDS = 3600.0
@@ -100,7 +143,7 @@ class Child:
             if stop.fileno() in ready:
                 self._poll.unregister(stop)
                 self.stopped = True
-                self._order(nursery.KILL if stop.at_once else nursery.STOP)
+                self._order(reaper.KILL if stop.at_once else reaper.STOP)
             elif not (self.stopped or self.timeout):
                 self._keep_to(limits, began, heard, quiet=not ready)
         yield from self._rest()
@@ -126,7 +169,7 @@ class Child:
         elif quiet and now - heard >= limits.idle:
             self.timeout = Limit.IDLE
         if self.timeout:
-            self._order(nursery.STOP)
+            self._order(reaper.STOP)
 
     def _rest(self) -> Iterator[tuple[bool, bytes]]:
         # All of it is in the pipes by now. Not to their end, which comes only when everybody who
@@ -162,3 +205,102 @@ def _end(told: dict[str, int]) -> End:
         "directory": Ending.NO_DIRECTORY,
     }
     return End(endings[what], code)
+
+
+PIPE = 1 << 20
+PAUSE_SECONDS = 5.0
+"""How long a child that was asked to end has for it."""
+STOP_SECONDS = 10.0
+
+
+class Launcher:
+    """Starts the nursery when it is first needed, and again should it be gone."""
+
+    def __init__(self, pause: float = PAUSE_SECONDS) -> None:
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._nursery: subprocess.Popen[bytes] | None = None
+        self._requests: socket.socket | None = None
+
+    def start(
+        self, argv: Sequence[str], directory: Path, environ: Mapping[str, str], stdin: bytes
+    ) -> Child:
+        """Start a program in this directory, with this text to read."""
+        request = {
+            "argv": list(argv),
+            "directory": str(directory.absolute()),
+            "environ": dict(environ),
+            "pause": self._pause,
+        }
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            asked = theirs.enter_context(_file(json.dumps(request).encode()))
+            read = theirs.enter_context(_file(stdin))
+            control, keepers = socket.socketpair()
+            ours.callback(control.close)
+            theirs.callback(keepers.close)
+            pipes = []
+            for _ in range(2):
+                end, begin = os.pipe()
+                ours.callback(os.close, end)
+                theirs.callback(os.close, begin)
+                pipes.append((end, begin))
+            (out, out_w), (err, err_w) = pipes
+            with contextlib.suppress(OSError):  # there is a limit for all of a user's pipes
+                # claude ends without waiting for what it said to be read.
+                fcntl.fcntl(out_w, fcntl.F_SETPIPE_SZ, PIPE)
+            self._send([asked.fileno(), read.fileno(), out_w, err_w, keepers.fileno()])
+            ours.pop_all()
+            return Child(control, out, err)
+
+    def stop(self) -> None:
+        """End the nursery, and with it whatever still runs."""
+        with self._lock:
+            self._close()
+
+    def _send(self, fds: list[int]) -> None:
+        with self._lock:
+            try:
+                self._ask(fds)
+            except ConnectionError:  # it is gone: begin again with a new one
+                self._close()
+                self._ask(fds)
+
+    def _ask(self, fds: list[int]) -> None:
+        if self._requests is None:
+            self._requests = self._begin()
+        socket.send_fds(self._requests, [b"r"], fds)
+
+    def _begin(self) -> socket.socket:
+        with contextlib.ExitStack() as ours:
+            requests, theirs = socket.socketpair()
+            ours.callback(requests.close)
+            with theirs:
+                self._nursery = subprocess.Popen(
+                    [sys.executable, "-I", "-S", reaper.__file__, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                    cwd="/",
+                )
+            ours.pop_all()
+        return requests
+
+    def _close(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
+        if self._nursery is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._nursery.wait(STOP_SECONDS)
+            self._nursery.kill()
+            self._nursery.wait()
+            self._nursery = None
+
+
+@contextlib.contextmanager
+def _file(data: bytes) -> Iterator[IO[bytes]]:
+    """A file of no name that holds this, at its beginning."""
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file

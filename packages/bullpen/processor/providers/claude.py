@@ -9,16 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure, Usage
-from bullpen.core.roster.agent import Permission
+from bullpen.core.message import ErrorKind, Failure, Usage
+from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import End
-from bullpen.processor.providers.diagnosis import ended_badly, of_status, of_text, wait
-from bullpen.processor.providers.harness import Command, Lost
-from bullpen.processor.providers.parsed import Parsed
-from bullpen.processor.providers.provider import Reply, Turn
+from bullpen.processor.providers.base import Command, Lost, Reply, Turn
+from bullpen.processor.providers.errors import ended_badly, of_status, of_text, wait
+from bullpen.processor.providers.untrusted_json import Parsed
 
 GONE = "No conversation found"
 RETRIES = "1"

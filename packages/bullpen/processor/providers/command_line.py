@@ -1,25 +1,135 @@
-"""Runs a command line as a provider: starts it, reads what it prints, and sees to its end."""
+"""Providers that are command lines: arguments, environment, and JSON read line by line."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
 
 from sqlalchemy.engine import make_url
 
-from bullpen.core.answers.said import sanitise_text
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure
+from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import Child, End, Ending, Limit, Limits
-from bullpen.processor.children.launcher import Launcher
-from bullpen.processor.children.stop import Stop
-from bullpen.processor.providers.diagnosis import ERROR_LENGTH, not_started
-from bullpen.processor.providers.environment import child_environment
-from bullpen.processor.providers.harness import Harness, Lost, Reader
-from bullpen.processor.providers.lines import Lines
-from bullpen.processor.providers.provider import Reply, Tell, Turn
+from bullpen.core.text import sanitise_text
+from bullpen.processor.children.child import Child, End, Ending, Launcher, Limit, Limits, Stop
+from bullpen.processor.providers.base import Harness, Lost, Reader, Reply, Tell, Turn
+from bullpen.processor.providers.errors import ERROR_LENGTH, not_started
+
+COMMON = (
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "LANG", "LC_*"),
+    *("XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "SYSTEMROOT"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+)
+"""No secrets of ours are among these."""
+
+
+def child_environment(
+    environ: Mapping[str, str],
+    passes: Iterable[str],
+    own: Mapping[str, str],
+    *,
+    hides: Iterable[str] = (),
+    more: Iterable[str] = (),
+) -> dict[str, str]:
+    """What of `environ` passes, save what is hidden; what a person adds; what is the run's own."""
+    passed = {
+        **_named(_named(environ, [*COMMON, *passes]), hides, named=False),
+        **_named(environ, more),
+    }
+    # The skills that come with Bullpen call its command.
+    here = str(Path(sys.executable).parent)
+    path = passed.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
+    return {**passed, "PATH": f"{path}:{here}", **own}
+
+
+def _named(
+    environ: Mapping[str, str], names: Iterable[str], *, named: bool = True
+) -> dict[str, str]:
+    """The variables that have one of these names, or those that have none of them."""
+    names = list(names)
+    exact = {name for name in names if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in exact or name.startswith(prefixes)) is named
+    }
+
+
+class Lines:
+    """Lines of UTF-8, as they become whole; what is over `most` bytes is in a file as well.
+
+    A single line that is longer than that is in the file alone.
+    """
+
+    def __init__(self, most: int, overflow: Path) -> None:
+        self._most = most
+        self._path = overflow
+        self._parts: list[bytes] = []
+        self._length = 0
+        self._total = 0
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def cut(self) -> str | None:
+        """In words, that there was too much of it."""
+        if self._total <= self._most:
+            return None
+        return f"its output was over {self._most} bytes; the rest is in {self._path}"
+
+    def feed(self, data: bytes) -> list[str]:
+        """Take some bytes; gives the lines that are whole now."""
+        self._total += len(data)
+        if self._total > self._most:
+            self._spill(data)
+        *ends, rest = data.split(b"\n")
+        lines = []
+        for end in ends:
+            self._add(end)
+            lines += self.rest()
+        self._add(rest)
+        return lines
+
+    def rest(self) -> list[str]:
+        """The last line, if nothing has ended it."""
+        line = b"".join(self._parts).decode(errors="replace")
+        self._parts = []
+        self._length = 0
+        return [line] if line.strip() else []
+
+    def _add(self, part: bytes) -> None:
+        self._length += len(part)
+        self._parts.append(part)
+        if self._length > self._most:
+            self._parts.clear()
+
+    def _spill(self, data: bytes) -> None:
+        # A disk that is full is no reason to lose the run.
+        with contextlib.suppress(OSError):
+            if self._file is None:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file = self._path.open("wb", buffering=0)
+                self._path.chmod(0o600)
+                self._file.write(b"".join(self._parts))
+            self._file.write(data)
+
 
 MEMORY = 8 << 20
 """So many bytes of a run's output are kept in memory; the rest goes to a file."""

@@ -1,8 +1,4 @@
-"""echo: repeats what it was told. Needs no account; for a first try, demonstrations and tests.
-
-Lines that begin with `!` are orders: `!say TEXT` answers exactly TEXT, `!sleep SECONDS` takes its
-time, `!fail [KIND]` fails so, `!crash` kills the processor, `!usage TOKENS COST` reports it.
-"""
+"""Built-in providers: `echo` repeats what it is told, `http` leaves the work to others."""
 
 from __future__ import annotations
 
@@ -11,10 +7,14 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from bullpen.core.message import ErrorKind
-from bullpen.core.outcome import Failure, Usage
-from bullpen.processor.children.stop import Stop
-from bullpen.processor.providers.provider import Reply, Tell, Turn
+from bullpen.core.message import ErrorKind, Failure, Usage
+from bullpen.processor.children.child import Stop
+from bullpen.processor.providers.base import Reply, Tell, Turn
+
+# echo: repeats what it was told. Needs no account; for a first try, demonstrations and tests.
+#
+# Lines that begin with `!` are orders: `!say TEXT` answers exactly TEXT, `!sleep SECONDS` takes its
+# time, `!fail [KIND]` fails so, `!crash` kills the processor, `!usage TOKENS COST` reports it.
 
 MOST = 1_000_000_000
 """More tokens, or dollars, than any run takes; NaN is not less than it either."""
@@ -114,3 +114,11 @@ ORDERS: dict[str, Callable[[Script, str], None]] = {
     "!crash": _crash,
     "!usage": _usage,
 }
+
+
+class Http:
+    """Answers nothing: a claim that was made while the provider was changed is given back."""
+
+    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
+        """Leave it to somebody else."""
+        return None

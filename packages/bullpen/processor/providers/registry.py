@@ -7,17 +7,21 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from bullpen.core.errors import UnknownProvider
-from bullpen.core.roster.custom_providers import CUSTOM_PREFIX, CustomProvider, Harness
-from bullpen.core.roster.provider_names import BUILT_IN_PROVIDERS, ENTRY_POINT_GROUP
+from bullpen.core.roster.providers import (
+    BUILT_IN_PROVIDERS,
+    CUSTOM_PREFIX,
+    ENTRY_POINT_GROUP,
+    CustomProvider,
+    Harness,
+)
 from bullpen.core.settings import Settings
-from bullpen.processor.children.launcher import Launcher
+from bullpen.processor.children.child import Launcher
+from bullpen.processor.providers.base import Provider
 from bullpen.processor.providers.claude import Claude
 from bullpen.processor.providers.codex import Codex
 from bullpen.processor.providers.command_line import CommandLine
-from bullpen.processor.providers.echo import Echo
-from bullpen.processor.providers.http import Http
+from bullpen.processor.providers.echo import Echo, Http
 from bullpen.processor.providers.opencode import OpenCode
-from bullpen.processor.providers.provider import Provider
 
 Make = Callable[[Settings, Launcher], Provider]
 

@@ -1,0 +1,203 @@
+"""Authentication of a request: token, cookie, Host and Origin, and a limit on failed attempts."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import secrets
+from functools import cache
+from urllib.parse import urlsplit
+
+from flask import Flask, Request, Response, g, request
+
+from bullpen.api.context import api, caller, deed
+from bullpen.core.access.audit import record_audit
+from bullpen.core.access.keys import OWNER_KEY, USED_AT_INTERVAL, Key, find_key, record_use
+from bullpen.core.errors import (
+    AccessError,
+    BodyTooLarge,
+    ForeignHost,
+    ForeignPage,
+    NoAccess,
+    NotJson,
+    TooManyFailures,
+    UnsafeSecret,
+)
+
+# The gate: what every request passes, before anything else is done with it.
+#
+# Host first (a name that is not ours is a page that rebound its own name to this machine), then the
+# page that asks, then who asks. What has a body must say that it is JSON or a form of files: no page
+# can send either to another site without being asked about first.
+
+log = logging.getLogger(__name__)
+
+COOKIE = "bullpen"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+OPEN = frozenset({"health.alive", "health.ready", "login.come_in", "login.front"})
+"""The endpoints that ask for nobody: is it alive, and the way in."""
+
+PAGES = frozenset({"openapi", "swagger"})
+"""The description of the API and the page to try it; neither holds anything of this home."""
+
+POLICY = "default-src 'none'; frame-ancestors 'none'"
+"""What an answer may do that is no page: nothing."""
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""What a page may load and ask: itself."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LONGEST_SECRET = 512
+
+
+def install(app: Flask) -> None:
+    """Put the gate before every route."""
+    app.before_request(admit)
+    app.after_request(_mark)
+
+
+def admit() -> Response | None:
+    """Let the request in, or raise why not; a page's question beforehand is answered here."""
+    given = request.headers.get("X-Request-Id", "")
+    g.request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    _check_host(request)
+    _check_page(request)
+    if request.method == "OPTIONS" and "Origin" in request.headers:
+        return Response(status=204)
+    if request.endpoint not in OPEN and request.blueprint not in PAGES:
+        g.caller = _who(request)
+    _check_body(request)
+    return None
+
+
+def _check_host(asked: Request) -> None:
+    name, settings = _name(asked.host), api().settings
+    if name not in LOOPBACK and name not in _split(f"{settings.api_host},{settings.api_names}"):
+        raise ForeignHost(f"{asked.host[:100]!r} is not a name of this API")
+
+
+@cache
+def _split(names: str) -> frozenset[str]:
+    """The names of a setting, in small letters."""
+    return frozenset(each.strip().lower() for each in names.split(",")) - {""}
+
+
+def _name(host: str) -> str:
+    return (urlsplit(f"//{host}").hostname or "").lower()
+
+
+def _check_page(asked: Request) -> None:
+    """A browser says which page asks, and cannot be made to lie about it."""
+    origin = asked.headers.get("Origin")
+    if origin is not None:
+        own = f"{asked.scheme}://{asked.host}"
+        if origin != own and origin not in _split(api().settings.api_origins):
+            raise ForeignPage(f"a page of {origin[:100]!r} may not ask this API")
+    elif asked.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+        navigates = asked.headers.get("Sec-Fetch-Mode") == "navigate" and asked.method == "GET"
+        if not navigates:
+            raise ForeignPage("a page of another site may not ask this API")
+
+
+def _check_body(asked: Request) -> None:
+    if not asked.content_length and "Transfer-Encoding" not in asked.headers:
+        return
+    if asked.endpoint == "files.upload":
+        asked.max_content_length = api().settings.upload_bytes
+        if asked.mimetype != "multipart/form-data":
+            raise NotJson("a file is uploaded as multipart/form-data")
+    elif asked.method in ("POST", "PUT", "PATCH", "DELETE"):
+        if not asked.is_json:
+            raise NotJson("the body is not declared as JSON")
+        # One that came in chunks is cut at the limit, and would look like bad JSON.
+        if len(asked.get_data()) >= api().settings.body_bytes:
+            raise BodyTooLarge("the request is longer than may be")
+        asked.get_json()
+
+
+def _who(asked: Request) -> Key:
+    """The key that was sent. One that is right is never refused for others that were wrong."""
+    secret = _secret(asked)
+    now = api().store.clock.now()
+    if secret is None:
+        raise NoAccess("no token was sent")
+    if _is_owner(secret):
+        return OWNER_KEY
+    key = _known(secret, now)
+    if key is None:
+        count_failure()
+        raise NoAccess("the token opens nothing")
+    return key
+
+
+def count_failure() -> None:
+    """Note that a wrong secret came; after many of one address in a minute, say no more than that.
+
+    One that is right is looked at all the same: others' mistakes close nobody out.
+    """
+    address, now = request.remote_addr or "", api().store.clock.now()
+    if api().failures.too_many(address, now):
+        raise TooManyFailures("too many wrong tokens came from this address")
+    if api().failures.add(address, now):
+        log.warning("too many wrong tokens come from %s", address)
+
+
+def _secret(asked: Request) -> str | None:
+    given = asked.headers.get("Authorization", "")
+    kind, _, secret = given.partition(" ")
+    if given:
+        secret = secret.strip() if kind.lower() == "bearer" else ""
+    else:
+        secret = asked.cookies.get(COOKIE, "")
+    return secret if 0 < len(secret) <= _LONGEST_SECRET else None
+
+
+def _is_owner(secret: str) -> bool:
+    try:
+        token = api().owner.token()
+    except (OSError, UnsafeSecret) as error:
+        log.error("the owner's token opens nothing: %s", error)
+        return False
+    return hmac.compare_digest(token.encode(), secret.encode(errors="surrogateescape"))
+
+
+def _known(secret: str, now: int) -> Key | None:
+    store = api().store
+    with store.read() as tx:
+        key = find_key(tx, secret)
+    if key is not None and (key.used_at is None or now - key.used_at >= USED_AT_INTERVAL):
+        with store.write(durable=False) as tx:
+            record_use(tx, key)
+    return key
+
+
+def refuse(error: AccessError) -> None:
+    """Write down that somebody who is known was refused."""
+    with api().store.write(durable=False) as tx:
+        record_audit(tx, caller(), outcome=error.code, **deed())
+
+
+def _mark(response: Response) -> Response:
+    headers = response.headers
+    headers["X-Request-Id"] = str(g.get("request_id", ""))
+    headers["X-Content-Type-Options"] = "nosniff"
+    policy = PAGE_POLICY if request.blueprint in PAGES else POLICY
+    headers.setdefault("Content-Security-Policy", policy)
+    headers["Referrer-Policy"] = "no-referrer"
+    headers.setdefault("Cache-Control", "no-store")
+    origin = request.headers.get("Origin")
+    if origin is not None and origin in _split(api().settings.api_origins):
+        headers["Access-Control-Allow-Origin"] = str(origin)
+        headers["Vary"] = "Origin"
+        headers["Access-Control-Allow-Headers"] = (
+            "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id"
+        )
+        headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, PATCH, DELETE"
+        headers["Access-Control-Expose-Headers"] = "X-Next-Cursor, X-Request-Id, Retry-After"
+        headers["Access-Control-Max-Age"] = "600"
+    return response

@@ -1,0 +1,299 @@
+"""Request and response models of schedules."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field, RootModel, WithJsonSchema
+
+from bullpen.api.route import BIG, Body, Name, Number, Place
+from bullpen.core.clock import SECOND, get_zone, owner_zone_name, parse_time
+from bullpen.core.errors import BadPlace, BadSchedule, BadText
+from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, make_address, parse_address
+from bullpen.core.schedules.history import ScheduleRun, next_due_times
+from bullpen.core.schedules.manage import ScheduleChange
+from bullpen.core.schedules.model import (
+    DEFAULT_SENDER,
+    NewSchedule,
+    OverlapPolicy,
+    Schedule,
+    ScheduleState,
+)
+from bullpen.core.schedules.timing import (
+    MissedPolicy,
+    Timing,
+    TimingKind,
+    cron_timing,
+    describe_timing,
+    every_timing,
+    once_timing,
+)
+from bullpen.core.store.transaction import Transaction
+
+# Written out: in the description another type has its name.
+WhenKind = Annotated[
+    TimingKind, WithJsonSchema({"type": "string", "enum": [kind.value for kind in TimingKind]})
+]
+
+
+class ScheduleAnswer(BaseModel):
+    """A schedule."""
+
+    id: str
+    label: str | None
+    agentId: str | None = Field(description="whom it asks; null of a team's")  # noqa: N815
+    team: str | None = Field(description="the team whose leader it asks; null of an agent's")
+    message: str
+    kind: WhenKind = Field(description="which of the next three says when")
+    cron: str | None
+    runAt: str | None = Field(description="ISO 8601, UTC")  # noqa: N815
+    every_seconds: int | None
+    at: int | None = Field(description="`runAt` in milliseconds")
+    zone: str = Field(description="whose clock a cron expression is read by")
+    meaning: str = Field(description="when it is due, in words")
+    channel: str = Field(description="where the answer goes; `schedule` is nowhere")
+    to: str = Field(description="the same with its address, or `nowhere`")
+    sender: str
+    missed: MissedPolicy = Field(description="what becomes of due times at which nobody was there")
+    overlap: OverlapPolicy = Field(
+        description="what happens while the last run still waits or works"
+    )
+    jitter_seconds: int = Field(description="up to so much later, by chance")
+    enabled: bool = Field(description="whether it is active")
+    state: ScheduleState
+    reason: str | None = Field(description="why it is not active")
+    due_at: int | None
+    next: list[int] = Field(description="the next due times; of one that is paused, if it were not")
+    made_by: str = Field(description="`owner`, `key:<id>` or `agent:<id>`")
+    createdAt: int  # noqa: N815
+    updated_at: int
+
+    @classmethod
+    def of(cls, schedule: Schedule, now: int) -> ScheduleAnswer:
+        """The schedule, as it is shown."""
+        timing, place = schedule.timing, schedule.place
+        return cls(
+            id=schedule.id,
+            label=schedule.label,
+            agentId=schedule.agent,
+            team=schedule.team_id,
+            message=schedule.message,
+            kind=timing.kind,
+            cron=timing.cron,
+            runAt=None if timing.at is None else _iso(timing.at),
+            every_seconds=None if timing.every is None else timing.every // SECOND,
+            at=timing.at,
+            zone=timing.zone,
+            meaning=describe_timing(timing),
+            channel=place.channel,
+            to=str(place),
+            sender=schedule.sender,
+            missed=schedule.missed,
+            overlap=schedule.overlap,
+            jitter_seconds=schedule.jitter // SECOND,
+            enabled=schedule.state is ScheduleState.ACTIVE,
+            state=schedule.state,
+            reason=schedule.reason,
+            due_at=schedule.due_at,
+            next=next_due_times(schedule, now),
+            made_by=schedule.made_by,
+            createdAt=schedule.created_at,
+            updated_at=schedule.updated_at,
+        )
+
+
+class ScheduleList(RootModel[list[ScheduleAnswer]]):
+    """Schedules."""
+
+
+def _iso(at: int) -> str:
+    moment = datetime.fromtimestamp(at // SECOND, UTC).replace(microsecond=at % SECOND * 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Moment = Annotated[int, Field(ge=0, le=BIG, strict=True)]
+Text = Annotated[str, Field(max_length=500)]
+
+
+class ScheduleBody(Body):
+    """A schedule, or what of it is to be changed."""
+
+    message: str | None = Field(None, description="what is said each time")
+    agentId: Name | None = Field(None, description="whom it asks")  # noqa: N815
+    agent: Name | None = Field(None, description="the same")
+    team: Name | None = Field(None, description="instead: the team whose leader it asks")
+    cron: Text | None = Field(None, description="as `0 9 * * 1-5`, or `@daily`")
+    runAt: Text | Moment | None = Field(  # noqa: N815 - as the reference's clients say it
+        None, description="once, at a time in ISO 8601 or in milliseconds"
+    )
+    every_seconds: Number | None = Field(None, description="again and again; 60 at least")
+    label: Name | None = Field(None, description="a name that no other has; empty is none")
+    channel: Name | None = Field(None, description="where the answer goes; `schedule` is nowhere")
+    address: Place | None = Field(None, description="to whom on that channel")
+    to: Place | None = Field(None, description="both in one: `channel:address`, or a word for it")
+    sender: Name | None = Field(None, description="who says it; else `Scheduler`")
+    enabled: bool | None = None
+    zone: Name | None = Field(None, description="as Europe/Berlin; else the owner's")
+    missed: MissedPolicy | None = Field(None, description="skip, one, or all of them; else one")
+    overlap: OverlapPolicy | None = Field(None, description="skip, or queue; else skip")
+    jitter_seconds: Number | None = Field(None, description="up to so much later, by chance")
+
+
+# What a body says of a schedule, as core knows it.
+#
+# What was shown may be sent back with one field changed. So of the fields that exclude each other,
+# those that say what is so already say nothing, and one that says something new wins.
+
+WHEN = "Give one of `cron`, `runAt` and `every_seconds`."
+
+
+def new(tx: Transaction, body: ScheduleBody) -> NewSchedule:
+    """The schedule that is asked for."""
+    if body.message is None:
+        raise BadText("there is nothing to say", hint="Give what is said each time as `message`.")
+    agent, team = _target(body, None, None)
+    timing = _timing(tx, body, None)
+    if timing is None:
+        raise BadSchedule("nothing says when it is due", hint=WHEN)
+    return NewSchedule(
+        message=body.message,
+        timing=timing,
+        agent=agent,
+        team_id=team,
+        label=body.label or None,
+        place=_place(tx, body, NOWHERE),
+        sender=DEFAULT_SENDER if body.sender is None else body.sender,
+        missed=body.missed or MissedPolicy.ONE,
+        overlap=body.overlap or OverlapPolicy.SKIP,
+        jitter=(body.jitter_seconds or 0) * SECOND,
+        paused=body.enabled is False,
+    )
+
+
+def changed(tx: Transaction, body: ScheduleBody, before: Schedule) -> ScheduleChange:
+    """What of it is to be another than it is."""
+    change = ScheduleChange(place=_place(tx, body, before.place))
+    change["agent"], change["team_id"] = _target(body, before.agent, before.team_id)
+    timing = _timing(tx, body, before.timing)
+    if timing is not None:
+        change["timing"] = timing
+    if "label" in body.model_fields_set:
+        change["label"] = body.label or None
+    if body.message is not None:
+        change["message"] = body.message
+    if body.sender is not None:
+        change["sender"] = body.sender
+    if body.missed is not None:
+        change["missed"] = body.missed
+    if body.overlap is not None:
+        change["overlap"] = body.overlap
+    # Shown are whole seconds; a part of one that an agent gave is not lost by sending it back.
+    if body.jitter_seconds not in (None, before.jitter // SECOND):
+        change["jitter"] = (body.jitter_seconds or 0) * SECOND
+    for name in [name for name, value in change.items() if getattr(before, name) == value]:
+        del change[name]  # type: ignore[misc]
+    return change
+
+
+def _target(
+    body: ScheduleBody, agent: str | None, team: str | None
+) -> tuple[str | None, str | None]:
+    agents = {each for each in (body.agentId, body.agent) if each is not None} - {agent}
+    teams = {each for each in (body.team,) if each is not None} - {team}
+    if len(agents) + len(teams) > 1:
+        raise BadSchedule(
+            "a schedule is for one agent or one team", hint="Give `agentId` or `team`, not both."
+        )
+    for found in agents:
+        return found, None
+    for found in teams:
+        return None, found
+    if agent is None and team is None:
+        raise BadSchedule("nobody is named who is asked", hint="Give `agentId`, or `team`.")
+    return agent, team
+
+
+def _place(tx: Transaction, body: ScheduleBody, before: DeliveryAddress) -> DeliveryAddress:
+    places = []
+    if body.to not in (None, str(before)):
+        places.append(parse_address(body.to or "", tx.settings))
+    channel = before.channel if body.channel is None else body.channel
+    if body.address is not None:
+        places.append(make_address(channel, body.address))
+    elif channel != before.channel:
+        places.append(NOWHERE if channel == NOWHERE.channel else make_address(channel, ""))
+    if len(set(places)) > 1:
+        raise BadPlace(
+            "`to` says another place than `channel` and `address`", hint="Give one of the two."
+        )
+    return places[0] if places else before
+
+
+def _timing(tx: Transaction, body: ScheduleBody, before: Timing | None) -> Timing | None:
+    """When it is to be due; None if nothing new is said of that."""
+    here = body.zone or (owner_zone_name(tx.settings) if before is None else before.zone)
+    found = [each for each in _timings(tx, body, here, before) if each is not None]
+    if len(found) > 1:
+        raise BadSchedule("more than one thing says when it is due", hint=WHEN)
+    if found or before is None or here == before.zone:
+        return found[0] if found else None
+    if before.kind is TimingKind.CRON:
+        return cron_timing(before.cron or "", here, tx.now)
+    return replace(before, zone=get_zone(here).key)
+
+
+def _timings(
+    tx: Transaction, body: ScheduleBody, here: str, before: Timing | None
+) -> list[Timing | None]:
+    cron = every = at = None
+    if before is not None:
+        cron, every, at = before.cron, before.every, before.at
+    seconds = None if every is None else every // SECOND
+    run_at = parse_time(body.runAt, here) if isinstance(body.runAt, str) else body.runAt
+    return [
+        None if body.cron in (None, cron) else cron_timing(body.cron or "", here, tx.now),
+        None if run_at in (None, at) else once_timing(run_at or 0, here, tx.now),
+        None
+        if body.every_seconds in (None, seconds)
+        else every_timing((body.every_seconds or 0) * SECOND, here, tx.now),
+    ]
+
+
+class RunDelivery(BaseModel):
+    """An answer on its way."""
+
+    response: int
+    channel: str
+    status: str = Field(description="`acked` is there")
+    receipts: list[str] = Field(description="what the platform said of each part")
+    acked_at: int | None
+    error: str | None
+
+
+class RunAnswer(BaseModel):
+    """What became of a due time, or of several that were missed."""
+
+    id: int
+    due_at: int | None = Field(description="null of a run that somebody asked for")
+    until: int | None = Field(description="the last that was missed; `due_at` is then the first")
+    fired_at: int
+    outcome: str = Field(description="`fired`, `skipped` or `missed`")
+    times: int = Field(description="how many due times this stands for")
+    message_id: str | None
+    reason: str | None
+    state: str | None = Field(description="of its message; null if there is none, or no more")
+    error: str | None
+    cost: float = Field(description="dollars, for all that it set off")
+    tokens: int
+    deliveries: list[RunDelivery]
+
+    @classmethod
+    def of(cls, run: ScheduleRun) -> RunAnswer:
+        """The run, as it is shown."""
+        return cls.model_validate(asdict(run))
+
+
+class RunList(RootModel[list[RunAnswer]]):
+    """Runs."""

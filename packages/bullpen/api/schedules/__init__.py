@@ -1,1 +1,0 @@
-"""Schedules as clients send and read them."""

@@ -1,0 +1,359 @@
+"""Events as JSON documents for clients."""
+
+from __future__ import annotations
+
+import json
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from wsproto.frame_protocol import CloseReason
+
+from bullpen.core.events.log import EventType
+from bullpen.core.events.tail import Event
+from bullpen.core.inspect.event_details import EventDetails, event_details
+from bullpen.core.message import INTERNAL_CHANNELS, SCHEDULE
+from bullpen.core.store.base import Store
+
+Document = dict[str, object]
+
+NOT_PEOPLE = frozenset({*INTERNAL_CHANNELS, SCHEDULE})
+"""What comes on these channels no person wrote, or not to one agent."""
+
+PROACTIVE = "proactive_"
+"""How the ids of answers begin that answer nothing."""
+
+ALIASES: Mapping[str, str] = {
+    EventType.MESSAGE_ENQUEUED: "message:incoming",
+    EventType.CHAIN_STEP_START: "agent:invoke",
+    EventType.AGENT_PROGRESS: "agent:progress",
+    EventType.CHAIN_STEP_DONE: "agent:response",
+    EventType.MESSAGE_FAILED: "agent:response",
+    EventType.MESSAGE_DEAD: "agent:response",
+    EventType.CHAIN_HANDOFF: "agent:mention",
+    EventType.RESPONSE_READY: "message:done",
+}
+"""The names that the reference's program gives its events; its documents give them ours."""
+
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+
+
+def encode(document: Document) -> bytes:
+    """The document as JSON. Half a surrogate pair, which is no text, is escaped."""
+    try:
+        return _encode(document).encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, separators=(",", ":")).encode()
+
+
+def document_of(event: Event, facts: EventDetails) -> Document:
+    """The event with its data as stored, and beside them what the reference's clients read."""
+    return {
+        **_flat(event, facts),
+        "id": event.id,
+        "type": event.type,
+        "timestamp": event.created_at,
+        "agent": event.agent,
+        "conversation_id": event.conversation_id,
+        "message_id": event.message_id,
+        "data": event.data,
+    }
+
+
+def team_of(event: Event, facts: EventDetails) -> str | None:
+    """The team that the event is about, or its message."""
+    named = event.data.get("team")
+    if isinstance(named, str):
+        return named
+    return None if facts.origin is None else facts.origin.team_id
+
+
+def alias_of(event: Event, facts: EventDetails) -> Document | None:
+    """The event with exactly the reference's fields; None if it does not tell of such a thing."""
+    name = ALIASES.get(event.type)
+    fields = None if name is None else _alias(event, facts)
+    if fields is None:
+        return None
+    return {"type": name, "timestamp": event.created_at, **fields}
+
+
+def _flat(event: Event, facts: EventDetails) -> Document:
+    found: Document = {}
+    if event.agent is not None:
+        found.update(agentId=event.agent, agentName=facts.agent_name or event.agent)
+    if event.message_id is not None:
+        found["messageId"] = event.message_id
+    if facts.origin is not None:
+        origin = facts.origin
+        found.update(channel=origin.channel, sender=origin.sender, message=origin.preview)
+        found.update(fromAgent=origin.from_agent, isTeamMessage=_of_team(facts))
+    team = team_of(event, facts)
+    if team is not None:
+        found["teamId"] = team
+    found.update(_of_type(event, facts))
+    return found
+
+
+def _of_type(event: Event, facts: EventDetails) -> Document:
+    match event.type:
+        case EventType.RESPONSE_READY:
+            return {**_address(facts), **_text(facts)}
+        case EventType.CHAIN_STEP_DONE:
+            return _text(facts)
+        case EventType.CHAIN_HANDOFF:
+            return {"fromAgent": event.agent, "toAgent": event.data.get("to")}
+        case EventType.ROOM_POSTED:
+            return {"author": event.data.get("author"), "text": facts.text}
+        case EventType.AGENT_PROGRESS:
+            return {"text": event.data.get("text")}
+        case EventType.TEAM_CHAIN_START if facts.team is not None:
+            team = facts.team
+            return {"teamName": team.name or team.id, "leader": team.leader, "agents": team.members}
+        case _:
+            return {}
+
+
+def _text(facts: EventDetails) -> Document:
+    return {"responseText": facts.text or "", "responseLength": facts.length}
+
+
+def _address(facts: EventDetails) -> Document:
+    """An answer may go elsewhere than to where its message came from: to the owner."""
+    to = facts.to or facts.origin
+    return {} if to is None else {"channel": to.channel, "sender": to.sender}
+
+
+def _of_team(facts: EventDetails) -> bool:
+    origin = facts.origin
+    return origin is not None and (origin.from_agent is not None or origin.team_id is not None)
+
+
+def _alias(event: Event, facts: EventDetails) -> Document | None:
+    origin = facts.origin
+    who: Document = {"agentId": event.agent, "agentName": facts.agent_name or event.agent}
+    where: Document = {
+        "channel": None if origin is None else origin.channel,
+        "sender": None if origin is None else origin.sender,
+        "messageId": event.message_id,
+    }
+    match event.type:
+        case EventType.MESSAGE_ENQUEUED:
+            if origin is None or origin.from_agent is not None or origin.channel in NOT_PEOPLE:
+                return None
+            if (event.message_id or "").startswith(f"{SCHEDULE}_"):
+                return None  # it is on a person's channel, for its answer goes there
+            return {**where, "agent": event.agent, "message": origin.preview}
+        case EventType.CHAIN_STEP_START:
+            return {**who, "fromAgent": None if origin is None else origin.from_agent}
+        case EventType.AGENT_PROGRESS:
+            return {**who, "text": event.data.get("text"), "messageId": event.message_id}
+        case EventType.CHAIN_HANDOFF:
+            return {
+                "teamId": team_of(event, facts),
+                "fromAgent": event.agent,
+                "toAgent": event.data.get("to"),
+            }
+        case EventType.RESPONSE_READY:
+            return _answered(event, facts)
+        case _:
+            said = event.data.get("error") if facts.text is None else facts.text
+            told = {"role": "assistant", "content": said or "", "isTeamMessage": _of_team(facts)}
+            return {**who, **where, **told}
+
+
+def _answered(event: Event, facts: EventDetails) -> Document:
+    to = _address(facts)
+    if (event.message_id or "").startswith(PROACTIVE):
+        return {**to, "messageId": event.message_id}
+    return {**to, "agentId": event.agent, **_text(facts), "messageId": event.message_id}
+
+
+RETRY_MILLISECONDS = 2000
+"""After so long a browser comes back that was cut off."""
+
+LONGEST_REASON = 120
+"""A WebSocket's last frame has room for 123 bytes."""
+
+_TEXT, _CLOSE = 0x81, 0x88
+"""The first byte of a frame that is a whole message."""
+
+
+class Ending(Enum):
+    """Why a stream ends; the name that it has in SSE, and the number in a WebSocket."""
+
+    DROPPED = ("dropped", CloseReason.TRY_AGAIN_LATER)
+    """It did not read as fast as things happen."""
+    CLOSED = ("closed", CloseReason.POLICY_VIOLATION)
+    """Its key opens nothing any more."""
+    CLOSING = ("closing", CloseReason.GOING_AWAY)
+    """The process stops."""
+    FAILED = ("failed", CloseReason.INTERNAL_ERROR)
+    """The store cannot be read."""
+
+    @property
+    def patient(self) -> bool:
+        """Whether what waits for the client is still sent."""
+        return self in (Ending.CLOSING, Ending.FAILED)
+
+    @property
+    def event(self) -> str:
+        """Its name in SSE."""
+        return self.value[0]
+
+    @property
+    def code(self) -> int:
+        """Its number in a WebSocket."""
+        return int(self.value[1])
+
+
+class Wire(ABC):
+    """One of the two ways to write."""
+
+    one_way: bool
+    """Whether the client has nothing to say."""
+    keep_alive: bytes
+    """What says nothing, and keeps those between from closing the connection; may be empty."""
+
+    @abstractmethod
+    def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
+        """One JSON document under this name, and the id that it leaves with the client."""
+
+    def alone(self, name: str, document: bytes, number: int) -> bytes:
+        """The reference's document, where the event's own does not come after it."""
+        return self.frame(name, document, number)
+
+    def hello(self, position: int, timestamp: int) -> bytes:
+        """The first: with an id, so that who is cut off before anything happens loses nothing."""
+        document: Document = {"type": "connected", "timestamp": timestamp, "position": position}
+        return self.frame("connected", encode(document), position)
+
+    @abstractmethod
+    def goodbye(self, ending: Ending, reason: str, timestamp: int) -> bytes:
+        """The last that a client is told."""
+
+    def note(self, document: Document) -> bytes:
+        """Something that is no event; its type is its name."""
+        return self.frame(str(document["type"]), encode(document))
+
+
+class ServerSentEvents(Wire):
+    """As `EventSource` reads it."""
+
+    one_way = True
+    keep_alive = b": keep-alive\n\n"
+
+    def hello(self, position: int, timestamp: int) -> bytes:
+        """With the time after which to come back."""
+        return b"retry: %d\n" % RETRY_MILLISECONDS + super().hello(position, timestamp)
+
+    def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
+        """The id is taken by the client when the frame is complete, and not before."""
+        head = b"" if number is None else b"id: %d\n" % number
+        return head + b"event: " + name.encode() + b"\ndata: " + document + b"\n\n"
+
+    def goodbye(self, ending: Ending, reason: str, timestamp: int) -> bytes:
+        """An event without an id."""
+        return self.note({"type": ending.event, "timestamp": timestamp, "reason": reason})
+
+
+class WebSocketFrames(Wire):
+    """Unmasked text frames, as a server sends them. Its pings are flask-sock's."""
+
+    one_way = False
+    keep_alive = b""
+
+    def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
+        """The name and the id are in the document."""
+        return _head(_TEXT, len(document)) + document
+
+    def alone(self, name: str, document: bytes, number: int) -> bytes:
+        """With the id in the document: there is nowhere else."""
+        return self.frame(name, b'{"id":%d,' % number + document[1:])
+
+    def goodbye(self, ending: Ending, reason: str, timestamp: int) -> bytes:
+        """A frame that closes."""
+        text = reason.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
+        return _head(_CLOSE, len(text) + 2) + struct.pack(">H", ending.code) + text
+
+
+SSE = ServerSentEvents()
+WEBSOCKET = WebSocketFrames()
+
+
+def _head(first: int, length: int) -> bytes:
+    if length < 126:
+        return struct.pack(">BB", first, length)
+    if length < 1 << 16:
+        return struct.pack(">BBH", first, 126, length)
+    return struct.pack(">BBQ", first, 127, length)
+
+
+class Part(Enum):
+    """Under which of its names a client wants an event."""
+
+    BOTH = "both"
+    OWN = "own"
+    ALIAS = "alias"
+
+
+class Shown:
+    """One event as it is shown, with the frames that were asked for so far."""
+
+    __slots__ = ("_alias", "_frames", "_own", "event", "team")
+
+    def __init__(
+        self, event: Event, own: bytes, team: str | None, alias: tuple[str, bytes] | None
+    ) -> None:
+        self.event = event
+        self.team = team
+        """The team that it is about, or its message."""
+        self._own = own
+        self._alias = alias
+        self._frames: dict[tuple[Wire, Part], bytes] = {}
+
+    @property
+    def alias(self) -> str | None:
+        """Its name in the reference, if it has one."""
+        return None if self._alias is None else self._alias[0]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 2 * (len(self._own) + (0 if self._alias is None else len(self._alias[1])))
+
+    def frame(self, wire: Wire, part: Part) -> bytes:
+        """Its bytes on this wire."""
+        found = self._frames.get((wire, part))
+        if found is None:
+            found = self._frames[wire, part] = self._framed(wire, part)
+        return found
+
+    def _framed(self, wire: Wire, part: Part) -> bytes:
+        """The alias first and without an id: who is cut off between the two gets both again."""
+        own = wire.frame(self.event.type, self._own, self.event.id)
+        if self._alias is None or part is Part.OWN:
+            return own
+        if part is Part.ALIAS:
+            return wire.alone(*self._alias, self.event.id)
+        return wire.frame(*self._alias) + own
+
+
+def show(store: Store, events: Sequence[Event]) -> list[Shown]:
+    """These events with all that is known of them, in one look at the store."""
+    with store.read() as tx:
+        facts = event_details(tx, events)
+    found = []
+    for event, known in zip(events, facts, strict=True):
+        own = encode(document_of(event, known))
+        other = alias_of(event, known)
+        alias = None if other is None else (str(other["type"]), encode(other))
+        found.append(Shown(event, own, team_of(event, known), alias))
+    return found
+
+
+def documents(store: Store, events: Sequence[Event]) -> list[Document]:
+    """The same as plain documents, under their own names."""
+    with store.read() as tx:
+        facts = event_details(tx, events)
+    return [document_of(event, known) for event, known in zip(events, facts, strict=True)]

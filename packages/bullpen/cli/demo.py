@@ -1,0 +1,322 @@
+"""bullpen demo: a team of agents at work in a temporary home."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from bullpen.cli.down import stop_all
+from bullpen.cli.lazy import LazyGroup
+from bullpen.cli.options import require_person
+from bullpen.cli.output import as_json, print_json, write_transaction
+from bullpen.cli.response import CLI
+from bullpen.cli.screen import Screen
+from bullpen.cli.send import SENDER, enqueue_message, open_waiting_store, wait_for_answers
+from bullpen.cli.up import migrate_database, start_services, wait_until
+from bullpen.cli.wait import WaitEnd, WaitResult, wait_fields
+from bullpen.core.company import add_agent
+from bullpen.core.errors import InTheWay, ServiceFailed
+from bullpen.core.events.log import EventFilter, EventType, list_events
+from bullpen.core.events.tail import EventTail
+from bullpen.core.inspect.follow import ConversationFollower
+from bullpen.core.message import NewMessage
+from bullpen.core.network import api_url
+from bullpen.core.queue.manage import retry
+from bullpen.core.roster.agents import Agent
+from bullpen.core.roster.teams import Team, add_team
+from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
+from bullpen.core.settings.file import SettingsFile
+from bullpen.core.settings.parse import load_lenient
+from bullpen.core.store.base import Store
+from bullpen.ops.services.programs import make_directories
+from bullpen.ops.services.supervisor import Supervisor
+
+
+@click.group(cls=LazyGroup, places={"team": "bullpen.cli.demo:team"})
+def demo() -> None:
+    """Show Bullpen at work, in a home of its own.
+
+    \b
+    Example:
+      bullpen demo team
+    """
+
+
+TEAM = "dev"
+AGENTS = ("coder", "reviewer", "writer")
+PLUGIN_FILE = Path(__file__).with_name("lines.py")
+BEGUN_SECONDS = 5.0
+REQUIRED_SERVICES = ("processor", "scheduler")
+
+
+def create_home(given: Path | None) -> Path:
+    """An empty directory: a new one below the directory of temporary files, or the one given."""
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="bullpen-demo-"))
+    home = given.expanduser().absolute()
+    if home.exists() and (not home.is_dir() or any(home.iterdir())):
+        raise InTheWay(
+            f"{home} is not empty: the demonstration has a home of its own",
+            hint="Give a directory that does not exist yet, or leave --home away.",
+        )
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return home
+
+
+def populate_home(home: Path) -> Settings:
+    """Put settings, three agents and their lines there; nothing of the caller's own reaches it."""
+    for name in [each for each in os.environ if each.startswith(ENVIRONMENT_PREFIX)]:
+        del os.environ[name]
+    os.environ[f"{ENVIRONMENT_PREFIX}HOME"] = str(home)
+    file = SettingsFile(home, {}, here=True)
+    with file.locked():
+        file.write(
+            file.check(
+                {
+                    "workspace": str(home / "workspace"),
+                    "api_port": _free_port(),
+                    "api_processes": 1,
+                    "default_agent": AGENTS[0],
+                    "retry_base_seconds": 1,
+                    "grace_seconds": 1,
+                }
+            )
+        )
+    settings, _ = load_lenient(os.environ)
+    make_directories(settings)
+    plugins = home / "plugins"
+    plugins.mkdir(mode=0o700)
+    (plugins / PLUGIN_FILE.name).write_text(
+        PLUGIN_FILE.read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    migrate_database(settings, lambda _: None)
+    with write_transaction(settings) as tx:
+        for each in AGENTS:
+            add_agent(tx, Agent(id=each))
+        add_team(tx, Team(id=TEAM, leader=AGENTS[0], members=AGENTS))
+    return settings
+
+
+@contextmanager
+def running_services(settings: Settings) -> Iterator[list[str]]:
+    """Its services run in this block, and end with it: by Ctrl-C, too, and by a kill."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    begun = False
+    try:
+        _, failed = start_services(settings, stays=False)
+        begun = True
+        if any(each in failed for each in REQUIRED_SERVICES):
+            raise ServiceFailed(
+                f"{', '.join(failed)} of the demonstration do not run",
+                hint=f"Look at the logs in {settings.logs}.",
+            )
+        yield failed
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # it is ending
+        if not begun:
+            wait_until(Supervisor(settings).alive, BEGUN_SECONDS)
+        stop_all(settings)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+WAIT_SECONDS = 120.0
+LAST_EVENT_ID = 1 << 31
+MAX_EVENTS = 1000
+WIDTH = 79
+
+COUNTED_EVENTS = {
+    "handoffs": EventType.CHAIN_HANDOFF,
+    "room_posts": EventType.ROOM_POSTED,
+    "failed_and_tried_again": EventType.MESSAGE_FAILED,
+    "dead": EventType.MESSAGE_DEAD,
+    "tried_again_by_hand": EventType.MESSAGE_RETRIED,
+}
+
+
+@dataclass(slots=True)
+class TeamDemo:
+    """The demonstration as it goes on."""
+
+    settings: Settings
+    store: Store
+    as_json: bool
+    steps: list[dict[str, object]] = field(default_factory=list)
+
+    def tell(self, *lines: str) -> None:
+        """Say what is shown."""
+        if not self.as_json:
+            for each in lines:
+                click.echo(each)
+
+    def say(self, what: str, to: str, text: str) -> ConversationFollower:
+        """A person says this, and all that comes of it is seen."""
+        self.tell("", what, f"  you → {to}: {text.removeprefix(f'[{to}: ').removesuffix(']')}")
+        new = NewMessage(agent=to.lstrip("@#"), message=text, channel=CLI, sender=SENDER)
+        position, conversation = enqueue_message(self.store, new, "", (), None)
+        following = ConversationFollower(
+            self.store, conversation, CLI, EventTail(self.store, position)
+        )
+        self.follow(following, what)
+        return following
+
+    def follow(self, following: ConversationFollower, what: str) -> WaitResult:
+        """See to the end what comes of it."""
+        screen = Screen(quiet=self.as_json, silent=self.as_json)
+        waited = wait_for_answers(following, screen, WAIT_SECONDS, asks=False)
+        if waited.end is WaitEnd.LEFT:
+            raise KeyboardInterrupt
+        if waited.end is not WaitEnd.AT_REST:
+            raise ServiceFailed(
+                f"the demonstration does not go on with {following.conversation_id}",
+                hint=f"Look at the logs in {self.settings.logs}.",
+            )
+        found = wait_fields(following.conversation_id, waited, 0.0)
+        names = ("message_id", "state", "answers", "messages")
+        self.steps.append({"what": what, **{name: found[name] for name in names}})
+        return waited
+
+    def counts(self) -> dict[str, int]:
+        """How often what happened."""
+        with self.store.read() as tx:
+            return {
+                name: len(
+                    list_events(
+                        tx, EventFilter(types=frozenset({kind})), None, LAST_EVENT_ID, MAX_EVENTS
+                    )
+                )
+                for name, kind in COUNTED_EVENTS.items()
+            }
+
+
+@click.command()
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path),
+    help="An empty directory for it; else one below the directory of temporary files.",
+)
+@click.option("--keep/--remove", default=True, show_default=True, help="Keep that home, or not.")
+@as_json
+def team(home: Path | None, keep: bool, as_json: bool) -> None:
+    """Show three agents that hand work on, meet in a room, fail and are tried again.
+
+    It takes half a minute, needs no account, and touches nothing of yours: it has a home, a
+    database and a port of its own. Its services end with it; its home stays to be looked at.
+
+    \b
+    Examples:
+      bullpen demo team
+      bullpen demo team --remove --json
+    """
+    require_person("start a demonstration")
+    began = time.monotonic()
+    place = create_home(home)
+    try:
+        settings = populate_home(place)
+        show = _play(settings, as_json)
+    except KeyboardInterrupt:
+        click.echo("\nStopped.", err=True)
+        _clean_up(place, keep, as_json)
+        sys.exit(1)
+    except BaseException:
+        _clean_up(place, keep, as_json)
+        raise
+    counts, steps = show
+    if as_json:
+        print_json(
+            {
+                "home": str(place),
+                "kept": keep,
+                "seconds": round(time.monotonic() - began, 1),
+                "steps": steps,
+                "counts": counts,
+            }
+        )
+    else:
+        told = ", ".join(_counted(counts))
+        click.echo("\n" + textwrap.fill(f"What happened: {told}", WIDTH))
+        if keep:
+            _say_what_to_look_at(place, str(steps[0]["message_id"]))
+    _clean_up(place, keep, as_json)
+
+
+def _play(settings: Settings, as_json: bool) -> tuple[dict[str, int], list[dict[str, object]]]:
+    _greet(settings, as_json)
+    with running_services(settings), open_waiting_store(settings) as store:
+        show = TeamDemo(settings, store, as_json)
+        show.tell("They run.")
+        show.say(
+            "1. The leader hands work on. One of them fails, and tries again by itself.",
+            f"@{TEAM}",
+            "The login fails for people with an umlaut in their name.",
+        )
+        show.say(
+            "2. What is said in the room everybody hears.",
+            f"#{TEAM}",
+            f"[#{TEAM}: Stand-up: what is each of you at?]",
+        )
+        what = "3. What cannot be done is told, and kept until a person tries it again."
+        dead = show.say(what, "@writer", "Make a poster of it.")
+        show.tell(f"  $ bullpen queue retry {dead.conversation_id}")
+        with store.write() as tx:
+            retry(tx, dead.conversation_id)
+        show.follow(dead, what)
+        counts = show.counts()
+        if not as_json:
+            click.echo("\nThe services are stopped ...")
+    return counts, show.steps
+
+
+def _greet(settings: Settings, as_json: bool) -> None:
+    if as_json:
+        return
+    click.echo("Three agents, @coder, @reviewer and @writer, are the team @dev. They are played")
+    click.echo("by echo: no account is needed, and nothing leaves this machine.")
+    click.echo(f"  Home  {settings.home}")
+    click.echo(f"  API   {api_url(settings)}")
+    click.echo("Their services are started ...")
+
+
+def _counted(counts: dict[str, int]) -> list[str]:
+    return [f"{count} {name.replace('_', ' ')}" for name, count in counts.items()]
+
+
+def _say_what_to_look_at(home: Path, conversation: str) -> None:
+    click.echo(f"All of it stays in {home}. Look at it:")
+    click.echo(f"  export BULLPEN_HOME={shlex.quote(str(home))}")
+    click.echo(f"  bullpen trace {conversation}")
+    click.echo(f"  bullpen room read {TEAM}")
+    click.echo(f"  bullpen up && bullpen team watch {TEAM}")
+    click.echo(f"Remove it: bullpen down && rm -r {shlex.quote(str(home))}")
+
+
+def _clean_up(home: Path, keep: bool, as_json: bool) -> None:
+    if not keep:
+        shutil.rmtree(home, ignore_errors=True)
+        if not as_json:
+            click.echo(f"{home} is removed.")

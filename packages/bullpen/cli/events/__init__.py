@@ -1,1 +1,0 @@
-"""bullpen events: what happened, and what happens."""

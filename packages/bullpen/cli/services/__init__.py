@@ -1,1 +1,0 @@
-"""The services, started, seen and stopped."""

@@ -1,1 +1,0 @@
-"""bullpen setup: a few questions, each answer proved before it is kept."""

@@ -1,0 +1,154 @@
+"""bullpen trace: a conversation with times, attempts and cost."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import ExitStack, closing, suppress
+from dataclasses import asdict
+
+import click
+
+from bullpen.cli import completion
+from bullpen.cli.options import acting_agent
+from bullpen.cli.output import as_json, print_json
+from bullpen.cli.trace_text import (
+    ConversationClock,
+    LineTree,
+    StyledLine,
+    TraceFormatter,
+    print_tree,
+    to_rich_tree,
+)
+from bullpen.core.clock import get_zone, owner_zone_name
+from bullpen.core.errors import NotFound, OutOfReach
+from bullpen.core.inspect.conversations import ACTIVE_STATES, ConversationState, get_conversation_id
+from bullpen.core.inspect.responses import ResponseRecord
+from bullpen.core.inspect.trace import Step, Trace
+from bullpen.core.inspect.trace import trace as look
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+
+
+def trace_fields(found: Trace) -> dict[str, object]:
+    """All of it; the times are milliseconds since 1970."""
+    return {
+        "conversation_id": found.conversation_id,
+        "state": found.stand,
+        "totals": asdict(found.totals),
+        "under_way": [
+            step.message.message_id for step in found.steps if step.message.status in ACTIVE_STATES
+        ],
+        "messages": [_message(step) for step in found.steps],
+        "attempts": [asdict(each) for each in found.attempts],
+        "responses": [_response(each) for each in found.responses],
+    }
+
+
+def _message(step: Step) -> dict[str, object]:
+    times = asdict(step)
+    message: dict[str, object] = times.pop("message")
+    message["files"] = json.loads(step.message.files or "[]")
+    return {**message, **times}
+
+
+def _response(seen: ResponseRecord) -> dict[str, object]:
+    return {
+        **asdict(seen),
+        "files": json.loads(seen.files or "[]"),
+        "metadata": json.loads(seen.metadata or "null"),
+    }
+
+
+RETENTION_HINT = (
+    "What is older than the settings `archive_days` and `attempt_days` say is not kept."
+)
+POLL_SECONDS = 1.0
+MIN_REFRESH_SECONDS = 0.1
+"""It is not drawn more often than so, whatever happens in other conversations."""
+
+
+@click.command()
+@click.argument("id_", metavar="ID", shell_complete=completion.conversation_ids)
+@click.option("--full", is_flag=True, help="Show whole texts instead of their beginnings.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Show it as it goes on, until nothing moves any more."
+)
+@as_json
+@click.pass_obj
+def trace(settings: Settings, id_: str, full: bool, follow: bool, as_json: bool) -> None:
+    """Show all of a conversation as a tree: each message below the one that it came of.
+
+    ID is that of the conversation or of any message in it, archived ones included. Of each there
+    is who asked whom, how long it waited and ran, every run with its cost and its error, the
+    answers and where they went.
+
+    \b
+    Examples:
+      bullpen trace cli_a1b2c3d4
+      bullpen trace cli_a1b2c3d4 --follow
+      bullpen trace internal_a1b2c3d4 --full --json
+    """
+    store = open_store(settings)
+    with closing(store):
+        conversation = _conversation(store, id_)
+        if follow:
+            found = _follow(store, conversation, full, quiet=as_json or not sys.stdout.isatty())
+        else:
+            found = _load_trace(store, conversation)
+        if as_json:
+            print_json(trace_fields(found))
+        else:
+            print_tree(_build_tree(store, found, full))
+
+
+def _conversation(store: Store, id_: str) -> str:
+    with store.read() as tx:
+        return get_conversation_id(tx, id_)
+
+
+def _load_trace(store: Store, conversation: str) -> Trace:
+    try:
+        with store.read() as tx:
+            found = look(tx, conversation)
+    except NotFound:
+        raise NotFound(
+            f"there is no message and no conversation {conversation[:60]!r}", hint=RETENTION_HINT
+        ) from None
+    agent = acting_agent()
+    if agent is not None and agent not in found.agents:
+        raise OutOfReach(
+            f"@{agent} has no part in {conversation}", hint="Ask a person to look at it."
+        )
+    return found
+
+
+def _build_tree(store: Store, found: Trace, full: bool) -> LineTree:
+    moments = [step.message.created_at for step in found.steps]
+    moments += [each.enqueued_at for each in found.attempts]
+    moments += [each.created_at for each in found.responses]
+    here = get_zone(owner_zone_name(store.settings))
+    teller = TraceFormatter(ConversationClock(here, min(moments), store.clock.now()), full)
+    root = teller.twig(found)
+    end = LineTree((StyledLine(teller.totals(found), "bold"),))
+    return LineTree(root.lines, (*root.children, end))
+
+
+def _follow(store: Store, conversation: str, full: bool, *, quiet: bool) -> Trace:
+    """Look again whenever something happens, until Ctrl-C; gives how it is at the end."""
+    found = _load_trace(store, conversation)
+    with suppress(KeyboardInterrupt), closing(store.listen()) as listener, ExitStack() as stack:
+        live = None
+        if not quiet:
+            from rich.live import Live  # only here: the command line begins without
+
+            live = stack.enter_context(Live(transient=True, auto_refresh=False))
+        while found.stand is ConversationState.UNDER_WAY:
+            if live is not None:
+                live.update(to_rich_tree(_build_tree(store, found, full)), refresh=True)
+            listener.wait(POLL_SECONDS)
+            time.sleep(MIN_REFRESH_SECONDS)
+            found = _load_trace(store, conversation)
+    return found

@@ -1,0 +1,339 @@
+"""A conversation as a tree of text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TextIO
+from zoneinfo import ZoneInfo
+
+from bullpen.cli.output import format_duration, one_line, sanitize
+from bullpen.core.clock import SECOND
+from bullpen.core.inspect.conversations import ConversationState
+from bullpen.core.inspect.messages import MessageRecord
+from bullpen.core.inspect.responses import ResponseRecord
+from bullpen.core.inspect.trace import MAX_ROWS, Node, Step, Trace, build_tree
+from bullpen.core.message import PULL_CHANNELS, ROOM
+from bullpen.core.queue.attempts import Attempt, AttemptOutcome
+from bullpen.core.states import MessageState, ResponseState
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationClock:
+    """The owner's clock, and the day on which it began."""
+
+    here: ZoneInfo
+    began: int
+    now: int
+
+    def at(self, moment: int) -> str:
+        """By the clock; with the day, if it is another one."""
+        local = self._local(moment)
+        today = local.date() == self._local(self.began).date()
+        return local.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+
+    def day(self) -> str:
+        """When it began, in full."""
+        return self._local(self.began).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+    def _local(self, moment: int) -> datetime:
+        return datetime.fromtimestamp(moment / SECOND, UTC).astimezone(self.here)
+
+
+def format_elapsed(milliseconds: int) -> str:
+    """How long; what is short, with a tenth of a second."""
+    if milliseconds < 10 * SECOND:
+        return f"{max(0, milliseconds) / SECOND:.1f} s"
+    return format_duration(milliseconds)
+
+
+def format_count(number: int, what: str, many: str = "") -> str:
+    """So many of something."""
+    return f"{number} {what}" if number == 1 else f"{number} {many or what + 's'}"
+
+
+ARROW = "→"
+GUIDES = ("├── ", "└── ", "│   ", "    ")
+ASCII = ("+-- ", "`-- ", "|   ", "    ")
+
+
+@dataclass(frozen=True, slots=True)
+class StyledLine:
+    """One line, and how it is shown where there are colours."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LineTree:
+    """Some lines, with others below them."""
+
+    lines: tuple[StyledLine, ...]
+    children: tuple[LineTree, ...] = ()
+
+
+def to_rich_tree(root: LineTree) -> Tree:
+    """The tree, for a terminal."""
+    from rich.text import Text  # only here: the command line begins without
+    from rich.tree import Tree
+
+    def label(twig: LineTree) -> Text:
+        return Text("\n").join(Text(each.text, each.style) for each in twig.lines)
+
+    top = Tree(label(root), guide_style="dim")
+    waiting = [(top, root)]
+    while waiting:
+        place, twig = waiting.pop()
+        waiting += [(place.add(label(each)), each) for each in twig.children]
+    return top
+
+
+def tree_lines(root: LineTree, guides: tuple[str, str, str, str] = GUIDES) -> Iterator[str]:
+    """The tree as lines of text, each as long as it is."""
+    middle, last, beside, beneath = guides
+    waiting = [(root, "", "")]
+    while waiting:
+        twig, first, rest = waiting.pop()
+        below = beside if twig.children else ""
+        for number, line in enumerate(_split(twig)):
+            yield (first + line if number == 0 else rest + below + line).rstrip()
+        for each in reversed(twig.children):
+            end = each is twig.children[-1]
+            waiting.append(
+                (each, rest + (last if end else middle), rest + (beneath if end else beside))
+            )
+
+
+def guides_for(out: TextIO) -> tuple[str, str, str, str]:
+    """The guides that this stream can show."""
+    try:
+        "".join(GUIDES).encode(out.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return GUIDES
+
+
+def print_tree(root: LineTree) -> None:
+    """Print the tree; what the stream cannot show is escaped, and stops nothing."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stdout.isatty():
+        from rich.console import Console  # only here: the command line begins without
+
+        Console(highlight=False).print(to_rich_tree(root))
+    else:
+        guides = guides_for(sys.stdout)
+        for each in tree_lines(root, guides):
+            print(each if guides is GUIDES else each.replace(ARROW, "->"))
+
+
+def _split(twig: LineTree) -> Iterator[str]:
+    for each in twig.lines:
+        yield from each.text.split("\n")
+
+
+PREVIEW_CHARS = 160
+
+STYLES = {
+    MessageState.COMPLETED: "green",
+    MessageState.PROCESSING: "cyan",
+    MessageState.HELD: "yellow",
+    MessageState.DEAD: "red",
+}
+STATUS_LABELS = {
+    ConversationState.UNDER_WAY: "under way",
+    ConversationState.HELD: "waits for a person",
+    ConversationState.AT_REST: "at rest",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFormatter:
+    """How much is said of a conversation."""
+
+    times: ConversationClock
+    full: bool
+    """Whole texts, instead of their beginnings."""
+
+    def twig(self, found: Trace) -> LineTree:
+        """All of it."""
+        tree = build_tree(found)
+        children = [self._node(each) for each in tree.nodes]
+        children += [LineTree((self._run(number, each),)) for number, each in _tries(tree.attempts)]
+        children += [LineTree(tuple(self._answer(each))) for each in tree.responses]
+        return LineTree((self._heading(found),), tuple(children))
+
+    def totals(self, found: Trace) -> str:
+        """What it took, and what is not shown of it."""
+        totals = found.totals
+        ends = [each.finished_at for each in found.attempts]
+        parts = [
+            format_count(totals.messages, "message"),
+            format_count(totals.attempts, "run"),
+            f"{format_elapsed(sum(each.finished_at - each.started_at for each in found.attempts))} of work",
+            *_usage(totals.cost, totals.input_tokens, totals.output_tokens),
+        ]
+        if ends and found.stand is ConversationState.AT_REST:
+            parts.append(f"over after {format_elapsed(max(ends) - self.times.began)}")
+        said = ", ".join(parts)
+        if totals.messages > len(found.steps):
+            said += f"; only the first {format_count(MAX_ROWS, 'message')} are shown"
+        return said
+
+    def _heading(self, found: Trace) -> StyledLine:
+        stand = STATUS_LABELS[found.stand]
+        return StyledLine(f"{found.conversation_id}: {stand}, began {self.times.day()}", "bold")
+
+    def _node(self, node: Node) -> LineTree:
+        # By hand, and not by recursion: a chain may be as long as a person lets it be.
+        done: dict[int, LineTree] = {}
+        waiting = [node]
+        while waiting:
+            each = waiting[-1]
+            missing = [child for child in each.children if id(child) not in done]
+            if missing:
+                waiting += missing
+                continue
+            below = tuple(done[id(child)] for child in each.children)
+            done[id(each)] = LineTree(tuple(self._lines(each)), below)
+            waiting.pop()
+        return done[id(node)]
+
+    def _lines(self, node: Node) -> Iterator[StyledLine]:
+        message = node.step.message
+        state = MessageState(message.status)
+        yield StyledLine(f"{_route(message)}: {state}", STYLES.get(state, ""))
+        yield StyledLine(self._text(message.message))
+        yield StyledLine(f"{message.message_id}  {self._when(node.step)}", "dim")
+        for number, each in _tries(node.attempts):
+            yield self._run(number, each)
+        if node.step.answered_with is not None:
+            yield StyledLine(f"answered together with {node.step.answered_with}")
+        if (line := self._next(node.step)) is not None:
+            yield line
+        for response in node.responses:
+            yield from self._answer(response)
+
+    def _when(self, step: Step) -> str:
+        message = step.message
+        said = f"sent {self.times.at(message.created_at)}"
+        if step.claimed_at is not None:
+            said += f", waited {format_elapsed(step.claimed_at - message.created_at)}"
+        if step.started_at is not None and step.finished_at is not None:
+            said += f", ran {format_elapsed(step.finished_at - step.started_at)}"
+        return f"{said}, archived" if step.archived else said
+
+    def _run(self, number: int, run: Attempt) -> StyledLine:
+        took = format_elapsed(run.finished_at - run.started_at)
+        said = f"run {number} at {self.times.at(run.started_at)} by {_model(run)}: {run.outcome}"
+        said += f" after {took}"
+        if run.messages > 1:
+            said += f", for {format_count(run.messages, 'message')}"
+        if usage := _usage(run.cost, run.input_tokens, run.output_tokens):
+            said += f", {', '.join(usage)}"
+        if run.error:
+            said += f": {self._text(run.error, quoted=False)}"
+        if run.error_kind:
+            said += f" ({run.error_kind})"
+        good = run.outcome == AttemptOutcome.COMPLETED
+        return StyledLine(said, "dim" if good else "red" if run.error else "")
+
+    def _next(self, step: Step) -> StyledLine | None:
+        """What it waits for, and the command that helps."""
+        message = step.message
+        why = self._text(message.last_error or "", quoted=False)
+        match MessageState(message.status):
+            case MessageState.PROCESSING:
+                since = step.claimed_at or message.updated_at
+                who = f" at {message.claimed_by}" if message.claimed_by else ""
+                return StyledLine(
+                    f"runs since {format_elapsed(self.times.now - since)}{who}", "cyan"
+                )
+            case MessageState.PENDING:
+                left = message.available_at - self.times.now
+                if left > 0:
+                    return StyledLine(
+                        f"its turn comes in {format_elapsed(left)}{_because(why)}", "cyan"
+                    )
+                waits = format_elapsed(self.times.now - message.available_at)
+                return StyledLine(f"waits for its turn since {waits}", "cyan")
+            case MessageState.HELD:
+                helps = f"bullpen queue let-go {message.message_id}"
+                return StyledLine(f"waits for a person{_because(why)}. Next: {helps}", "yellow")
+            case MessageState.DEAD:
+                helps = f"bullpen queue retry {message.message_id}"
+                return StyledLine(f"is dead{_because(why)}. Next: {helps}", "red")
+            case MessageState.CANCELLED | MessageState.EXPIRED:
+                return StyledLine(why) if why else None
+            case MessageState.COMPLETED:
+                return None
+
+    def _answer(self, seen: ResponseRecord) -> Iterator[StyledLine]:
+        author = f"@{seen.agent}" if seen.agent else "Bullpen"
+        to = f"{sanitize(seen.sender)} on {seen.channel}"
+        state = self._delivery(seen)
+        yield StyledLine(f"{author} {ARROW} {to}: {state}", "green" if seen.acked_at else "")
+        if seen.message:
+            yield StyledLine(self._text(seen.message))
+        for file in json.loads(seen.files or "[]"):
+            yield StyledLine(f"[file: {sanitize(str(file))}]")
+
+    def _delivery(self, seen: ResponseRecord) -> str:
+        tries = format_count(seen.delivery_attempts, "try", "tries")
+        why = _because(self._text(seen.last_error or "", quoted=False))
+        match ResponseState(seen.status):
+            case ResponseState.ACKED:
+                what = "read" if seen.channel in PULL_CHANNELS else "delivered"
+                return what if seen.acked_at is None else f"{what} {self.times.at(seen.acked_at)}"
+            case ResponseState.PENDING if seen.channel in PULL_CHANNELS:
+                return "not read yet"
+            case ResponseState.PENDING:
+                return (
+                    f"on its way, {tries} so far{why}" if seen.delivery_attempts else "on its way"
+                )
+            case ResponseState.UNKNOWN:
+                return f"nobody knows whether it arrived{why}"
+            case ResponseState.DEAD:
+                return f"not delivered, {tries}{why}. Next: bullpen response retry {seen.id}"
+
+    def _text(self, text: str, *, quoted: bool = True) -> str:
+        if self.full:
+            return sanitize(text)
+        line = one_line(text, PREVIEW_CHARS)
+        return f'"{line}"' if quoted else line
+
+
+def _route(message: MessageRecord) -> str:
+    author = f"@{message.from_agent}" if message.from_agent else sanitize(message.sender)
+    if message.channel == ROOM:
+        return f"{author} {ARROW} #{message.team_id} {ARROW} @{message.agent}"
+    place = "" if message.from_agent else f" ({message.channel})"
+    team = f" of {message.team_id}" if message.team_id else ""
+    return f"{author}{place} {ARROW} @{message.agent}{team}"
+
+
+def _tries(runs: tuple[Attempt, ...]) -> Iterator[tuple[int, Attempt]]:
+    return enumerate(runs, 1)
+
+
+def _model(run: Attempt) -> str:
+    provider = run.provider or "nobody"
+    return f"{provider} with {run.model}" if run.model not in (None, "", provider) else provider
+
+
+def _usage(cost: float, tokens_in: int, tokens_out: int) -> list[str]:
+    said = [f"${cost:.4f}"] if cost else []
+    if tokens_in or tokens_out:
+        said.append(f"{tokens_in} tokens in, {tokens_out} out")
+    return said
+
+
+def _because(why: str) -> str:
+    return f": {why}" if why else ""

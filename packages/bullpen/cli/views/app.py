@@ -1,0 +1,217 @@
+"""What the live views share: colours, heading, refresh and terminal checks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import ClassVar
+from zoneinfo import ZoneInfo
+
+import click
+from rich.text import Text
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.theme import Theme
+from textual.widgets import Static
+
+from bullpen.cli.output import sanitize
+from bullpen.core.clock import SECOND
+from bullpen.core.settings import Settings
+
+END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+SIGNAL_EXIT_BASE = 128
+NOTE_SECONDS = 4.0
+WIDTHS = [(0, "-narrow"), (60, "-usual"), (120, "-wide")]
+HEIGHTS = [(0, "-low"), (16, "-high")]
+
+# Nothing but the terminal's own colours: so it is readable on a dark one and on a light one.
+THEME = Theme(
+    name="bullpen",
+    ansi=True,
+    primary="ansi_blue",
+    secondary="ansi_cyan",
+    warning="ansi_yellow",
+    error="ansi_red",
+    success="ansi_green",
+    accent="ansi_cyan",
+    foreground="ansi_default",
+    background="ansi_default",
+    surface="ansi_default",
+    panel="ansi_default",
+    boost="ansi_default",
+    variables={
+        "ansi-background": "ansi_default",
+        "ansi-foreground": "ansi_default",
+        "block-cursor-foreground": "ansi_default",
+        "block-cursor-background": "ansi_default",
+        "block-cursor-text-style": "reverse",
+        "block-cursor-blurred-foreground": "ansi_default",
+        "block-cursor-blurred-background": "ansi_default",
+        "block-cursor-blurred-text-style": "reverse",
+        "input-cursor-foreground": "ansi_default",
+        "input-cursor-background": "ansi_default",
+        "input-cursor-text-style": "reverse",
+        "footer-key-foreground": "ansi_cyan",
+        "footer-description-foreground": "ansi_default",
+        "footer-background": "ansi_default",
+        "footer-item-background": "ansi_default",
+        "footer-description-background": "ansi_default",
+        "footer-key-background": "ansi_default",
+        "scrollbar": "ansi_bright_black",
+        "scrollbar-hover": "ansi_bright_black",
+        "scrollbar-active": "ansi_bright_black",
+        "scrollbar-background": "ansi_default",
+        "scrollbar-background-hover": "ansi_default",
+        "scrollbar-background-active": "ansi_default",
+        "border": "ansi_bright_black",
+        "border-blurred": "ansi_bright_black",
+    },
+)
+
+
+class Lost(Message):
+    """The store cannot be read; it is tried again."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__()
+        self.why = why
+
+
+class Gone(Static):
+    """Says that what is shown is old, and why; hidden while it is not."""
+
+    DEFAULT_CSS = """
+    Gone { display: none; height: auto; max-height: 4; color: ansi_red; text-style: bold; }
+    Gone.-shown { display: block; }
+    """
+
+    def say(self, why: str) -> None:
+        """Show it, or hide it if there is nothing to say."""
+        self.set_class(bool(why), "-shown")
+        self.update(Text(f"! Looking again every second: {why}" if why else ""))
+
+
+class LiveView(App[None]):
+    """A view that lives until somebody leaves it, or the process is told to end."""
+
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
+    ]
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(ansi_color=True)  # from the start: NO_COLOR is looked at there
+        self.settings = settings
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        self._deeds = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deeds")
+
+    def on_mount(self) -> None:
+        """End well when the system asks for it, or the terminal is closed."""
+        loop = asyncio.get_running_loop()
+        for each in END_SIGNALS:
+            with contextlib.suppress(ValueError, RuntimeError):  # not in a thread of its own
+                loop.add_signal_handler(each, self._end, SIGNAL_EXIT_BASE + each)
+        self.app_resume_signal.subscribe(self, self._draw_all)
+
+    def do(self, deed: Callable[[], None]) -> None:
+        """Do it in a thread, for the store may be busy, and after what was asked for before."""
+        self._deeds.submit(deed)
+
+    def refuse(self, text: str) -> None:
+        """Say what could not be done."""
+        self.notify(text, severity="error", markup=False, timeout=NOTE_SECONDS)
+
+    def _draw_all(self, _: object) -> None:
+        """After Ctrl-Z and `fg` the screen is another one."""
+        for each in self.screen.walk_children(with_self=True):
+            each.refresh()
+
+    def _end(self, status: int) -> None:
+        self.exit(return_code=status)
+
+    def _fatal_error(self) -> None:
+        """As textual's own, but without the values of variables: secrets are among them."""
+        from rich.traceback import Traceback
+
+        self.panic(Traceback(show_locals=False, width=None))
+
+
+def run_view(view: LiveView) -> int:
+    """Give the terminal to a view until it is left; gives the exit status."""
+    # Without the mouse: so that the terminal's own selection works as everywhere.
+    view.run(mouse=False)
+    return view.return_code or 0
+
+
+TAB = 4
+COUNT_UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+
+
+def sanitize_text(text: str) -> str:
+    """The text without what would move the cursor, or do worse to a terminal."""
+    return sanitize(text).expandtabs(TAB)
+
+
+def single_line(text: str) -> str:
+    """The text as one line."""
+    return " ".join(sanitize_text(text).split())
+
+
+def last_line(text: str) -> str:
+    """The last line that says something."""
+    lines = [each.strip() for each in sanitize_text(text).splitlines() if each.strip()]
+    return lines[-1] if lines else ""
+
+
+def format_count(count: int) -> str:
+    """A number in four characters or five."""
+    for least, unit in COUNT_UNITS:
+        if count >= least:
+            few = count < 10 * least
+            return f"{count / least:.1f}{unit}" if few else f"{count // least}{unit}"
+    return str(count)
+
+
+def format_money(dollars: float) -> str:
+    """An amount; what is less than a cent is not nothing."""
+    if 0 < dollars < 0.01:
+        return "<$0.01"
+    return f"${dollars:,.2f}"
+
+
+def format_clock(moment: int, zone: ZoneInfo) -> str:
+    """The time of day."""
+    return f"{datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone):%H:%M:%S}"
+
+
+def format_moment(moment: int, now: int, zone: ZoneInfo) -> str:
+    """The time of day; of another day, with its date."""
+    at, today = (
+        datetime.fromtimestamp(each / SECOND, UTC).astimezone(zone) for each in (moment, now)
+    )
+    if at.date() == today.date():
+        return f"{at:%H:%M}"
+    return f"{at:%m-%d %H:%M}" if at.year == today.year else f"{at:%Y-%m-%d %H:%M}"
+
+
+def require_terminal(instead: str) -> None:
+    """Refuse to open a view without one; `instead` is the command for pipes and scripts."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(
+            f"a live view needs a terminal, and this is a pipe or a file. Use: {instead}"
+        )
+    if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
+        raise click.UsageError(
+            f"a live view needs a terminal that can move its cursor; TERM is "
+            f"{os.environ.get('TERM', '')!r}. Use: {instead}"
+        )

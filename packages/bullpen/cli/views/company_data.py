@@ -1,0 +1,215 @@
+"""The data behind `team watch`, read from the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
+
+from bullpen.cli.views.activity import ActivityLine, activity_line, concerns
+from bullpen.cli.views.app import last_line
+from bullpen.core.clock import SECOND, start_of_day
+from bullpen.core.events.log import EventFilter, EventType, list_events
+from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.inspect.activity import (
+    ActiveRun,
+    AgentStatus,
+    CompanyStatus,
+    RunTotals,
+    get_company_status,
+    last_run_before,
+    run_totals_since,
+)
+from bullpen.core.inspect.event_details import event_details
+from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
+
+INITIAL_EVENTS = 300
+"""So many of the last events are looked at when a view opens."""
+PAGE_EVENTS = 500
+MAX_PAGES = 4
+MAX_LINES = 100
+"""Of so many events at once it is told what they are about: of more, the last ones."""
+LOOK_SECONDS = 5
+"""What no event tells of, as a process that is gone, is seen after so long."""
+COUNT_SECONDS = 2
+"""What was spent is counted no more often, however many runs end."""
+
+RUN_END_EVENTS = frozenset(
+    {
+        *(EventType.CHAIN_STEP_DONE, EventType.MESSAGE_FAILED, EventType.MESSAGE_DEAD),
+        *(EventType.MESSAGE_HELD, EventType.MESSAGE_CANCELLED, EventType.MESSAGE_RELEASED),
+    }
+)
+"""With these a run may have ended, and cost something."""
+
+NO_FILTER = EventFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyUpdate:
+    """The company as it is now, and what happened since the last news."""
+
+    company: CompanyStatus
+    spent: dict[str, RunTotals]
+    """What each agent took today."""
+    lines: tuple[ActivityLine, ...]
+    progress: dict[str, tuple[int, str]]
+    """What each agent said last while it worked, and when."""
+    fresh: bool
+    """The store was just opened: these lines are all that there are."""
+
+
+@dataclass(slots=True)
+class SpendingCounter:
+    """What was spent today, counted anew when there is a reason to."""
+
+    zone: ZoneInfo
+    spent: dict[str, RunTotals] = field(default_factory=dict)
+    _day: int = 0
+    _after: int = 0
+    _at: int = 0
+    _stale: bool = True
+
+    def run_ended(self) -> None:
+        """There is something to count."""
+        self._stale = True
+
+    def due(self, now: int) -> bool:
+        """Whether there is something to count, and it is time."""
+        return self._stale and now - self._at >= COUNT_SECONDS * SECOND
+
+    def count(self, tx: Transaction) -> None:
+        """Count it, unless that was just now."""
+        day = start_of_day(tx.now, self.zone)
+        if day != self._day:
+            self._day, self._after, self._stale = day, last_run_before(tx, day), True
+            self._at = 0
+        if self.due(tx.now):
+            self.spent = run_totals_since(tx, self._day, self._after)
+            self._at, self._stale = tx.now, False
+
+
+@dataclass(slots=True)
+class CompanyReader:
+    """Looks at all agents, or at those of a team."""
+
+    team: str | None
+    zone: ZoneInfo
+
+    def __call__(self, store: Store) -> Iterator[CompanyUpdate | None]:
+        """First everything, then what is new, or None."""
+        tail = EventTail.from_now(store)
+        ledger = SpendingCounter(self.zone)
+        progress: dict[str, tuple[int, str]] = {}
+        with store.read() as tx:
+            events = list_events(tx, NO_FILTER, None, tail.position, INITIAL_EVENTS)[::-1]
+        news = self._news(store, ledger, events, progress, fresh=True)
+        yield news
+        while True:
+            events = _read(tail)
+            now = store.clock.now()
+            old = now - news.company.at >= LOOK_SECONDS * SECOND
+            if events or old or ledger.due(now):
+                news = self._news(store, ledger, events, progress, fresh=False)
+                yield news
+            else:
+                yield None
+
+    def _news(
+        self,
+        store: Store,
+        ledger: SpendingCounter,
+        events: Sequence[Event],
+        progress: dict[str, tuple[int, str]],
+        *,
+        fresh: bool,
+    ) -> CompanyUpdate:
+        if any(event.type in RUN_END_EVENTS for event in events):
+            ledger.run_ended()
+        with store.read() as tx:
+            company = get_company_status(tx, self.team)
+            members = frozenset(each.agent.id for each in company.agents)
+            ours = [event for event in events if concerns(event, self.team, members)]
+            lines = _lines(tx, ours)
+            ledger.count(tx)
+        for event in ours:
+            if event.type == EventType.AGENT_PROGRESS and event.agent is not None:
+                text = last_line(str(event.data.get("text", "")))
+                if text:
+                    progress[event.agent] = (event.created_at, text)
+        return CompanyUpdate(company, ledger.spent, lines, dict(progress), fresh)
+
+
+def _read(tail: EventTail) -> list[Event]:
+    found: list[Event] = []
+    for _ in range(MAX_PAGES):
+        page = tail.read(PAGE_EVENTS)
+        found += page
+        if len(page) < PAGE_EVENTS:
+            break
+    return found
+
+
+def _lines(tx: Transaction, events: Sequence[Event]) -> tuple[ActivityLine, ...]:
+    worth = [event for event in events if event.type != EventType.AGENT_PROGRESS][-MAX_LINES:]
+    lines = (activity_line(*each) for each in zip(worth, event_details(tx, worth), strict=True))
+    return tuple(each for each in lines if each is not None)
+
+
+Document = dict[str, object]
+
+
+def company_fields(company: CompanyStatus, spent: Mapping[str, RunTotals]) -> Document:
+    """How everything stands, what it took today included."""
+    queue = company.queue
+    return {
+        "at": company.at,
+        "team": None if company.team is None else company.team.id,
+        "leader": None if company.team is None else company.team.leader,
+        "queue": {
+            "pending": queue.pending,
+            "processing": queue.processing,
+            "held": queue.held,
+            "dead": queue.dead,
+            "outgoing": queue.outgoing,
+        },
+        "processes": company.processes,
+        "agents": [_agent(each, spent.get(each.agent.id, RunTotals())) for each in company.agents],
+    }
+
+
+def _agent(work: AgentStatus, today: RunTotals) -> Document:
+    return {
+        "id": work.agent.id,
+        "name": work.agent.name,
+        "provider": work.agent.provider,
+        "model": work.agent.model,
+        "state": work.activity.value,
+        "reason": work.why,
+        "until": work.until,
+        "waiting": work.waiting,
+        "run": None if work.run is None else _run(work.run),
+        "today": _spent(today),
+    }
+
+
+def _run(run: ActiveRun) -> Document:
+    return {
+        "message_id": run.message.message_id,
+        "conversation_id": run.message.conversation_id,
+        "message": run.message.message,
+        "messages": run.messages,
+        "since": run.since,
+        "worker": run.worker,
+        "conversation": _spent(run.conversation),
+    }
+
+
+def _spent(spent: RunTotals) -> Document:
+    return {
+        "runs": spent.runs,
+        "cost": spent.cost,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+    }

@@ -1,0 +1,352 @@
+"""Wait for a conversation: progress on the terminal, the answer, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import FrameType
+
+from bullpen.cli.screen import Screen
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import BullpenError, IllegalMove
+from bullpen.core.inspect.follow import (
+    NO_PROCESSOR,
+    PROCESSOR,
+    UNANSWERED_STATES,
+    ConversationFollower,
+    ConversationStatus,
+    FollowedAnswer,
+    FollowedEvent,
+    Obstacle,
+    UnfinishedMessage,
+    get_conversation_status,
+)
+from bullpen.core.inspect.responses import list_responses_to
+from bullpen.core.inspect.trace import trace
+from bullpen.core.outbox.manage import ack_response
+from bullpen.core.queue.manage import cancel_conversation
+from bullpen.core.settings import Settings
+from bullpen.core.states import MessageState
+from bullpen.core.wake.listener import Listener
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """Hears what asks this process to end; while it is active none of it ends the process."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self.heard: signal.Signals | None = None
+
+    @contextmanager
+    def active(self) -> Iterator[Interrupts]:
+        """Hear them in this block; what was ignored before, as by `nohup`, still is."""
+        before = {number: signal.getsignal(number) for number in SIGNALS}
+        heeded = {each: old for each, old in before.items() if old is not signal.SIG_IGN}
+        for number in heeded:
+            signal.signal(number, self._hear)
+        try:
+            yield self
+        finally:
+            for number, old in heeded.items():
+                signal.signal(number, old)
+
+    def _hear(self, number: int, _: FrameType | None) -> None:
+        if self.heard is not None:
+            raise KeyboardInterrupt
+        self.heard = signal.Signals(number)
+        self._wake()
+
+    def choose(self, question: str, answers: tuple[str, ...], otherwise: str) -> str:
+        """Ask the person at the terminal; Ctrl-C, or the end of input, is the last of these."""
+        try:
+            while True:
+                sys.stderr.write(f"{question} ")
+                sys.stderr.flush()
+                line = sys.stdin.readline()
+                given = line.strip().lower()
+                found = [each for each in answers if given and each.startswith(given)]
+                if len(found) == 1:
+                    self.heard = None
+                    return found[0]
+                if not line:
+                    return otherwise
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            return otherwise
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+POLL_SECONDS = 1.0
+"""So often it is looked at, whether something seems to have happened or not."""
+SETTLE_SECONDS = 0.01
+"""So soon again, while somebody is still writing what may be about this conversation."""
+
+
+class WaitEnd(StrEnum):
+    """Why the wait is over."""
+
+    AT_REST = "at_rest"
+    OBSTACLE = "obstacle"
+    TIME = "time"
+    LEFT = "left"
+    STOPPED = "stopped"
+
+
+@dataclass(slots=True)
+class WaitResult:
+    """What came of a wait."""
+
+    end: WaitEnd
+    standing: ConversationStatus
+    answers: list[FollowedAnswer]
+    obstacles: tuple[Obstacle, ...] = ()
+    beside: str | None = None
+    """The message by whose run it was answered as well."""
+
+
+@dataclass(slots=True)
+class Wait:
+    """A person's wait for a conversation."""
+
+    following: ConversationFollower
+    screen: Screen
+    deadline: float
+    """By the monotonic clock; infinity is as long as it takes."""
+    asks: bool = True
+    """Whether Ctrl-C asks what is wanted; if not it leaves."""
+    answers: list[FollowedAnswer] = field(default_factory=list)
+    _standing: ConversationStatus | None = None
+    _looked_at: float = -POLL_SECONDS
+    _patient: bool = False
+
+    def wait(self) -> WaitResult:
+        """Show what comes, until there is nothing to wait for."""
+        listener = self.following.store.listen()
+        with closing(listener), Interrupts(listener.interrupt).active() as interrupts:
+            try:
+                return self._wait(listener, interrupts)
+            except KeyboardInterrupt:  # the second one
+                return self._over(WaitEnd.LEFT)
+            finally:
+                self.screen.clear()
+
+    def _wait(self, listener: Listener, interrupts: Interrupts) -> WaitResult:
+        hint: frozenset[str] = frozenset()
+        while True:
+            found = self._look(hint)
+            if found.at_rest:
+                return self._at_rest()
+            obstacles = self._obstacles(found)
+            if obstacles:
+                return self._over(WaitEnd.OBSTACLE, obstacles)
+            if interrupts.heard is not None and (end := self._interrupted(interrupts)) is not None:
+                return self._over(end)
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                return self._over(WaitEnd.TIME)
+            self.screen.live(tuple(each.agent for each in found.moving))
+            pause = SETTLE_SECONDS if self.following.tail.has_uncommitted else POLL_SECONDS
+            hint = listener.wait(min(left, pause))
+
+    def _look(self, hint: frozenset[str] = frozenset()) -> ConversationStatus:
+        """Show what is new; how it stands is looked up only if something of it moved."""
+        news = self._tell()
+        now = time.monotonic()
+        told = f"responses:{self.following.channel}" in hint
+        if self._standing is None or news or told or now - self._looked_at >= POLL_SECONDS:
+            self._looked_at = now
+            with self.following.store.read() as tx:
+                self._standing = get_conversation_status(tx, self.following.conversation_id)
+                answers = self.following.answers(tx)
+            if not self._standing.moving:  # what led there came since the look at the events
+                self._tell()
+            self._show(answers)
+        return self._standing
+
+    def _tell(self) -> list[FollowedEvent]:
+        news = self.following.happened()
+        for each in news:
+            self.screen.happened(each)
+        return news
+
+    def _show(self, answers: list[FollowedAnswer]) -> None:
+        for each in answers:
+            self.answers.append(each)
+            self.screen.answer(each)
+        if answers:
+            with self.following.store.write() as tx:
+                for each in answers:
+                    with suppress(IllegalMove):  # `response read` was quicker
+                        ack_response(tx, each.id)
+
+    def _obstacles(self, found: ConversationStatus) -> tuple[Obstacle, ...]:
+        """What is in the way of all of it, as far as nobody is about to see to that."""
+        left = max(0.0, self.deadline - time.monotonic())
+        obstacles = found.obstacles(found.now + left * SECOND)
+        if NO_PROCESSOR not in obstacles:
+            return obstacles
+        if _processor_is_starting(self.following.store.settings):
+            return ()
+        if not is_interactive():
+            return obstacles
+        if not self._patient:
+            self._patient = True
+            self.screen.note(
+                f"No processor runs. In another terminal: {NO_PROCESSOR.helps}",
+                "It is waited for; Ctrl-C leaves the message in the queue.",
+            )
+        return ()
+
+    def _interrupted(self, interrupts: Interrupts) -> WaitEnd | None:
+        """What the person wants; None is to wait on."""
+        if not self.asks or interrupts.heard is not signal.SIGINT or not is_interactive():
+            return WaitEnd.LEFT
+        self.screen.note("")
+        wanted = interrupts.choose(
+            "Stop it, leave it working, or wait on? [stop/leave/wait]",
+            ("stop", "leave", "wait"),
+            "leave",
+        )
+        if wanted == "wait":
+            return None
+        if wanted == "leave":
+            return WaitEnd.LEFT
+        with self.following.store.write() as tx:
+            cancel_conversation(tx, self.following.conversation_id, "stopped by its sender")
+        return WaitEnd.STOPPED
+
+    def _at_rest(self) -> WaitResult:
+        over = self._over(WaitEnd.AT_REST)
+        if self.answers or over.standing.unfinished:
+            return over
+        conversation = self.following.conversation_id
+        with self.following.store.read() as tx:
+            beside = [step.answered_with for step in trace(tx, conversation).steps]
+            named = [each for each in beside if each is not None]
+            rows = list_responses_to(tx, named)
+        for row in rows:
+            files = tuple(json.loads(row.files or "[]"))
+            self.answers.append(FollowedAnswer(row.id, row.agent, row.message, files))
+            self.screen.answer(self.answers[-1])
+        over.beside = named[0] if named else None
+        return over
+
+    def _over(self, end: WaitEnd, obstacles: tuple[Obstacle, ...] = ()) -> WaitResult:
+        found = self._standing
+        if end is not WaitEnd.AT_REST or found is None:
+            self._looked_at = -POLL_SECONDS
+            found = self._look()
+        return WaitResult(end, found, self.answers, obstacles)
+
+
+def _processor_is_starting(settings: Settings) -> bool:
+    """Whether the supervisor sees to it that there is a processor, which has not signed in yet."""
+    from bullpen.ops.services.supervisor import DOWN_STATES, Supervisor
+
+    supervisor = Supervisor(settings)
+    try:
+        return supervisor.alive() and any(
+            each["name"].startswith(PROCESSOR) and each["state"] not in DOWN_STATES
+            for each in supervisor.services()
+        )
+    except BullpenError:  # it is just stopping
+        return False
+
+
+EXIT_UNFINISHED = 75
+
+
+def exit_status(waited: WaitResult) -> int:
+    """0 when all of it was answered, 1 when something failed, 75 when more is to come."""
+    if waited.end is WaitEnd.STOPPED:
+        return 1
+    if waited.end is not WaitEnd.AT_REST or waited.standing.of(MessageState.HELD):
+        return EXIT_UNFINISHED
+    return 1 if waited.standing.of(*UNANSWERED_STATES) else 0
+
+
+def wait_fields(conversation: str, waited: WaitResult, cost: float) -> dict[str, object]:
+    """All of it, for programs."""
+    return {
+        "message_id": conversation,
+        "state": _state(waited),
+        "answers": [
+            {"agent": each.agent, "message": each.message, "files": each.files}
+            for each in waited.answers
+        ],
+        "messages": waited.standing.counts.by_state,
+        "cost": cost,
+        "answered_with": waited.beside,
+        "waits_for": [each.text for each in waited.obstacles],
+        "unfinished": [
+            {
+                "message_id": each.message_id,
+                "agent": each.agent,
+                "state": each.state,
+                "why": each.why,
+            }
+            for each in waited.standing.unfinished
+        ],
+    }
+
+
+def _state(waited: WaitResult) -> str:
+    if waited.end is WaitEnd.STOPPED:
+        return "stopped"
+    if waited.end is WaitEnd.OBSTACLE:
+        return "waiting"
+    if waited.end is not WaitEnd.AT_REST:
+        return "under_way"
+    if waited.standing.of(MessageState.HELD):
+        return "held"
+    return "failed" if waited.standing.of(*UNANSWERED_STATES) else "answered"
+
+
+def print_wait_result(conversation: str, waited: WaitResult, screen: Screen) -> None:
+    """Say why it is over, and what can be done next."""
+    match waited.end:
+        case WaitEnd.AT_REST:
+            for each in waited.standing.unfinished:
+                screen.note(*_why(each))
+            if waited.beside is not None:
+                screen.line(f"It was answered together with {waited.beside}.")
+            elif not waited.answers and not waited.standing.unfinished:
+                screen.note(f"{conversation} is through, and nobody had an answer for you.")
+        case WaitEnd.OBSTACLE:
+            screen.note(f"{_so_far(waited)} to {conversation}; it stays in the queue.")
+            for obstacle in waited.obstacles:
+                screen.note(f"  {obstacle.text}. Next: {obstacle.helps}")
+        case WaitEnd.TIME | WaitEnd.LEFT:
+            screen.note(
+                f"{_so_far(waited)} to {conversation}; it stays in the queue.",
+                "  What comes of it: bullpen response read",
+                f"  To stop it: bullpen queue cancel --conversation {conversation}",
+            )
+        case WaitEnd.STOPPED:
+            screen.note(f"{conversation} is stopped.")
+    screen.line(f"Its whole life: bullpen trace {conversation}")
+
+
+def _so_far(waited: WaitResult) -> str:
+    return "There may be more to come" if waited.answers else "No answer yet"
+
+
+def _why(each: UnfinishedMessage) -> tuple[str, ...]:
+    why = f": {each.why}" if each.why else ""
+    helps = "let-go" if each.state is MessageState.HELD else "retry"
+    return (
+        f"{each.message_id} for @{each.agent} is {each.state}{why}",
+        f"  Next: bullpen queue {helps} {each.message_id}",
+    )

@@ -1,0 +1,150 @@
+"""Teams that answer once: answers are collected until the conversation is at rest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from sqlalchemy import bindparam, delete, func, insert, literal_column, or_, select
+
+from bullpen.core.answers.attachments import shorten_to_file
+from bullpen.core.clock import MINUTE
+from bullpen.core.message import Answer, Message
+from bullpen.core.models import GATHERED, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.notices import find_person_message
+from bullpen.core.outbox.write import add_response
+from bullpen.core.states import MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+# It has no row of its own: that of its first message may be archived, and a room post has none.
+LOCK_CONVERSATION: Statement[tuple[str]] = Statement(
+    lambda: select(
+        func.pg_advisory_xact_lock(
+            func.hashtextextended(bindparam("conversation"), literal_column("0"))
+        )
+    )
+)
+
+
+def lock_conversation(tx: Transaction, conversation_id: str) -> None:
+    """Let nobody else decide until the transaction ends. It comes after all locks of lanes.
+
+    On SQLite the write lock is held from the start.
+    """
+    if tx.dialect == "postgresql":
+        tx.one(LOCK_CONVERSATION, {"conversation": conversation_id})
+
+
+G = GATHERED.c
+M = MESSAGES.c
+
+INSERT_PART: Statement[None] = Statement(
+    lambda: insert(GATHERED).values(
+        conversation_id=bindparam("conversation"),
+        message_id=bindparam("message_id"),
+        agent=bindparam("agent"),
+        message=bindparam("message"),
+        files=bindparam("files"),
+        created_at=bindparam("now"),
+    )
+)
+
+# Who deletes the parts sends them.
+TAKE_PARTS: Statement[tuple[int, str, str, str, str | None]] = Statement(
+    lambda: (
+        delete(GATHERED)
+        .where(G.conversation_id == bindparam("conversation"))
+        .returning(G.id, G.message_id, G.agent, G.message, G.files)
+    )
+)
+
+_ACTIVE_STATES = (MessageState.PENDING, MessageState.PROCESSING)
+
+SELECT_ACTIVE: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(M.id)
+        .where(
+            or_(
+                M.message_id == bindparam("conversation"),
+                (M.conversation_id == bindparam("conversation"))
+                & (M.conversation_id != M.message_id),
+            ),
+            M.status.in_([const(state.value) for state in _ACTIVE_STATES]),
+        )
+        .limit(const(1))
+    )
+)
+
+SELECT_GATHERING: Statement[tuple[str, int]] = Statement(
+    lambda: select(G.conversation_id, func.min(G.created_at)).group_by(G.conversation_id)
+)
+
+SELECT_LAST_PART: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(G.message_id)
+        .where(G.conversation_id == bindparam("conversation"))
+        .order_by(G.id.desc())
+        .limit(const(1))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SentAggregate:
+    """Which message was answered, and of how many parts the answer is."""
+
+    to: Message
+    answers: int
+
+
+def add_part(tx: Transaction, primary: Message, answer: Answer) -> None:
+    """Keep this answer for the conversation's one."""
+    tx.write(
+        INSERT_PART,
+        {
+            "conversation": primary.conversation_id,
+            "message_id": primary.message_id,
+            "agent": primary.agent,
+            "message": answer.message,
+            "files": json.dumps(answer.files) if answer.files else None,
+            "now": tx.now,
+        },
+    )
+
+
+def is_at_rest(tx: Transaction, conversation_id: str) -> bool:
+    """Whether nothing of this conversation waits for its turn or runs."""
+    return tx.one(SELECT_ACTIVE, {"conversation": conversation_id}) is None
+
+
+def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | None:
+    """Send what was kept as one answer; None if nothing was there."""
+    last = tx.one(SELECT_LAST_PART, {"conversation": conversation_id})
+    if last is None:
+        return None
+    to = find_person_message(tx, conversation_id) or find_person_message(tx, last[0])
+    if to is None:
+        return None  # without an address the parts stay where they are
+    parts = sorted(tx.all(TAKE_PARTS, {"conversation": conversation_id}))
+    if not parts:
+        return None
+    agents = {agent for _, _, agent, _, _ in parts}
+    texts = [(agent, message) for _, _, agent, message, _ in parts if message]
+    named = len(parts) > 1
+    text = "\n\n".join(f"@{agent}: {message}" if named else message for agent, message in texts)
+    name = f"answer_{conversation_id}"
+    text, whole = shorten_to_file(text, tx.settings.answer_characters, tx.settings.files, name)
+    files = dict.fromkeys(file for *_, names in parts for file in json.loads(names or "[]"))
+    if len(agents) == 1:
+        to = replace(to, agent=agents.pop())
+    add_response(tx, to, Answer(message=text, files=(*files, *whole)))
+    return SentAggregate(to, len(parts))
+
+
+def list_due_aggregates(tx: Transaction) -> list[str]:
+    """Those at rest, and those whose first part has waited for too long."""
+    oldest = tx.now - tx.settings.aggregate_minutes * MINUTE
+    waiting = tx.all(SELECT_GATHERING, {})
+    return [name for name, since in waiting if since <= oldest or is_at_rest(tx, name)]

@@ -1,0 +1,176 @@
+"""One verb for many messages or responses; one that fails does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.errors import (
+    BullpenError,
+    IllegalMove,
+    LaneClosed,
+    UnknownMessage,
+    UnknownResponse,
+)
+from bullpen.core.inspect.messages import (
+    MessageRecord,
+    get_message_by_number,
+    list_messages_by_number,
+)
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.lanes import lock_lane
+from bullpen.core.queue.manage import cancel, retry
+from bullpen.core.states import MessageState
+from bullpen.core.store.scan import RowRef
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+CHANGED_MEANWHILE = (IllegalMove, UnknownMessage, UnknownResponse)
+"""What is said of something that somebody else was quicker with."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkFailure:
+    """Something to which it was not done, and why."""
+
+    id: str
+    error: BullpenError
+
+
+@dataclass(frozen=True, slots=True)
+class BulkResult:
+    """What came of a batch."""
+
+    done: int
+    refused: tuple[BulkFailure, ...]
+
+
+def apply_to_messages(
+    tx: Transaction, verb: Callable[[Transaction, str], None], found: Sequence[RowRef]
+) -> BulkResult:
+    """Do it to each of these messages."""
+    for agent in sorted({each.agent for each in found}):
+        lock_lane(tx, agent)
+    refused = []
+    for each in found:
+        try:
+            verb(tx, each.message_id)
+        except (*CHANGED_MEANWHILE, LaneClosed) as error:
+            refused.append(BulkFailure(each.message_id, error))
+    return BulkResult(len(found) - len(refused), tuple(refused))
+
+
+def apply_to_responses(
+    tx: Transaction, verb: Callable[[Transaction, int], None], found: Sequence[RowRef]
+) -> BulkResult:
+    """Do it to each of these responses, by their numbers: so no two wait for each other."""
+    refused = []
+    for number in sorted(each.id for each in found):
+        try:
+            verb(tx, number)
+        except CHANGED_MEANWHILE as error:
+            refused.append(BulkFailure(str(number), error))
+    return BulkResult(len(found) - len(refused), tuple(refused))
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """What was ended."""
+
+    agent: str
+    ran: bool
+    """False if it only waited."""
+
+
+def kill(tx: Transaction, number: str, reason: str = "killed") -> Killed:
+    """Cancel the message of this number or id."""
+    # Locked before it is looked at: a run that begins or ends just now is waited for.
+    lock_lane(tx, get_message_by_number(tx, number).agent)
+    found = get_message_by_number(tx, number)
+    cancel(tx, found.message_id, reason)
+    return Killed(found.agent, found.status == MessageState.PROCESSING)
+
+
+M = MESSAGES.c
+
+DEAD_OR_HELD = (MessageState.DEAD, MessageState.HELD)
+
+_FILTER_COLUMNS = {"agent": "agent", "kind": "error_kind"}
+
+
+@cache
+def _select_ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
+    # The states are named twice, so that the index of those that wait for people is recognised.
+    which = [
+        M.status == bindparam("state"),
+        M.status.in_([const(each.value) for each in DEAD_OR_HELD]),
+        *(M[_FILTER_COLUMNS[name]] == bindparam(name) for name in sorted(names)),
+    ]
+    order = (M.updated_at.desc(), M.id.desc())
+    if since:
+        which.append(M.id > bindparam("since"))
+        order = (M.id.asc(), M.updated_at.asc())
+    return Statement(lambda: select(M.id).where(*which).order_by(*order).limit(bindparam("limit")))
+
+
+def list_dead_or_held(
+    tx: Transaction,
+    state: MessageState,
+    *,
+    agent: str | None = None,
+    kind: str | None = None,
+    since: int | None = None,
+    limit: int,
+) -> list[MessageRecord]:
+    """The dead, or the held: the latest first, or after this number, the oldest first."""
+    assert state in DEAD_OR_HELD
+    values: dict[str, object] = {"state": state.value, "limit": limit}
+    for name, value in (("agent", agent), ("kind", kind)):
+        if value is not None:
+            values[name] = check_text(value, tx.settings.message_bytes, "what is looked for")
+    if since is not None:
+        values["since"] = since
+    names = frozenset(values) & frozenset(_FILTER_COLUMNS)
+    rows = tx.all(_select_ids(names, since=since is not None), values)
+    return list_messages_by_number(tx, [number for (number,) in rows])
+
+
+def lock_message_in_state(tx: Transaction, number: str, state: MessageState) -> MessageRecord:
+    """The message of this number or id, its lane locked; one in another state is not there."""
+    found = get_message_by_number(tx, number)
+    if found.status == state:
+        lock_lane(tx, found.agent)
+        found = get_message_by_number(tx, number)
+    if found.status != state:
+        raise UnknownMessage(
+            f"there is no {state} message {number[:60]!r}", hint=f"It is {found.status}."
+        )
+    return found
+
+
+def retry_all_dead(tx: Transaction, agent: str | None, kind: str | None, limit: int) -> int:
+    """Try the dead again, those that came first first; gives how many messages it was.
+
+    What is for an agent that was removed stays dead, and keeps nobody else from going on.
+    """
+    found = list_dead_or_held(tx, MessageState.DEAD, agent=agent, kind=kind, since=0, limit=limit)
+    for each in sorted({each.agent for each in found}):
+        lock_lane(tx, each)
+    tried = 0
+    closed: LaneClosed | None = None
+    for message in found:
+        try:
+            retry(tx, message.message_id)
+            tried += 1
+        except LaneClosed as error:
+            closed = error
+        except (IllegalMove, UnknownMessage):
+            continue  # somebody was quicker
+    if closed is not None and tried == 0:
+        raise closed
+    return tried

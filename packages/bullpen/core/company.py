@@ -1,0 +1,345 @@
+"""Agents hired, changed and removed, with the lanes, schedules and sessions that hang on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import PurePath
+from typing import Unpack
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from bullpen.core.errors import BadName, LaneBusy, NameTaken
+from bullpen.core.events.log import EventType, append_event
+from bullpen.core.heartbeats.manage import get_heartbeat, remove_heartbeat
+from bullpen.core.heartbeats.model import HeartbeatState
+from bullpen.core.ids import check_name
+from bullpen.core.inspect.queue import get_lane
+from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
+from bullpen.core.models.base import const
+from bullpen.core.queue.dead_letters import SELECT_OLDEST
+from bullpen.core.queue.lanes import (
+    LanePolicy,
+    archive_lane,
+    configure_lane,
+    create_lane,
+    lock_lane,
+    refresh_lane,
+    resume_lane,
+)
+from bullpen.core.queue.manage import cancel
+from bullpen.core.roster.agents import (
+    HTTP,
+    Agent,
+    AgentChange,
+    check_display_name,
+    find_agent,
+    get_agent,
+    list_agents,
+)
+from bullpen.core.roster.providers import check_model
+from bullpen.core.roster.teams import change_team, disband_team, get_team, lock_team, teams_of
+from bullpen.core.schedules.manage import pause_orphans
+from bullpen.core.schedules.model import ScheduleFilter, ScheduleState, list_schedules
+from bullpen.core.states import LaneState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+
+def remove_team(tx: Transaction, team_id: str) -> None:
+    """Remove a team and stop its schedules; its agents and its room's history stay."""
+    get_team(tx, team_id)
+    pause_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
+    disband_team(tx, team_id)
+
+
+def leave_teams(tx: Transaction, agent: str) -> None:
+    """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
+    for team_id in [team.id for team in teams_of(tx, agent)]:
+        team = lock_team(tx, team_id)
+        rest = tuple(member for member in team.members if member != agent)
+        if not rest:
+            remove_team(tx, team.id)
+        else:
+            leader = rest[0] if team.leader == agent else team.leader
+            change_team(tx, team.id, members=rest, leader=leader)
+
+
+A = AGENTS.c
+NO_LIMIT = 1 << 31
+_CHANGEABLE_COLUMNS = tuple(
+    each.name for each in fields(Agent) if each.name not in ("id", "resets")
+)
+
+INSERT: Statement[None] = Statement(
+    lambda: insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
+)
+UPDATE: Statement[None] = Statement(
+    lambda: (
+        update(AGENTS)
+        .where(A.id == bindparam("agent"))
+        .values(
+            {
+                **{name: bindparam(name) for name in _CHANGEABLE_COLUMNS},
+                "updated_at": bindparam("now"),
+            }
+        )
+    )
+)
+COUNT_RESET: Statement[None] = Statement(
+    lambda: (
+        update(AGENTS)
+        .where(A.id == bindparam("agent"))
+        .values(resets=A.resets + const(1), updated_at=bindparam("now"))
+    )
+)
+DELETE: Statement[None] = Statement(lambda: delete(AGENTS).where(A.id == bindparam("agent")))
+
+FIND_TEAM_ID: Statement[tuple[str]] = Statement(
+    lambda: select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
+)
+DELETE_SESSIONS: Statement[None] = Statement(
+    lambda: delete(SESSIONS).where(SESSIONS.c.agent == bindparam("agent"))
+)
+SET_OUTSIDE: Statement[None] = Statement(
+    lambda: (
+        update(LANES).where(LANES.c.agent == bindparam("lane")).values(outside=bindparam("outside"))
+    )
+)
+FIND_RUNNING_BATCH: Statement[tuple[str | None]] = Statement(
+    lambda: select(LANES.c.batch).where(
+        LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
+    )
+)
+FIND_MESSAGE_ID: Statement[tuple[str]] = Statement(
+    lambda: select(MESSAGES.c.message_id).where(MESSAGES.c.id == bindparam("message"))
+)
+
+
+def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -> None:
+    """Take on an agent and open its lane; one that had been removed gets its old lane back.
+
+    Without a policy that lane behaves as it did.
+    """
+    check_name(agent.id)
+    _check_agent(tx, agent)
+    if find_agent(tx, agent.id) is not None or _is_team(tx, agent.id):
+        raise NameTaken(f"there is an agent or a team called {agent.id} already")
+    tx.write(INSERT, {**_values(agent), "created_at": tx.now, "updated_at": tx.now})
+    create_lane(tx, agent.id, policy)
+    if policy is not None:
+        configure_lane(tx, agent.id, policy)
+    if lock_lane(tx, agent.id).state == LaneState.ARCHIVED:
+        resume_lane(tx, agent.id)
+    _update_lane(tx, agent)
+    append_event(tx, EventType.AGENT_ADDED, agent=agent.id)
+
+
+def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) -> Agent:
+    """Change what is named and keep the rest; gives the agent as it is now."""
+    lock_lane(tx, get_agent(tx, agent_id).id)
+    before = get_agent(tx, agent_id)
+    changed = replace(before, **change)
+    _check_agent(tx, changed)
+    _update(tx, changed)
+    if (before.provider, before.directory) != (changed.provider, changed.directory):
+        # A session belongs to its provider and to the directory that it was begun in.
+        _reset_sessions(tx, agent_id)
+        changed = replace(changed, resets=before.resets + 1)
+    _update_lane(tx, changed)
+    append_event(tx, EventType.AGENT_CHANGED, agent=agent_id, changed=sorted(change))
+    return changed
+
+
+def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None:
+    """Let an agent go: out of its teams, its sessions forgotten, its lane closed.
+
+    Its history stays, and so does its directory. `force` cancels what it has to do.
+    """
+    get_agent(tx, agent_id)
+    lane = lock_lane(tx, agent_id)
+    if not force and (lane.pending or lane.claim_token is not None):
+        raise LaneBusy(
+            f"{agent_id} has {lane.pending} messages to answer, or one in work",
+            hint="Wait until it is through, or cancel all of it with --force.",
+        )
+    _cancel_all(tx, agent_id, f"{agent_id} was removed")
+    leave_teams(tx, agent_id)
+    pause_orphans(tx, f"{agent_id} was removed", agent=agent_id)
+    remove_heartbeat(tx, agent_id)
+    tx.write(DELETE_SESSIONS, {"agent": agent_id})
+    tx.write(DELETE, {"agent": agent_id})
+    archive_lane(tx, agent_id, "removed")
+    append_event(tx, EventType.AGENT_REMOVED, agent=agent_id)
+
+
+def reset_agent(tx: Transaction, agent_id: str) -> None:
+    """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
+    get_agent(tx, agent_id)
+    _reset_sessions(tx, agent_id)
+    append_event(tx, EventType.SESSION_RESET, agent=agent_id)
+
+
+def _check_agent(tx: Transaction, agent: Agent) -> None:
+    check_display_name(agent.name, tx.settings.message_bytes)
+    check_model(agent.model, tx.settings.message_bytes)
+    for text in (agent.provider, agent.system_prompt, agent.directory):
+        check_text(text, tx.settings.message_bytes, "what describes the agent")
+    if not agent.provider:
+        raise BadName("an agent needs a provider", hint="Give echo, claude, codex or another one.")
+    if agent.directory and not PurePath(agent.directory).is_absolute():
+        raise BadName(
+            f"the directory {agent.directory!r} is not absolute", hint="Give the whole path."
+        )
+
+
+def _is_team(tx: Transaction, name: str) -> bool:
+    return tx.one(FIND_TEAM_ID, {"name": name}) is not None
+
+
+def _cancel_all(tx: Transaction, agent_id: str, reason: str) -> None:
+    running = tx.one(FIND_RUNNING_BATCH, {"agent": agent_id})
+    if running is not None and running[0] is not None:
+        _cancel(tx, json.loads(running[0])[0], reason)
+    for statement in SELECT_OLDEST:
+        for (message,) in tx.all(statement, {"agent": agent_id, "count": NO_LIMIT}):
+            _cancel(tx, message, reason)
+
+
+def _cancel(tx: Transaction, message: int, reason: str) -> None:
+    name = tx.one(FIND_MESSAGE_ID, {"message": message})
+    assert name is not None
+    cancel(tx, name[0], reason)
+
+
+def _update(tx: Transaction, agent: Agent) -> None:
+    values = _values(agent)
+    del values["id"], values["resets"]
+    tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
+
+
+def _reset_sessions(tx: Transaction, agent_id: str) -> None:
+    # In this order: a run that keeps its session just now is waited for, and then forgotten.
+    tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
+    tx.write(DELETE_SESSIONS, {"agent": agent_id})
+
+
+def _values(agent: Agent) -> dict[str, object]:
+    enums = (agent.permission, agent.context, agent.scheduling)
+    names = ("permission", "context", "scheduling")
+    return {**asdict(agent), **dict(zip(names, (each.value for each in enums), strict=True))}
+
+
+def _update_lane(tx: Transaction, agent: Agent) -> None:
+    """Say whether processors or outside workers answer it."""
+    tx.write(SET_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
+    refresh_lane(tx, agent.id, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalPreview:
+    """What becomes of the work and the ties of one agent."""
+
+    agent: str
+    waiting: int
+    running: int
+    """These two are cancelled, and only by force."""
+    teams: tuple[str, ...]
+    """It is in them no more."""
+    disbanded: tuple[str, ...]
+    """It was their last member."""
+    schedules: tuple[str, ...]
+    """They are paused: nobody is there to ask."""
+    heartbeat: bool
+    """Whether one was on."""
+
+
+def preview_removal(tx: Transaction, agent_id: str) -> RemovalPreview:
+    """What goes when this agent goes."""
+    get_agent(tx, agent_id)
+    lane = get_lane(tx, agent_id)
+    teams = teams_of(tx, agent_id)
+    disbanded = [each.id for each in teams if len(each.members) == 1]
+    return RemovalPreview(
+        agent=agent_id,
+        waiting=lane.pending,
+        running=lane.processing,
+        teams=tuple(each.id for each in teams),
+        disbanded=tuple(disbanded),
+        schedules=_orphaned_schedules(tx, agent_id, disbanded),
+        heartbeat=get_heartbeat(tx, agent_id).state is HeartbeatState.ON,
+    )
+
+
+def schedules_orphaned_by_team(tx: Transaction, team_id: str) -> tuple[str, ...]:
+    """The schedules that are paused when this team is disbanded."""
+    return _orphaned_schedules(tx, None, [get_team(tx, team_id).id])
+
+
+def _orphaned_schedules(
+    tx: Transaction, agent: str | None, teams: Iterable[str]
+) -> tuple[str, ...]:
+    wanted = [ScheduleFilter(team_id=each, state=ScheduleState.ACTIVE) for each in teams]
+    if agent is not None:
+        wanted.append(ScheduleFilter(agent=agent, state=ScheduleState.ACTIVE))
+    found = list_schedules(tx) if wanted else []
+    return tuple(each.id for each in found if any(one.matches(each) for one in wanted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSwitch:
+    """One agent's provider and model, as they were and as they are to be."""
+
+    agent: str
+    old_provider: str
+    old_model: str
+    provider: str
+    model: str
+    """Empty is the provider's own choice."""
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything is another."""
+        return (self.old_provider, self.old_model) != (self.provider, self.model)
+
+
+def select_agents(tx: Transaction, named: Collection[str], provider: str | None) -> list[Agent]:
+    """The agents that are named, or all that this provider answers for, by id."""
+    if provider is None:
+        return [get_agent(tx, each) for each in sorted(set(named))]
+    return [each for each in list_agents(tx) if each.provider == provider]
+
+
+def plan_switches(
+    agents: Sequence[Agent], provider: str | None, model: str | None
+) -> list[ProviderSwitch]:
+    """What would be another; agents that have it already are left out.
+
+    Another provider knows other models: without a name it is the provider's own choice.
+    """
+    found = [_plan_switch(each, provider or each.provider, model) for each in agents]
+    return [each for each in found if each.is_change]
+
+
+def apply_switches(tx: Transaction, switches: Sequence[ProviderSwitch]) -> None:
+    """Do it; whose provider changes begins a new session."""
+    for each in switches:
+        change = AgentChange()
+        if each.provider != each.old_provider:
+            change["provider"] = each.provider
+        if each.model != each.old_model:
+            change["model"] = each.model
+        change_agent(tx, each.agent, **change)
+
+
+def _plan_switch(agent: Agent, provider: str, model: str | None) -> ProviderSwitch:
+    kept = agent.model if provider == agent.provider else ""
+    return ProviderSwitch(
+        agent=agent.id,
+        old_provider=agent.provider,
+        old_model=agent.model,
+        provider=provider,
+        model=kept if model is None else model,
+    )

@@ -1,1 +1,0 @@
-"""The company at work: who does what just now, and what it has cost."""

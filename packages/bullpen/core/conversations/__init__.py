@@ -1,1 +1,0 @@
-"""Conversations: all that one message of a person's set off."""

@@ -1,1 +1,0 @@
-"""The doctor: checks of one installation, each with an id that stays, and a remedy."""

@@ -1,0 +1,250 @@
+"""Heartbeats: set, list and pause them, and list what they did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import TypedDict, Unpack
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
+
+from bullpen.core.clock import DAY, MINUTE, SECOND
+from bullpen.core.errors import BadHeartbeat, UnknownAgent
+from bullpen.core.events.log import EventType, append_event
+from bullpen.core.heartbeats.model import (
+    ActiveHours,
+    H,
+    Heartbeat,
+    HeartbeatState,
+    HeartbeatTuple,
+    columns,
+    heartbeat_from_row,
+    heartbeat_values,
+)
+from bullpen.core.models import AGENTS, BEATS, HEARTBEATS
+from bullpen.core.outbox.addresses import DeliveryAddress
+from bullpen.core.queue.lanes import lock_lane
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+B = BEATS.c
+
+
+class HeartbeatOutcome(StrEnum):
+    """What became of a beat."""
+
+    SENT = "sent"
+    """It is in the agent's queue, or was never answered."""
+    SILENT = "silent"
+    SAID = "said"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatRun:
+    """One beat. The fields are in the order of their columns."""
+
+    id: int
+    agent: str
+    due_at: int
+    fired_at: int
+    outcome: str
+    message_id: str | None
+    reason: str | None
+
+
+RUN_LISTING = TablePager(BEATS, [each.name for each in fields(HeartbeatRun)])
+
+INSERT_RUN: Statement[None] = Statement(
+    lambda: insert(BEATS).values(
+        {each.name: bindparam(each.name) for each in B if each.name != "id"}
+    )
+)
+SET_RUN_OUTCOME: Statement[None] = Statement(
+    lambda: (
+        update(BEATS)
+        .where(B.message_id == bindparam("message"))
+        .values(outcome=bindparam("came"), reason=bindparam("why"))
+    )
+)
+# The one that was sent so many beats ago.
+SELECT_NTH_LAST_SENT: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(B.fired_at)
+        .where(B.agent == bindparam("name"), B.message_id.is_not(None))
+        .order_by(B.id.desc())
+        .limit(1)
+        .offset(bindparam("beats"))
+    )
+)
+COUNT_SENT_SINCE: Statement[tuple[int]] = Statement(
+    lambda: select(func.count()).where(
+        B.agent == bindparam("name"), B.message_id.is_not(None), B.fired_at >= bindparam("since")
+    )
+)
+
+
+def record_heartbeat_run(
+    tx: Transaction,
+    agent: str,
+    due: int,
+    outcome: HeartbeatOutcome,
+    *,
+    message_id: str | None = None,
+    reason: str | None = None,
+) -> None:
+    """Append one."""
+    values: dict[str, object] = {"agent": agent, "due_at": due, "fired_at": tx.now}
+    values.update(outcome=outcome.value, message_id=message_id, reason=reason)
+    tx.write(INSERT_RUN, values)
+
+
+def set_run_outcome(
+    tx: Transaction, message_id: str, outcome: HeartbeatOutcome, reason: str | None = None
+) -> None:
+    """Say what came of one that was sent."""
+    tx.write(SET_RUN_OUTCOME, {"message": message_id, "came": outcome.value, "why": reason})
+
+
+def is_budget_spent(tx: Transaction, agent: str, budget: int, since: int) -> bool:
+    """Whether so many were sent since that moment."""
+    row = tx.one(SELECT_NTH_LAST_SENT, {"name": agent, "beats": budget - 1})
+    return row is not None and row[0] >= since
+
+
+def count_sent_since(tx: Transaction, agent: str, since: int) -> int:
+    """How many were sent since that moment."""
+    row = tx.one(COUNT_SENT_SINCE, {"name": agent, "since": since})
+    return 0 if row is None else row[0]
+
+
+def list_heartbeat_runs(
+    tx: Transaction, agent: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
+) -> list[HeartbeatRun]:
+    """Those of an agent after this number and up to another; without one the newest first."""
+    rows = RUN_LISTING.page(tx, {"agent": agent}, since, limit, upto)
+    return [HeartbeatRun(*row) for row in rows]  # type: ignore[arg-type]
+
+
+MIN_INTERVAL_MS, MAX_INTERVAL_MS = MINUTE, 366 * DAY
+MAX_RUNS_PER_DAY = DAY // MINUTE
+MAX_SILENT_LIMIT = 1_000_000
+
+SELECT_HEARTBEAT: Statement[HeartbeatTuple] = Statement(
+    lambda: select(*columns()).where(H.agent == bindparam("name"))
+)
+SELECT_HEARTBEATS: Statement[HeartbeatTuple] = Statement(
+    lambda: select(*columns()).order_by(H.agent)
+)
+INSERT_HEARTBEAT: Statement[None] = Statement(
+    lambda: insert(HEARTBEATS).values({each.name: bindparam(each.name) for each in H})
+)
+_IMMUTABLE_COLUMNS = ("agent", "created_at")
+UPDATE_HEARTBEAT: Statement[None] = Statement(
+    lambda: (
+        update(HEARTBEATS)
+        .where(H.agent == bindparam("name"))
+        .values(
+            {each.name: bindparam(each.name) for each in H if each.name not in _IMMUTABLE_COLUMNS}
+        )
+    )
+)
+DELETE_HEARTBEAT: Statement[None] = Statement(
+    lambda: delete(HEARTBEATS).where(H.agent == bindparam("name"))
+)
+
+
+SELECT_AGENT: Statement[tuple[str]] = Statement(
+    lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
+)
+
+
+class HeartbeatChange(TypedDict, total=False):
+    """What of a heartbeat is to be changed; what is not named stays."""
+
+    on: bool
+    every: int
+    hours: ActiveHours | None
+    budget: int
+    max_silent: int
+    place: DeliveryAddress | None
+
+
+def get_heartbeat(tx: Transaction, agent: str) -> Heartbeat:
+    """The heartbeat of an agent; off, if nobody ever said anything about it."""
+    row = tx.one(SELECT_HEARTBEAT, {"name": agent})
+    return Heartbeat(agent=agent) if row is None else heartbeat_from_row(row)
+
+
+def list_heartbeats(tx: Transaction) -> list[Heartbeat]:
+    """All that were ever set up, by their agents."""
+    return [heartbeat_from_row(row) for row in tx.all(SELECT_HEARTBEATS, {})]
+
+
+def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChange]) -> Heartbeat:
+    """Change what is named and keep the rest; to turn it on begins its counts anew."""
+    lock_lane(tx, agent)
+    if tx.one(SELECT_AGENT, {"name": agent}) is None:  # its lane stays when it is let go
+        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+    before = get_heartbeat(tx, agent)
+    on = change.get("on", before.state is HeartbeatState.ON)
+    changed = replace(
+        before,
+        every=change.get("every", before.every),
+        hours=change.get("hours", before.hours),
+        budget=change.get("budget", before.budget),
+        max_silent=change.get("max_silent", before.max_silent),
+        place=change.get("place", before.place),
+    )
+    _check(changed)
+    if on and before.state is not HeartbeatState.ON:
+        # Not sooner after the last beat than its rate allows, however often it is turned on.
+        last = max(tx.now, changed.last_at or 0)
+        changed = replace(changed, silent=0, errors=0, reason=None, due_at=last + changed.every)
+        changed = replace(changed, state=HeartbeatState.ON)
+    elif on and changed.every != before.every:
+        last = tx.now if changed.last_at is None else changed.last_at
+        changed = replace(changed, due_at=max(tx.now, last + changed.every))
+    elif not on and change.get("on") is False:
+        changed = replace(changed, state=HeartbeatState.OFF, reason=None, due_at=None)
+    write_heartbeat(tx, changed)
+    append_event(
+        tx,
+        EventType.HEARTBEAT_CHANGED,
+        agent=agent,
+        state=changed.state.value,
+        changed=sorted(change),
+    )
+    tx.wake("heartbeats")
+    return changed
+
+
+def write_heartbeat(tx: Transaction, heartbeat: Heartbeat) -> None:
+    """Write what it is now; the lane of its agent is locked."""
+    values = {**heartbeat_values(heartbeat), "updated_at": tx.now}
+    if tx.change(UPDATE_HEARTBEAT, {**values, "name": heartbeat.agent}) == 0:
+        tx.write(INSERT_HEARTBEAT, {**values, "created_at": tx.now})
+
+
+def remove_heartbeat(tx: Transaction, agent: str) -> None:
+    """Forget it, with its agent."""
+    tx.write(DELETE_HEARTBEAT, {"name": agent})
+
+
+def _check(heartbeat: Heartbeat) -> None:
+    if not MIN_INTERVAL_MS <= heartbeat.every <= MAX_INTERVAL_MS:
+        raise BadHeartbeat(
+            f"an interval of {heartbeat.every // SECOND} s is under a minute, or over a year"
+        )
+    if not 1 <= heartbeat.budget <= MAX_RUNS_PER_DAY:
+        raise BadHeartbeat(
+            f"{heartbeat.budget} beats a day are none, or more than one a minute",
+            hint=f"Give 1 to {MAX_RUNS_PER_DAY}.",
+        )
+    if not 0 <= heartbeat.max_silent <= MAX_SILENT_LIMIT:
+        raise BadHeartbeat(
+            f"{heartbeat.max_silent} silent beats cannot be counted",
+            hint="Give 0, which is never, or more.",
+        )

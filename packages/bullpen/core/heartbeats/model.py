@@ -1,0 +1,172 @@
+"""A heartbeat: an agent's scheduled wake-up, its rate and its row."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Column
+
+from bullpen.core.clock import HOUR, SECOND
+from bullpen.core.errors import BadHeartbeat
+from bullpen.core.message import ReplyTo
+from bullpen.core.models import HEARTBEATS
+from bullpen.core.outbox.addresses import DeliveryAddress
+
+SILENT_ANSWER = "HEARTBEAT_OK"
+"""What an agent answers that has nothing to say; nobody is told."""
+
+MAX_ERRORS = 3
+"""After so many failed beats in a row it is paused."""
+
+MINUTES_PER_DAY = 24 * 60
+_HOURS_PATTERN = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
+
+
+class HeartbeatState(StrEnum):
+    """Whether it beats."""
+
+    OFF = "off"
+    ON = "on"
+    PAUSED = "paused"
+    """By Bullpen itself; its reason says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveHours:
+    """The part of the day in which an agent is woken, in minutes since midnight."""
+
+    start: int
+    end: int
+
+    @classmethod
+    def parse(cls, text: str) -> ActiveHours:
+        """The hours that `08:00-18:00` says; `22:00-06:00` goes past midnight."""
+        found = _HOURS_PATTERN.fullmatch(text.strip())
+        if found is None:
+            raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
+        hour, minute, end_hour, end_minute = (int(each) for each in found.groups())
+        start, end = hour * 60 + minute, end_hour * 60 + end_minute
+        if minute > 59 or end_minute > 59 or start >= MINUTES_PER_DAY or end > MINUTES_PER_DAY:
+            raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
+        if start == end:
+            raise BadHeartbeat("the hours end when they begin", hint="Leave them out for all day.")
+        return cls(start, end)
+
+    def __str__(self) -> str:
+        ends = (self.start, self.end)
+        return "-".join(f"{each // 60:02}:{each % 60:02}" for each in ends)
+
+    def contains(self, moment: int, zone: ZoneInfo) -> bool:
+        """Whether a clock in this zone then shows one of these hours."""
+        local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
+        minute = local.hour * 60 + local.minute
+        if self.start < self.end:
+            return self.start <= minute < self.end
+        return minute >= self.start or minute < self.end
+
+    def next(self, moment: int, zone: ZoneInfo) -> int:
+        """The first moment from this one on that is within them."""
+        if self.contains(moment, zone):
+            return moment
+        local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
+        for days in range(3):
+            day = (local + timedelta(days=days)).replace(
+                hour=self.start // 60, minute=self.start % 60, second=0, microsecond=0, fold=0
+            )
+            begins = int(day.timestamp()) * SECOND
+            if begins > moment and self.contains(begins, zone):
+                return begins
+        # The clock skipped the beginning: within the hour it is there.
+        return moment + HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """How one agent is woken. Without anybody saying so, it is not."""
+
+    agent: str
+    state: HeartbeatState = HeartbeatState.OFF
+    reason: str | None = None
+    every: int = HOUR
+    hours: ActiveHours | None = None
+    """None is the whole day."""
+    budget: int = 24
+    """So many beats a day at the most."""
+    max_silent: int = 48
+    """After so many silent ones in a row it is paused; 0 is never."""
+    place: DeliveryAddress | None = None
+    """Where it is said if there is something to say; None is wherever the owner is told things."""
+    silent: int = 0
+    errors: int = 0
+    due_at: int | None = None
+    last_at: int | None = None
+    created_at: int = 0
+    updated_at: int = 0
+
+
+H = HEARTBEATS.c
+
+
+def columns() -> tuple[Column[object], ...]:
+    """The columns, in the order of `HeartbeatTuple`."""
+    return tuple(H)
+
+
+HeartbeatTuple = tuple[
+    str, str, str | None, int, int | None, int | None, int, int, str, str | None, str | None,
+    int, int, int | None, int | None, int, int,
+]  # fmt: skip
+
+
+def heartbeat_from_row(row: HeartbeatTuple) -> Heartbeat:
+    """The heartbeat in this row."""
+    (
+        agent, state, reason, every, start, end, budget, max_silent, channel, sender_id, reply_to,
+        silent, errors, due_at, last_at, created_at, updated_at,
+    ) = row  # fmt: skip
+    address = None if reply_to is None else ReplyTo.parse(reply_to)
+    return Heartbeat(
+        agent=agent,
+        state=HeartbeatState(state),
+        reason=reason,
+        every=every,
+        hours=None if start is None or end is None else ActiveHours(start, end),
+        budget=budget,
+        max_silent=max_silent,
+        place=DeliveryAddress(channel, sender_id, address) if channel else None,
+        silent=silent,
+        errors=errors,
+        due_at=due_at,
+        last_at=last_at,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def heartbeat_values(heartbeat: Heartbeat) -> dict[str, object]:
+    """What its row holds."""
+    hours, place = heartbeat.hours, heartbeat.place
+    address = None if place is None else place.reply_to
+    return {
+        "agent": heartbeat.agent,
+        "state": heartbeat.state.value,
+        "reason": heartbeat.reason,
+        "every": heartbeat.every,
+        "active_from": None if hours is None else hours.start,
+        "active_until": None if hours is None else hours.end,
+        "budget": heartbeat.budget,
+        "max_silent": heartbeat.max_silent,
+        "channel": "" if place is None else place.channel,
+        "sender_id": None if place is None else place.sender_id,
+        "reply_to": None if address is None else str(address),
+        "silent": heartbeat.silent,
+        "errors": heartbeat.errors,
+        "due_at": heartbeat.due_at,
+        "last_at": heartbeat.last_at,
+        "created_at": heartbeat.created_at,
+        "updated_at": heartbeat.updated_at,
+    }

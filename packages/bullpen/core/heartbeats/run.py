@@ -1,0 +1,250 @@
+"""Heartbeats that are due become messages; their outcome is recorded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import ColumnElement, bindparam, select, update
+
+from bullpen.core.clock import get_zone, owner_zone_name, seconds_until, start_of_day
+from bullpen.core.errors import LaneError, UnknownAgent
+from bullpen.core.events.log import EventType, append_event, append_message_event
+from bullpen.core.heartbeats.manage import (
+    HeartbeatOutcome,
+    get_heartbeat,
+    is_budget_spent,
+    record_heartbeat_run,
+    remove_heartbeat,
+    set_run_outcome,
+    write_heartbeat,
+)
+from bullpen.core.heartbeats.model import (
+    MAX_ERRORS,
+    SILENT_ANSWER,
+    H,
+    Heartbeat,
+    HeartbeatState,
+    HeartbeatTuple,
+    columns,
+    heartbeat_from_row,
+)
+from bullpen.core.history import INSERT_HISTORY
+from bullpen.core.message import HEARTBEAT, INTERNAL, Answer, Message, NewMessage
+from bullpen.core.models import HEARTBEATS
+from bullpen.core.models.base import const
+from bullpen.core.outbox.addresses import DeliveryAddress, owner_address
+from bullpen.core.outbox.hold import find_hold
+from bullpen.core.outbox.write import OWNER, add_response, send_to_owner
+from bullpen.core.queue.enqueue import enqueue
+from bullpen.core.queue.lanes import Lane, lock_lane
+from bullpen.core.states import LaneState
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.workspace.contents import read_heartbeat_text
+
+MAX_NOTE_CHARS = 2000
+"""So much of what it said by itself is an agent reminded of."""
+
+# The word by itself, however it is marked up.
+_SILENT_LINE = re.compile(rf"^[\s*_`\"'.!]*{SILENT_ANSWER}[\s*_`\"'.!]*$", re.MULTILINE)
+
+
+def is_heartbeat(message: Message) -> bool:
+    """Whether nobody asked but Bullpen itself."""
+    return message.channel == HEARTBEAT
+
+
+def strip_silent_answer(text: str) -> str:
+    """What there is to tell, which may be nothing."""
+    return _SILENT_LINE.sub("", text).strip()
+
+
+def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -> None:
+    """Tell what it said to whom it may concern; None was nothing. Its lane is locked."""
+    heartbeat = get_heartbeat(tx, message.agent)
+    if answer is None:
+        set_run_outcome(tx, message.message_id, HeartbeatOutcome.SILENT)
+        append_message_event(tx, EventType.HEARTBEAT_SILENT, message)
+        _update_counts(tx, replace(heartbeat, errors=0, silent=heartbeat.silent + 1))
+        return
+    set_run_outcome(tx, message.message_id, HeartbeatOutcome.SAID)
+    place = heartbeat.place or owner_address(tx.settings)
+    add_response(tx, _readdress(message, place, heartbeat.place is None), answer)
+    _note_in_history(tx, message, str(heartbeat.place or "the owner"), answer.message)
+    _update_counts(tx, replace(heartbeat, errors=0, silent=0))
+
+
+def fail_heartbeat(tx: Transaction, message: Message, error: str) -> None:
+    """Count a beat that ended in an error; its lane is locked."""
+    set_run_outcome(tx, message.message_id, HeartbeatOutcome.FAILED, error[:500])
+    heartbeat = get_heartbeat(tx, message.agent)
+    _update_counts(tx, replace(heartbeat, errors=heartbeat.errors + 1), error)
+
+
+def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Message:
+    return replace(
+        message,
+        channel=place.channel,
+        sender=OWNER if to_owner else "",
+        sender_id=place.sender_id,
+        reply_to=None if place.reply_to is None else str(place.reply_to),
+    )
+
+
+def _note_in_history(tx: Transaction, message: Message, whom: str, text: str) -> None:
+    """The session in which people talk with it knows nothing of its heartbeats."""
+    values = {"agent": message.agent, "message_id": message.message_id, "role": "note"}
+    content = f"by your heartbeat you wrote to {whom}: {text[:MAX_NOTE_CHARS]}"
+    values.update(channel=INTERNAL, sender="bullpen", content=content)
+    tx.write(INSERT_HISTORY, {**values, "now": tx.now})
+
+
+def _update_counts(tx: Transaction, heartbeat: Heartbeat, error: str = "") -> None:
+    reason = None
+    if heartbeat.errors >= MAX_ERRORS:
+        reason = f"{heartbeat.errors} beats in a row failed; the last: {error[:300]}"
+    elif heartbeat.max_silent and heartbeat.silent >= heartbeat.max_silent:
+        reason = f"it had nothing to say {heartbeat.silent} times in a row"
+    if heartbeat.state is not HeartbeatState.ON or reason is None:
+        write_heartbeat(tx, heartbeat)
+        return
+    write_heartbeat(tx, replace(heartbeat, state=HeartbeatState.PAUSED, reason=reason, due_at=None))
+    append_event(tx, EventType.HEARTBEAT_PAUSED, agent=heartbeat.agent, reason=reason)
+    send_to_owner(
+        tx,
+        f"The heartbeat of @{heartbeat.agent} is paused: {reason}.\n"
+        f"To let it go on: bullpen heartbeat on {heartbeat.agent}",
+    )
+
+
+HEARTBEAT_SENDER = "Heartbeat"
+
+
+def _on() -> ColumnElement[bool]:
+    return H.state == const(HeartbeatState.ON.value)
+
+
+SELECT_DUE: Statement[HeartbeatTuple] = Statement(
+    lambda: (
+        select(*columns())
+        .where(_on(), H.due_at <= bindparam("now"))
+        .order_by(H.due_at)
+        .limit(const(100))
+    )
+)
+SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
+    lambda: select(H.due_at).where(_on(), H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
+)
+# Of many schedulers that come with the same beat, one moves it on.
+ADVANCE_HEARTBEAT: Statement[None] = Statement(
+    lambda: (
+        update(HEARTBEATS)
+        .where(H.agent == bindparam("name"), _on(), H.due_at == bindparam("seen"))
+        .values(due_at=bindparam("next"), last_at=bindparam("last"))
+    )
+)
+# Read in full: there are as many as agents.
+SKIP_MISSED: Statement[None] = Statement(
+    lambda: (
+        update(HEARTBEATS)
+        .where(_on(), H.due_at <= bindparam("now"))
+        .values(due_at=bindparam("now", type_=H.every.type) + H.every)
+    )
+)
+
+
+def skip_missed(tx: Transaction) -> int:
+    """Begin the interval of every heart anew that should have beaten; gives how many they are."""
+    return tx.change(SKIP_MISSED, {"now": tx.now})
+
+
+def send_due_heartbeats(store: Store) -> float:
+    """Let every heart beat that is due; gives how many seconds there is nothing to do."""
+    with store.read() as tx:
+        if find_hold(tx) is not None:
+            return seconds_until(None, tx.now)
+        now = tx.now
+        due = [heartbeat_from_row(row) for row in tx.all(SELECT_DUE, {"now": now})]
+        following = None if due else tx.one(SELECT_NEXT_DUE, {})
+    if not due:
+        return seconds_until(None if following is None else following[0], now)
+    here = get_zone(owner_zone_name(store.settings))
+    for heartbeat in due:
+        text = read_heartbeat_text(store.settings, heartbeat.agent)
+        with store.write() as tx:
+            send_heartbeat(tx, heartbeat, text.strip(), here)
+    return 0.0
+
+
+def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bool:
+    """Wake the agent, if it is to be woken now and nobody else did; whether it was."""
+    agent, due = heartbeat.agent, heartbeat.due_at
+    assert due is not None
+    try:
+        lane = lock_lane(tx, agent)
+    except UnknownAgent:
+        remove_heartbeat(tx, agent)
+        return False
+    following = max(tx.now, due) + heartbeat.every
+    moved: dict[str, object] = {"name": agent, "seen": due, "last": heartbeat.last_at}
+    if heartbeat.hours is not None and not heartbeat.hours.contains(tx.now, here):
+        tx.change(ADVANCE_HEARTBEAT, {**moved, "next": heartbeat.hours.next(tx.now, here)})
+        return False
+    today = start_of_day(tx.now, here, 0)
+    used_up = is_budget_spent(tx, agent, heartbeat.budget, today)
+    why = _skip_reason(lane, text) or (
+        f"the {heartbeat.budget} beats of today are spent" if used_up else None
+    )
+    if used_up:
+        following = max(following, start_of_day(tx.now, here, 1))
+    if tx.change(ADVANCE_HEARTBEAT, {**moved, "next": following, "last": heartbeat.last_at}) == 0:
+        return False
+    message = None
+    if why is None:
+        try:
+            message = _enqueue(tx, heartbeat, text)
+        except LaneError as error:
+            why = str(error)
+    if message is None:
+        record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SKIPPED, reason=why)
+        append_event(tx, EventType.HEARTBEAT_SKIPPED, agent=agent, reason=why)
+        return False
+    tx.change(
+        ADVANCE_HEARTBEAT, {"name": agent, "seen": following, "next": following, "last": tx.now}
+    )
+    record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SENT, message_id=message)
+    append_event(
+        tx,
+        EventType.HEARTBEAT_SENT,
+        agent=agent,
+        conversation_id=message,
+        message_id=message,
+    )
+    return True
+
+
+def _skip_reason(lane: Lane, text: str) -> str | None:
+    if lane.state != LaneState.ACTIVE:
+        return f"its lane is {lane.state}"
+    if lane.pending or lane.claim_token is not None:
+        return "it is busy"
+    if not text:
+        return "there is nothing in its heartbeat.md"
+    return None
+
+
+def _enqueue(tx: Transaction, heartbeat: Heartbeat, text: str) -> str:
+    # Not answered until the next one is due, it is of no use any more.
+    deadline = tx.now + heartbeat.every
+    new = NewMessage(
+        agent=heartbeat.agent,
+        message=text,
+        channel=HEARTBEAT,
+        sender=HEARTBEAT_SENDER,
+        deadline=deadline,
+        origin=HEARTBEAT,
+    )
+    return enqueue(tx, new).message_id

@@ -1,0 +1,217 @@
+"""What each agent does now, and what it has cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import bindparam, func, select
+
+from bullpen.core.background import count_live_workers
+from bullpen.core.clock import MINUTE
+from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
+from bullpen.core.inspect.queue import LaneRecord, QueueStatus, list_lanes, queue_status
+from bullpen.core.inspect.trace import SUM_USAGE
+from bullpen.core.models import ATTEMPTS
+from bullpen.core.models.base import const
+from bullpen.core.roster.agents import Agent, list_agents
+from bullpen.core.roster.teams import Team, get_team
+from bullpen.core.states import LaneState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+A = ATTEMPTS.c
+
+# From the newest on: so it costs what came since, and not the whole table.
+SELECT_LAST_RUN_BEFORE: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(A.id)
+        .where(A.finished_at < bindparam("before"))
+        .order_by(A.id.desc())
+        .limit(const(1))
+    )
+)
+
+SUM_SINCE: Statement[tuple[str, int, float, int, int]] = Statement(
+    lambda: (
+        select(
+            A.agent,
+            func.count(),
+            func.coalesce(func.sum(A.cost), const(0)),
+            func.coalesce(func.sum(A.input_tokens), const(0)),
+            func.coalesce(func.sum(A.output_tokens), const(0)),
+        )
+        .where(A.id > bindparam("after"), A.finished_at >= bindparam("since"))
+        .group_by(A.agent)
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """How many runs there were, and what they took."""
+
+    runs: int = 0
+    cost: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Those read and those written."""
+        return self.input_tokens + self.output_tokens
+
+
+def add_totals(parts: Iterable[RunTotals]) -> RunTotals:
+    """The sum of these."""
+    found = list(parts)
+    return RunTotals(
+        sum(each.runs for each in found),
+        sum(each.cost for each in found),
+        sum(each.input_tokens for each in found),
+        sum(each.output_tokens for each in found),
+    )
+
+
+def last_run_before(tx: Transaction, moment: int) -> int:
+    """The number of the last run that had ended well before this moment; 0 if none had."""
+    # One that was under way for a while has a later number than its moment says.
+    row = tx.one(SELECT_LAST_RUN_BEFORE, {"before": moment - MINUTE})
+    return 0 if row is None else row[0]
+
+
+def run_totals_since(tx: Transaction, moment: int, after: int) -> dict[str, RunTotals]:
+    """What each agent's runs took that ended since; `after` is the number of the last before."""
+    rows = tx.all(SUM_SINCE, {"since": moment, "after": after})
+    return {
+        agent: RunTotals(int(runs), float(cost), int(tokens_in), int(tokens_out))
+        for agent, runs, cost, tokens_in, tokens_out in rows
+    }
+
+
+class AgentActivity(StrEnum):
+    """What an agent is at."""
+
+    IDLE = "idle"
+    RUNS = "runs"
+    LOST = "lost"
+    """It ran, and its worker is not heard of any more: the work is taken up again soon."""
+    WAITS = "waits"
+    """There is something to do, and nobody has taken it up yet."""
+    RESTS = "rests"
+    """Its provider asked for a pause."""
+    PAUSED = "paused"
+    DRAINS = "drains"
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    """A run that has not ended."""
+
+    message: MessageRecord
+    """The message that it answers."""
+    messages: int
+    """How many it answers in all."""
+    since: int
+    worker: str
+    conversation: RunTotals
+    """What the ended runs of its conversation took."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """One agent, and what it is at."""
+
+    agent: Agent
+    activity: AgentActivity
+    why: str | None
+    """Why it is paused or drains, in words for a person."""
+    until: int | None
+    """Until when it rests."""
+    waiting: int
+    run: ActiveRun | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompanyStatus:
+    """All agents, or those of a team in its order; the queue is everybody's."""
+
+    at: int
+    team: Team | None
+    agents: tuple[AgentStatus, ...]
+    queue: QueueStatus
+    processes: dict[str, int]
+    """How many of each kind are alive."""
+
+
+def get_company_status(tx: Transaction, team_id: str | None = None) -> CompanyStatus:
+    """The company at this moment; with a team, only its members."""
+    team = None if team_id is None else get_team(tx, team_id)
+    agents = {each.id: each for each in list_agents(tx)}
+    wanted = list(agents) if team is None else [each for each in team.members if each in agents]
+    lanes = {each.agent: each for each in list_lanes(tx)}
+    runs = _active_runs(tx, [lanes[each] for each in wanted])
+    return CompanyStatus(
+        at=tx.now,
+        team=team,
+        agents=tuple(_agent_status(agents[each], lanes[each], runs, tx.now) for each in wanted),
+        queue=queue_status(tx),
+        processes=count_live_workers(tx),
+    )
+
+
+def _active_runs(tx: Transaction, lanes: Sequence[LaneRecord]) -> dict[str, ActiveRun]:
+    """What runs in these lanes, by agent."""
+    busy = [each for each in lanes if each.processing]
+    numbers = [json.loads(each.batch or "[0]")[0] for each in busy]
+    found = {each.id: each for each in list_messages_by_number(tx, numbers)}
+    totals = tx.one_each(
+        SUM_USAGE, [{"conversation": each.conversation_id} for each in found.values()]
+    )
+    spent = {
+        each.id: RunTotals(int(row[0]), float(row[1]), int(row[2]), int(row[3]))
+        for each, row in zip(found.values(), totals, strict=True)
+        if row is not None
+    }
+    return {
+        lane.agent: ActiveRun(
+            message=found[number],
+            messages=lane.processing,
+            since=lane.claimed_at,
+            worker=lane.claimed_by or "",
+            conversation=spent.get(number, RunTotals()),
+        )
+        for lane, number in zip(busy, numbers, strict=True)
+        if number in found
+    }
+
+
+def _agent_status(
+    agent: Agent, lane: LaneRecord, runs: Mapping[str, ActiveRun], now: int
+) -> AgentStatus:
+    run = runs.get(agent.id)
+    return AgentStatus(
+        agent=agent,
+        activity=_agent_activity(lane, run, now),
+        why=lane.reason,
+        until=lane.not_before if lane.not_before is not None and lane.not_before > now else None,
+        waiting=lane.pending,
+        run=run,
+    )
+
+
+def _agent_activity(lane: LaneRecord, run: ActiveRun | None, now: int) -> AgentActivity:
+    if run is not None:
+        overdue = lane.lease_expires_at is not None and lane.lease_expires_at <= now
+        return AgentActivity.LOST if overdue else AgentActivity.RUNS
+    match LaneState(lane.state):
+        case LaneState.PAUSED | LaneState.ARCHIVED:
+            return AgentActivity.PAUSED
+        case LaneState.DRAINING:
+            return AgentActivity.DRAINS
+        case LaneState.ACTIVE:
+            if lane.not_before is not None and lane.not_before > now:
+                return AgentActivity.RESTS
+            return AgentActivity.WAITS if lane.pending else AgentActivity.IDLE

@@ -1,0 +1,197 @@
+"""What a viewer wants to know of an event that is not in it: who, where, and what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Select, Table, Text, bindparam, func, select, union_all
+from sqlalchemy.sql.elements import ColumnElement
+
+from bullpen.core.events.log import EventType
+from bullpen.core.events.tail import Event
+from bullpen.core.models import (
+    AGENT_MESSAGES,
+    AGENTS,
+    CHAT_MESSAGES,
+    MESSAGES,
+    MESSAGES_ARCHIVE,
+    RESPONSES,
+    RESPONSES_ARCHIVE,
+)
+from bullpen.core.models.base import const
+from bullpen.core.roster.teams import Team, find_team
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+Row = TypeVar("Row")
+
+PREVIEW_CHARS = 120
+"""So many characters of a message are shown, as the reference's clients expect it."""
+
+MAX_TEXT_CHARS = 20_000
+"""So many characters of another text go with an event: the whole is where the text itself is."""
+
+MAX_HISTORY_ROWS = 16
+"""What a run said is among so many rows that its agent's history has last."""
+
+H = AGENT_MESSAGES.c
+P = CHAT_MESSAGES.c
+
+
+def _truncated(text: ColumnElement[str], most: int) -> ColumnElement[str]:
+    return func.substr(text, const(1), const(most), type_=Text)
+
+
+def _message(table: Table) -> Select[tuple[str, str, str, str | None, str | None]]:
+    columns = table.c
+    text = _truncated(columns.message, PREVIEW_CHARS)
+    shown = (columns.channel, columns.sender, text, columns.from_agent, columns.team_id)
+    return select(*shown).where(columns.message_id == bindparam("message_id"))
+
+
+def _response(table: Table) -> Select[tuple[str, str, str, int]]:
+    columns = table.c
+    text = (_truncated(columns.message, MAX_TEXT_CHARS), func.length(columns.message))
+    shown = (columns.channel, columns.sender, *text)
+    return select(*shown).where(columns.id == bindparam("response"))
+
+
+def _spoken_last() -> Select[tuple[str, int]]:
+    latest = (
+        select(H.id, H.message_id, H.role, H.content, H.created_at)
+        .where(H.agent_id == bindparam("agent"), H.id <= bindparam("said"))
+        .order_by(H.id.desc())
+        .limit(const(MAX_HISTORY_ROWS))
+        .subquery()
+        .c
+    )
+    return (
+        select(_truncated(latest.content, MAX_TEXT_CHARS), func.length(latest.content))
+        .where(
+            latest.message_id == bindparam("message_id"),
+            latest.created_at == bindparam("at"),
+            latest.role == const("assistant"),
+        )
+        .order_by(latest.id)
+        .limit(const(1))
+    )
+
+
+MESSAGE: Statement[tuple[str, str, str, str | None, str | None]] = Statement(
+    lambda: union_all(_message(MESSAGES), _message(MESSAGES_ARCHIVE))
+)
+RESPONSE: Statement[tuple[str, str, str, int]] = Statement(
+    lambda: union_all(_response(RESPONSES), _response(RESPONSES_ARCHIVE))
+)
+RUN_TEXT: Statement[tuple[str, int]] = Statement(_spoken_last)
+ROOM_POST: Statement[tuple[str, int]] = Statement(
+    lambda: select(_truncated(P.message, MAX_TEXT_CHARS), func.length(P.message)).where(
+        P.id == bindparam("post")
+    )
+)
+AGENT_NAME: Statement[tuple[str]] = Statement(
+    lambda: select(AGENTS.c.name).where(AGENTS.c.id == bindparam("agent"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOrigin:
+    """The message that an event is about."""
+
+    channel: str
+    sender: str
+    preview: str
+    from_agent: str | None
+    team_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecipient:
+    """Where an answer goes, and to whom."""
+
+    channel: str
+    sender: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDetails:
+    """What is known besides; None where there is nothing to know, or it is gone."""
+
+    agent_name: str | None = None
+    origin: MessageOrigin | None = None
+    to: EventRecipient | None = None
+    text: str | None = None
+    """What was answered, said by a run, or posted in a room."""
+    length: int = 0
+    """Of the whole text."""
+    team: Team | None = None
+
+
+def event_details(tx: Transaction, events: Sequence[Event]) -> list[EventDetails]:
+    """The facts of each of these events."""
+    names = _rows_by_key(tx, AGENT_NAME, "agent", (event.agent for event in events))
+    origins = _rows_by_key(tx, MESSAGE, "message_id", (event.message_id for event in events))
+    answers = _rows_by_key(
+        tx, RESPONSE, "response", (_int_field(event, "response") for event in events)
+    )
+    posts = _rows_by_key(tx, ROOM_POST, "post", (_int_field(event, "post") for event in events))
+    teams = {
+        each: find_team(tx, each) for each in {_started_team(event) for event in events} if each
+    }
+    spoken = _run_texts(tx, events)
+    found = []
+    for event in events:
+        name, origin = names.get(event.agent), origins.get(event.message_id)
+        answer = answers.get(_int_field(event, "response"))
+        said = spoken.get(event.id) or posts.get(_int_field(event, "post"))
+        text, length = (None, 0) if said is None else said
+        if answer is not None:
+            text, length = answer[2:]
+        found.append(
+            EventDetails(
+                agent_name=None if name is None else name[0] or event.agent,
+                origin=None if origin is None else MessageOrigin(*origin),
+                to=None if answer is None else EventRecipient(*answer[:2]),
+                text=text,
+                length=length,
+                team=teams.get(_started_team(event) or ""),
+            )
+        )
+    return found
+
+
+def _rows_by_key(
+    tx: Transaction, statement: Statement[Row], name: str, keys: Iterable[object]
+) -> dict[object, Row]:
+    """The row of each of these keys that there is."""
+    wanted = [key for key in dict.fromkeys(keys) if key is not None]
+    rows = tx.one_each(statement, [{name: key} for key in wanted])
+    return {key: row for key, row in zip(wanted, rows, strict=True) if row is not None}
+
+
+def _run_texts(tx: Transaction, events: Sequence[Event]) -> dict[int, tuple[str, int]]:
+    """What the run said that each of these events ends, by the event's id."""
+    ends = [event for event in events if _int_field(event, "said") is not None]
+    values = [
+        {
+            "agent": event.agent,
+            "said": _int_field(event, "said"),
+            "message_id": event.message_id,
+            "at": event.created_at,
+        }
+        for event in ends
+    ]
+    rows = tx.one_each(RUN_TEXT, values)
+    return {event.id: row for event, row in zip(ends, rows, strict=True) if row is not None}
+
+
+def _int_field(event: Event, name: str) -> int | None:
+    value = event.data.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _started_team(event: Event) -> str | None:
+    value = event.data.get("team") if event.type == EventType.TEAM_CHAIN_START else None
+    return value if isinstance(value, str) else None

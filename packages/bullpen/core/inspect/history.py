@@ -1,0 +1,389 @@
+"""The history of agents and rooms: recent, by page, and by search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    Table,
+    bindparam,
+    false,
+    func,
+    or_,
+    select,
+    union,
+)
+
+from bullpen.core.clock import MINUTE
+from bullpen.core.message import HEARTBEAT, INTERNAL, ROOM, SCHEDULE
+from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE, TEAMS
+from bullpen.core.models.base import const
+from bullpen.core.store.paging import first_id_since
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+H = AGENT_MESSAGES.c
+
+PAGE_ROWS = 200
+MAX_RESULTS = 10_000
+"""So many are found at the most."""
+
+_MAX_ID = 1 << 62
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+HistoryTuple = tuple[int, str, str, str, str, str, str, int]
+
+
+def _history() -> Select[HistoryTuple]:
+    return (
+        select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+        .where(
+            func.lower(H.content).like(bindparam("pattern"), escape="\\"),
+            H.id < bindparam("before"),
+        )
+        .order_by(H.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+def _select_people(table_number: int) -> Select[tuple[str, str, str | None]]:
+    columns = (MESSAGES, MESSAGES_ARCHIVE)[table_number].c
+    return select(columns.channel, columns.sender, columns.sender_id).where(
+        columns.from_agent.is_(None),
+        columns.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
+        columns.message_id.not_like(const(f"{SCHEDULE}\\_%"), escape="\\"),
+    )
+
+
+SEARCH_ALL: Statement[HistoryTuple] = Statement(_history)
+SEARCH_AGENT: Statement[HistoryTuple] = Statement(
+    lambda: _history().where(H.agent_id == bindparam("agent"))
+)
+SELECT_PEOPLE: Statement[tuple[str, str, str | None]] = Statement(
+    lambda: union(_select_people(0), _select_people(1))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One thing that was said."""
+
+    id: int
+    agent_id: str
+    role: str
+    channel: str
+    sender: str
+    message_id: str
+    content: str
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who wrote, and where."""
+
+    channel: str
+    sender: str
+    sender_id: str | None
+
+
+def search_history(
+    tx: Transaction, text: str, agent: str | None = None, limit: int = 20
+) -> list[HistoryEntry]:
+    """What was said in which this text occurs, whatever its case, the newest first."""
+    check_text(text + (agent or ""), tx.settings.message_bytes, "the text")
+    limit = min(max(1, limit), MAX_RESULTS)
+    plain = text.casefold()
+    statement = SEARCH_ALL if agent is None else SEARCH_AGENT
+    values: dict[str, object] = {
+        "pattern": _like_pattern(text.lower()),
+        "agent": agent,
+        "before": _MAX_ID,
+    }
+    page = max(PAGE_ROWS, limit)
+    found: list[HistoryEntry] = []
+    while len(found) < limit:
+        rows = tx.all(statement, {**values, "limit": page})
+        found += [HistoryEntry(*row) for row in rows if plain in row[6].casefold()]
+        if len(rows) < page:
+            break
+        values["before"] = rows[-1][0]
+    return found[:limit]
+
+
+def _like_pattern(text: str) -> str:
+    """What the database looks for: it need not know the case of letters beyond ASCII."""
+    literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
+
+
+def list_people(tx: Transaction) -> list[Person]:
+    """Everybody who ever wrote."""
+    return sorted(
+        (Person(*row) for row in tx.all(SELECT_PEOPLE, {})),
+        key=lambda each: (each.channel, each.sender, each.sender_id or ""),
+    )
+
+
+C = CHAT_MESSAGES.c
+
+PostTuple = tuple[int, str, str, str, int]
+
+
+def _posts() -> Select[PostTuple]:
+    return select(C.id, C.team_id, C.from_agent, C.message, C.created_at).where(
+        C.team_id == bindparam("team")
+    )
+
+
+SELECT_NEWEST_POSTS: Statement[PostTuple] = Statement(
+    lambda: _posts().order_by(C.id.desc()).limit(bindparam("limit"))
+)
+
+SELECT_POSTS_SINCE: Statement[PostTuple] = Statement(
+    lambda: (
+        _posts()
+        .where(
+            C.id > bindparam("since_id"),
+            C.id <= bindparam("upto"),
+            C.created_at > bindparam("since"),
+        )
+        .order_by(C.id)
+        .limit(bindparam("limit"))
+    )
+)
+
+SELECT_POSTS_BEFORE: Statement[PostTuple] = Statement(
+    lambda: (
+        _posts().where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
+    )
+)
+
+# From the newest on: so it costs what came since, and not the whole room.
+SELECT_LAST_ID_BEFORE: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(C.id)
+        .where(C.team_id == bindparam("team"), C.created_at <= bindparam("before"))
+        .order_by(C.id.desc())
+        .limit(const(1))
+    )
+)
+
+
+def _last_post() -> ScalarSelect[int]:
+    return (
+        select(C.created_at)
+        .where(C.team_id == TEAMS.c.id)
+        .order_by(C.id.desc())
+        .limit(const(1))
+        .scalar_subquery()
+    )
+
+
+SELECT_LAST_POSTED_AT: Statement[tuple[str, int | None]] = Statement(
+    lambda: select(TEAMS.c.id, _last_post())
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One thing that was said in a room."""
+
+    id: int
+    team_id: str
+    from_agent: str
+    message: str
+    created_at: int
+
+
+def newest_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
+    """The newest posts of a room, the newest first."""
+    return [Post(*row) for row in tx.all(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})]
+
+
+def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
+    """The posts that came before this number, the newest first."""
+    return [
+        Post(*row)
+        for row in tx.all(SELECT_POSTS_BEFORE, {"team": team, "before": before, "limit": limit})
+    ]
+
+
+def posts_since(
+    tx: Transaction, team: str, *, since_id: int, since: int, upto: int, limit: int
+) -> list[Post]:
+    """What was posted after this number and this moment, the oldest first."""
+    if since > MINUTE:
+        # A post that was under way for a while has a later number than its moment says.
+        row = tx.one(SELECT_LAST_ID_BEFORE, {"team": team, "before": since - MINUTE})
+        since_id = max(since_id, 0 if row is None else row[0])
+    values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
+    return [Post(*row) for row in tx.all(SELECT_POSTS_SINCE, values)]
+
+
+def last_posted_at(tx: Transaction) -> dict[str, int]:
+    """When somebody last posted in each team's room, where anybody has."""
+    return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}
+
+
+def _said_last() -> Select[HistoryTuple]:
+    return (
+        select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+        .where(H.id > bindparam("after"), H.created_at >= bindparam("since"))
+        .order_by(H.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+def _posted_last() -> Select[PostTuple]:
+    return (
+        select(C.id, C.team_id, C.from_agent, C.message, C.created_at)
+        .where(
+            C.team_id == bindparam("team"),
+            C.id > bindparam("after"),
+            C.created_at >= bindparam("since"),
+        )
+        .order_by(C.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFilter:
+    """What it has in common; None is anything."""
+
+    agent: str | None = None
+    person: str | None = None
+    """A person's name, or an id on a channel: what was said by that person, and the answers."""
+
+
+def _is_by_person(table: Table) -> ColumnElement[bool]:
+    """Whether it was this person's message, or what was said about that."""
+    columns = table.c
+    whose = or_(columns.sender == bindparam("person"), columns.sender_id == bindparam("person"))
+    return (
+        select(const(1))
+        .where(columns.message_id == H.message_id, columns.from_agent.is_(None), whose)
+        .exists()
+    )
+
+
+_CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
+    "agent": lambda: H.agent_id == bindparam("agent"),
+    # What was said is kept for longer than the message that it answers.
+    "person": lambda: or_(
+        H.sender == bindparam("person"), _is_by_person(MESSAGES), _is_by_person(MESSAGES_ARCHIVE)
+    ),
+}
+
+
+@cache
+def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryTuple]:
+    return Statement(lambda: _said_last().where(*(_CONDITIONS[name]() for name in sorted(names))))
+
+
+@cache
+def _select_filtered_posts(*, by_one: bool) -> Statement[PostTuple]:
+    return Statement(
+        lambda: (
+            _posted_last().where(C.from_agent == bindparam("author")) if by_one else _posted_last()
+        )
+    )
+
+
+def list_history(
+    tx: Transaction, wanted: HistoryFilter, since: int | None, limit: int
+) -> list[HistoryEntry]:
+    """The newest of it, from a moment on if one is given, the oldest first."""
+    given = dict(_filter_values(tx, wanted))
+    values = {**given, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit}
+    return [
+        HistoryEntry(*row) for row in tx.all(_select_filtered_history(frozenset(given)), values)
+    ][::-1]
+
+
+def list_posts(
+    tx: Transaction, team: str, author: str | None, since: int | None, limit: int
+) -> list[Post]:
+    """The newest posts of a room, of everybody or of one, the oldest first."""
+    for each in (team, author or ""):
+        check_text(each, tx.settings.message_bytes, "what is looked for")
+    values = {
+        "team": team,
+        "author": author,
+        **_since_values(tx, CHAT_MESSAGES, since),
+        "limit": limit,
+    }
+    return [
+        Post(*row) for row in tx.all(_select_filtered_posts(by_one=author is not None), values)
+    ][::-1]
+
+
+def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str, str]]:
+    for each in fields(wanted):
+        value: str | None = getattr(wanted, each.name)
+        if value is not None:
+            yield each.name, check_text(value, tx.settings.message_bytes, "what is looked for")
+
+
+def _since_values(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
+    if since is None:
+        return {"after": 0, "since": 0}
+    return {"after": first_id_since(tx, table, since), "since": since}
+
+
+def _rows() -> Select[HistoryTuple]:
+    return select(
+        *(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+    )
+
+
+def newest_history(
+    tx: Transaction, agents: Collection[str] | None, limit: int
+) -> list[HistoryEntry]:
+    """The newest that was said to these agents or by them, the newest first; None is all."""
+    values = {**_agent_values(tx, agents), "limit": limit}
+    statement = _select_newest(None if agents is None else len(agents))
+    return [HistoryEntry(*row) for row in tx.all(statement, values)]
+
+
+def history_since(
+    tx: Transaction, agents: Collection[str] | None, since: int, upto: int, limit: int
+) -> list[HistoryEntry]:
+    """What was said after this number and up to that one, the oldest first."""
+    values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
+    statement = _select_page(None if agents is None else len(agents))
+    return [HistoryEntry(*row) for row in tx.all(statement, values)]
+
+
+@cache
+def _select_newest(count: int | None) -> Statement[HistoryTuple]:
+    rows = _rows().where(*_by_agents(count)).order_by(H.id.desc()).limit(bindparam("limit"))
+    return Statement(lambda: rows)
+
+
+@cache
+def _select_page(count: int | None) -> Statement[HistoryTuple]:
+    between = (H.id > bindparam("since"), H.id <= bindparam("upto"))
+    rows = _rows().where(*_by_agents(count), *between).order_by(H.id).limit(bindparam("limit"))
+    return Statement(lambda: rows)
+
+
+def _by_agents(count: int | None) -> list[ColumnElement[bool]]:
+    if count is None:
+        return []
+    return [or_(false(), *(H.agent_id == bindparam(f"agent{number}") for number in range(count)))]
+
+
+def _agent_values(tx: Transaction, agents: Collection[str] | None) -> dict[str, object]:
+    named = sorted(agents or ())
+    for each in named:
+        check_text(each, tx.settings.message_bytes, "the agent's id")
+    return {f"agent{number}": each for number, each in enumerate(named)}

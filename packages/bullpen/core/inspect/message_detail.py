@@ -1,0 +1,154 @@
+"""life: one message with all that is known of it: its lane, its runs, its answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from sqlalchemy import Subquery, bindparam, func, select, tuple_
+
+from bullpen.core.background import count_live_workers
+from bullpen.core.errors import UnknownAgent
+from bullpen.core.inspect.messages import MessageRecord, get_message
+from bullpen.core.inspect.queue import PROCESSOR, LaneRecord, get_lane
+from bullpen.core.inspect.responses import ResponseRecord, list_responses_to
+from bullpen.core.models import ATTEMPTS, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.attempts import Attempt, list_attempts
+from bullpen.core.queue.lanes import ready
+from bullpen.core.queue.manage import SELECT_STATUS
+from bullpen.core.states import MessageState
+from bullpen.core.store.scan import DEAD_OR_HELD_SCAN, FINISHED_SCAN, IndexScan
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+A = ATTEMPTS.c
+M = MESSAGES.c
+
+MAX_RUNS = 1000
+"""So many of its runs are shown, and of the messages before it counted."""
+
+SELECT_SORT_KEY: Statement[tuple[int, bool]] = Statement(
+    lambda: select(M.sort_key, M.ready).where(M.id == bindparam("message"))
+)
+
+
+def _earlier() -> Subquery:
+    return (
+        select(M.id)
+        .where(
+            M.agent == bindparam("agent"),
+            ready(),
+            tuple_(M.sort_key, M.id)
+            < tuple_(
+                bindparam("key", type_=M.sort_key.type), bindparam("message", type_=M.id.type)
+            ),
+        )
+        .limit(const(MAX_RUNS))
+        .subquery()
+    )
+
+
+COUNT_EARLIER: Statement[tuple[int]] = Statement(
+    lambda: select(func.count()).select_from(_earlier())
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDetail:
+    """A message, and what came of it."""
+
+    message: MessageRecord
+    archived: bool
+    lane: LaneRecord | None
+    """None if the agent never had one here."""
+    ready: bool
+    """Whether it waits for nothing but its turn."""
+    attended: bool
+    """Whether somebody is there to take it: a processor, or for its lane workers outside."""
+    before_it: int
+    """How many messages come first, `MAX_RUNS` at the most."""
+    runs: tuple[Attempt, ...]
+    ran_with: str | None
+    """The message whose run was to answer this one as well."""
+    answers: tuple[ResponseRecord, ...]
+
+
+def get_message_detail(tx: Transaction, message_id: str) -> MessageDetail:
+    """The life of the message of this id, archived or not."""
+    message = get_message(tx, message_id)
+    archived = tx.one(SELECT_STATUS, {"message_id": message_id}) is None
+    runs = list_attempts(tx, {"message_id": message_id}, 0, MAX_RUNS)
+    with_ = None if runs or archived else _find_run_primary(tx, message)
+    if with_ is not None:
+        runs = [
+            run
+            for run in list_attempts(tx, {"message_id": with_}, 0, MAX_RUNS)
+            if run.finished_at == message.updated_at
+        ]
+    ready, before = _queue_position(tx, message)
+    lane = _find_lane(tx, message.agent)
+    asked = [message_id] if with_ is None else [message_id, with_]
+    return MessageDetail(
+        message=message,
+        archived=archived,
+        lane=lane,
+        ready=ready,
+        attended=(lane is not None and lane.outside) or PROCESSOR in count_live_workers(tx),
+        before_it=before,
+        runs=tuple(runs),
+        ran_with=with_,
+        answers=tuple(list_responses_to(tx, asked)),
+    )
+
+
+@cache
+def _select_run_primary(road: IndexScan) -> Statement[tuple[str]]:
+    """Messages of one run end in the same moment; the run is written down for the first of them."""
+    return Statement(
+        lambda: (
+            select(M.message_id)
+            .join(ATTEMPTS, A.message_id == M.message_id)
+            .where(
+                *road.where(),
+                M.updated_at == bindparam("at"),
+                M.agent == bindparam("agent"),
+                A.finished_at == bindparam("at"),
+            )
+            .order_by(M.id)
+            .limit(const(1))
+        )
+    )
+
+
+def _find_run_primary(tx: Transaction, message: MessageRecord) -> str | None:
+    state = MessageState(message.status)
+    if state is MessageState.COMPLETED:
+        statement = _select_run_primary(FINISHED_SCAN)
+    elif state in (MessageState.DEAD, MessageState.HELD):
+        statement = _select_run_primary(DEAD_OR_HELD_SCAN)
+    else:
+        return None
+    values = {"state": state.value, "at": message.updated_at, "agent": message.agent}
+    row = tx.one(statement, values)
+    return None if row is None else row[0]
+
+
+def _find_lane(tx: Transaction, agent: str) -> LaneRecord | None:
+    try:
+        return get_lane(tx, agent)
+    except UnknownAgent:
+        return None
+
+
+def _queue_position(tx: Transaction, message: MessageRecord) -> tuple[bool, int]:
+    """Whether it waits for its turn alone, and how many come first."""
+    row = (
+        tx.one(SELECT_SORT_KEY, {"message": message.id})
+        if message.status == MessageState.PENDING
+        else None
+    )
+    if row is None or not row[1]:
+        return False, 0
+    earlier = tx.one(COUNT_EARLIER, {"agent": message.agent, "key": row[0], "message": message.id})
+    return True, 0 if earlier is None else earlier[0]

@@ -1,0 +1,223 @@
+"""Messages, live and archived: listed, found by number, and one in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+
+from sqlalchemy import Select, Table, bindparam, func, select, union_all
+
+from bullpen.core.errors import UnknownMessage
+from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.models.base import const
+from bullpen.core.states import ARCHIVED_STATES, MessageState
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager
+from bullpen.core.store.scan import (
+    BY_CONVERSATION,
+    BY_CONVERSATION_IN_STATE,
+    BY_ID,
+    BY_ID_IN_STATE,
+    BatchCursor,
+    BoundScan,
+    RowRef,
+    Selection,
+    message_scans,
+)
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+MAX_ID_DIGITS = 18
+"""Longer numbers fit into no database's integer."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRecord:
+    """A message with all that is known of it. The fields are in the order of their columns."""
+
+    id: int
+    message_id: str
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    agent: str
+    from_agent: str | None
+    files: str | None
+    status: str
+    retry_count: int
+    crash_count: int
+    last_error: str | None
+    error_kind: str | None
+    claimed_by: str | None
+    conversation_id: str
+    parent_id: str | None
+    hop: int
+    team_id: str | None
+    reply_to: str | None
+    priority: int
+    available_at: int
+    deadline: int | None
+    payload: str | None
+    schema: str | None
+    created_at: int
+    updated_at: int
+
+
+_COLUMN_NAMES = tuple(each.name for each in fields(MessageRecord))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFilter:
+    """What the messages have in common; None is anything."""
+
+    status: MessageState | None = None
+    agent: str | None = None
+    channel: str | None = None
+    conversation_id: str | None = None
+
+
+def _select_rows(table: Table) -> Select[tuple[object, ...]]:
+    return select(*(table.c[name] for name in _COLUMN_NAMES))
+
+
+SELECT_MESSAGE: Statement[tuple[object, ...]] = Statement(
+    lambda: union_all(
+        *(
+            _select_rows(table).where(table.c.message_id == bindparam("message_id"))
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
+        )
+    )
+)
+
+SELECT_MESSAGE_BY_NUMBER: Statement[tuple[object, ...]] = Statement(
+    lambda: _select_rows(MESSAGES).where(MESSAGES.c.id == bindparam("number"))
+)
+
+
+MESSAGE_LISTING = TablePager(MESSAGES, _COLUMN_NAMES)
+
+
+def get_message(tx: Transaction, message_id: str) -> MessageRecord:
+    """The message of this id, archived or not."""
+    check_text(message_id, tx.settings.message_bytes, "the message's id")
+    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
+    if row is None:
+        raise UnknownMessage(f"there is no message {message_id[:60]!r}")
+    return _message_record(row)
+
+
+def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
+    """The live message of this number, or of this id where it is none."""
+    if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
+        row = tx.one(SELECT_MESSAGE_BY_NUMBER, {"number": int(number)})
+        if row is not None:
+            return _message_record(row)
+    return get_message(tx, number)
+
+
+def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[MessageRecord]:
+    """The live messages of these numbers, in this order; one that is gone is left out."""
+    rows = tx.one_each(SELECT_MESSAGE_BY_NUMBER, [{"number": each} for each in numbers])
+    return [_message_record(row) for row in rows if row is not None]
+
+
+def list_messages(
+    tx: Transaction, wanted: MessageFilter, since: int | None, limit: int, *, upto: int = MAX_ROW_ID
+) -> list[MessageRecord]:
+    """The next messages after this number, up to another; without one the newest first."""
+    return [
+        _message_record(row) for row in MESSAGE_LISTING.page(tx, asdict(wanted), since, limit, upto)
+    ]
+
+
+def _message_record(row: tuple[object, ...]) -> MessageRecord:
+    return MessageRecord(*row)  # type: ignore[arg-type]
+
+
+L = LANES.c
+
+MAX_SORTED_MESSAGES = 5_000
+"""So many waiting messages are sorted by their numbers; of more the newest are met at once."""
+BATCH_MESSAGES = 1_000
+ID_MARGIN = 1_000
+"""A number is given before its transaction ends: so far they may be out of the order of time."""
+
+COUNT_PENDING: Statement[tuple[int | None]] = Statement(
+    lambda: select(func.sum(L.pending)).where(L.pending > const(0))
+)
+
+
+@cache
+def _select_last_before(table: Table) -> Statement[tuple[int]]:
+    """The number of the newest message that is too old: all before it are."""
+    c = table.c
+    older = select(c.id).where(c.created_at < bindparam("since"))
+    return Statement(lambda: older.order_by(c.id.desc()).limit(const(1)))
+
+
+def id_floor(tx: Transaction, table: Table, selection: Selection) -> dict[str, object]:
+    """The number above which everything is that is new enough, if it has to be."""
+    if selection.since is None:
+        return {}
+    row = tx.one(_select_last_before(table), {"since": selection.since})
+    return {"above": 0 if row is None else row[0] - ID_MARGIN}
+
+
+def newest_messages(
+    tx: Transaction,
+    selection: Selection,
+    state: MessageState | None,
+    limit: int,
+    *,
+    archived: bool = False,
+) -> list[MessageRecord]:
+    """Those that are meant, the newest first; with `archived` the archived ones as well.
+
+    The dead and the held that became so last are the newest.
+    """
+    found = _newest_live(tx, selection, state, limit)
+    if archived and (state is None or state in ARCHIVED_STATES):
+        found += _newest_by_id(tx, MESSAGES_ARCHIVE, selection, state, limit)
+        found.sort(key=lambda each: each.id, reverse=True)
+    return [get_message(tx, each.message_id) for each in found[:limit]]
+
+
+def _newest_live(
+    tx: Transaction, selection: Selection, state: MessageState | None, limit: int
+) -> list[RowRef]:
+    if state in (MessageState.DEAD, MessageState.HELD) and selection.conversation is None:
+        return BatchCursor(message_scans(tx, (state,), selection), selection, newest=True).next(
+            tx, limit
+        )
+    if state is MessageState.PROCESSING or (state is MessageState.PENDING and _has_few_pending(tx)):
+        return _read_all(tx, BatchCursor(message_scans(tx, (state,), selection), selection))[:limit]
+    return _newest_by_id(tx, MESSAGES, selection, state, limit)
+
+
+def _has_few_pending(tx: Transaction) -> bool:
+    row = tx.one(COUNT_PENDING, {})
+    return row is None or (row[0] or 0) <= MAX_SORTED_MESSAGES
+
+
+def _read_all(tx: Transaction, walk: BatchCursor) -> list[RowRef]:
+    found = []
+    while piece := walk.next(tx, BATCH_MESSAGES):
+        found += piece
+    return sorted(found, key=lambda each: each.id, reverse=True)
+
+
+def _newest_by_id(
+    tx: Transaction, table: Table, selection: Selection, state: MessageState | None, limit: int
+) -> list[RowRef]:
+    together = selection.conversation is not None
+    if state is None:
+        road = (BY_CONVERSATION if together else BY_ID)[table]
+        way = BoundScan(road)
+    else:
+        road = (BY_CONVERSATION_IN_STATE if together else BY_ID_IN_STATE)[table]
+        way = BoundScan(road, {"state": state.value})
+    if not together:
+        way.values.update(id_floor(tx, table, selection))
+    return BatchCursor([way], selection, newest=True).next(tx, limit)

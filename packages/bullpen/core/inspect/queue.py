@@ -1,0 +1,377 @@
+"""The state of the queue: counts, waiting times, running claims and lanes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, replace
+
+from sqlalchemy import Column, Subquery, bindparam, func, select
+
+from bullpen.core.background import count_live_workers
+from bullpen.core.errors import UnknownAgent
+from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
+from bullpen.core.models import LANES, MESSAGES, RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.hold import Hold, find_hold
+from bullpen.core.states import ARCHIVED_STATES, LaneState, MessageState, ResponseState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+L = LANES.c
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRecord:
+    """One agent's lane. The fields are in the order of their columns."""
+
+    agent: str
+    outside: bool
+    state: str
+    reason: str | None
+    ordering: str
+    batching: str
+    max_depth: int | None
+    overflow: str
+    max_attempts: int
+    pending: int
+    not_before: int | None
+    claimed_by: str | None
+    claimed_at: int
+    lease_expires_at: int | None
+    batch: str | None
+    created_at: int
+    updated_at: int
+
+    @property
+    def processing(self) -> int:
+        """How many messages its run answers; what it answered last stays in the row."""
+        if self.lease_expires_at is None or self.batch is None:
+            return 0
+        return self.batch.count(",") + 1
+
+
+def _columns() -> tuple[Column[object], ...]:
+    return tuple(L[each.name] for each in fields(LaneRecord))
+
+
+SELECT_LANES: Statement[tuple[object, ...]] = Statement(
+    lambda: select(*_columns()).order_by(L.agent)
+)
+
+SELECT_LANE: Statement[tuple[object, ...]] = Statement(
+    lambda: select(*_columns()).where(L.agent == bindparam("agent"))
+)
+
+
+def list_lanes(tx: Transaction) -> list[LaneRecord]:
+    """Every lane, those of removed agents included, by the agent's id."""
+    return [_lane_record(row) for row in tx.all(SELECT_LANES, {})]
+
+
+def get_lane(tx: Transaction, agent: str) -> LaneRecord:
+    """One agent's lane."""
+    check_text(agent, tx.settings.message_bytes, "the agent's id")
+    row = tx.one(SELECT_LANE, {"agent": agent})
+    if row is None:
+        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+    return _lane_record(row)
+
+
+def _lane_record(row: tuple[object, ...]) -> LaneRecord:
+    agent, outside, *rest = row
+    # SQLite has no booleans.
+    return LaneRecord(agent, bool(outside), *rest)  # type: ignore[arg-type]
+
+
+SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
+    lambda: (
+        select(L.batch, L.claimed_at, L.claimed_by, L.lease_expires_at)
+        .where(L.lease_expires_at.is_not(None))
+        .order_by(L.claimed_at, L.agent)
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMessage:
+    """A message that is being answered."""
+
+    message: MessageRecord
+    worker: str
+    claimed_at: int
+    lease_expires_at: int
+
+
+def list_running(tx: Transaction) -> list[RunningMessage]:
+    """All of them, the longest first; those of one run follow its primary."""
+    return [
+        RunningMessage(message, worker, claimed_at, lease)
+        for batch, claimed_at, worker, lease in tx.all(SELECT_CLAIMS, {})
+        for message in list_messages_by_number(tx, json.loads(batch))
+    ]
+
+
+M = MESSAGES.c
+R = RESPONSES.c
+
+SELECT_LANE_STATUSES: Statement[
+    tuple[str, str, str | None, int, str | None, str | None, int | None]
+]
+SELECT_LANE_STATUSES = Statement(
+    lambda: select(
+        *(L.agent, L.state, L.reason, L.pending, L.batch, L.claimed_by, L.lease_expires_at),
+    ).order_by(L.agent)
+)
+
+_DEAD_OR_HELD = (MessageState.DEAD, MessageState.HELD)
+
+COUNT_DEAD_AND_HELD: Statement[tuple[str, int]] = Statement(
+    lambda: (
+        select(M.status, func.count())
+        .where(M.status.in_([const(each.value) for each in _DEAD_OR_HELD]))
+        .group_by(M.status)
+    )
+)
+
+COUNT_OUTGOING: Statement[tuple[int]] = Statement(
+    lambda: select(func.count()).where(R.status == const(ResponseState.PENDING.value))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """One agent's lane in numbers."""
+
+    agent: str
+    state: str
+    reason: str | None
+    pending: int
+    processing: int
+    worker: str | None
+    lease_expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """The whole queue in numbers."""
+
+    pending: int
+    processing: int
+    dead: int
+    held: int
+    outgoing: int
+    lanes: tuple[LaneStatus, ...]
+
+
+def queue_status(tx: Transaction) -> QueueStatus:
+    """Count what waits, runs, is dead or held, and what is to be delivered."""
+    lanes = list_lane_statuses(tx)
+    people = {state: count for state, count in tx.all(COUNT_DEAD_AND_HELD, {})}  # noqa: C416 - rows, not pairs
+    outgoing = tx.one(COUNT_OUTGOING, {})
+    return QueueStatus(
+        pending=sum(lane.pending for lane in lanes),
+        processing=sum(lane.processing for lane in lanes),
+        dead=people.get(MessageState.DEAD.value, 0),
+        held=people.get(MessageState.HELD.value, 0),
+        outgoing=0 if outgoing is None else outgoing[0],
+        lanes=lanes,
+    )
+
+
+def list_lane_statuses(tx: Transaction) -> tuple[LaneStatus, ...]:
+    """Every lane in numbers, by agent."""
+    return tuple(_lane_status(*row) for row in tx.all(SELECT_LANE_STATUSES, {}))
+
+
+def _lane_status(
+    agent: str,
+    state: str,
+    reason: str | None,
+    pending: int,
+    batch: str | None,
+    worker: str | None,
+    lease: int | None,
+) -> LaneStatus:
+    # The batch and the worker of the last claim stay in the row; a lease tells that it lives.
+    running = 0 if lease is None or batch is None else batch.count(",") + 1
+    return LaneStatus(agent, state, reason, pending, running, worker if lease else None, lease)
+
+
+SELECT_WAITING_SINCE: Statement[tuple[str, int | None]] = Statement(
+    lambda: (
+        select(
+            L.agent,
+            select(M.due_at)
+            .where(M.agent == L.agent, M.status == const(MessageState.PENDING.value), M.ready)
+            .order_by(M.sort_key, M.id)
+            .limit(const(1))
+            .scalar_subquery(),
+        )
+        .where(L.pending > const(0))
+        .order_by(L.agent)
+    )
+)
+
+COUNT_OUTGOING_BY_CHANNEL: Statement[tuple[str, int]] = Statement(
+    lambda: (
+        select(R.channel, func.count())
+        .where(R.status == const(ResponseState.PENDING.value))
+        .group_by(R.channel)
+        .order_by(R.channel)
+    )
+)
+
+
+def waiting_since(tx: Transaction) -> dict[str, int]:
+    """Since when the next message of each agent is due; who has none that is due is left out."""
+    return {agent: due for agent, due in tx.all(SELECT_WAITING_SINCE, {}) if due is not None}
+
+
+def count_outgoing_by_channel(tx: Transaction) -> dict[str, int]:
+    """How many answers each channel has still to deliver."""
+    return {channel: count for channel, count in tx.all(COUNT_OUTGOING_BY_CHANNEL, {})}  # noqa: C416 - rows
+
+
+PROCESSOR = "processor"
+"""As what processors are in the register of workers."""
+
+
+COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
+    lambda: (
+        select(R.status, func.count())
+        .where(
+            R.status.in_(
+                [const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)]
+            )
+        )
+        .group_by(R.status)
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneActivity:
+    """A lane, what it is at, and since when."""
+
+    agent: str
+    state: str
+    reason: str | None
+    outside: bool
+    """Whether workers outside of Bullpen answer it."""
+    ordering: str
+    pending: int
+    processing: int
+    waiting_since: int | None
+    """Since when its next message is due; None if none is."""
+    not_before: int | None
+    """Until then the provider asked it to wait."""
+    worker: str | None
+    claimed_at: int | None
+    lease_expires_at: int | None
+    message_id: str | None = None
+    """The message that it is at."""
+    message: str | None = None
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there is nothing to say of it."""
+        return not (self.pending or self.processing) and self.state == LaneState.ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOverview:
+    """The whole queue."""
+
+    pending: int
+    processing: int
+    held: int
+    dead: int
+    outgoing: int
+    undelivered: int
+    """Answers that are dead: they did not get there."""
+    unknown: int
+    """Answers of which nobody knows whether they got there."""
+    oldest_waiting_since: int | None
+    processors: int
+    """How many were heard of lately."""
+    hold: Hold | None
+    """Why nothing goes out to people, if nothing does."""
+    lanes: tuple[LaneActivity, ...]
+
+
+def queue_overview(tx: Transaction) -> QueueOverview:
+    """Look at everything, at one moment."""
+    status = queue_status(tx)
+    lanes = list_lane_activity(tx)
+    lost = {state: count for state, count in tx.all(COUNT_UNDELIVERED, {})}  # noqa: C416 - rows
+    waiting = [lane.waiting_since for lane in lanes if lane.waiting_since is not None]
+    return QueueOverview(
+        pending=status.pending,
+        processing=status.processing,
+        held=status.held,
+        dead=status.dead,
+        outgoing=status.outgoing,
+        undelivered=lost.get(ResponseState.DEAD.value, 0),
+        unknown=lost.get(ResponseState.UNKNOWN.value, 0),
+        oldest_waiting_since=min(waiting, default=None),
+        processors=count_live_workers(tx).get(PROCESSOR, 0),
+        hold=find_hold(tx),
+        lanes=lanes,
+    )
+
+
+def list_lane_activity(tx: Transaction) -> tuple[LaneActivity, ...]:
+    """Every lane, by agent."""
+    since = waiting_since(tx)
+    lanes = {lane.agent: _lane_activity(lane, since.get(lane.agent)) for lane in list_lanes(tx)}
+    for each in reversed(list_running(tx)):  # the primary of each comes last, and stays
+        agent = each.message.agent
+        primary, text = each.message.message_id, each.message.message
+        lanes[agent] = replace(lanes[agent], message_id=primary, message=text)
+    return tuple(lanes.values())
+
+
+def _lane_activity(lane: LaneRecord, since: int | None) -> LaneActivity:
+    runs = lane.processing > 0
+    return LaneActivity(
+        agent=lane.agent,
+        state=lane.state,
+        reason=lane.reason,
+        outside=lane.outside,
+        ordering=lane.ordering,
+        pending=lane.pending,
+        processing=lane.processing,
+        waiting_since=since,
+        not_before=lane.not_before,
+        worker=lane.claimed_by if runs else None,
+        claimed_at=lane.claimed_at if runs else None,
+        lease_expires_at=lane.lease_expires_at,
+    )
+
+
+MAX_COUNTED = 10_000
+
+
+def _completed() -> Subquery:
+    return (
+        select(const(1).label("one"))
+        .where(
+            M.status == const(MessageState.COMPLETED.value),
+            # Said once more, so that the index of the finished is recognised.
+            M.status.in_([const(state.value) for state in ARCHIVED_STATES]),
+        )
+        .limit(const(MAX_COUNTED))
+        .subquery()
+    )
+
+
+COUNT_COMPLETED: Statement[tuple[int]] = Statement(
+    lambda: select(func.count()).select_from(_completed())
+)
+
+
+def count_completed(tx: Transaction) -> int:
+    """How many of the live messages are completed, up to MAX_COUNTED; older ones are in the archive."""
+    row = tx.one(COUNT_COMPLETED, {})
+    return 0 if row is None else row[0]

@@ -1,0 +1,259 @@
+"""Responses, live and archived: listed and found by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+
+from sqlalchemy import ColumnElement, Select, Table, bindparam, select, union_all
+
+from bullpen.core.errors import UnknownResponse
+from bullpen.core.inspect.messages import id_floor
+from bullpen.core.message import PULL_CHANNELS
+from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
+from bullpen.core.models.base import const
+from bullpen.core.outbox.delivery import MAX_ID_DIGITS
+from bullpen.core.outbox.hold import find_hold
+from bullpen.core.states import ResponseState
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager
+from bullpen.core.store.scan import (
+    BatchCursor,
+    BoundScan,
+    IndexScan,
+    RowRef,
+    Selection,
+    by_number,
+    scan_in_state,
+)
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+R = RESPONSES.c
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRecord:
+    """A response with all that is known of it. The fields are in the order of their columns."""
+
+    id: int
+    message_id: str
+    channel: str
+    sender: str
+    sender_id: str | None
+    message: str
+    original_message: str
+    agent: str
+    files: str | None
+    metadata: str | None
+    status: str
+    conversation_id: str
+    seq: int
+    delivery_attempts: int
+    parts_sent: int
+    possible_duplicate: bool
+    available_at: int
+    expires_at: int
+    last_error: str | None
+    created_at: int
+    acked_at: int | None
+
+
+_COLUMN_NAMES = tuple(each.name for each in fields(ResponseRecord))
+_DUPLICATE_INDEX = _COLUMN_NAMES.index("possible_duplicate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFilter:
+    """What the responses have in common; None is anything."""
+
+    status: ResponseState | None = None
+    channel: str | None = None
+    agent: str | None = None
+    message_id: str | None = None
+    conversation_id: str | None = None
+
+
+def _select_rows(table: Table) -> Select[tuple[object, ...]]:
+    return select(*(table.c[name] for name in _COLUMN_NAMES))
+
+
+SELECT_RESPONSE: Statement[tuple[object, ...]] = Statement(
+    lambda: union_all(
+        *(
+            _select_rows(table).where(table.c.id == bindparam("response"))
+            for table in (RESPONSES, RESPONSES_ARCHIVE)
+        )
+    )
+)
+
+SELECT_RESPONSES_TO: Statement[tuple[object, ...]] = Statement(
+    lambda: union_all(
+        *(
+            _select_rows(table).where(table.c.message_id == bindparam("message_id"))
+            for table in (RESPONSES, RESPONSES_ARCHIVE)
+        )
+    )
+)
+
+# A client that has leased one has moved `available_at` to the end of its lease.
+SELECT_DELIVERABLE: Statement[tuple[object, ...]] = Statement(
+    lambda: (
+        _select_rows(RESPONSES)
+        .where(
+            R.status == const(ResponseState.PENDING.value),
+            R.channel == bindparam("channel"),
+            R.available_at <= bindparam("now"),
+            R.expires_at > bindparam("now"),
+            R.id > bindparam("since"),
+        )
+        .order_by(R.id)
+        .limit(bindparam("limit"))
+    )
+)
+
+
+RESPONSE_LISTING = TablePager(RESPONSES, _COLUMN_NAMES)
+
+
+def get_response(tx: Transaction, number: str) -> ResponseRecord:
+    """The response of this number, archived or not."""
+    row = None
+    if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
+        row = tx.one(SELECT_RESPONSE, {"response": int(number)})
+    if row is None:
+        raise UnknownResponse(f"there is no response {number[:60]!r}")
+    return _response_record(row)
+
+
+def list_responses(
+    tx: Transaction,
+    wanted: ResponseFilter,
+    since: int | None,
+    limit: int,
+    *,
+    upto: int = MAX_ROW_ID,
+) -> list[ResponseRecord]:
+    """The next responses after this number, up to another; without one the newest first."""
+    return [
+        _response_record(row)
+        for row in RESPONSE_LISTING.page(tx, asdict(wanted), since, limit, upto)
+    ]
+
+
+def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> list[ResponseRecord]:
+    """What may be delivered on a channel now, the oldest first.
+
+    What is held is not among it; where no client sends it, people read what waits all the same.
+    """
+    check_text(channel, tx.settings.message_bytes, "the channel")
+    if channel not in PULL_CHANNELS and find_hold(tx) is not None:
+        return []
+    values = {"channel": channel, "since": since, "limit": limit, "now": tx.now}
+    return [_response_record(row) for row in tx.all(SELECT_DELIVERABLE, values)]
+
+
+def list_responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[ResponseRecord]:
+    """What these messages were answered, archived responses included, in order."""
+    found = {
+        seen.id: seen
+        for message_id in message_ids
+        for seen in map(_response_record, tx.all(SELECT_RESPONSES_TO, {"message_id": message_id}))
+    }
+    return [found[number] for number in sorted(found)]
+
+
+def _response_record(row: tuple[object, ...]) -> ResponseRecord:
+    # SQLite has no booleans.
+    values = [bool(value) if at == _DUPLICATE_INDEX else value for at, value in enumerate(row)]
+    return ResponseRecord(*values)  # type: ignore[arg-type]
+
+
+# Named twice, so that the partial index is recognised.
+
+
+def _lost() -> ColumnElement[bool]:
+    return R.status.in_([const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)])
+
+
+def _pending() -> ColumnElement[bool]:
+    return R.status == const(ResponseState.PENDING.value)
+
+
+UNDELIVERED_SCAN = IndexScan(
+    RESPONSES, lambda: (_lost(), R.status == bindparam("state")), ("id",), "created_at"
+)
+PENDING_SCAN = IndexScan(
+    RESPONSES, lambda: (_pending(),), ("channel", "available_at", "id"), "created_at"
+)
+PENDING_IN_CHANNEL_SCAN = IndexScan(
+    RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at"
+)
+BY_ID = {table: by_number(table) for table in (RESPONSES, RESPONSES_ARCHIVE)}
+BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
+
+
+def response_scans(states: Sequence[ResponseState], selection: Selection) -> list[BoundScan]:
+    """Where the live responses of these states are found, a state after the other."""
+    return [_scan_of_state(state, selection) for state in states]
+
+
+def _scan_of_state(state: ResponseState, selection: Selection) -> BoundScan:
+    match state:
+        case ResponseState.DEAD | ResponseState.UNKNOWN:
+            return BoundScan(UNDELIVERED_SCAN, {"state": state.value})
+        case ResponseState.PENDING:
+            return BoundScan(PENDING_SCAN if selection.channel is None else PENDING_IN_CHANNEL_SCAN)
+        case ResponseState.ACKED:
+            return BoundScan(BY_ID_IN_STATE[RESPONSES], {"state": state.value})
+
+
+UNDELIVERED_STATES = (ResponseState.DEAD, ResponseState.UNKNOWN)
+
+
+def newest_responses(
+    tx: Transaction,
+    selection: Selection,
+    states: Sequence[ResponseState],
+    limit: int,
+    *,
+    archived: bool = False,
+) -> list[ResponseRecord]:
+    """Those that are meant, of these states or any; with `archived` the archived ones as well."""
+    found = _newest_in_table(tx, RESPONSES, selection, states, limit)
+    if archived:
+        found += _newest_in_table(tx, RESPONSES_ARCHIVE, selection, states, limit)
+    found.sort(key=lambda each: each.id, reverse=True)
+    return [get_response(tx, str(each.id)) for each in found[:limit]]
+
+
+def _newest_in_table(
+    tx: Transaction,
+    table: Table,
+    selection: Selection,
+    states: Sequence[ResponseState],
+    limit: int,
+) -> list[RowRef]:
+    return [
+        each
+        for way in _newest_scans(tx, table, selection, states)
+        for each in BatchCursor([way], selection, newest=True).next(tx, limit)
+    ]
+
+
+def _newest_scans(
+    tx: Transaction, table: Table, selection: Selection, states: Sequence[ResponseState]
+) -> list[BoundScan]:
+    """One for each state: the newest of each are among the newest of all."""
+    floor = id_floor(tx, table, selection)
+    if not states:
+        return [BoundScan(BY_ID[table], floor)]
+    lost = [state for state in states if table is RESPONSES and state in UNDELIVERED_STATES]
+    return [
+        *response_scans(lost, selection),
+        *(
+            BoundScan(BY_ID_IN_STATE[table], {**floor, "state": state.value})
+            for state in states
+            if state not in lost
+        ),
+    ]

@@ -1,0 +1,230 @@
+"""A conversation as a tree of messages, attempts and responses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import bindparam, func, select
+
+from bullpen.core.errors import NotFound
+from bullpen.core.inspect.conversations import ConversationState, count_messages, select_messages
+from bullpen.core.inspect.messages import MessageRecord
+from bullpen.core.inspect.responses import ResponseRecord, list_responses_to
+from bullpen.core.models import ATTEMPTS, LANES, MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.models.base import const
+from bullpen.core.queue.attempts import Attempt, list_attempts
+from bullpen.core.states import ARCHIVED_STATES, MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+M = MESSAGES.c
+A = ATTEMPTS.c
+L = LANES.c
+
+MAX_ROWS = 1000
+"""So many messages, runs and answers of one conversation are shown."""
+
+SELECT_LIVE: Statement[tuple[object, ...]] = Statement(
+    lambda: select_messages(MESSAGES).order_by(M.id).limit(const(MAX_ROWS))
+)
+SELECT_ARCHIVED: Statement[tuple[object, ...]] = Statement(
+    lambda: select_messages(MESSAGES_ARCHIVE).order_by(MESSAGES_ARCHIVE.c.id).limit(const(MAX_ROWS))
+)
+
+SUM_USAGE: Statement[tuple[int, float, int, int]] = Statement(
+    lambda: select(
+        func.count(),
+        func.coalesce(func.sum(A.cost), const(0)),
+        func.coalesce(func.sum(A.input_tokens), const(0)),
+        func.coalesce(func.sum(A.output_tokens), const(0)),
+    ).where(A.conversation_id == bindparam("conversation"))
+)
+
+SELECT_CLAIMED_AT: Statement[tuple[int]] = Statement(
+    lambda: select(L.claimed_at).where(
+        L.agent == bindparam("agent"), L.lease_expires_at.is_not(None)
+    )
+)
+
+# All messages of one run are completed at the same moment; the attempt is that of its first.
+SELECT_RUN_PRIMARY: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(M.message_id)
+        .join(ATTEMPTS, A.message_id == M.message_id)
+        .where(
+            M.status.in_([const(state.value) for state in ARCHIVED_STATES]),
+            M.updated_at == bindparam("at"),
+            M.agent == bindparam("agent"),
+            M.claimed_by == bindparam("worker"),
+            A.finished_at == bindparam("at"),
+        )
+        .order_by(M.id)
+        .limit(const(1))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A message of the conversation, and when what was done with it last."""
+
+    message: MessageRecord
+    archived: bool
+    claimed_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    answered_with: str | None
+    """The message by whose run it was answered as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What it took."""
+
+    messages: int
+    attempts: int
+    cost: float
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All of a conversation."""
+
+    conversation_id: str
+    stand: ConversationState
+    totals: Totals
+    steps: tuple[Step, ...]
+    attempts: tuple[Attempt, ...]
+    responses: tuple[ResponseRecord, ...]
+
+    @property
+    def handoffs(self) -> tuple[MessageRecord, ...]:
+        """The messages that agents wrote to each other."""
+        return tuple(step.message for step in self.steps if step.message.from_agent is not None)
+
+    @property
+    def agents(self) -> frozenset[str]:
+        """Everyone who has a part in it."""
+        return frozenset(
+            (
+                *(step.message.agent for step in self.steps),
+                *(each.agent for each in self.attempts),
+                *(each.agent for each in self.responses),
+            )
+        )
+
+
+def trace(tx: Transaction, conversation_id: str) -> Trace:
+    """The conversation of this id, archived rows included."""
+    check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
+    asked: dict[str, object] = {"conversation": conversation_id}
+    found = [(MessageRecord(*row), False) for row in tx.all(SELECT_LIVE, asked)]  # type: ignore[arg-type]
+    found += [(MessageRecord(*row), True) for row in tx.all(SELECT_ARCHIVED, asked)]  # type: ignore[arg-type]
+    found.sort(key=lambda each: each[0].id)
+    attempts = list_attempts(tx, {"conversation_id": conversation_id}, 0, MAX_ROWS)
+    named = {conversation_id, *(message.message_id for message, _ in found[:MAX_ROWS])}
+    responses = list_responses_to(tx, sorted(named))[:MAX_ROWS]
+    if not found and not attempts and not responses:
+        raise NotFound(
+            f"there is no conversation {conversation_id[:60]!r}",
+            hint="Its id is that of its first message.",
+        )
+    last = {each.message_id: each for each in attempts}
+    counts = count_messages(tx, conversation_id)
+    return Trace(
+        conversation_id=conversation_id,
+        stand=counts.stand,
+        totals=_totals(tx, conversation_id, counts.messages),
+        steps=tuple(
+            _step(tx, message, archived, last.get(message.message_id))
+            for message, archived in found[:MAX_ROWS]
+        ),
+        attempts=tuple(attempts),
+        responses=tuple(responses),
+    )
+
+
+def _totals(tx: Transaction, conversation_id: str, messages: int) -> Totals:
+    row = tx.one(SUM_USAGE, {"conversation": conversation_id})
+    assert row is not None
+    attempts, cost, tokens_in, tokens_out = row
+    return Totals(messages, int(attempts), float(cost), int(tokens_in), int(tokens_out))
+
+
+def _step(tx: Transaction, message: MessageRecord, archived: bool, last: Attempt | None) -> Step:
+    if message.status == MessageState.PROCESSING:
+        row = tx.one(SELECT_CLAIMED_AT, {"agent": message.agent})
+        return Step(message, archived, None if row is None else row[0], None, None, None)
+    if last is not None:
+        times = (last.claimed_at, last.started_at, last.finished_at)
+        return Step(message, archived, *times, None)
+    beside = None
+    if message.status == MessageState.COMPLETED and not archived:
+        beside = tx.one(
+            SELECT_RUN_PRIMARY,
+            {"at": message.updated_at, "agent": message.agent, "worker": message.claimed_by},
+        )
+    return Step(message, archived, None, None, None, None if beside is None else beside[0])
+
+
+Row = TypeVar("Row", Attempt, ResponseRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A message with its runs, its answers, and the messages that came of it."""
+
+    step: Step
+    attempts: tuple[Attempt, ...]
+    responses: tuple[ResponseRecord, ...]
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All of it."""
+
+    nodes: tuple[Node, ...]
+    attempts: tuple[Attempt, ...]
+    """Runs of messages that are kept no longer."""
+    responses: tuple[ResponseRecord, ...]
+    """What people were told that answers none of the messages."""
+
+
+def build_tree(trace: Trace) -> Tree:
+    """The tree of this conversation; nothing of it is left out."""
+    attempts = _by_message(trace.attempts)
+    responses = _by_message(trace.responses)
+    children: dict[str | None, list[Node]] = defaultdict(list)
+    earlier = {step.message.message_id: step.message.id for step in trace.steps}
+    # From the last on: what came of a message has a higher number than the message itself.
+    for step in reversed(trace.steps):
+        message = step.message
+        node = Node(
+            step=step,
+            attempts=tuple(attempts.get(message.message_id, ())),
+            responses=tuple(responses.get(message.message_id, ())),
+            children=tuple(reversed(children.pop(message.message_id, ()))),
+        )
+        above = earlier.get(message.parent_id or "")
+        known = above is not None and above < message.id
+        # Of a parent that is kept no longer it is not known whose it was.
+        children[message.parent_id if known else None].append(node)
+    return Tree(
+        nodes=tuple(reversed(children[None])),
+        attempts=tuple(each for each in trace.attempts if each.message_id not in earlier),
+        responses=tuple(each for each in trace.responses if each.message_id not in earlier),
+    )
+
+
+def _by_message(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for each in rows:
+        found[each.message_id].append(each)
+    return found

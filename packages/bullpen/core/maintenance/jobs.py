@@ -1,0 +1,328 @@
+"""Maintenance jobs: the registry, the election of one process for each, and their record."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Text,
+    and_,
+    bindparam,
+    case,
+    insert,
+    null,
+    or_,
+    select,
+    update,
+)
+
+from bullpen.core.clock import HOUR, MINUTE, SECOND
+from bullpen.core.events.log import EventType, append_event
+from bullpen.core.maintenance.dead_letters import watch_dead_letters
+from bullpen.core.maintenance.recovery import (
+    check_workers,
+    end_stale_deliveries,
+    recover_expired_claims,
+    run_all_timers,
+    send_due_aggregates,
+)
+from bullpen.core.maintenance.retention import (
+    archive_finished,
+    delete_archived,
+    delete_attempts,
+    delete_events,
+    delete_history,
+    delete_progress,
+    delete_receipts,
+    delete_schedule_history,
+)
+from bullpen.core.maintenance.storage import checkpoint, reclaim_space
+from bullpen.core.maintenance.unused_files import delete_unused_files
+from bullpen.core.models import SYSTEM_AGENTS
+from bullpen.core.models.base import const
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceJob:
+    """A loop: what it is called, how often it runs, and what it does."""
+
+    name: str
+    every_seconds: int
+    run: Callable[[Store], str]
+    """Gives what it did, in words."""
+
+
+JOBS: tuple[MaintenanceJob, ...] = (
+    MaintenanceJob("leases", 5, recover_expired_claims),
+    MaintenanceJob("gathered", 5, send_due_aggregates),
+    MaintenanceJob("deadlines", 60, run_all_timers),
+    MaintenanceJob("deliveries", 60, end_stale_deliveries),
+    MaintenanceJob("archive", 60, archive_finished),
+    MaintenanceJob("archived", 3600, delete_archived),
+    MaintenanceJob("events", 3600, delete_events),
+    MaintenanceJob("progress", 3600, delete_progress),
+    MaintenanceJob("attempts", 3600, delete_attempts),
+    MaintenanceJob("history", 3600, delete_history),
+    MaintenanceJob("due_times", 3600, delete_schedule_history),
+    MaintenanceJob("receipts", 3600, delete_receipts),
+    MaintenanceJob("files", 3600, delete_unused_files),
+    MaintenanceJob("workers", 60, check_workers),
+    MaintenanceJob("dead_letters", 60, watch_dead_letters),
+    MaintenanceJob("checkpoint", 10, checkpoint),
+    MaintenanceJob("space", 600, reclaim_space),
+)
+
+
+A = SYSTEM_AGENTS.c
+
+JobStatusTuple = tuple[
+    str, int, int | None, int | None, str | None, str | None, int, str | None, int | None, int
+]
+
+LIST_JOBS: Statement[JobStatusTuple] = Statement(
+    lambda: select(
+        *(A.name, A.next_run_at, A.last_run_at, A.last_duration, A.last_result, A.last_error),
+        *(A.failures, A.holder, A.running_since, A.lease_expires_at),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """One loop. What is None has not come to pass yet."""
+
+    name: str
+    every_seconds: int
+    next_run_at: int | None = None
+    last_run_at: int | None = None
+    last_duration: int | None = None
+    """In milliseconds."""
+    last_result: str | None = None
+    last_error: str | None = None
+    failures: int = 0
+    """How often it failed in a row."""
+    holder: str | None = None
+    """The process that runs it at this moment."""
+    running_since: int | None = None
+
+
+def list_job_statuses(tx: Transaction) -> list[JobStatus]:
+    """All of them, in the order of the rota; those that never ran as well."""
+    rows = {row[0]: row for row in tx.all(LIST_JOBS, {})}
+    return [
+        JobStatus(name=agent.name, every_seconds=agent.every_seconds)
+        if (row := rows.get(agent.name)) is None
+        else _job_status(row, agent.every_seconds, tx.now)
+        for agent in JOBS
+    ]
+
+
+def _job_status(row: JobStatusTuple, every_seconds: int, now: int) -> JobStatus:
+    # Who died in his turn is named by the row until somebody takes it.
+    held = row[9] > now
+    return JobStatus(
+        name=row[0],
+        every_seconds=every_seconds,
+        next_run_at=row[1] or None,
+        last_run_at=row[2],
+        last_duration=row[3],
+        last_result=row[4],
+        last_error=row[5],
+        failures=row[6],
+        holder=row[7] if held else None,
+        running_since=row[8] if held else None,
+    )
+
+
+# Whose turn it is: a system agent is run by one process at a time, in its time.
+#
+# The row of each in `system_agents` is its election. Whoever runs it holds a short lease, and renews
+# it for as long as the run lasts: so a run may be long, and a dead process's turn is taken up soon.
+
+log = logging.getLogger(__name__)
+
+
+JOB_LEASE_SECONDS = 10
+RENEW_LEASE_SECONDS = 3.0
+MAX_WAIT_SECONDS = 60.0
+"""The longest that nobody looks: another process may have left, or the clock been set."""
+MAX_PAUSE = HOUR
+"""The longest pause after failures, and the longest between two runs."""
+
+INSERT_JOB: Statement[None] = Statement(
+    lambda: insert(SYSTEM_AGENTS).from_select(
+        [A.name, A.lease_expires_at, A.next_run_at, A.failures, A.cursor],
+        select(bindparam("name", type_=A.name.type), const(0), const(0), const(0), const(0))
+        .where(const(1) == const(1))
+        .suffix_with("ON CONFLICT DO NOTHING"),
+    )
+)
+
+FIND_JOB_TIMES: Statement[tuple[int, int, str | None]] = Statement(
+    lambda: select(A.next_run_at, A.lease_expires_at, A.holder).where(A.name == bindparam("agent"))
+)
+
+# What lies further ahead than it can was written before somebody set the clock back.
+
+
+def _free() -> ColumnElement[bool]:
+    return or_(
+        A.lease_expires_at <= bindparam("now"),
+        A.lease_expires_at > bindparam("never_held"),
+        # Its run is over, and that could not be written down.
+        A.holder == bindparam("worker"),
+    )
+
+
+def _due() -> ColumnElement[bool]:
+    return or_(A.next_run_at <= bindparam("now"), A.next_run_at > bindparam("never_due"))
+
+
+TAKE_LEASE: Statement[tuple[int]] = Statement(
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(and_(A.name == bindparam("agent"), _due(), _free()))
+        .values(
+            holder=bindparam("worker"),
+            lease_expires_at=bindparam("until"),
+            running_since=bindparam("now"),
+        )
+        .returning(A.failures)
+    )
+)
+
+RENEW_LEASES: Statement[None] = Statement(
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(A.holder == bindparam("worker"))
+        .values(lease_expires_at=bindparam("until"))
+    )
+)
+
+FIND_HELD_JOB: Statement[tuple[str]] = Statement(
+    lambda: select(A.name).where(A.holder == bindparam("worker")).limit(const(1))
+)
+
+RELEASE_LEASES: Statement[None] = Statement(
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(A.holder == bindparam("worker"))
+        .values(holder=null(), lease_expires_at=const(0), running_since=null())
+    )
+)
+
+
+def _error() -> BindParameter[str]:
+    return bindparam("error", type_=Text)
+
+
+FINISH_JOB: Statement[None] = Statement(
+    lambda: (
+        update(SYSTEM_AGENTS)
+        .where(A.name == bindparam("agent"), A.holder == bindparam("worker"))
+        .values(
+            holder=null(),
+            lease_expires_at=const(0),
+            running_since=null(),
+            next_run_at=bindparam("again"),
+            last_run_at=bindparam("began"),
+            last_duration=bindparam("duration"),
+            last_result=bindparam("result"),
+            last_error=_error(),
+            failures=case((_error().is_(null()), const(0)), else_=A.failures + const(1)),
+        )
+    )
+)
+
+
+def register_jobs(store: Store, rota: tuple[MaintenanceJob, ...]) -> None:
+    """Make sure that every system agent has its row."""
+    with store.write() as tx:
+        for agent in rota:
+            tx.write(INSERT_JOB, {"name": agent.name})
+
+
+def run_job_if_due(store: Store, worker: str, agent: MaintenanceJob) -> float:
+    """Run it if it is due and nobody else runs it; gives in how many seconds to ask again."""
+    with store.read() as tx:
+        wait = _seconds_until_due(tx, worker, agent)
+    if wait > 0:
+        return wait
+    with store.write(durable=False) as tx:
+        taken = tx.one(
+            TAKE_LEASE,
+            {
+                **_clock_bounds(tx),
+                "agent": agent.name,
+                "worker": worker,
+                "until": tx.now + JOB_LEASE_SECONDS * SECOND,
+            },
+        )
+    if taken is not None:
+        _run_job(store, worker, agent, failures=taken[0])
+    with store.read() as tx:
+        return max(_seconds_until_due(tx, worker, agent), 0.0)
+
+
+def renew_job_leases(store: Store, worker: str) -> None:
+    """Keep all turns that this process holds."""
+    with store.read() as tx:
+        if tx.one(FIND_HELD_JOB, {"worker": worker}) is None:
+            return
+    with store.write(durable=False) as tx:
+        tx.write(RENEW_LEASES, {"worker": worker, "until": tx.now + JOB_LEASE_SECONDS * SECOND})
+
+
+def release_job_leases(tx: Transaction, worker: str) -> None:
+    """Let others have what this process holds; what it was doing is to be done again."""
+    tx.write(RELEASE_LEASES, {"worker": worker})
+
+
+def _clock_bounds(tx: Transaction) -> dict[str, object]:
+    return {"now": tx.now, "never_due": tx.now + MAX_PAUSE, "never_held": tx.now + MINUTE}
+
+
+def _seconds_until_due(tx: Transaction, worker: str, agent: MaintenanceJob) -> float:
+    row = tx.one(FIND_JOB_TIMES, {"agent": agent.name})
+    if row is None:
+        return MAX_WAIT_SECONDS
+    due = 0 if row[0] > tx.now + MAX_PAUSE else row[0]
+    held = 0 if row[1] > tx.now + MINUTE or row[2] == worker else row[1]
+    return min((max(due, held) - tx.now) / SECOND, MAX_WAIT_SECONDS)
+
+
+def _run_job(store: Store, worker: str, agent: MaintenanceJob, failures: int) -> None:
+    began = store.clock.now()
+    result, error = None, None
+    pause = agent.every_seconds * SECOND
+    try:
+        result = agent.run(store)
+    except Exception as failed:
+        failures += 1
+        log.exception("system agent %s failed, for the %d. time in a row", agent.name, failures)
+        error = str(failed) or type(failed).__name__
+        # A number so large that it has no end would only be compared with the longest pause.
+        pause = max(pause, min(pause << min(failures, 20), MAX_PAUSE))
+    now = store.clock.now()
+    values = {
+        "agent": agent.name,
+        "worker": worker,
+        "again": now + pause,
+        "began": began,
+        "duration": now - began,
+        "result": result,
+        "error": error,
+    }
+    with store.write(durable=False) as tx:
+        if tx.change(FINISH_JOB, values) == 0:
+            log.warning("system agent %s was taken up by another process meanwhile", agent.name)
+        elif error is not None:
+            failed_as = EventType.SYSTEM_AGENT_FAILED
+            append_event(tx, failed_as, name=agent.name, error=error, failures=failures)

@@ -1,0 +1,111 @@
+"""Storage jobs: WAL checkpoints and free pages."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from sqlalchemy import text
+
+from bullpen.core.maintenance.retention import PAUSE_FACTOR, in_batches
+from bullpen.core.store.base import Store
+from bullpen.core.store.sqlite import SqliteStore
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+TRUNCATE_FACTOR = 100
+"""So many times the usual limit, and writers wait for the log to be cut to nothing."""
+
+
+def checkpoint(store: Store) -> str:
+    """Copy the log into the database if it has grown; never in the way of readers or writers."""
+    if not isinstance(store, SqliteStore):
+        return "not needed"
+    log = Path(f"{store.path}-wal")
+    size = log.stat().st_size if log.exists() else 0
+    limit = store.settings.wal_bytes
+    if size < limit:
+        return f"{size} bytes, nothing to do"
+    mode = "TRUNCATE" if size > TRUNCATE_FACTOR * limit else "PASSIVE"
+    connection = store.connect()
+    try:
+        busy, pages, moved = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+    finally:
+        connection.close()
+    return f"{size} bytes: {mode.lower()}, {moved} of {pages} pages moved, busy {busy}"
+
+
+log = logging.getLogger(__name__)
+
+PAGES_PER_BATCH = 100
+"""Pages that are given back in one transaction."""
+MIN_FREE_PAGES = 1000
+"""So few free pages are kept: the next rows take them."""
+START_DIVISOR, STOP_DIVISOR = 4, 16
+"""Begins when more than the fourth part of the file is free, ends at the sixteenth."""
+MIN_DEAD_ROWS = 10_000
+"""So many dead rows at the least, and more than living ones, are worth a warning."""
+MAX_TABLES_LISTED = 5
+MEGABYTE = 1 << 20
+
+# Python takes one step of it, and forgets the others, whatever number is given.
+VACUUM_PAGE: Statement[None] = Statement(lambda: text("PRAGMA incremental_vacuum(1)"))
+
+TABLE_SIZES: Statement[tuple[str, int, int, int]] = Statement(
+    lambda: text(
+        "SELECT relname, n_live_tup, n_dead_tup, pg_total_relation_size(relid)"
+        " FROM pg_stat_user_tables WHERE schemaname = current_schema() ORDER BY 4 DESC, 1"
+    )
+)
+
+
+def reclaim_space(store: Store) -> str:
+    """Give back what is free, a little at a time; on PostgreSQL, which does so itself, look."""
+    return _shrink(store) if isinstance(store, SqliteStore) else _report_bloat(store)
+
+
+def _shrink(store: Store) -> str:
+    with store.read() as tx:
+        free, pages = _page_counts(tx)
+        returns = tx.fetch("PRAGMA auto_vacuum") == (2,)
+    told = f"{free} of {pages} pages are free"
+    if free <= MIN_FREE_PAGES or free * START_DIVISOR <= pages:
+        return told
+    if not returns:
+        return f"{told}, and stay so: bullpen db upgrade gives them back"
+    returned = in_batches(store, _vacuum_batch, PAUSE_FACTOR)
+    return f"{told}, {returned} given back"
+
+
+def _vacuum_batch(tx: Transaction) -> int:
+    free, pages = _page_counts(tx)
+    if free <= MIN_FREE_PAGES or free * STOP_DIVISOR <= pages:
+        return 0
+    for _ in range(PAGES_PER_BATCH):
+        tx.write(VACUUM_PAGE, {})
+    return pages - _page_counts(tx)[1]
+
+
+def _page_counts(tx: Transaction) -> tuple[int, int]:
+    """How many are free, and how many there are."""
+    free, pages = tx.fetch("PRAGMA freelist_count"), tx.fetch("PRAGMA page_count")
+    assert free is not None
+    assert pages is not None
+    return int(str(free[0])), int(str(pages[0]))
+
+
+def _report_bloat(store: Store) -> str:
+    with store.read() as tx:
+        tables = tx.all(TABLE_SIZES, {})
+    for name, living, dead, size in tables:
+        if dead > max(living, MIN_DEAD_ROWS):
+            log.warning(
+                "table %s is mostly dead rows: %d beside %d living, %.1f MB; does autovacuum run?",
+                *(name, dead, living, size / MEGABYTE),
+            )
+    largest = ", ".join(
+        f"{name} {size / MEGABYTE:.1f} MB ({100 * dead // max(1, living + dead)} % dead)"
+        for name, living, dead, size in tables[:MAX_TABLES_LISTED]
+    )
+    total = sum(size for *_, size in tables)
+    return f"{total / MEGABYTE:.1f} MB; {largest}"

@@ -1,0 +1,187 @@
+"""messages and their archive, attempts, receipts, aggregates and causes of death."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Boolean, Column, Double, Index, Integer, Text
+
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, partial_index, table
+
+ATTEMPTS = table(
+    "attempts",
+    lambda: [
+        column("id", BigId, primary_key=True),
+        # The primary message of the batch.
+        column("message_id", Text),
+        # How many messages the run was to answer.
+        column("messages", Integer),
+        column("agent", Text),
+        column("worker", Text),
+        column("outcome", Text),
+        nullable_column("error_kind", Text),
+        nullable_column("error", Text),
+        # The same for errors that differ in numbers and ids only.
+        nullable_column("fingerprint", Text),
+        column("retry_count", Integer),
+        nullable_column("provider", Text),
+        nullable_column("model", Text),
+        column("input_tokens", Integer),
+        column("output_tokens", Integer),
+        column("cost", Double),
+        column("conversation_id", Text),
+        column("hop", Integer),
+        nullable_column("team_id", Text),
+        column("channel", Text),
+        column("enqueued_at", Millis),
+        column("claimed_at", Millis),
+        column("started_at", Millis),
+        column("finished_at", Millis),
+        Index("ix_attempts_message_id", "message_id"),
+        Index("ix_attempts_conversation", "conversation_id"),
+    ],
+)
+"""One run of a batch by a provider, and how it ended."""
+
+
+DEATH_CAUSES = table(
+    "death_causes",
+    lambda: [
+        column("fingerprint", Text, primary_key=True),
+        column("kind", Text),
+        # The newest of them, as an example.
+        column("error", Text),
+        column("deaths", Integer),
+        column("first_at", Millis),
+        column("last_at", Millis),
+        nullable_column("told_at", Millis),
+    ],
+)
+"""One cause, how many it killed, and when the owner was told of it last."""
+
+
+GATHERED = table(
+    "gathered",
+    lambda: [
+        column("id", BigId, primary_key=True),
+        column("conversation_id", Text),
+        column("message_id", Text),
+        column("agent", Text),
+        column("message", Text),
+        nullable_column("files", Text),
+        column("created_at", Millis),
+        Index("ix_gathered_conversation", "conversation_id", "id"),
+    ],
+)
+"""One agent's part of the answer."""
+
+
+def _columns() -> list[Column[Any]]:
+    """The columns of a message, live or archived."""
+    return [
+        column("message_id", Text),
+        column("channel", Text),
+        column("sender", Text),
+        nullable_column("sender_id", Text),
+        column("message", Text),
+        column("agent", Text),
+        nullable_column("from_agent", Text),
+        nullable_column("files", Text),
+        column("status", Text),
+        column("retry_count", Integer),
+        column("crash_count", Integer),
+        nullable_column("last_error", Text),
+        nullable_column("error_kind", Text),
+        nullable_column("claimed_by", Text),
+        nullable_column("claim_token", Text),
+        column("conversation_id", Text),
+        nullable_column("parent_id", Text),
+        column("hop", Integer),
+        nullable_column("team_id", Text),
+        nullable_column("reply_to", Text),
+        # Waiting messages of one agent that share it are answered by one run.
+        nullable_column("batch_key", Text),
+        column("priority", Integer),
+        column("sort_key", Millis),
+        # False until `available_at` has come; only ready messages stand in the claim's index.
+        column("ready", Boolean),
+        # When it was first due; a back-off moves `available_at`, and not this.
+        column("due_at", Millis),
+        column("available_at", Millis),
+        nullable_column("deadline", Millis),
+        nullable_column("payload", Text),
+        nullable_column("schema", Text),
+        column("created_at", Millis),
+        column("updated_at", Millis),
+    ]
+
+
+MESSAGES = table(
+    "messages",
+    lambda: [
+        column("id", BigId, primary_key=True),
+        *_columns(),
+        Index("uq_messages_message_id", "message_id", unique=True),
+        # The root of a conversation is found by its message_id, which is the conversation's id.
+        partial_index(
+            "ix_messages_conversation",
+            "conversation_id",
+            where="conversation_id <> message_id",
+        ),
+        partial_index(
+            "ix_messages_ready",
+            *("agent", "sort_key", "id", "batch_key"),
+            where="status = 'pending' AND ready = 1",
+            postgresql="status = 'pending' AND ready",
+        ),
+        partial_index(
+            "ix_messages_delayed",
+            "available_at",
+            where="status = 'pending' AND ready = 0",
+            postgresql="status = 'pending' AND NOT ready",
+        ),
+        partial_index(
+            "ix_messages_deadline",
+            "deadline",
+            where="status = 'pending' AND deadline IS NOT NULL",
+        ),
+        partial_index(
+            "ix_messages_waiting_for_people",
+            *("status", "updated_at", "id"),
+            where="status IN ('dead', 'held')",
+        ),
+        partial_index(
+            "ix_messages_finished",
+            *("updated_at", "id"),
+            where="status IN ('completed', 'cancelled', 'expired')",
+        ),
+    ],
+    sqlite_autoincrement=True,  # an id is never given twice, whatever was deleted
+)
+"""A message for one agent."""
+
+MESSAGES_ARCHIVE = table(
+    "messages_archive",
+    lambda: [
+        column("id", BigId, primary_key=True, autoincrement=False),
+        *_columns(),
+        Index("uq_messages_archive_message_id", "message_id", unique=True),
+        Index("ix_messages_archive_conversation", "conversation_id"),
+        Index("ix_messages_archive_updated_at", "updated_at", "id"),
+    ],
+)
+"""A message that was finished more than a day ago, kept for search and duplicates."""
+
+
+RECEIPTS = table(
+    "receipts",
+    lambda: [
+        column("channel", Text, primary_key=True),
+        column("event_id", Text, primary_key=True),
+        column("message_id", Text),
+        column("created_at", Millis),
+        Index("ix_receipts_created_at", "created_at"),
+    ],
+    sqlite_with_rowid=False,
+)
+"""One platform event, and the message that it became."""

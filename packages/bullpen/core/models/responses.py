@@ -1,0 +1,89 @@
+"""responses and their archive, and holds on delivery."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Boolean, Column, Index, Integer, Text
+
+from bullpen.core.models.base import BigId, Millis, column, nullable_column, partial_index, table
+
+HOLDS = table(
+    "holds",
+    lambda: [
+        column("name", Text, primary_key=True),
+        # Why, in words for a person.
+        column("reason", Text),
+        column("held_at", Millis),
+    ],
+)
+"""Something of the whole store that does not go on by itself."""
+
+
+def _columns() -> list[Column[Any]]:
+    """The columns of a response, live or archived."""
+    return [
+        column("message_id", Text),
+        column("channel", Text),
+        column("sender", Text),
+        nullable_column("sender_id", Text),
+        column("message", Text),
+        column("original_message", Text),
+        column("agent", Text),
+        nullable_column("files", Text),
+        nullable_column("metadata", Text),
+        column("status", Text),
+        column("conversation_id", Text),
+        nullable_column("reply_to", Text),
+        column("seq", Integer),
+        column("delivery_attempts", Integer),
+        column("parts_sent", Integer),
+        # What the platform answered to each part, a JSON list.
+        nullable_column("part_receipts", Text),
+        # True while a part is on its way: if its sender dies now, nobody knows whether it arrived.
+        column("sending", Boolean),
+        # True when it is sent again after an unknown outcome.
+        column("possible_duplicate", Boolean),
+        nullable_column("claim_token", Text),
+        nullable_column("claimed_by", Text),
+        nullable_column("lease_expires_at", Millis),
+        column("available_at", Millis),
+        column("expires_at", Millis),
+        nullable_column("last_error", Text),
+        column("created_at", Millis),
+        nullable_column("acked_at", Millis),
+    ]
+
+
+RESPONSES = table(
+    "responses",
+    lambda: [
+        column("id", BigId, primary_key=True),
+        *_columns(),
+        Index("ix_responses_message_id", "message_id"),
+        # A lease moves `available_at` to its own end, so that one order serves new and abandoned.
+        partial_index(
+            "ix_responses_pending",
+            *("channel", "available_at", "id", "expires_at"),
+            where="status = 'pending'",
+        ),
+        partial_index(
+            "ix_responses_waiting_for_people",
+            *("status", "id"),
+            where="status IN ('dead', 'unknown')",
+        ),
+        partial_index("ix_responses_acked", "acked_at", "id", where="status = 'acked'"),
+    ],
+)
+"""An answer for one person on one channel."""
+
+RESPONSES_ARCHIVE = table(
+    "responses_archive",
+    lambda: [
+        column("id", BigId, primary_key=True, autoincrement=False),
+        *_columns(),
+        Index("ix_responses_archive_message_id", "message_id"),
+        Index("ix_responses_archive_acked_at", "acked_at", "id"),
+    ],
+)
+"""A response that was delivered more than a day ago."""

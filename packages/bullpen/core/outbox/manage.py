@@ -1,0 +1,214 @@
+"""What an operator does with responses: retry, drop, read, and hold after a restore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, bindparam, case, func, null, or_, select, update
+
+from bullpen.core.clock import HOUR
+from bullpen.core.errors import IllegalMove, UnknownResponse
+from bullpen.core.message import PULL_CHANNELS
+from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.delivery import (
+    MAX_ID_DIGITS,
+    mark_response_unknown,
+    move_response,
+    pending,
+)
+from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+R = RESPONSES.c
+
+LOCK_RESPONSE: Statement[tuple[str, str]] = Statement(
+    lambda: select(R.status, R.channel).where(R.id == bindparam("response")).with_for_update()
+)
+
+RETRY_RESPONSE: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"))
+        .values(
+            available_at=bindparam("now"),
+            expires_at=bindparam("expires"),
+            delivery_attempts=const(0),
+            possible_duplicate=or_(
+                R.possible_duplicate, bindparam("sent_before", type_=R.sending.type)
+            ),
+            claimed_by=null(),
+        )
+    )
+)
+
+
+def ack_response(tx: Transaction, response: int) -> None:
+    """Ack a response that was read where it lies: on the web, in a terminal, over the API."""
+    _end_response(tx, response, ResponseState.ACKED, "ack it")
+
+
+def drop_response(tx: Transaction, response: int, reason: str = "set aside") -> None:
+    """Do not deliver it any more."""
+    _end_response(tx, response, ResponseState.DEAD, "set it aside", reason)
+
+
+def retry_response(tx: Transaction, response: int) -> None:
+    """Deliver a dead or unknown response once more; the latter is labelled as a repeat."""
+    state, channel = _lock_response(tx, response)
+    if state is ResponseState.PENDING or ResponseState.PENDING not in RESPONSE_TRANSITIONS[state]:
+        raise IllegalMove(
+            f"response {response} is {state}: you cannot send it again",
+            hint="That can be done to a response that is dead or unknown.",
+        )
+    move_response(tx, response, state, ResponseState.PENDING)
+    tx.write(
+        RETRY_RESPONSE,
+        {
+            "response": response,
+            "now": tx.now,
+            "expires": tx.now + tx.settings.response_hours * HOUR,
+            "sent_before": state is ResponseState.UNKNOWN,
+        },
+    )
+    tx.wake(f"responses:{channel}")
+
+
+def _end_response(
+    tx: Transaction, response: int, target: ResponseState, verb: str, reason: str | None = None
+) -> None:
+    state, _ = _lock_response(tx, response)
+    if target not in RESPONSE_TRANSITIONS[state]:
+        allowed = ", ".join(each for each, to in RESPONSE_TRANSITIONS.items() if target in to)
+        raise IllegalMove(
+            f"response {response} is {state}: you cannot {verb}",
+            hint=f"That can be done to a response that is {allowed}.",
+        )
+    move_response(tx, response, state, target, reason)
+
+
+def _lock_response(tx: Transaction, response: int) -> tuple[ResponseState, str]:
+    row = (
+        tx.one(LOCK_RESPONSE, {"response": response}) if 0 < response < 10**MAX_ID_DIGITS else None
+    )
+    if row is None:
+        raise UnknownResponse(f"there is no response {response}")
+    return ResponseState(row[0]), row[1]
+
+
+BATCH_RESPONSES = 500
+
+
+def _pending() -> ColumnElement[bool]:
+    return R.status == const(ResponseState.PENDING.value)
+
+
+def _old() -> ColumnElement[bool]:
+    return R.created_at < bindparam("before")
+
+
+COUNT_OUTGOING: Statement[tuple[str, int, int, int]] = Statement(
+    lambda: (
+        select(
+            R.channel,
+            func.count(),
+            func.sum(case((_old(), const(1)), else_=const(0))),
+            func.min(R.created_at),
+        )
+        .where(_pending())
+        .group_by(R.channel)
+        .order_by(R.channel)
+    )
+)
+SELECT_OLD: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(R.id)
+        .where(R.channel == bindparam("channel"), _pending(), _old())
+        .limit(const(BATCH_RESPONSES))
+    )
+)
+SELECT_STALE: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(R.id)
+        .where(R.channel == bindparam("channel"), _pending(), R.expires_at < bindparam("until"))
+        .limit(const(BATCH_RESPONSES))
+    )
+)
+EXTEND_EXPIRY: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), _pending())
+        .values(expires_at=bindparam("until"))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelBacklog:
+    """What waits on one channel."""
+
+    channel: str
+    count: int
+    old: int
+    """So many of them were made before the moment that was asked for."""
+    oldest_at: int
+
+    @property
+    def sent(self) -> bool:
+        """Whether clients send it; else it lies where people read it."""
+        return self.channel not in PULL_CHANNELS
+
+
+def list_backlog(tx: Transaction, before: int = 0) -> list[ChannelBacklog]:
+    """What waits, by channel."""
+    return [ChannelBacklog(*row) for row in tx.all(COUNT_OUTGOING, {"before": before})]
+
+
+def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
+    """Do not deliver what was made before this moment; some of it, and how many they are."""
+    old = tx.all(SELECT_OLD, {"channel": channel, "before": before})
+    for (response,) in old:
+        drop_response(tx, response, reason)
+    return len(old)
+
+
+def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
+    """Make what waits worth delivering for as long as if it came now; some of it, and how many.
+
+    `now` stays the same from one to the next, or there would be no end.
+    """
+    until = now + tx.settings.response_hours * HOUR
+    stale = tx.all(SELECT_STALE, {"channel": channel, "until": until})
+    tx.write_each(EXTEND_EXPIRY, [{"response": response, "until": until} for (response,) in stale])
+    return len(stale)
+
+
+# Reads all that waits: it is asked once in the life of a store.
+SELECT_LEASED: Statement[tuple[int, bool]] = Statement(
+    lambda: select(R.id, R.sending).where(pending(), R.claim_token.is_not(None)).order_by(R.id)
+)
+RELEASE_RESPONSE: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), pending())
+        .values(
+            claim_token=null(),
+            claimed_by=null(),
+            lease_expires_at=null(),
+            available_at=bindparam("now"),
+            delivery_attempts=R.delivery_attempts - const(1),
+        )
+    )
+)
+
+
+def release_responses(tx: Transaction, reason: str) -> int:
+    """Let each wait again, and count no try; one half sent is `unknown`. Gives how many it was."""
+    leased = tx.all(SELECT_LEASED, {})
+    for response, sending in leased:
+        if sending:
+            mark_response_unknown(tx, response, reason)
+        else:
+            tx.write(RELEASE_RESPONSE, {"response": response, "now": tx.now})
+    return len(leased)

@@ -1,0 +1,71 @@
+"""Who hears of a conversation: the person that began it, and the owner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlalchemy import bindparam, select, union_all
+
+from bullpen.core.history import keep_post
+from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message, MessageTuple, message_columns
+from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.outbox.write import OWNER, add_response
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+# A conversation may last for longer than its first message stays among the live ones.
+SELECT_MESSAGE: Statement[MessageTuple] = Statement(
+    lambda: union_all(
+        *(
+            select(*(table.c[column.name] for column in message_columns())).where(
+                table.c.message_id == bindparam("message_id")
+            )
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
+        )
+    )
+)
+
+
+def find_person_message(tx: Transaction, message_id: str) -> Message | None:
+    """The message of this id, archived or not, if it has a person's address."""
+    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
+    found = None if row is None else Message(*row)
+    return None if found is None or found.channel in INTERNAL_CHANNELS else found
+
+
+def find_asking_message(tx: Transaction, message: Message) -> Message | None:
+    """The message by whose address the conversation's person is reached."""
+    if message.channel not in INTERNAL_CHANNELS:
+        return message
+    return find_person_message(tx, message.conversation_id)
+
+
+def notify_all(tx: Transaction, about: Message, text: str) -> None:
+    """Tell the conversation's person, or its room, and the owner, each once."""
+    person = find_asking_message(tx, about)
+    if person is not None:
+        add_response(tx, replace(person, agent=about.agent), Answer(message=text))
+    elif about.team_id is not None:
+        keep_post(tx, about.team_id, "bullpen", text)
+    if person is None or not _is_owner(tx, person):
+        notify_owner(tx, about, text)
+
+
+def notify_owner(tx: Transaction, about: Message, text: str) -> None:
+    """Tell the owner, on the channel that the settings name."""
+    settings = tx.settings
+    address = replace(
+        about,
+        channel=settings.owner_channel,
+        sender=OWNER,
+        sender_id=settings.owner_id or None,
+        reply_to=None,
+    )
+    add_response(tx, address, Answer(message=text))
+
+
+def _is_owner(tx: Transaction, person: Message) -> bool:
+    settings = tx.settings
+    return person.channel == settings.owner_channel and (
+        (person.sender_id or "") == settings.owner_id
+    )

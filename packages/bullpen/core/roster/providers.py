@@ -1,0 +1,314 @@
+"""Providers: built-in names, custom ones, and which are available on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
+from importlib.metadata import entry_points
+from typing import TypedDict, Unpack
+from urllib.parse import urlsplit
+
+from sqlalchemy import Column, bindparam, delete, insert, select, update
+
+from bullpen.core.errors import BadName, BadProvider, NameTaken, UnknownProvider
+from bullpen.core.ids import check_name
+from bullpen.core.models import CUSTOM_PROVIDERS
+from bullpen.core.roster.agents import ECHO, HTTP, list_agents
+from bullpen.core.roster.programs import PROGRAMS
+from bullpen.core.settings import Settings
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text, mask_url
+
+MAX_MODEL_NAME_CHARS = 200
+
+
+def check_model(name: str, limit: int) -> str:
+    """The name, if a command line can take it for one; empty is the provider's own choice."""
+    check_text(name, limit, "the model's name")
+    if (
+        len(name) > MAX_MODEL_NAME_CHARS
+        or name.startswith("-")
+        or not name.isprintable()
+        or " " in name
+    ):
+        raise BadName(
+            f"{name[:40]!r} is not the name of a model",
+            hint="Give one word that does not begin with -, as sonnet; '' is the provider's own.",
+        )
+    return name
+
+
+P = CUSTOM_PROVIDERS.c
+CUSTOM_PREFIX = "custom:"
+
+
+class Harness(StrEnum):
+    """Which command line speaks to the service."""
+
+    CLAUDE = "claude"
+    CODEX = "codex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomProvider:
+    """One service: its address, its key, and the command line that speaks its protocol."""
+
+    id: str
+    name: str = ""
+    harness: Harness
+    base_url: str
+    api_key: str = field(repr=False)
+    model: str = ""
+
+
+class CustomProviderChange(TypedDict, total=False):
+    """What is to be changed; what is not named stays."""
+
+    name: str
+    harness: Harness
+    base_url: str
+    api_key: str
+    model: str
+
+
+_FIELD_NAMES = tuple(each.name for each in fields(CustomProvider))
+
+
+def _columns() -> tuple[Column[object], ...]:
+    return tuple(P[name] for name in _FIELD_NAMES)
+
+
+ProviderTuple = tuple[str, str, str, str, str, str]
+
+FIND: Statement[ProviderTuple] = Statement(
+    lambda: select(*_columns()).where(P.id == bindparam("provider"))
+)
+LIST: Statement[ProviderTuple] = Statement(lambda: select(*_columns()).order_by(P.id))
+INSERT: Statement[None] = Statement(
+    lambda: insert(CUSTOM_PROVIDERS).values({column.name: bindparam(column.name) for column in P})
+)
+UPDATE: Statement[None] = Statement(
+    lambda: (
+        update(CUSTOM_PROVIDERS)
+        .where(P.id == bindparam("provider"))
+        .values(
+            {
+                **{name: bindparam(name) for name in _FIELD_NAMES if name != "id"},
+                "updated_at": bindparam("now"),
+            }
+        )
+    )
+)
+DELETE: Statement[None] = Statement(
+    lambda: delete(CUSTOM_PROVIDERS).where(P.id == bindparam("provider"))
+)
+
+
+def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
+    """Make `custom:<id>` known."""
+    _check_custom_provider(tx, provider)
+    if find_custom_provider(tx, provider.id) is not None:
+        raise NameTaken(f"there is a provider called {provider.id} already")
+    values = {**asdict(provider), "harness": provider.harness.value}
+    tx.write(INSERT, {**values, "created_at": tx.now, "updated_at": tx.now})
+
+
+def change_custom_provider(
+    tx: Transaction, provider_id: str, **change: Unpack[CustomProviderChange]
+) -> CustomProvider:
+    """Change what is named and keep the rest."""
+    before = get_custom_provider(tx, provider_id)
+    changed = replace(before, **change)
+    _check_custom_provider(tx, changed)
+    if "api_key" not in change and _host(before.base_url) != _host(changed.base_url):
+        raise BadProvider(
+            f"{provider_id} is to be asked at another host, which must not get the old key",
+            hint="Give the key along with the new address.",
+        )
+    values = {**asdict(changed), "harness": changed.harness.value}
+    del values["id"]
+    tx.write(UPDATE, {**values, "provider": provider_id, "now": tx.now})
+    return changed
+
+
+def remove_custom_provider(tx: Transaction, provider_id: str) -> None:
+    """Forget it; agents that name it fail until they are given another."""
+    get_custom_provider(tx, provider_id)
+    tx.write(DELETE, {"provider": provider_id})
+
+
+def find_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider | None:
+    """The provider of this id, if there is one."""
+    row = tx.one(FIND, {"provider": provider_id})
+    return None if row is None else _provider(row)
+
+
+def get_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider:
+    """The provider of this id, which must exist."""
+    check_text(provider_id, tx.settings.message_bytes, "the provider's id")
+    provider = find_custom_provider(tx, provider_id)
+    if provider is None:
+        raise UnknownProvider(f"there is no provider {CUSTOM_PREFIX}{provider_id[:40]}")
+    return provider
+
+
+def list_custom_providers(tx: Transaction) -> list[CustomProvider]:
+    """All of them, by id."""
+    return [_provider(row) for row in tx.all(LIST, {})]
+
+
+def _provider(row: ProviderTuple) -> CustomProvider:
+    id_, name, harness, base_url, api_key, model = row
+    return CustomProvider(
+        id=id_,
+        name=name,
+        harness=Harness(harness),
+        base_url=base_url,
+        api_key=api_key,
+        model=model,
+    )
+
+
+def _host(address: str) -> str:
+    return urlsplit(address).netloc.lower()
+
+
+def _check_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
+    check_name(provider.id)
+    check_model(provider.model, tx.settings.message_bytes)
+    for text in (provider.name, provider.base_url, provider.api_key):
+        check_text(text, tx.settings.message_bytes, "what describes the provider")
+    try:
+        address = urlsplit(provider.base_url)
+    except ValueError as error:
+        raise BadProvider(f"{mask_url(provider.base_url)!r} is no address: {error}") from None
+    if "@" in address.netloc:
+        # An address is shown; a key is not.
+        raise BadProvider(f"the address of {provider.id} has a name or password in it")
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise BadProvider(f"{mask_url(provider.base_url)!r} is no address")
+    if not provider.api_key.strip():
+        raise BadProvider(f"the key of {provider.id} is blank")
+
+
+ENTRY_POINT_GROUP = "bullpen.providers"
+"""Entry points: a name, and a callable that takes settings and launcher and gives a Provider."""
+
+BUILT_IN_PROVIDERS = (ECHO, "claude", "codex", "opencode", HTTP)
+
+PROVIDER_ALIASES = {"anthropic": "claude", "openai": "codex"}
+"""Companies that are named for their command lines."""
+
+
+def plugin_provider_names() -> list[str]:
+    """The providers that plugins bring."""
+    return sorted(
+        {point.name for point in entry_points(group=ENTRY_POINT_GROUP)} - set(BUILT_IN_PROVIDERS)
+    )
+
+
+def resolve_provider_name(tx: Transaction, given: str) -> str:
+    """The name under which this provider is known; one that does not exist is refused."""
+    name = check_text(
+        PROVIDER_ALIASES.get(given, given), tx.settings.message_bytes, "the provider's name"
+    )
+    if name in BUILT_IN_PROVIDERS:
+        return name
+    if name.startswith(CUSTOM_PREFIX):
+        if find_custom_provider(tx, name.removeprefix(CUSTOM_PREFIX)) is not None:
+            return name
+    elif name in plugin_provider_names():
+        return name
+    raise BadProvider(
+        f"there is no provider {name[:60]!r}",
+        hint=f"Built in are {', '.join(BUILT_IN_PROVIDERS)}; a service that was added is {CUSTOM_PREFIX}<id>.",
+    )
+
+
+class ProviderOrigin(StrEnum):
+    """Where a provider comes from."""
+
+    BUILT_IN = "built_in"
+    PLUGIN = "plugin"
+    CUSTOM = "custom"
+    MISSING = "missing"
+    """Agents name it, and it is not there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSummary:
+    """Something that answers for agents."""
+
+    provider: str
+    origin: ProviderOrigin
+    name: str = ""
+    program: str | None = None
+    """The command line that it needs."""
+    configured: bool = True
+    """Whether Bullpen has what it needs to sign in; a command line may have done so by itself."""
+    base_url: str = ""
+    model: str = ""
+    """Which it takes for agents that have none of their own; empty is its own choice."""
+    agents: tuple[str, ...] = ()
+
+
+def list_providers(tx: Transaction) -> list[ProviderSummary]:
+    """All of them, those of plugins and those that were added last."""
+    agents: dict[str, tuple[str, ...]] = {}
+    for each in list_agents(tx):
+        agents[each.provider] = (*agents.get(each.provider, ()), each.id)
+    found = [
+        ProviderSummary(
+            provider=name,
+            origin=ProviderOrigin.BUILT_IN,
+            program=name if name in PROGRAMS else None,
+            configured=has_credentials(name, tx.settings),
+            agents=agents.pop(name, ()),
+        )
+        for name in BUILT_IN_PROVIDERS
+    ]
+    found += [
+        ProviderSummary(provider=name, origin=ProviderOrigin.PLUGIN, agents=agents.pop(name, ()))
+        for name in plugin_provider_names()
+    ]
+    found += [
+        ProviderSummary(
+            provider=CUSTOM_PREFIX + each.id,
+            origin=ProviderOrigin.CUSTOM,
+            name=each.name,
+            program=each.harness.value,
+            base_url=mask_url(each.base_url),
+            model=each.model,
+            agents=agents.pop(CUSTOM_PREFIX + each.id, ()),
+        )
+        for each in list_custom_providers(tx)
+    ]
+    return found + [
+        ProviderSummary(
+            provider=name, origin=ProviderOrigin.MISSING, configured=False, agents=of_it
+        )
+        for name, of_it in sorted(agents.items())
+    ]
+
+
+def get_provider(tx: Transaction, given: str) -> ProviderSummary:
+    """The one of this name; a service that was added also without `custom:` before its id."""
+    name = PROVIDER_ALIASES.get(given, given)
+    found = {each.provider: each for each in list_providers(tx)}
+    if name not in found and CUSTOM_PREFIX + name not in found:
+        raise UnknownProvider(f"there is no provider {given[:60]!r}")
+    return found.get(name) or found[CUSTOM_PREFIX + name]
+
+
+def has_credentials(provider: str, settings: Settings) -> bool:
+    """Whether the settings have what a built-in provider needs to sign in."""
+    match provider:
+        case "claude":
+            return bool(settings.anthropic_api_key or settings.anthropic_oauth_token)
+        case "codex":
+            return bool(settings.openai_api_key)
+        case "opencode":
+            return False
+        case _:
+            return True

@@ -1,0 +1,300 @@
+"""Schedules: add, change, stop, and whom they may address."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
+
+from sqlalchemy import bindparam, select
+
+from bullpen.core.clock import DAY, HOUR
+from bullpen.core.errors import BadSchedule, BadText, IllegalMove, NameTaken, OutOfReach, TooMany
+from bullpen.core.events.log import EventType
+from bullpen.core.message import INTERNAL_CHANNELS, ReplyTo
+from bullpen.core.models import AGENTS, LANES, MESSAGES
+from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, owner_address
+from bullpen.core.outbox.write import send_to_owner
+from bullpen.core.roster.agents import Scheduling, check_display_name, get_agent
+from bullpen.core.roster.teams import find_team, get_team, teams_of
+from bullpen.core.schedules.model import (
+    AGENT_AUTHOR_PREFIX,
+    DEFAULT_SENDER,
+    OWNER_AUTHOR,
+    NewSchedule,
+    OverlapPolicy,
+    S,
+    Schedule,
+    ScheduleFilter,
+    ScheduleState,
+    append_schedule_event,
+    delete_schedule,
+    insert_schedule,
+    list_schedules,
+    lock_schedule,
+    update_schedule,
+)
+from bullpen.core.schedules.timing import MissedPolicy, Timing
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+
+def agent_of_author(author: str) -> str | None:
+    """The agent that this author is, if it is one."""
+    return (
+        author.removeprefix(AGENT_AUTHOR_PREFIX) if author.startswith(AGENT_AUTHOR_PREFIX) else None
+    )
+
+
+def check_reach(tx: Transaction, author: str, agent: str | None, team_id: str | None) -> None:
+    """Refuse an agent that makes a schedule for somebody for whom it may not."""
+    maker = agent_of_author(author)
+    if maker is None:
+        return
+    may = get_agent(tx, maker).scheduling
+    if may is Scheduling.NONE:
+        raise OutOfReach(
+            f"@{maker} may make no schedules", hint=f"bullpen agent set {maker} --scheduling self"
+        )
+    if agent == maker:
+        return
+    if may is not Scheduling.TEAM:
+        raise OutOfReach(
+            f"@{maker} may make schedules for itself only",
+            hint=f"bullpen agent set {maker} --scheduling team",
+        )
+    teams = teams_of(tx, maker)
+    if team_id is None and not any(agent in team.members for team in teams):
+        raise OutOfReach(f"@{agent} is no teammate of @{maker}")
+    if team_id is not None and team_id not in {team.id for team in teams}:
+        raise OutOfReach(f"@{maker} is not in the team {team_id}")
+
+
+def check_schedule_limit(tx: Transaction, author: str) -> None:
+    """Refuse one more schedule of an agent that has made many, be they done already."""
+    maker = agent_of_author(author)
+    if maker is None:
+        return
+    made = list_schedules(tx, ScheduleFilter(made_by=author))
+    counted = sum(
+        each.state is not ScheduleState.DONE or each.created_at > tx.now - HOUR for each in made
+    )
+    if counted >= tx.settings.agent_schedules:
+        raise TooMany(f"@{maker} has made {counted} schedules, and may have no more for now")
+
+
+def check_author(author: str, schedule: Schedule) -> None:
+    """Refuse an agent that would touch what it did not make."""
+    maker = agent_of_author(author)
+    if maker is not None and schedule.made_by != author:
+        raise OutOfReach(
+            f"the schedule {schedule.id} was not made by @{maker}",
+            hint="An agent sees, pauses and removes what it made itself.",
+        )
+
+
+M = MESSAGES.c
+
+SELECT_BATCH: Statement[tuple[str | None]] = Statement(
+    lambda: select(LANES.c.batch).where(
+        LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
+    )
+)
+SELECT_REPLY_ADDRESS: Statement[tuple[str, str, str | None, str | None]] = Statement(
+    lambda: select(M.channel, M.sender, M.sender_id, M.reply_to).where(M.id == bindparam("message"))
+)
+
+
+def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress, str]:
+    """The place, and the name of the person there; the owner's for what nobody asked."""
+    running = tx.one(SELECT_BATCH, {"agent": agent})
+    if running is None or running[0] is None:
+        return NOWHERE, DEFAULT_SENDER
+    asked = tx.one(SELECT_REPLY_ADDRESS, {"message": json.loads(running[0])[0]})
+    if asked is None or asked[0] in INTERNAL_CHANNELS:
+        return owner_address(tx.settings), DEFAULT_SENDER
+    channel, sender, sender_id, reply_to = asked
+    return DeliveryAddress(
+        channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)
+    ), sender
+
+
+MAX_JITTER_MS = DAY
+
+SELECT_BY_LABEL: Statement[tuple[str]] = Statement(
+    lambda: select(S.id).where((S.label == bindparam("label")) | (S.id == bindparam("label")))
+)
+
+
+class ScheduleChange(TypedDict, total=False):
+    """What of a schedule is to be changed; what is not named stays."""
+
+    label: str | None
+    agent: str | None
+    team_id: str | None
+    message: str
+    timing: Timing
+    place: DeliveryAddress
+    sender: str
+    missed: MissedPolicy
+    overlap: OverlapPolicy
+    jitter: int
+
+
+def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) -> Schedule:
+    """Make a schedule; it fires from now on, unless it is to be paused."""
+    check_reach(tx, author, new.agent, new.team_id)
+    check_schedule_limit(tx, author)
+    given = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
+    schedule = Schedule(
+        **given,
+        id=tx.ids.new("schedule"),
+        state=ScheduleState.PAUSED if new.paused else ScheduleState.ACTIVE,
+        reason="made so" if new.paused else None,
+        due_at=None if new.paused else new.timing.after(tx.now),
+        made_by=author,
+        created_at=tx.now,
+        updated_at=tx.now,
+    )
+    _check_texts(tx, schedule)
+    _check_recipient(tx, schedule)
+    insert_schedule(tx, schedule)
+    append_schedule_event(tx, EventType.SCHEDULE_ADDED, schedule, made_by=author)
+    return schedule
+
+
+def change_schedule(
+    tx: Transaction, name: str, author: str = OWNER_AUTHOR, **change: Unpack[ScheduleChange]
+) -> Schedule:
+    """Change what is named and keep the rest; gives the schedule as it is now."""
+    before = lock_schedule(tx, name)
+    changed = replace(before, **change)
+    check_reach(tx, author, changed.agent, changed.team_id)
+    _check_texts(tx, changed)
+    if (changed.agent, changed.team_id) != (before.agent, before.team_id):
+        _check_recipient(tx, changed)
+    if changed.timing != before.timing:
+        due = changed.timing.after(tx.now)
+        if changed.state is ScheduleState.DONE and due is not None:
+            changed = replace(changed, state=ScheduleState.ACTIVE, reason=None)
+        changed = replace(changed, due_at=due if changed.state is ScheduleState.ACTIVE else None)
+    changed = update_schedule(tx, changed)
+    append_schedule_event(tx, EventType.SCHEDULE_CHANGED, changed, changed=sorted(change))
+    return changed
+
+
+def resume_schedule(tx: Transaction, name: str) -> Schedule:
+    """Let it fire again, from now on."""
+    schedule = lock_schedule(tx, name)
+    if schedule.state is ScheduleState.ACTIVE:
+        return schedule
+    _check_recipient(tx, schedule)
+    due = schedule.timing.after(tx.now)
+    if due is None:
+        raise IllegalMove(
+            f"the schedule {schedule.id} has nothing to come any more",
+            hint="Give it another time, or make a new one.",
+        )
+    active = replace(schedule, state=ScheduleState.ACTIVE, reason=None, due_at=due)
+    active = update_schedule(tx, active)
+    append_schedule_event(tx, EventType.SCHEDULE_RESUMED, active)
+    return active
+
+
+def remove_schedule(tx: Transaction, name: str) -> Schedule:
+    """Remove it; what it has put into a queue stays there, and its history too."""
+    schedule = lock_schedule(tx, name)
+    delete_schedule(tx, schedule)
+    append_schedule_event(tx, EventType.SCHEDULE_REMOVED, schedule)
+    return schedule
+
+
+def _check_texts(tx: Transaction, schedule: Schedule) -> None:
+    limit = tx.settings.message_bytes
+    check_text(schedule.message, limit)
+    if not schedule.message.strip():
+        raise BadText("there is nothing to say", hint="Write what the agent is to be told.")
+    check_display_name(schedule.sender, limit)
+    if not 0 <= schedule.jitter <= MAX_JITTER_MS:
+        raise BadSchedule("the jitter is below zero, or over a day", hint="Give it as `5m`.")
+    if schedule.label is not None:
+        _check_label(tx, schedule, schedule.label)
+
+
+def _check_recipient(tx: Transaction, schedule: Schedule) -> None:
+    if (schedule.agent is None) is (schedule.team_id is None):
+        raise BadSchedule("a schedule is for one agent or one team", hint="Name one of them.")
+    if schedule.agent is not None:
+        get_agent(tx, schedule.agent)
+    if schedule.team_id is not None:
+        get_team(tx, schedule.team_id)
+
+
+def _check_label(tx: Transaction, schedule: Schedule, label: str) -> None:
+    check_display_name(label, tx.settings.message_bytes)
+    if not label.strip():
+        raise BadText("a label has something in it", hint="Leave it out, or write one.")
+    if any(id_ != schedule.id for (id_,) in tx.all(SELECT_BY_LABEL, {"label": label})):
+        raise NameTaken(f"there is a schedule called {label[:60]!r} already")
+
+
+def pause_schedule(tx: Transaction, name: str, reason: str = "paused by hand") -> Schedule:
+    """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
+    check_text(reason, tx.settings.message_bytes, "the reason")
+    schedule = lock_schedule(tx, name)
+    return (
+        pause_locked(tx, schedule, reason) if schedule.state is ScheduleState.ACTIVE else schedule
+    )
+
+
+def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
+    """Pause an active schedule that is at hand."""
+    paused = replace(schedule, state=ScheduleState.PAUSED, reason=reason, due_at=None)
+    paused = update_schedule(tx, paused)
+    append_schedule_event(tx, EventType.SCHEDULE_PAUSED, paused, reason=reason)
+    return paused
+
+
+def pause_and_notify(tx: Transaction, schedule: Schedule, reason: str) -> None:
+    """The same for a reason that is not the owner's own: he is told."""
+    pause_locked(tx, schedule, reason)
+    send_to_owner(
+        tx,
+        f"The schedule {schedule.label or schedule.id} is paused: {reason}.\n"
+        f"To give it to another: bullpen schedule set {schedule.id} --agent NAME\n"
+        f"To let it go on: bullpen schedule resume {schedule.id}",
+    )
+
+
+def pause_orphans(
+    tx: Transaction, reason: str, *, agent: str | None = None, team_id: str | None = None
+) -> None:
+    """Pause all that are for an agent or a team that is let go just now."""
+    wanted = ScheduleFilter(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
+    for each in list_schedules(tx, wanted):
+        current = lock_schedule(tx, each.id)
+        if wanted.matches(current):
+            pause_and_notify(tx, current, reason)
+
+
+SELECT_AGENT: Statement[tuple[str]] = Statement(
+    lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("agent"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTarget:
+    """An agent; of a team, its leader."""
+
+    agent: str
+    team_id: str | None
+
+
+def find_target(tx: Transaction, schedule: Schedule) -> ScheduleTarget | None:
+    """Who is asked; None if there is nobody any more."""
+    if schedule.team_id is not None:
+        team = find_team(tx, schedule.team_id)
+        return None if team is None else ScheduleTarget(team.leader, team.id)
+    row = tx.one(SELECT_AGENT, {"agent": schedule.agent})
+    return None if row is None else ScheduleTarget(row[0], None)

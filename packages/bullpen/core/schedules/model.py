@@ -1,0 +1,298 @@
+"""A schedule: its fields, its row, and how it is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sqlalchemy import Column, bindparam, delete, func, insert, or_, select, update
+
+from bullpen.core.errors import UnknownSchedule
+from bullpen.core.events.log import EventType, append_event
+from bullpen.core.message import ReplyTo
+from bullpen.core.models import SCHEDULES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.addresses import DeliveryAddress
+from bullpen.core.schedules.timing import MissedPolicy, Timing, TimingKind
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+DEFAULT_SENDER = "Scheduler"
+
+OWNER_AUTHOR = "owner"
+"""Who made it, if no agent and no key did."""
+
+AGENT_AUTHOR_PREFIX = "agent:"
+KEY_AUTHOR_PREFIX = "key:"
+
+
+class OverlapPolicy(StrEnum):
+    """What happens at a due time while the last run still waits or works."""
+
+    SKIP = "skip"
+    QUEUE = "queue"
+
+
+class ScheduleState(StrEnum):
+    """Whether it fires."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DONE = "done"
+    """It has nothing to come any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule:
+    """A schedule as somebody asks for it; for an agent or for a team."""
+
+    message: str
+    timing: Timing
+    agent: str | None = None
+    team_id: str | None = None
+    label: str | None = None
+    place: DeliveryAddress
+    sender: str = DEFAULT_SENDER
+    missed: MissedPolicy = MissedPolicy.ONE
+    overlap: OverlapPolicy = OverlapPolicy.SKIP
+    jitter: int = 0
+    """Up to so many milliseconds later, by chance."""
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule(NewSchedule):
+    """One that exists."""
+
+    id: str
+    state: ScheduleState
+    reason: str | None
+    due_at: int | None
+    made_by: str
+    created_at: int
+    updated_at: int
+
+
+S = SCHEDULES.c
+
+
+def columns() -> tuple[Column[object], ...]:
+    """The columns, in the order of `ScheduleTuple`."""
+    return tuple(SCHEDULES.c)
+
+
+ScheduleTuple = tuple[
+    str, str | None, str | None, str | None, str, str, str | None, int | None, int | None, str, int,
+    str, str, str | None, str | None, str, str, int, str, str | None, int | None, str, int, int,
+]  # fmt: skip
+
+
+def schedule_from_row(row: ScheduleTuple) -> Schedule:
+    """The schedule in this row."""
+    (
+        id_, label, agent, team, message, kind, cron, every, at, zone, anchor,
+        channel, sender, sender_id, reply_to, missed, overlap, jitter, state, reason, due_at,
+        made_by, created_at, updated_at,
+    ) = row  # fmt: skip
+    return Schedule(
+        id=id_,
+        label=label,
+        agent=agent,
+        team_id=team,
+        message=message,
+        timing=Timing(
+            kind=TimingKind(kind), cron=cron, every=every, at=at, zone=zone, anchor=anchor
+        ),
+        place=DeliveryAddress(
+            channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)
+        ),
+        sender=sender,
+        missed=MissedPolicy(missed),
+        overlap=OverlapPolicy(overlap),
+        jitter=jitter,
+        state=ScheduleState(state),
+        reason=reason,
+        due_at=due_at,
+        made_by=made_by,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
+
+
+def schedule_values(schedule: Schedule) -> dict[str, object]:
+    """What its row holds."""
+    timing, place = schedule.timing, schedule.place
+    return {
+        "id": schedule.id,
+        "label": schedule.label,
+        "agent": schedule.agent,
+        "team_id": schedule.team_id,
+        "message": schedule.message,
+        "kind": timing.kind.value,
+        "cron": timing.cron,
+        "every": timing.every,
+        "at": timing.at,
+        "zone": timing.zone,
+        "anchor": timing.anchor,
+        "channel": place.channel,
+        "sender": schedule.sender,
+        "sender_id": place.sender_id,
+        "reply_to": None if place.reply_to is None else str(place.reply_to),
+        "missed": schedule.missed.value,
+        "overlap": schedule.overlap.value,
+        "jitter": schedule.jitter,
+        "state": schedule.state.value,
+        "reason": schedule.reason,
+        "due_at": schedule.due_at,
+        "made_by": schedule.made_by,
+        "created_at": schedule.created_at,
+        "updated_at": schedule.updated_at,
+    }
+
+
+COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
+    lambda: select(S.state, func.count()).group_by(S.state)
+)
+
+
+def count_schedules(tx: Transaction) -> dict[str, int]:
+    """The number in each state, states without any included."""
+    found = dict(tx.all(COUNT_BY_STATE, {}))
+    return {state.value: found.get(state.value, 0) for state in ScheduleState}
+
+
+# An id comes before another's label that reads the same.
+LOCK_SCHEDULE: Statement[ScheduleTuple] = Statement(
+    lambda: (
+        select(*columns())
+        .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
+        .order_by(S.id != bindparam("name"))
+        .with_for_update()
+    )
+)
+SELECT_SCHEDULE: Statement[ScheduleTuple] = Statement(
+    lambda: (
+        select(*columns())
+        .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
+        .order_by(S.id != bindparam("name"))
+    )
+)
+SELECT_SCHEDULES: Statement[ScheduleTuple] = Statement(
+    lambda: select(*columns()).order_by(S.created_at, S.id)
+)
+SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(S.due_at)
+        .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at.is_not(None))
+        .order_by(S.due_at)
+        .limit(const(1))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFilter:
+    """What the schedules have in common; None is anything."""
+
+    agent: str | None = None
+    team_id: str | None = None
+    made_by: str | None = None
+    state: ScheduleState | None = None
+
+    def matches(self, schedule: Schedule) -> bool:
+        """Whether this one is wanted."""
+        return (
+            self.agent in (None, schedule.agent)
+            and self.team_id in (None, schedule.team_id)
+            and self.made_by in (None, schedule.made_by)
+            and self.state in (None, schedule.state)
+        )
+
+
+ALL_SCHEDULES = ScheduleFilter()
+
+
+def get_schedule(tx: Transaction, name: str) -> Schedule:
+    """The schedule of this id or label."""
+    return _get_schedule(tx, SELECT_SCHEDULE, name)
+
+
+def lock_schedule(tx: Transaction, name: str) -> Schedule:
+    """The same, to be changed by nobody else until the transaction ends."""
+    return _get_schedule(tx, LOCK_SCHEDULE, name)
+
+
+def list_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> list[Schedule]:
+    """Those that are wanted, the oldest first."""
+    return [
+        each
+        for each in map(schedule_from_row, tx.all(SELECT_SCHEDULES, {}))
+        if wanted.matches(each)
+    ]
+
+
+def next_due(tx: Transaction) -> int | None:
+    """When the next of all is due."""
+    row = tx.one(SELECT_NEXT_DUE, {})
+    return None if row is None else row[0]
+
+
+def _get_schedule(tx: Transaction, statement: Statement[ScheduleTuple], name: str) -> Schedule:
+    check_text(name, tx.settings.message_bytes, "the schedule's name")
+    row = tx.one(statement, {"name": name})
+    if row is None:
+        raise UnknownSchedule(f"there is no schedule {name[:60]!r}")
+    return schedule_from_row(row)
+
+
+_IMMUTABLE_COLUMNS = ("id", "made_by", "created_at")
+
+INSERT_SCHEDULE: Statement[None] = Statement(
+    lambda: insert(SCHEDULES).values(
+        {column.name: bindparam(column.name) for column in SCHEDULES.c}
+    )
+)
+UPDATE_SCHEDULE: Statement[None] = Statement(
+    lambda: (
+        update(SCHEDULES)
+        .where(S.id == bindparam("schedule"))
+        .values(
+            {
+                each.name: bindparam(each.name)
+                for each in SCHEDULES.c
+                if each.name not in _IMMUTABLE_COLUMNS
+            }
+        )
+    )
+)
+DELETE_SCHEDULE: Statement[None] = Statement(
+    lambda: delete(SCHEDULES).where(S.id == bindparam("schedule"))
+)
+
+
+def insert_schedule(tx: Transaction, schedule: Schedule) -> None:
+    """Write a new one."""
+    tx.write(INSERT_SCHEDULE, schedule_values(schedule))
+
+
+def update_schedule(tx: Transaction, schedule: Schedule) -> Schedule:
+    """Write what it is now."""
+    # A tick that has read the row before must see that it is another: a moment alone may repeat.
+    later = replace(schedule, updated_at=max(tx.now, schedule.updated_at + 1))
+    tx.write(UPDATE_SCHEDULE, {**schedule_values(later), "schedule": schedule.id})
+    return later
+
+
+def delete_schedule(tx: Transaction, schedule: Schedule) -> None:
+    """Delete it."""
+    tx.write(DELETE_SCHEDULE, {"schedule": schedule.id})
+
+
+def append_schedule_event(
+    tx: Transaction, event: EventType, schedule: Schedule, **more: object
+) -> None:
+    """Record that this happened to it, and let the schedulers look anew."""
+    more.update(schedule=schedule.id, label=schedule.label, team=schedule.team_id)
+    append_event(tx, event, agent=schedule.agent, conversation_id=None, message_id=None, **more)
+    tx.wake("schedules")

@@ -1,1 +1,0 @@
-"""The processes of one home under their supervisor."""

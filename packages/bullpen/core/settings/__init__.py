@@ -1,0 +1,280 @@
+"""Settings: `lease_seconds` in settings.toml; BULLPEN_LEASE_SECONDS in the environment wins.
+
+Read with the standard library alone: the command line must answer in 150 ms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from bullpen.core.errors import BadSchedule, BadSetting
+from bullpen.core.text import url_secrets
+
+ENVIRONMENT_PREFIX = "BULLPEN_"
+MAX_SOCKET_DIRECTORY_BYTES = 75
+
+
+class Durability(StrEnum):
+    """What an accepted message survives, on SQLite."""
+
+    DURABLE = "durable"
+    FAST = "fast"
+
+
+class LogFormat(StrEnum):
+    """How a line of the logs is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _setting(default: Any, doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
+    return field(default=default, metadata={"doc": doc})
+
+
+def _secret(doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
+    return field(default="", repr=False, metadata={"doc": doc, "secret": True})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every setting, once, with its default and what it is for."""
+
+    home: Path = _setting(Path("~/.bullpen"), "where everything of this installation lives")
+    workspace: Path = _setting(Path("~/bullpen-workspace"), "where agents work")
+    database_url: str = _setting("", "an SQLAlchemy URL; empty is bullpen.db in the home")
+    api_host: str = _setting("127.0.0.1", "the address on which the API listens")
+    api_port: int = _setting(3777, "the port on which the API listens")
+    api_names: str = _setting(
+        "", "more host names under which the API may be asked, as `bullpen.example.org,office`"
+    )
+    api_origins: str = _setting(
+        "", "origins of your own pages that may use the API, as `https://office.example.org`"
+    )
+    api_processes: int = _setting(2, "how many processes serve the API")
+    api_streams: int = _setting(2000, "how many may follow the events at once, in each of them")
+    api_threads: int = _setting(
+        256, "how many requests, long polls and WebSockets each of them serves at once"
+    )
+    body_bytes: int = _setting(1 << 20, "the longest request, in bytes")
+    upload_bytes: int = _setting(25 << 20, "the largest file that is uploaded, in bytes")
+    log_format: LogFormat = _setting(LogFormat.TEXT, "how the services log: `text` or `json`")
+    durability: Durability = _setting(
+        Durability.DURABLE,
+        "SQLite only: `durable` survives a power cut, `fast` any crash of a process",
+    )
+    busy_seconds: int = _setting(30, "how long to wait for the database before saying it is busy")
+    message_bytes: int = _setting(1 << 20, "the longest message, in bytes of UTF-8")
+    lease_seconds: int = _setting(60, "how long a claim lasts unless it is renewed")
+    claim_limit: int = _setting(32, "how many waiting messages one run may answer")
+    max_attempts: int = _setting(5, "failed runs before a message is dead, for new lanes")
+    max_crashes: int = _setting(5, "runs that died with their processor before a message is dead")
+    retry_base_seconds: int = _setting(2, "the back-off after the first failure, doubled each time")
+    retry_max_seconds: int = _setting(300, "the longest back-off")
+    max_runs: int = _setting(8, "how many runs a processor has at once")
+    grace_seconds: int = _setting(30, "how long runs may go on when their processor stops")
+    idle_seconds: int = _setting(900, "a run that says nothing for so long is ended, and fails")
+    run_seconds: int = _setting(14_400, "the longest that a run may take")
+    default_agent: str = _setting("assistant", "who answers what is addressed to nobody")
+    max_hops: int = _setting(8, "handoffs in a row before a person must let them go on")
+    max_messages: int = _setting(50, "messages of one conversation before a person must")
+    max_cost: float = _setting(0.0, "dollars of one conversation before a person must; 0 is any")
+    answer_characters: int = _setting(4000, "a longer answer goes out as a file with a preview")
+    aggregate_minutes: int = _setting(30, "how long a team's one answer waits for all its parts")
+    owner_channel: str = _setting(
+        "cli", "the channel on which the owner is told what needs a person"
+    )
+    owner_id: str = _setting("", "the owner's id on that channel")
+    time_zone: str = _setting(
+        "", "the owner's time zone, as `Europe/Berlin`; empty is the machine's own"
+    )
+    agent_schedules: int = _setting(
+        20, "how many schedules an agent may have at once, or make in an hour"
+    )
+    pass_environment: str = _setting(
+        "", "more variables that every agent's program may see, as `AWS_*,EDITOR`"
+    )
+    anthropic_api_key: str = _secret("for claude: a key")
+    anthropic_oauth_token: str = _secret("for claude: a subscription's token; it wins over the key")
+    openai_api_key: str = _secret("for codex: a key")
+    delivery_attempts: int = _setting(8, "tries to deliver a response before it is dead")
+    delivery_lease_seconds: int = _setting(60, "how long a channel client may take for a part")
+    response_hours: int = _setting(24, "how long a response is worth delivering")
+    retention_hours: int = _setting(24, "when finished messages and responses go to the archive")
+    receipt_days: int = _setting(8, "how long platform event ids are remembered; at least 7")
+    archive_days: int = _setting(90, "how long archived messages and responses are kept; 0 is ever")
+    history_days: int = _setting(365, "how long it is kept what was said; 0 is for ever")
+    event_days: int = _setting(30, "how long events are kept; 0 is for ever")
+    attempt_days: int = _setting(365, "how long the record of runs is kept; 0 is for ever")
+    schedule_days: int = _setting(90, "how long it is kept when what was due; 0 is for ever")
+    file_days: int = _setting(30, "how long files lie that nothing waiting names; 0 is for ever")
+    poll_seconds: float = _setting(0.5, "how often a waiting process looks without being woken")
+    wal_bytes: int = _setting(4 << 20, "the write-ahead log's size that asks for a checkpoint")
+
+    @property
+    def url(self) -> str:
+        """The database's URL, the default filled in."""
+        return self.database_url or f"sqlite:///{self.home / 'bullpen.db'}"
+
+    @property
+    def token(self) -> Path:
+        """Where the owner's token for the API is."""
+        return self.home / "token"
+
+    @property
+    def files(self) -> Path:
+        """Where files from and for people lie."""
+        return self.home / "files"
+
+    @property
+    def logs(self) -> Path:
+        """Where the services log."""
+        return self.home / "logs"
+
+    @property
+    def run(self) -> Path:
+        """Where process ids live, and sockets."""
+        return self.home / "run"
+
+    @property
+    def sockets(self) -> Path:
+        """Where sockets live; a path has 107 bytes, so a home deep down has them elsewhere."""
+        if len(str(self.run)) <= MAX_SOCKET_DIRECTORY_BYTES:
+            return self.run
+        name = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
+        return Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}-{name}"
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown: the secret settings that are set, the database's password."""
+        named = (
+            str(getattr(self, each.name)) for each in fields(self) if "secret" in each.metadata
+        )
+        return tuple(each for each in (*named, *url_secrets(self.database_url)) if each)
+
+    @classmethod
+    def environment_for_runs(cls, environ: Mapping[str, str]) -> dict[str, str]:
+        """What of this environment are settings that a command in a run needs, and no secrets."""
+        names = (
+            ENVIRONMENT_PREFIX + each.name.upper()
+            for each in fields(cls)
+            if "secret" not in each.metadata and each.name != "database_url"
+        )
+        return {name: environ[name] for name in names if name in environ}
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> Settings:
+        """The settings of this environment and of settings.toml in its home, all of them good.
+
+        The first one that is bad is an error; names that no setting has are none.
+        """
+        from bullpen.core.settings.parse import load_lenient
+
+        settings, problems = load_lenient(environ)
+        for each in problems:
+            if not each.warning and not environ.get(ENVIRONMENT_PREFIX + each.name.upper()):
+                raise BadSetting(str(each), hint=each.hint)
+        return settings
+
+
+MIN_VALUES = {
+    **dict.fromkeys(("busy_seconds", "message_bytes", "lease_seconds", "claim_limit"), 1),
+    **dict.fromkeys(("max_attempts", "max_crashes", "max_runs", "delivery_attempts"), 1),
+    **{"delivery_lease_seconds": 1, "poll_seconds": 0.01, "receipt_days": 7},
+    **dict.fromkeys(("idle_seconds", "run_seconds", "answer_characters"), 1),
+    **{
+        "body_bytes": 1024,
+        "upload_bytes": 1,
+        "api_processes": 1,
+        "api_threads": 8,
+        "api_streams": 1,
+    },
+}
+"""Below these nothing would move, or be remembered for long enough. All others may be zero."""
+
+MAX_VALUES = {"api_port": 65535, "api_processes": 64, "api_threads": 4096, "api_streams": 100_000}
+"""Above these it would not start. All other numbers may be as large as the next one."""
+
+MAX_NUMBER = 1 << 40
+MAX_SHOWN_CHARS = 80
+
+DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
+
+
+def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
+    """The value of this setting, as its type says; what cannot be is an error."""
+    default = DEFAULTS[name]
+    try:
+        return _converted(name, default, value)
+    except (ValueError, RuntimeError, BadSchedule) as error:
+        hint = error.hint if isinstance(error, BadSchedule) else f"Its default is {default}."
+        what = "as it is" if _may_hold_secret(name) else repr(value)[:MAX_SHOWN_CHARS]
+        raise BadSetting(f"setting {name} cannot be {what}: {error}", hint=hint) from error
+
+
+def _converted(name: str, default: object, value: object) -> object:
+    """The value in the default's type."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, Path)):
+        raise ValueError(f"it must be {_describe_type(default)}")
+    if isinstance(default, Path):
+        return Path(str(value)).expanduser()
+    if isinstance(default, (int, float)):
+        return _check_range(name, _number(default, value))
+    if isinstance(default, StrEnum):
+        return _choice(type(default), str(value))
+    if name == "time_zone" and value:
+        from bullpen.core.clock import get_zone  # only here: the command line starts without
+
+        return get_zone(str(value)).key
+    return str(value)
+
+
+def _number(default: float, value: object) -> float:
+    try:
+        return type(default)(str(value))
+    except ValueError:
+        raise ValueError(f"it must be {_describe_type(default)}") from None
+
+
+def _choice(kind: type[StrEnum], value: str) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"it must be {' or '.join(kind)}") from None
+
+
+def _describe_type(default: object) -> str:
+    """In words, what a setting with this default is."""
+    if isinstance(default, StrEnum):
+        return " or ".join(type(default))
+    if isinstance(default, int):
+        return "a whole number"
+    if isinstance(default, float):
+        return "a number"
+    return "a path" if isinstance(default, Path) else "text"
+
+
+def _may_hold_secret(name: str) -> bool:
+    """Whether what somebody wrote for it may have a secret in it."""
+    return name == "database_url" or is_secret(name)
+
+
+def is_secret(name: str) -> bool:
+    """Whether nobody is to see the value of this setting."""
+    return any(each.name == name and "secret" in each.metadata for each in fields(Settings))
+
+
+def _check_range(name: str, number: float) -> float:
+    """The number, which must not be below or above what the setting can be."""
+    least, most = MIN_VALUES.get(name, 0), MAX_VALUES.get(name, MAX_NUMBER)
+    if not number >= least:  # what is no number is neither more nor less
+        raise ValueError(f"it must be {least} or more")
+    if number > most:
+        raise ValueError(f"it must be {most} or less")
+    return number

@@ -1,0 +1,306 @@
+"""settings.toml as it is shown and changed: checked before, complete or not at all, one at a time.
+
+What the file has besides stays: comments, the order, names that are not known.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+from bullpen.core.atomic_file import replace_file
+from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
+from bullpen.core.settings.parse import (
+    BOM,
+    SETTINGS_FILE,
+    SettingProblem,
+    SettingsText,
+    check_values,
+    hint_for,
+    load_lenient,
+    printable_name,
+    read_settings,
+)
+from bullpen.core.text import check_text, mask, mask_url
+
+Value: TypeAlias = "str | int | float"
+
+LOCK_FILE = "settings.lock"
+BACKUP_FILE = "settings.toml.bak"
+LOCK_WAIT_SECONDS = 30.0
+MAX_VALUE_BYTES = 4096
+UNCHANGED_HINT = "It is as it was. Look at its disk, and at who may write there."
+
+FIXED_SETTINGS: Mapping[str, str] = {
+    "home": "it says where this file is",
+    "workspace": "it would let agents work where everything else lies",
+    "database_url": "everything of this installation is there",
+    "api_host": "it would let other machines in",
+    "api_port": "whoever asks would not find it again",
+    "api_names": "it would let other pages in",
+    "api_origins": "it would let other pages in",
+    "pass_environment": "it would hand the variables of this machine to every agent",
+}
+"""What is changed on the machine itself and nowhere else, and why."""
+
+API_SETTINGS = frozenset(
+    {"api_processes", "api_streams", "api_threads", "body_bytes", "upload_bytes"}
+)
+"""What the API alone reads."""
+
+PROCESSOR_SETTINGS = frozenset(
+    {
+        *("max_runs", "grace_seconds", "idle_seconds", "run_seconds", "claim_limit"),
+        *("anthropic_api_key", "anthropic_oauth_token", "openai_api_key"),
+    }
+)
+"""What processors alone read."""
+
+
+class SettingSource(StrEnum):
+    """Where a value comes from."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """One setting as anybody may see it: no secret is in it."""
+
+    name: str
+    value: Value
+    default: Value
+    doc: str
+    source: SettingSource
+    secret: bool
+    fixed: str | None
+    """Why it cannot be changed from here."""
+
+
+class SettingsFile:
+    """The file of one home, and the environment that wins over it."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str], *, here: bool = False) -> None:
+        """`here` is who sits at the machine itself, and may change what is fixed for others."""
+        self._home = home
+        self._here = here
+        # A link to a file that is kept elsewhere stays one.
+        self._path = Path(os.path.realpath(home / SETTINGS_FILE))
+        self._environ = environ
+
+    def shown(self) -> list[SettingView]:
+        """Every setting, as it will be after the next start; the default where the file is bad."""
+        found, _ = check_values(self._read())
+        return [
+            SettingView(
+                name=each.name,
+                value=_masked(each.name, self._value(each.name, found)),
+                default=_masked(each.name, each.default),
+                doc=each.metadata["doc"],
+                source=self._source(each.name, found),
+                secret="secret" in each.metadata,
+                fixed=self._fixed(each.name),
+            )
+            for each in fields(Settings)
+        ]
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown of what stands here now."""
+        environ = {**self._environ, f"{ENVIRONMENT_PREFIX}HOME": str(self._home)}
+        return load_lenient(environ)[0].secrets()
+
+    @property
+    def path(self) -> Path:
+        """Where it is, whether it is there or not."""
+        return self._home / SETTINGS_FILE
+
+    @property
+    def backup(self) -> Path:
+        """The file as it was before the last change."""
+        return self._home / BACKUP_FILE
+
+    def problems(self) -> tuple[SettingProblem, ...]:
+        """What is bad in it."""
+        return check_values(self._read())[1]
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let nobody else change it meanwhile."""
+        number = self._open_lock()
+        try:
+            deadline = time.monotonic() + LOCK_WAIT_SECONDS
+            while not _try_lock(number):
+                if time.monotonic() > deadline:
+                    raise Overloaded("somebody else is changing the settings")
+                time.sleep(0.01)
+            yield
+        finally:
+            os.close(number)
+
+    def check(self, changes: Mapping[str, Value | None]) -> dict[str, Value | None]:
+        """What of this would change anything; None takes a setting back to its default.
+
+        A mask that is sent back, and what is so already, changes nothing.
+        """
+        text = self._read()
+        if not text.whole:
+            raise BadSetting(str(text.problems[0]), hint="Correct the file first, with an editor.")
+        found, _ = check_values(text)
+        wanted: dict[str, Value | None] = {}
+        for name, value in changes.items():
+            there = name in text.values
+            if name not in DEFAULTS and not (self._here and there and value is None):
+                raise BadSetting(f"there is no setting {printable_name(name)}", hint=hint_for(name))
+            # What is bad is shown as its default: who sends that back has changed nothing, but
+            # who sits at the machine means it.
+            meant = self._here and there and name not in found
+            if value is None:
+                if not there:
+                    continue
+            elif not meant and self._is_unchanged(name, value, found):
+                continue
+            if (reason := self._fixed(name)) is not None:
+                hint = f"Set {ENVIRONMENT_PREFIX}HOME in the environment." if self._here else None
+                raise SettingFixed(f"{name} cannot be changed here: {reason}", hint=hint)
+            wanted[name] = value if value is None else _toml_value(_parse_value(name, value))
+        return wanted
+
+    def write(self, wanted: Mapping[str, Value | None]) -> None:
+        """Write what `check` gave, while it is locked; the old file is beside it."""
+        if not wanted:
+            return
+        with self._writing():
+            old = self._path.read_bytes() if self._path.exists() else None
+            new = _edit_toml((old or b"").removeprefix(BOM).decode(), wanted).encode()
+            if old is not None:
+                replace_file(self.backup, old, 0o600)
+            replace_file(self._path, new, 0o600)
+
+    def restore(self) -> None:
+        """Put back the file that is beside it, and this one there, while it is locked."""
+        with self._writing():
+            old = self._path.read_bytes() if self._path.exists() else b""
+            new = self.backup.read_bytes()
+            replace_file(self._path, new, 0o600)
+            replace_file(self.backup, old, 0o600)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(
+                f"{self._path} cannot be written: {error.strerror}", hint=UNCHANGED_HINT
+            ) from error
+
+    def _open_lock(self) -> int:
+        with self._writing():
+            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return os.open(self._home / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _read(self) -> SettingsText:
+        return read_settings(self.path)
+
+    def _is_unchanged(self, name: str, value: Value, found: Mapping[str, object]) -> bool:
+        now = self._value(name, found)
+        return value == _masked(name, now) or _parse_value(name, value) == now
+
+    def _value(self, name: str, found: Mapping[str, object]) -> object:
+        if name == "home":
+            return self._home
+        raw = self._environ.get(ENVIRONMENT_PREFIX + name.upper())
+        return parse_setting(name, raw or found.get(name, DEFAULTS[name]))
+
+    def _source(self, name: str, found: Mapping[str, object]) -> SettingSource:
+        if self._environ.get(ENVIRONMENT_PREFIX + name.upper()):
+            return SettingSource.ENVIRONMENT
+        return SettingSource.FILE if name in found and name != "home" else SettingSource.DEFAULT
+
+    def _fixed(self, name: str) -> str | None:
+        if self._here:
+            return FIXED_SETTINGS[name] if name == "home" else None
+        if self._environ.get(ENVIRONMENT_PREFIX + name.upper()):
+            return f"the environment says it ({ENVIRONMENT_PREFIX}{name.upper()}), which wins"
+        return FIXED_SETTINGS.get(name)
+
+
+def services_reading(names: Iterable[str], services: Iterable[str]) -> list[str]:
+    """Which of these services read one of these settings when they start."""
+    changed = frozenset(names)
+
+    def concerns(service: str) -> bool:
+        others = {"api": PROCESSOR_SETTINGS, "processor": API_SETTINGS}
+        return bool(changed - others.get(service, PROCESSOR_SETTINGS | API_SETTINGS))
+
+    return sorted(service for service in services if concerns(service))
+
+
+def _try_lock(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _masked(name: str, value: object) -> Value:
+    """The value, without what is secret in it."""
+    if name in _SECRET_NAMES:
+        return mask(str(value))
+    return mask_url(str(value)) if name == "database_url" else _toml_value(value)
+
+
+def _toml_value(value: object) -> Value:
+    """As it is written in a file: paths and choices as text."""
+    return value if isinstance(value, (int, float)) else str(value)
+
+
+def _parse_value(name: str, value: Value) -> object:
+    """The value in the setting's own type, if it can be one."""
+    default = DEFAULTS[name]
+    number = isinstance(default, (int, float))
+    if isinstance(value, bool) or (not number and not isinstance(value, str)):
+        raise BadSetting(f"setting {name} cannot be {value!r}: it must be text")
+    if isinstance(value, str):
+        check_text(value, MAX_VALUE_BYTES, f"the setting {name}")
+    parsed: object = parse_setting(name, value)
+    if isinstance(parsed, Path) and not parsed.is_absolute():
+        raise BadSetting(f"setting {name} cannot be {value!r}: give the whole path")
+    return parsed
+
+
+def _edit_toml(text: str, wanted: Mapping[str, Value | None]) -> str:
+    """The file's text with these values; it is read again before anybody relies on it."""
+    import tomlkit  # only here: who only looks does without
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        for name, value in wanted.items():
+            if value is None:
+                document.pop(name, None)
+            else:
+                document[name] = value
+        new = tomlkit.dumps(document)
+        found = tomllib.loads(new)
+    except (TOMLKitError, ValueError) as error:
+        raise BadSetting(
+            f"{SETTINGS_FILE} cannot be read: {error}", hint="Correct the file."
+        ) from error
+    if any(found.get(name) != value for name, value in wanted.items()):
+        raise BadSetting(f"{SETTINGS_FILE} cannot be changed as it is", hint="Change it by hand.")
+    return new
+
+
+_SECRET_NAMES = frozenset(each.name for each in fields(Settings) if "secret" in each.metadata)

@@ -1,0 +1,288 @@
+"""Settings from text: values, and what to say of bad ones."""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from bullpen.core.errors import BadSetting
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
+
+# What stands in settings.toml, however it is called: a bad line costs only itself.
+#
+# Settings are flat, `name = value` a line: the lines of a file that is no TOML are read one by one.
+
+SETTINGS_FILE = "settings.toml"
+DATABASE_SETTING = "database_url"
+BOM = b"\xef\xbb\xbf"
+
+_NAME = re.compile(r"""\s*\[*\s*["']?(?P<name>[a-z_][a-z0-9_-]{0,40})["']?\s*[=.\]]""")
+_POSITION = re.compile(r" \(at (?:line \d+, column (?P<column>\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """Something in the file that does not count; no secret is in it."""
+
+    line: int | None
+    """None if it is about the file as a whole."""
+    name: str
+    """The setting that it is about; empty if nobody can tell."""
+    text: str
+    hint: str
+    warning: bool = False
+    """Nothing is lost by it: a name that no setting has."""
+
+    @property
+    def where(self) -> str:
+        """The file, and the line in it."""
+        return SETTINGS_FILE if self.line is None else f"{SETTINGS_FILE} line {self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+@dataclass(slots=True)
+class SettingsText:
+    """The names and values that can be read, and what cannot."""
+
+    values: dict[str, object] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    problems: list[SettingProblem] = field(default_factory=list)
+    whole: bool = True
+    """Whether it is TOML, so that it can be changed."""
+    readable: bool = True
+    """Whether anything is known of what it says."""
+
+
+def read_settings(path: Path) -> SettingsText:
+    """What stands in the file; nothing if there is no file."""
+    try:
+        data = _read_file(path)
+    except FileNotFoundError:
+        return SettingsText()
+    except NotADirectoryError as error:
+        raise BadSetting(
+            f"the home {path.parent} is no directory", hint="Give another BULLPEN_HOME."
+        ) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return _unreadable_file(reason, f"See to it that {path} can be read.", readable=False)
+    if data is None:
+        return _unreadable_file("it is no file", f"Put a file where {path} is, or nothing.")
+    return parse_settings(data)
+
+
+def parse_settings(data: bytes) -> SettingsText:
+    """What these bytes say."""
+    data = data.removeprefix(BOM)
+    try:
+        text = data.decode()
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return _parse_by_lines(data)
+    return SettingsText(values, _lines(text))
+
+
+def _read_file(path: Path) -> bytes | None:
+    """The file; None if what is there is none."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if path.is_symlink():  # what it says is not known; it may be on a disk that is not there
+            raise OSError(0, f"it is a link to {path.readlink()}, which is not there") from None
+        raise
+    # A pipe would keep us waiting for ever; a device such as /dev/null is as good as a file.
+    return path.read_bytes() if stat.S_ISREG(mode) or stat.S_ISCHR(mode) else None
+
+
+def _unreadable_file(reason: str, hint: str, *, readable: bool = True) -> SettingsText:
+    problem = SettingProblem(None, "", f"cannot be read: {reason}", hint)
+    return SettingsText(problems=[problem], whole=False, readable=readable)
+
+
+def _parse_by_lines(data: bytes) -> SettingsText:
+    found = SettingsText(whole=False)
+    table: dict[str, object] | None = None
+    for number, raw in enumerate(data.split(b"\n"), 1):
+        try:
+            line = raw.decode().rstrip("\r")
+            values = tomllib.loads(line)
+        except (ValueError, RecursionError) as error:
+            found.problems.append(_unreadable_line(number, raw, error))
+            continue
+        if table is not None and not line.lstrip().startswith("["):
+            table.update(values)
+            found.lines.update(dict.fromkeys(values.keys() - found.lines.keys(), number))
+            continue
+        if line.lstrip().startswith("["):
+            table = {}
+            values = dict.fromkeys(values, table)
+        for name, value in values.items():
+            if name in found.values:
+                found.problems.append(_duplicate(number, name, found.lines[name]))
+            else:
+                found.values[name] = value
+                found.lines[name] = number
+    return found
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Where each name stands first."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if named := _NAME.match(line):
+            found.setdefault(named["name"], number)
+    return found
+
+
+def _unreadable_line(number: int, raw: bytes, error: Exception) -> SettingProblem:
+    text = raw.decode(errors="replace").replace("\0", "")
+    named = _NAME.match(text)
+    name = named["name"] if named else ""
+    if DATABASE_SETTING in text:  # however it stands there, somebody wanted a database of their own
+        name = DATABASE_SETTING
+    about = f"{name} cannot be read" if name else "this line cannot be read"
+    return SettingProblem(
+        number, name, f"{about}: {_reason(error)}", "Write `name = value`, text in quotes."
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    text = str(error)
+    place = _POSITION.search(text)
+    if place is None:
+        return text[:1].lower() + text[1:]
+    words = text[: place.start()]
+    where = f" at column {place['column']}" if place["column"] else " at its end"
+    return words[:1].lower() + words[1:] + where
+
+
+def _duplicate(number: int, name: str, first: int) -> SettingProblem:
+    return SettingProblem(
+        number,
+        name,
+        f"{printable_name(name)} stands in line {first} already",
+        "Remove one of both.",
+    )
+
+
+def printable_name(name: str) -> str:
+    """A name from the file that may be anything, as it may be printed."""
+    return name[:60] if name.isprintable() else ascii(name[:60])
+
+
+# The settings that can be had from a file that is partly bad, and what is bad in it.
+#
+# A bad value costs only itself: the default stands in. What must not fall back to a default is not
+# for this: whatever starts runs asks for `Settings.load`, and a database that is named wrongly is
+# never another one.
+
+__all__ = [
+    "SettingProblem",
+    "SettingsWithoutDatabase",
+    "check_values",
+    "hint_for",
+    "load_lenient",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingsWithoutDatabase(Settings):
+    """Settings that do not say which database is meant: whoever needs the store is told why."""
+
+    why: str
+    remedy: str
+
+    @property
+    def url(self) -> str:
+        """There is none; the default would be another database than the one that was meant."""
+        raise BadSetting(f"the database is not known: {self.why}", hint=self.remedy)
+
+
+def load_lenient(environ: Mapping[str, str]) -> tuple[Settings, tuple[SettingProblem, ...]]:
+    """The settings, with defaults for what is bad in the file; and what is bad in it.
+
+    A value in the environment that cannot be is an error, whatever the file says.
+    """
+    home = parse_setting("home", environ.get(f"{ENVIRONMENT_PREFIX}HOME") or DEFAULTS["home"])
+    found = read_settings(home / SETTINGS_FILE)
+    values, problems = check_values(found)
+    given = {
+        each.name: parse_setting(each.name, raw)
+        for each in fields(Settings)
+        if (raw := environ.get(ENVIRONMENT_PREFIX + each.name.upper()))
+    }
+    values = {"workspace": parse_setting("workspace", DEFAULTS["workspace"]), **values, **given}
+    values["home"] = home
+    unnamed = None if DATABASE_SETTING in given else _database_problem(found, problems)
+    if unnamed is None:
+        return Settings(**values), problems
+    values.pop(DATABASE_SETTING, None)
+    return SettingsWithoutDatabase(**values, why=str(unnamed), remedy=unnamed.hint), problems
+
+
+def check_values(found: SettingsText) -> tuple[dict[str, Any], tuple[SettingProblem, ...]]:
+    """Of what stands in a file the values that can be, and all that is bad."""
+    values: dict[str, Any] = {}
+    problems = list(found.problems)
+    for name, value in found.values.items():
+        line = found.lines.get(name)
+        if name == "home":
+            problems.append(_home_problem(line))
+        elif name not in DEFAULTS:
+            problems += _unknown_name(name, value, found.lines)
+        else:
+            try:
+                values[name] = parse_setting(name, value)
+            except BadSetting as error:
+                problems.append(SettingProblem(line, name, str(error), error.hint))
+    return values, tuple(sorted(problems, key=lambda each: each.line or 0))
+
+
+def _database_problem(
+    found: SettingsText, problems: tuple[SettingProblem, ...]
+) -> SettingProblem | None:
+    """Why nobody can tell which database is meant; None if that is clear."""
+    if not found.readable:
+        return found.problems[0]
+    return next((each for each in problems if each.name == DATABASE_SETTING), None)
+
+
+def _unknown_name(name: str, value: object, lines: Mapping[str, int]) -> Iterator[SettingProblem]:
+    below = sorted(value.keys() & DEFAULTS.keys()) if isinstance(value, dict) else []
+    for each in below:  # meant, and not heard
+        text = f"{each} stands below [{printable_name(name)}], where no setting is read"
+        yield SettingProblem(
+            lines.get(each), each, text, "Put it at the top of the file, above all [...]."
+        )
+    if not below:
+        text = f"there is no setting {printable_name(name)}"
+        yield SettingProblem(lines.get(name), name, text, hint_for(name), warning=True)
+
+
+def hint_for(name: str) -> str:
+    """What somebody may have meant who wrote a name that no setting has."""
+    from difflib import get_close_matches  # only here: the command line starts without
+
+    near = get_close_matches(name, DEFAULTS, 1)
+    return f"Did you mean {near[0]}?" if near else "`bullpen config list` shows all settings."
+
+
+def _home_problem(line: int | None) -> SettingProblem:
+    return SettingProblem(
+        line,
+        "home",
+        "home has no effect in this file, which lies in it",
+        f"Set {ENVIRONMENT_PREFIX}HOME in the environment.",
+        warning=True,
+    )

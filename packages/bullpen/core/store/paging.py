@@ -1,0 +1,224 @@
+"""Paging through growing tables: by column, by time, and up to the last committed row."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Table,
+    TableClause,
+    Text,
+    bindparam,
+    column,
+    func,
+    select,
+    table,
+    text,
+)
+from sqlalchemy.ext.compiler import compiles
+
+from bullpen.core.clock import MINUTE
+from bullpen.core.models.base import const
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
+
+
+class JsonIn(ColumnElement[bool]):
+    """Whether the column is one of the numbers in the JSON list of this name."""
+
+    inherit_cache = False
+    type = Boolean()
+
+    def __init__(self, column: Column[int], name: str) -> None:
+        self.column = column
+        self.numbers = bindparam(name, type_=Text)
+
+    def self_group(self, against: object = None) -> JsonIn:
+        """Itself: of a Boolean SQLite would be asked whether it is 1, which no index can tell."""
+        return self
+
+
+def encode_ids(ids: Iterable[int]) -> str:
+    """The list as `JsonIn` takes it."""
+    return json.dumps(list(ids))
+
+
+@compiles(JsonIn, "sqlite")
+def _compile_sqlite(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401 - as SQLAlchemy
+    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
+    return f"{column} IN (SELECT value FROM json_each({given}))"  # noqa: S608 - both compiled
+
+
+@compiles(JsonIn, "postgresql")
+def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401
+    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
+    # An array and not a subquery: so the planner knows that there are few, and uses the index.
+    found = f"SELECT jsonb_array_elements_text(CAST({given} AS jsonb))::bigint"
+    return f"{column} = ANY (ARRAY({found}))"
+
+
+MAX_ROW_ID = 1 << 62
+"""No row has so high a number."""
+
+
+class TablePager:
+    """The rows of a table, in the columns of these names; of some tables only some rows."""
+
+    def __init__(
+        self,
+        table: Table,
+        names: Sequence[str],
+        always: Callable[[], ColumnElement[bool]] | None = None,
+    ) -> None:
+        self._table = table
+        self._always = always
+        self._names = names
+        self._statement = cache(self._made)
+
+    def page(
+        self,
+        tx: Transaction,
+        alike: Mapping[str, object],
+        since: int | None,
+        limit: int,
+        upto: int = MAX_ROW_ID,
+    ) -> list[tuple[object, ...]]:
+        """The next rows after this number and up to another; without one the newest first.
+
+        `alike` is what they have in common, by the names of columns; None is anything. Of several
+        writers the lower number may come later: `settled` tells up to where that is over.
+        """
+        given = {
+            name: value.value if isinstance(value, Enum) else value
+            for name, value in alike.items()
+            if value is not None
+        }
+        for value in given.values():
+            check_text(str(value), tx.settings.message_bytes, "what is looked for")
+        values: dict[str, object] = {**given, "limit": limit}
+        if since is not None:
+            values.update(since=since, upto=upto)
+        return tx.all(self._statement(frozenset(given), since is not None), values)
+
+    def _made(self, names: frozenset[str], forward: bool) -> Statement[tuple[object, ...]]:
+        number = self._table.c.id
+        alike = (self._table.c[name] == bindparam(name) for name in sorted(names))
+        which = [*([] if self._always is None else [self._always()]), *alike]
+        order = number.desc()
+        if forward:
+            which += [number > bindparam("since"), number <= bindparam("upto")]
+            order = number.asc()
+        return Statement(
+            lambda: (
+                select(*(self._table.c[name] for name in self._names))
+                .where(*which)
+                .order_by(order)
+                .limit(bindparam("limit"))
+            )
+        )
+
+
+def first_id_since(tx: Transaction, table: Table, moment: int) -> int:
+    """A number before that of every row of this moment or of a later one, by their `created_at`.
+
+    Each look halves what is left of the table, however large that is.
+    """
+    ends = tx.one(_id_range(table), {})
+    if ends is None or ends[0] is None or ends[1] is None:
+        return 0
+    low, high = ends[0] - 1, ends[1] + 1
+    # A row that was under way for a while has a later number than its moment says.
+    early = moment - MINUTE
+    while high - low > 1:
+        middle = (low + high) // 2
+        row = tx.one(_row_from_id(table), {"number": middle})
+        if row is None or row[1] >= early:
+            high = middle
+        else:
+            low = row[0]
+    return low
+
+
+@cache
+def _id_range(table: Table) -> Statement[tuple[int | None, int | None]]:
+    first, last = (select(end(table.c.id)).scalar_subquery() for end in (func.min, func.max))
+    return Statement(lambda: select(first, last))
+
+
+@cache
+def _row_from_id(table: Table) -> Statement[tuple[int, int]]:
+    return Statement(
+        lambda: (
+            select(table.c.id, table.c.created_at)
+            .where(table.c.id >= bindparam("number"))
+            .order_by(table.c.id)
+            .limit(const(1))
+        )
+    )
+
+
+# Reads a growing table by its numbers without losing a row.
+#
+# A number is given before its transaction commits, so that on PostgreSQL a lower one may appear after
+# a higher one: who has read the higher one would never ask for the lower. So: note the highest
+# number, wait for those who are writing just then, and read up to it. On SQLite one writes at a time.
+
+MAX_WRITER_WAIT_SECONDS = 2.0
+WRITER_POLL_SECONDS = 0.005
+
+
+def _locks() -> TableClause:
+    return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
+
+
+@cache
+def _max_id(rows: Table) -> Statement[tuple[int | None]]:
+    return Statement(lambda: select(func.max(rows.c.id)))
+
+
+@cache
+def _active_writers_statement(rows: Table) -> Statement[tuple[str]]:
+    # Other databases of the server may have a table of the same number.
+    return Statement(
+        lambda: select(_locks().c.virtualtransaction).where(
+            text(f"relation = '{rows.name}'::regclass AND mode = 'RowExclusiveLock' AND granted"),
+            text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
+        )
+    )
+
+
+def committed_up_to(store: Store, rows: Table) -> int:
+    """The number up to which every row is there, or never will be; 0 if that takes too long."""
+    with store.read() as tx:
+        last = tx.one(_max_id(rows), {})
+    if store.dialect != "sqlite" and not _wait_for_writers(store, rows):
+        return 0
+    return 0 if last is None or last[0] is None else last[0]
+
+
+def _wait_for_writers(store: Store, rows: Table) -> bool:
+    """Wait for those who write to it now; whoever begins later gets a higher number."""
+    begun = _active_writers(store, rows)
+    deadline = time.monotonic() + MAX_WRITER_WAIT_SECONDS
+    while begun:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(WRITER_POLL_SECONDS)
+        begun &= _active_writers(store, rows)
+    return True
+
+
+def _active_writers(store: Store, rows: Table) -> frozenset[str]:
+    with store.read() as tx:
+        return frozenset(each for (each,) in tx.all(_active_writers_statement(rows), {}))

@@ -1,0 +1,276 @@
+"""Uploaded files: names, sizes, storage and listing."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import heapq
+import os
+import re
+import stat
+import tempfile
+import time
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from bullpen.core.clock import DAY, SECOND
+from bullpen.core.errors import (
+    BodyTooLarge,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    UnknownFile,
+)
+from bullpen.core.ids import Ids
+
+_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DENIED_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@contextmanager
+def translated_disk_errors() -> Iterator[None]:
+    """An error of the disk in this block is one that is told to who asked."""
+    try:
+        yield
+    except OSError as error:
+        raise _translate(error) from error
+
+
+def _translate(error: OSError) -> StoreError:
+    why = error.strerror or type(error).__name__
+    if error.errno in _FULL_ERRNOS:
+        return StoreFull(f"the file has no room: {why}")
+    if error.errno in _DENIED_ERRNOS:
+        return StoreReadOnly(
+            f"the directory of files cannot be written: {why}",
+            hint="Check the owner and rights of the directory `files` of the home.",
+        )
+    return StoreUnavailable(
+        f"the directory of files cannot be used: {why}",
+        hint="Look at the directory `files` of the home, and at its disk.",
+    )
+
+
+MAX_GIVEN_NAME_BYTES = 100
+"""So many bytes of what a person called it are kept."""
+
+MAX_SUFFIX_CHARS = 16
+
+MAX_FILE_NAME_BYTES = 255
+
+_UNSAFE_CHARS = re.compile(r"[^\w.-]+")
+
+
+def safe_name(given: str) -> str:
+    """What a person called a file, without what a path, a shell or a reader trips over."""
+    last = re.split(r"[/\\]", given)[-1]
+    name = _UNSAFE_CHARS.sub("_", unicodedata.normalize("NFC", last)).strip("._-")
+    stem, dot, suffix = name.rpartition(".")
+    if not dot or len(suffix) > MAX_SUFFIX_CHARS:
+        stem, dot, suffix = name, "", ""
+    room = MAX_GIVEN_NAME_BYTES - len(f"{dot}{suffix}".encode())
+    cut = stem.encode()[:room].decode(errors="ignore")
+    return f"{cut}{dot}{suffix}" or "file"
+
+
+def check_file_name(name: str) -> str:
+    """The name, if it can be one of ours: no path, and nothing hidden."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if not 0 < size <= MAX_FILE_NAME_BYTES or name.startswith(".") or "/" in name or "\0" in name:
+        raise UnknownFile(f"there is no file {name[:60]!a}")
+    return name
+
+
+NANOSECONDS_PER_MICROSECOND, NANOSECONDS_PER_MILLISECOND = 1_000, 1_000_000
+"""In nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file in the directory of files."""
+
+    id: int
+    """When it was stored, in microseconds: so that a list of them has an order and a cursor."""
+    name: str
+    size: int
+    created_at: int
+
+
+def list_files(directory: Path, since: int | None, limit: int) -> list[StoredFile]:
+    """The newest first; or those after this number, the oldest first."""
+    with translated_disk_errors():
+        found = _scan_directory(directory)
+        if since is None:
+            return heapq.nlargest(limit, found, key=_sort_key)
+        return heapq.nsmallest(limit, (each for each in found if each.id > since), key=_sort_key)
+
+
+def file_path(directory: Path, name: str) -> Path:
+    """Where the file of this name lies; a link is none."""
+    path = directory / check_file_name(name)
+    if path.is_symlink():
+        raise UnknownFile(f"there is no file {name[:60]!a}")
+    return path
+
+
+def remove_file(directory: Path, name: str) -> None:
+    """Delete the file of this name for good; messages that name it go without it."""
+    path = directory / check_file_name(name)
+    with translated_disk_errors():
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise FileNotFoundError
+            path.unlink()
+        except FileNotFoundError:
+            raise UnknownFile(f"there is no file {name[:60]!a}") from None
+
+
+def _sort_key(file: StoredFile) -> tuple[int, str]:
+    return file.id, file.name
+
+
+def _scan_directory(directory: Path) -> Iterator[StoredFile]:
+    try:
+        entries = os.scandir(directory)
+    except FileNotFoundError:
+        return  # nobody has sent one yet
+    with entries:
+        for entry in entries:
+            if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
+                continue
+            try:
+                known = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # removed just now
+            at = known.st_mtime_ns
+            yield StoredFile(
+                at // NANOSECONDS_PER_MICROSECOND,
+                entry.name,
+                known.st_size,
+                at // NANOSECONDS_PER_MILLISECOND,
+            )
+
+
+UNFINISHED_DIRECTORY = ".uploads"
+"""Below the directory of files, so that a finished one is only given its name."""
+
+MAX_NAME_TRIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SavedUpload:
+    """A file that is there."""
+
+    name: str
+    path: Path
+    size: int
+    sha256: str
+
+
+class Upload:
+    """Takes bytes; `keep` gives them a name, and `drop` forgets them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._hash = hashlib.sha256()
+        self._size = 0
+        with translated_disk_errors():
+            unfinished = directory / UNFINISHED_DIRECTORY
+            for each in (directory, unfinished):  # of parents the mode would be any
+                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _delete_stale(unfinished)
+            number, name = tempfile.mkstemp(dir=unfinished)
+        self._path = Path(name)
+        self._file: IO[bytes] = os.fdopen(number, "wb")
+
+    def write(self, data: bytes) -> int:
+        """Take the next ones."""
+        with translated_disk_errors():
+            self._file.write(data)
+        self._hash.update(data)
+        self._size += len(data)
+        return len(data)
+
+    def seek(self, *_: int) -> int:
+        """Nothing: it is read from the disk, under its name."""
+        return 0
+
+    def keep(self, ids: Ids, given: str) -> SavedUpload:
+        """Give it a name of its own, which has in it what a person called it."""
+        safe = safe_name(given)
+        with translated_disk_errors():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            for name in _candidate_names(ids, safe):
+                path = self._directory / name
+                # Unlike a renamed one, a linked file never takes the place of another.
+                with suppress(FileExistsError):
+                    os.link(self._path, path)
+                    _sync_directory(self._directory)
+                    return SavedUpload(name, path, self._size, self._hash.hexdigest())
+        raise StoreUnavailable(f"{MAX_NAME_TRIES} names for a file were taken", hint="Try again.")
+
+    def drop(self) -> None:
+        """Let go of what was written under no name, or still is."""
+        with suppress(OSError):  # what the disk did not take is not to be kept
+            self._file.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _candidate_names(ids: Ids, safe: str) -> Iterator[str]:
+    for _ in range(MAX_NAME_TRIES):
+        yield f"{ids.new('file')}_{safe}"
+
+
+def _sync_directory(directory: Path) -> None:
+    """The name is on the disk before anybody is told of it."""
+    number = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _delete_stale(unfinished: Path) -> None:
+    """Forget what processes that were killed have left behind."""
+    before = time.time() - DAY / SECOND
+    for path in unfinished.iterdir():
+        with suppress(OSError):
+            if path.stat().st_mtime < before:
+                path.unlink()
+
+
+CHUNK_BYTES = 1 << 20
+
+
+def upload_copy(source: Path, directory: Path, ids: Ids, most: int) -> SavedUpload:
+    """Copy this file into the directory of files, under a name of its own."""
+    try:
+        file = source.open("rb")
+    except OSError as error:
+        raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
+    with file:
+        incoming = Upload(directory)
+        try:
+            left = most
+            while data := file.read(min(CHUNK_BYTES, left + 1)):
+                left -= len(data)
+                if left < 0:
+                    raise BodyTooLarge(
+                        f"{source} has more than {most} bytes",
+                        hint="Send less; the limit is the setting `upload_bytes`.",
+                    )
+                incoming.write(data)
+            return incoming.keep(ids, source.name)
+        except OSError as error:
+            raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
+        finally:
+            incoming.drop()

@@ -1,0 +1,304 @@
+"""What a backup contains: the manifest, the tree of files and the archive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Literal, TypeAlias
+
+from bullpen.core.errors import BackupFailed, BadBackup
+from bullpen.core.uploads import UNFINISHED_DIRECTORY
+from bullpen.ops.backup.disk import DIRECTORY_MODE, create_file
+
+UNPACK_CHUNK_BYTES = 1 << 20
+ARCHIVE_MODES: dict[str, Literal["w", "w:gz"]] = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
+READ_ERRORS = (tarfile.TarError, zlib.error, EOFError, ValueError)
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a backup of this name is one file."""
+    return path.name.endswith(tuple(ARCHIVE_MODES))
+
+
+def pack(directory: Path, target: Path, name: str) -> None:
+    """Write the backup in this directory to a new file of a name as `x.tar.gz`."""
+    mode = next(mode for ending, mode in ARCHIVE_MODES.items() if name.endswith(ending))
+    with create_file(target) as file, tarfile.open(fileobj=file, mode=mode) as archive:
+        archive.add(directory, arcname=_stem(name))
+
+
+@contextmanager
+def open_backup(path: Path, beside: Path | None = None) -> Iterator[Path]:
+    """A backup as a directory; of one file, unpacked to a place that is gone afterwards."""
+    if not path.exists():
+        raise BadBackup(f"there is no backup {path}")
+    if path.is_dir():
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix=".bullpen-unpacked-", dir=beside) as place:
+        yield _unpack(path, Path(place))
+
+
+def _unpack(path: Path, place: Path) -> Path:
+    """Nothing but plain files, each where it belongs, whatever the archive says."""
+    tops = set()
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for member in archive:
+                pure = PurePosixPath(member.name)
+                if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+                    raise BadBackup(f"{path} is no backup: it has {member.name[:100]!r} in it")
+                tops.add(pure.parts[0])
+                if member.isdir():
+                    (place / pure).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+                elif member.isreg():
+                    (place / pure).parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+                    _extract(archive.extractfile(member), place / pure)
+                else:
+                    raise BadBackup(f"{path} is no backup: {member.name[:100]!r} is no plain file")
+    except READ_ERRORS as error:
+        raise BadBackup(f"{path} is damaged, or no backup: {error}") from error
+    except OSError as error:
+        if error.errno is None:  # of the compression, not of the disk
+            raise BadBackup(f"{path} is damaged: {error}") from error
+        raise BackupFailed(
+            f"{path} cannot be unpacked: {error.strerror}",
+            hint="Free some space where files for a while lie; TMPDIR names another place.",
+        ) from error
+    if len(tops) != 1:
+        raise BadBackup(f"{path} is no backup")
+    return place / tops.pop()
+
+
+def _extract(source: IO[bytes] | None, target: Path) -> None:
+    assert source is not None
+    with source, create_file(target) as file:
+        while piece := source.read(UNPACK_CHUNK_BYTES):
+            file.write(piece)
+
+
+def _stem(name: str) -> str:
+    for ending in ARCHIVE_MODES:
+        name = name.removesuffix(ending)
+    return name or "backup"
+
+
+MANIFEST_FILE = "manifest.json"
+MANIFEST_FORMAT = 1
+DATABASE_FILE = "bullpen.db"
+SETTINGS_FILE = "settings.toml"
+FILES, PLUGINS, WORKSPACE = "files", "plugins", "workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of the backup."""
+
+    path: str
+    size: int
+    sha256: str
+    executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEntry:
+    """A symbolic link, which is kept here only: not every disk can have one."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What was backed up, when, and what must lie there."""
+
+    version: str
+    """Of the Bullpen that made it."""
+    revision: str
+    """Of the database's schema."""
+    made_at: int
+    kind: str
+    """`sqlite` or `postgresql`: where the data lived. The copy is an SQLite file all the same."""
+    homes: tuple[str, ...]
+    """The paths of the home: as it is called, and its real one if that is another."""
+    workspaces: tuple[str, ...]
+    """Those of where the agents worked; their files are there only if `with_workspace`."""
+    with_workspace: bool
+    files: tuple[FileEntry, ...]
+    links: tuple[LinkEntry, ...]
+    directories: tuple[str, ...]
+    rows: Mapping[str, int]
+    """How many each table has."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, without the manifest."""
+        return sum(each.size for each in self.files)
+
+
+def serialize_manifest(manifest: Manifest) -> bytes:
+    """As it is written, with a checksum of itself."""
+    document = {"format": MANIFEST_FORMAT, **asdict(manifest)}
+    return json.dumps({**document, "checksum": _checksum(document)}, indent=1).encode()
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """The manifest of a backup; BadBackup if there is none, or it is not what was written."""
+    try:
+        document = json.loads((directory / MANIFEST_FILE).read_bytes())
+    except FileNotFoundError:
+        raise BadBackup(f"{directory} is no backup: it has no {MANIFEST_FILE}") from None
+    except (OSError, ValueError) as error:
+        raise BadBackup(f"{MANIFEST_FILE} cannot be read: {error}") from error
+    if not isinstance(document, dict) or "checksum" not in document:
+        raise BadBackup(f"{MANIFEST_FILE} is not one of Bullpen's")
+    checksum = document.pop("checksum")
+    if checksum != _checksum(document):
+        raise BadBackup(f"{MANIFEST_FILE} is damaged: its checksum is another")
+    if document.pop("format", None) != MANIFEST_FORMAT:
+        raise BadBackup(
+            f"{MANIFEST_FILE} is of a form that this Bullpen does not know",
+            hint="Install the version of Bullpen that made the backup, or a later one.",
+        )
+    try:
+        return _parse_manifest(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadBackup(f"{MANIFEST_FILE} lacks what it must have: {error}") from error
+
+
+def _parse_manifest(document: Mapping[str, object]) -> Manifest:
+    rows = document["rows"]
+    if not isinstance(rows, dict):
+        raise TypeError("its rows")
+    return Manifest(
+        version=str(document["version"]),
+        revision=str(document["revision"]),
+        made_at=int(str(document["made_at"])),
+        kind=str(document["kind"]),
+        homes=_texts(document["homes"]),
+        workspaces=_texts(document["workspaces"]),
+        with_workspace=document["with_workspace"] is True,
+        files=tuple(
+            FileEntry(
+                path=_safe_path(each["path"]),
+                size=int(each["size"]),
+                sha256=str(each["sha256"]),
+                executable=bool(each["executable"]),
+            )
+            for each in _list(document["files"])
+        ),
+        links=tuple(
+            LinkEntry(_safe_path(each["path"]), str(each["target"]))
+            for each in _list(document["links"])
+        ),
+        directories=tuple(_safe_path(each) for each in _texts(document["directories"])),
+        rows={str(name): int(count) for name, count in rows.items()},
+    )
+
+
+def _texts(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list):
+        raise TypeError("its lists")
+    return tuple(str(each) for each in found)
+
+
+def _list(found: object) -> list[Mapping[str, str]]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise TypeError("its lists")
+    return found
+
+
+def _safe_path(path: str) -> str:
+    """A path that cannot lead out of the backup, or of the home that is made of it."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+        raise ValueError(f"the path {path[:100]!r} leads elsewhere")
+    return path
+
+
+def _checksum(document: Mapping[str, object]) -> str:
+    plain = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+COPY_CHUNK_BYTES = 1 << 20
+TREE_DIRECTORY_MODE = 0o700
+_UPLOADS = f"{FILES}/{UNFINISHED_DIRECTORY}"
+
+
+@dataclass(slots=True)
+class CopiedTree:
+    """What was copied so far."""
+
+    files: list[FileEntry] = field(default_factory=list)
+    links: list[LinkEntry] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
+
+
+def copy_tree(source: Path, backup: Path, name: str, copied: CopiedTree) -> None:
+    """Copy all that lies below a directory, under this name in the backup; links are noted.
+
+    Sockets and the like are left out, and so is what is gone when its turn comes.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        _copy_directory(source, backup, name, copied)
+
+
+def _copy_directory(source: Path, backup: Path, name: str, copied: CopiedTree) -> None:
+    entries = sorted(os.scandir(source), key=lambda entry: entry.name)
+    (backup / name).mkdir(TREE_DIRECTORY_MODE)
+    copied.directories.append(name)
+    for entry in entries:
+        path, below = Path(entry.path), f"{name}/{entry.name}"
+        with suppress(FileNotFoundError):
+            if entry.is_symlink():
+                copied.links.append(LinkEntry(below, os.readlink(path)))  # noqa: PTH115 - as it stands
+            elif entry.is_dir(follow_symlinks=False):
+                # A backup that is written below what it copies would never end.
+                if below != _UPLOADS and not path.samefile(backup.parent):
+                    _copy_directory(path, backup, below, copied)
+            elif entry.is_file(follow_symlinks=False):
+                copied.files.append(copy_file(path, backup, below))
+
+
+def copy_file(source: Path, directory: Path, name: str) -> FileEntry:
+    """Copy one file; what is noted of it is what was written, whatever happens to the original."""
+    digest, size = hashlib.sha256(), 0
+    with source.open("rb") as original:
+        found = os.fstat(original.fileno())
+        executable = bool(found.st_mode & stat.S_IXUSR)
+        with create_file(directory / name) as copy:
+            while piece := original.read(COPY_CHUNK_BYTES):
+                digest.update(piece)
+                size += len(piece)
+                copy.write(piece)
+            copy.flush()
+            os.fsync(copy.fileno())
+        os.utime(directory / name, ns=(found.st_atime_ns, found.st_mtime_ns))
+    return FileEntry(name, size, digest.hexdigest(), executable)
+
+
+def hash_file(path: Path, name: str) -> FileEntry:
+    """A file that is in the backup already."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(COPY_CHUNK_BYTES):
+            digest.update(piece)
+        return FileEntry(name, file.tell(), digest.hexdigest())
+
+
+ProgressCallback: TypeAlias = Callable[[str, int, int], None]
+"""What is being done, how much of it is done, and how much there is; 0 is not known."""
+
+
+def ignore_progress(what: str, done: int, total: int) -> None:
+    """For whoever does not want to know."""

@@ -1,0 +1,332 @@
+"""Create a backup, and the one before a schema upgrade."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bullpen import __version__
+from bullpen.core.atomic_file import replace_file
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import BackupFailed, BadBackup, BullpenError, InTheWay, SchemaTooOld
+from bullpen.core.settings import Settings
+from bullpen.core.store import migrate, open
+from bullpen.core.store.base import Store
+from bullpen.core.store.sqlite import SqliteStore
+from bullpen.ops.backup.contents import (
+    DATABASE_FILE,
+    FILES,
+    MANIFEST_FILE,
+    PLUGINS,
+    SETTINGS_FILE,
+    WORKSPACE,
+    CopiedTree,
+    Manifest,
+    ProgressCallback,
+    copy_file,
+    copy_tree,
+    hash_file,
+    ignore_progress,
+    is_archive,
+    open_backup,
+    pack,
+    read_manifest,
+    serialize_manifest,
+)
+from bullpen.ops.backup.database_copy import copy_sqlite, count_rows, has_data
+from bullpen.ops.backup.disk import (
+    DIRECTORY_MODE,
+    fsync_path,
+    fsync_tree,
+    staging_directory,
+    translate_disk_errors,
+    write_file,
+)
+from bullpen.ops.backup.verify import read_verified_manifest
+
+LAST_BACKUP_FILE = "last-backup.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A backup that was made, and checked when it was."""
+
+    path: Path
+    made_at: int
+    """The moment of the data in it, not that of its end."""
+    size: int
+    """In bytes."""
+
+    @property
+    def there(self) -> bool:
+        """Whether it still lies there; it may be on a disk that is not connected."""
+        return self.path.exists()
+
+
+def last_backup(settings: Settings) -> Backup | None:
+    """The last backup of this home; None if there never was one, or it is not known any more."""
+    try:
+        found = json.loads((settings.home / LAST_BACKUP_FILE).read_text(encoding="utf-8"))
+        return Backup(
+            path=Path(str(found["path"])),
+            made_at=int(found["made_at"]),
+            size=int(found["size"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def record_last_backup(settings: Settings, backup: Backup) -> None:
+    """Note that this is the last one."""
+    found = {"path": str(backup.path), "made_at": backup.made_at, "size": backup.size}
+    replace_file(settings.home / LAST_BACKUP_FILE, json.dumps(found).encode(), 0o600)
+
+
+BACKUP_NAME = re.compile(r"bullpen-(\d{8}T\d{6}Z)(?:-(\d+))?")
+MAX_PER_SECOND = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class BackupTarget:
+    """The directory, and the name of a file in it; without one, backups get names of their own."""
+
+    directory: Path
+    file: str | None = None
+
+    def named(self, made_at: int) -> Path:
+        """Where a backup of this moment is to be; nothing lies there."""
+        if self.file is not None:
+            return self.directory / self.file
+        name = f"bullpen-{datetime.fromtimestamp(made_at / SECOND, UTC):%Y%m%dT%H%M%SZ}"
+        names = (name, *(f"{name}-{number}" for number in range(2, MAX_PER_SECOND)))
+        return next(path for each in names if not (path := self.directory / each).exists())
+
+
+def resolve_target(settings: Settings, given: Path | None) -> BackupTarget:
+    """The place that a person names: a directory for backups, or a file that is to be one."""
+    if given is None:
+        return BackupTarget(settings.home.absolute() / "backups")
+    path = given.expanduser().absolute()
+    if not path.is_dir() and is_archive(path):
+        if path.exists():
+            raise InTheWay(f"{path} is there already", hint="Give another name, or remove it.")
+        return BackupTarget(path.parent, path.name)
+    if path.exists() and not path.is_dir():
+        raise InTheWay(
+            f"{path} is a file", hint="Give a directory, or a new file as `bullpen.tar.gz`."
+        )
+    if (path / MANIFEST_FILE).exists():
+        raise InTheWay(
+            f"{path} is a backup itself", hint="Give the directory in which the backups lie."
+        )
+    return BackupTarget(path)
+
+
+def make_directory(directory: Path) -> None:
+    """Make it, if it is not there; of parents the mode would be any."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(DIRECTORY_MODE, exist_ok=True)
+
+
+def prune(directory: Path, keep: int, homes: tuple[str, ...]) -> list[Path]:
+    """Remove the oldest backups of this home that have names of ours, but for so many; which."""
+    ours = sorted((age, path) for path in directory.iterdir() if (age := _sort_key(path, homes)))
+    old = [path for _, path in ours[: max(0, len(ours) - keep)]]
+    for path in old:
+        with staging_directory(directory) as grave:  # half removed it must not look like one
+            path.rename(grave / path.name)
+    return old
+
+
+def _sort_key(path: Path, homes: tuple[str, ...]) -> tuple[str, int] | None:
+    """When it was made, as it sorts; None of what is no backup of this home."""
+    found = BACKUP_NAME.fullmatch(path.name)
+    if found is None or path.is_symlink() or not path.is_dir():
+        return None
+    try:
+        if not set(read_manifest(path).homes) & set(homes):
+            return None
+    except BadBackup:
+        return None
+    return found[1], int(found[2] or 1)
+
+
+# backup: a copy of a home as of one moment, while everything in it goes on.
+#
+# The database comes first and the files after it: so what its rows name is there. All is written
+# under a name that nobody takes for a backup, checked as it lies there, and then given its own.
+
+SPARE_BYTES = 64 << 20
+"""So much room must be left on the disk: what is backed up may live there too."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupResult:
+    """A backup that is there and good, and which older ones made room."""
+
+    backup: Backup
+    manifest: Manifest
+    removed: tuple[Path, ...]
+
+
+def create_backup(
+    store: Store,
+    place: BackupTarget,
+    *,
+    with_workspace: bool = False,
+    keep: int | None = None,
+    tell: ProgressCallback = ignore_progress,
+) -> BackupResult:
+    """Make a backup of this store's home; it is at its place when it is complete and checked."""
+    revision = store.revision()
+    if revision is None:
+        raise SchemaTooOld("the database is empty: there is nothing to back up")
+    made_at = store.clock.now()
+    with translate_disk_errors("the backup cannot be made"):
+        make_directory(place.directory)
+        with staging_directory(place.directory) as here:
+            contents = here / "backup"
+            contents.mkdir(DIRECTORY_MODE)
+            _check_free_space(store, here)
+            manifest = _write(store, contents, made_at, revision, with_workspace, tell)
+            _verify_contents(contents, tell)
+            target = place.named(made_at)
+            _publish(contents, target, place, tell)
+    backup = Backup(path=target, made_at=made_at, size=manifest.size)
+    with suppress(OSError):  # it is made all the same
+        record_last_backup(store.settings, backup)
+    removed = [] if keep is None else prune(place.directory, keep, manifest.homes)
+    return BackupResult(backup, manifest, tuple(removed))
+
+
+def _write(
+    store: Store,
+    contents: Path,
+    made_at: int,
+    revision: str,
+    with_workspace: bool,
+    tell: ProgressCallback,
+) -> Manifest:
+    settings, copied = store.settings, CopiedTree()
+    database = contents / DATABASE_FILE
+    if isinstance(store, SqliteStore):
+        copy_sqlite(store, database, tell)
+    else:
+        _copy_postgres(store, database, revision, tell)
+    tell("its checksum", 0, 0)
+    copied.files.append(hash_file(database, DATABASE_FILE))
+    with suppress(FileNotFoundError):
+        copied.files.append(copy_file(settings.home / SETTINGS_FILE, contents, SETTINGS_FILE))
+    trees = {FILES: settings.files, PLUGINS: settings.home / PLUGINS}
+    if with_workspace:
+        trees[WORKSPACE] = settings.workspace
+    for name, tree in trees.items():
+        tell(name, 0, 0)
+        copy_tree(tree, contents, name, copied)
+    with closing(sqlite3.connect(database)) as copy:
+        rows = count_rows(copy)
+    manifest = Manifest(
+        version=__version__,
+        revision=revision,
+        made_at=made_at,
+        kind=store.dialect,
+        homes=_path_aliases(settings.home),
+        workspaces=_path_aliases(settings.workspace),
+        with_workspace=with_workspace,
+        files=tuple(copied.files),
+        links=tuple(copied.links),
+        directories=tuple(copied.directories),
+        rows=rows,
+    )
+    write_file(contents / MANIFEST_FILE, serialize_manifest(manifest))
+    fsync_tree(contents)
+    return manifest
+
+
+def _path_aliases(directory: Path) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((str(directory.absolute()), str(directory.resolve()))))
+
+
+def _copy_postgres(store: Store, database: Path, revision: str, tell: ProgressCallback) -> None:
+    from bullpen.core.store.postgres import PostgresStore
+    from bullpen.ops.backup.database_copy import copy_postgres  # most installations do without
+
+    assert isinstance(store, PostgresStore)
+    copy_postgres(store, database, revision, tell)
+
+
+def _verify_contents(contents: Path, tell: ProgressCallback) -> None:
+    try:
+        read_verified_manifest(contents, tell)
+    except BadBackup as error:
+        raise BackupFailed(
+            f"what was written is not good: {error}",
+            hint="Nothing is kept of it. Is the database itself damaged, or the disk?",
+        ) from error
+
+
+def _publish(contents: Path, target: Path, place: BackupTarget, tell: ProgressCallback) -> None:
+    """Give it the name by which it is known, from one moment to the next."""
+    if place.file is None:
+        contents.rename(target)
+    else:
+        archive = contents.with_name("archive")
+        tell("packing", 0, 0)
+        pack(contents, archive, place.file)
+        fsync_path(archive)
+        with open_backup(archive, archive.parent) as unpacked:
+            _verify_contents(unpacked, tell)
+        archive.rename(target)
+    fsync_path(place.directory)
+
+
+def _check_free_space(store: Store, here: Path) -> None:
+    """Refuse at once what would fill the disk, on which the database may live itself."""
+    if not isinstance(store, SqliteStore):
+        return
+    log = Path(f"{store.path}-wal")
+    needed = store.path.stat().st_size + (log.stat().st_size if log.exists() else 0) + SPARE_BYTES
+    free = shutil.disk_usage(here).free
+    if free < needed:
+        raise BackupFailed(
+            f"there is no room: it takes about {needed >> 20} MB, and {free >> 20} MB are free",
+            hint="Free some space, or give another place.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeResult:
+    """What was done: from which revision, and where the backup of it is."""
+
+    before: str | None
+    """None if there was no database."""
+    backup: Path | None
+    """None if there was nothing to lose."""
+
+
+def upgrade_database(
+    store: Store, *, backup: bool = True, tell: ProgressCallback = ignore_progress
+) -> UpgradeResult:
+    """Bring it to this version's schema; data of an earlier one are backed up before."""
+    before = store.revision()
+    kept = _backup_before(store, before, tell) if backup else None
+    migrate.upgrade(store)
+    return UpgradeResult(before, kept)
+
+
+def _backup_before(store: Store, before: str | None, tell: ProgressCallback) -> Path | None:
+    if before is None or before == open.HEAD_REVISION or before not in open.KNOWN_REVISIONS:
+        return None
+    if not has_data(store):
+        return None
+    try:
+        return create_backup(store, resolve_target(store.settings, None), tell=tell).backup.path
+    except BullpenError as error:
+        error.hint = f"{error.hint} Or upgrade without a backup: bullpen db upgrade --no-backup"
+        raise

@@ -1,0 +1,383 @@
+"""Restore a backup into a new home."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import tomlkit
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    func,
+    inspect,
+    select,
+    update,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+from tomlkit.exceptions import TOMLKitError
+
+from bullpen.core.access.keys import list_keys, revoke_key
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import BackupFailed, BadSetting, InTheWay, SchemaTooNew
+from bullpen.core.maintenance.jobs import release_job_leases
+from bullpen.core.models import AGENTS, API_KEYS, LANES, SYSTEM_AGENTS, WORKERS, whole_schema
+from bullpen.core.outbox.hold import begin_hold
+from bullpen.core.outbox.manage import release_responses
+from bullpen.core.queue.fail import release
+from bullpen.core.settings import Settings
+from bullpen.core.store import migrate, open
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import open_store
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.ops.backup import database_copy
+from bullpen.ops.backup.contents import (
+    DATABASE_FILE,
+    FILES,
+    SETTINGS_FILE,
+    WORKSPACE,
+    Manifest,
+    ProgressCallback,
+    ignore_progress,
+    open_backup,
+    read_manifest,
+)
+from bullpen.ops.backup.disk import (
+    DIRECTORY_MODE,
+    EXECUTABLE_MODE,
+    FILE_MODE,
+    create_file,
+    fsync_path,
+    fsync_tree,
+    staging_directory,
+    translate_disk_errors,
+    write_file,
+)
+from bullpen.ops.backup.verify import read_verified_manifest
+
+CLAIMS: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(LANES.c.claim_token).where(LANES.c.claim_token.is_not(None)).order_by(LANES.c.agent)
+    )
+)
+JOB_HOLDERS: Statement[tuple[str]] = Statement(
+    lambda: select(SYSTEM_AGENTS.c.holder).where(SYSTEM_AGENTS.c.holder.is_not(None)).distinct()
+)
+DELETE_WORKERS: Statement[None] = Statement(lambda: delete(WORKERS))
+# Links for browsers that were not used: nobody lists them, and they end within minutes.
+REVOKE_LOGIN_LINKS: Statement[None] = Statement(
+    lambda: (
+        update(API_KEYS).where(API_KEYS.c.revoked_at.is_(None)).values(revoked_at=bindparam("now"))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetCounts:
+    """How much of what was alive was put to rest."""
+
+    claims: int
+    """Runs whose messages wait again."""
+    deliveries: int
+    keys: int
+    """Keys and browsers that open nothing any more."""
+
+
+def reset_runtime_state(tx: Transaction, reason: str, *, keep_keys: bool) -> ResetCounts:
+    """End every claim and lease without blame; nobody is registered, and no old key opens."""
+    claims = [token for (token,) in tx.all(CLAIMS, {})]
+    for token in claims:
+        release(tx, token, reason)
+    deliveries = release_responses(tx, reason)
+    for (holder,) in tx.all(JOB_HOLDERS, {}):
+        release_job_leases(tx, holder)
+    tx.write(DELETE_WORKERS, {})
+    return ResetCounts(len(claims), deliveries, 0 if keep_keys else _revoke_keys(tx))
+
+
+def _revoke_keys(tx: Transaction) -> int:
+    """One that was revoked since the backup would open again; so none does."""
+    keys = [each for each in list_keys(tx) if each.valid(tx.now)]
+    for key in keys:
+        revoke_key(tx, key.id)
+    tx.write(REVOKE_LOGIN_LINKS, {"now": tx.now})
+    return len(keys)
+
+
+def _old() -> BindParameter[str]:
+    return bindparam("old", type_=Text)
+
+
+REWRITE_AGENT_DIRECTORY: Statement[None] = Statement(
+    lambda: (
+        update(AGENTS)
+        .where(func.substr(AGENTS.c.directory, 1, func.length(_old())) == _old())
+        .values(directory=func.replace(AGENTS.c.directory, _old(), bindparam("new")))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PathRewrite:
+    """A directory, and where what lay below it lies now."""
+
+    old: str
+    new: str
+
+
+def path_rewrites(manifest: Manifest, home: Path) -> list[PathRewrite]:
+    """Every directory of the backup, as rows may name it."""
+    found = [PathRewrite(f"{old}/{FILES}/", f"{home}/{FILES}/") for old in manifest.homes]
+    if manifest.with_workspace:
+        found += [PathRewrite(f"{old}/", f"{home}/{WORKSPACE}/") for old in manifest.workspaces]
+    return found
+
+
+def rewrite_paths(tx: Transaction, moved: list[PathRewrite]) -> None:
+    """Let the rows name the new places; of what was said nothing is changed."""
+    for table in whole_schema().tables.values():
+        if "files" in table.c:
+            for each in moved:
+                tx.write(
+                    _rewrite_file_lists(table),
+                    {"old": _json_prefix(each.old), "new": _json_prefix(each.new)},
+                )
+    for each in moved:
+        tx.write(REWRITE_AGENT_DIRECTORY, {"old": each.old, "new": each.new})
+
+
+def _rewrite_file_lists(table: Table) -> Statement[None]:
+    files = table.c.files
+    replaced = func.replace(files, bindparam("old"), bindparam("new"))
+    return Statement(lambda: update(table).where(files.is_not(None)).values(files=replaced))
+
+
+def _json_prefix(path: str) -> str:
+    """As a JSON list has it, at the beginning of an entry."""
+    return json.dumps(path)[:-1]
+
+
+INVALID_SETTINGS_FILE = "settings.toml.bak"
+UTF8_BOM = b"\xef\xbb\xbf"
+
+
+def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
+    """Write the settings with these values; one that is empty is left out. False if they are bad.
+
+    The database is never the one that the old home names: that may live. What is no TOML lies
+    beside, to be looked at, and counts no more.
+    """
+    try:
+        data = (backup / SETTINGS_FILE).read_bytes().removeprefix(UTF8_BOM)
+    except FileNotFoundError:
+        data = b""
+    try:
+        document, good = tomlkit.parse(data.decode()), True
+    except (TOMLKitError, UnicodeDecodeError):
+        write_file(home / INVALID_SETTINGS_FILE, data)
+        document, good = tomlkit.document(), False
+    for name, value in given.items():
+        document.pop(name, None)
+        if value:
+            document[name] = value
+    text = tomlkit.dumps(document).encode()
+    if text:
+        write_file(home / SETTINGS_FILE, text)
+    return good
+
+
+# restore: a new home made from a backup. It is held, for a restore is a journey through time.
+#
+# What it says and does may have been said and done since the backup was made: so nothing goes out
+# and nothing comes due in it before its owner lets it go.
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredHome:
+    """A home that is there, and held."""
+
+    home: Path
+    manifest: Manifest
+    forgotten: ResetCounts
+    settings_valid: bool
+    """False if settings.toml could not be read: then it counts no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _RuntimeReset:
+    """What is done to the data in their new place."""
+
+    reason: str
+    moved: list[PathRewrite]
+    keep_keys: bool
+
+    def begin(self, tx: Transaction) -> ResetCounts:
+        begin_hold(tx, self.reason)
+        forgotten = reset_runtime_state(tx, self.reason, keep_keys=self.keep_keys)
+        rewrite_paths(tx, self.moved)
+        return forgotten
+
+
+def restore(
+    backup: Path,
+    home: Path,
+    *,
+    database_url: str = "",
+    keep_keys: bool = False,
+    tell: ProgressCallback = ignore_progress,
+) -> RestoredHome:
+    """Make a new home of a backup, and on a server fill the empty database that is named."""
+    home = home.expanduser().absolute()
+    _check_url(database_url)
+    _check_empty(home)
+    with translate_disk_errors("the home cannot be made"):
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with staging_directory(home.parent) as here, open_backup(backup, here) as contents:
+            revision = read_manifest(contents).revision
+            if revision not in open.KNOWN_REVISIONS:
+                raise SchemaTooNew(
+                    f"the backup is of revision {revision}, which this Bullpen does not know"
+                )
+            manifest = read_verified_manifest(contents, tell)
+            new = here / "home"
+            new.mkdir(DIRECTORY_MODE)
+            _copy_files(contents, new, manifest, tell)
+            given = {"database_url": database_url}
+            if manifest.with_workspace:
+                given[WORKSPACE] = str(home / WORKSPACE)
+            good = restore_settings(contents, new, given)
+            life = _RuntimeReset(
+                f"restored from the backup of {_moment(manifest.made_at)}",
+                path_rewrites(manifest, home),
+                keep_keys,
+            )
+            if database_url:
+                forgotten = _restore_postgres(contents, database_url, new, manifest, life, tell)
+            else:
+                forgotten = _restore_sqlite(contents, new, life, tell)
+            fsync_tree(new)
+            new.rename(home)
+            fsync_path(home.parent)
+    return RestoredHome(home, manifest, forgotten, good)
+
+
+def _copy_files(contents: Path, new: Path, manifest: Manifest, tell: ProgressCallback) -> None:
+    """Every file where it was; the database and the settings have ways of their own."""
+    for each in manifest.directories:
+        (new / each).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+    for place, entry in enumerate(manifest.files):
+        if entry.path not in (DATABASE_FILE, SETTINGS_FILE):
+            tell("files", place, len(manifest.files))
+            _copy(contents / entry.path, new / entry.path, entry.executable)
+    for link in manifest.links:
+        (new / link.path).symlink_to(link.target)
+
+
+def _copy(source: Path, target: Path, executable: bool = False) -> None:
+    with (
+        source.open("rb") as file,
+        create_file(target, EXECUTABLE_MODE if executable else FILE_MODE) as copy,
+    ):
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        os.fsync(copy.fileno())
+    found = source.stat()
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _restore_sqlite(
+    contents: Path, new: Path, life: _RuntimeReset, tell: ProgressCallback
+) -> ResetCounts:
+    tell("the database", 0, 0)
+    _copy(contents / DATABASE_FILE, new / DATABASE_FILE)
+    with closing(open_store(Settings(home=new), check=False)) as store:
+        migrate.upgrade(store)
+        with store.write() as tx:
+            forgotten = life.begin(tx)
+    (new / f"{DATABASE_FILE}-turn").unlink(missing_ok=True)
+    fsync_path(new / DATABASE_FILE)
+    return forgotten
+
+
+def _restore_postgres(
+    contents: Path,
+    url: str,
+    new: Path,
+    manifest: Manifest,
+    life: _RuntimeReset,
+    tell: ProgressCallback,
+) -> ResetCounts:
+    """All in one transaction: a database that is half filled never was."""
+    with (
+        closing(open_store(Settings(home=new, database_url=url), check=False)) as store,
+        closing(sqlite3.connect(contents / DATABASE_FILE)) as source,
+        _postgres_connection(store) as connection,
+    ):
+        if inspect(connection).get_table_names():
+            raise InTheWay(
+                "the database that was given is not empty", hint="Give an empty one by its URL."
+            )
+        migrate.upgrade_connection(connection, manifest.revision)
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        database_copy.copy_rows_to_postgres(source, driver, tell)
+        migrate.upgrade_connection(connection)
+        with store.join(connection) as tx:
+            return life.begin(tx)
+
+
+@contextmanager
+def _postgres_connection(store: Store) -> Iterator[Connection]:
+    import psycopg
+    from sqlalchemy.exc import DBAPIError
+
+    from bullpen.core.store.postgres import translate_error
+
+    try:
+        with store.engine.begin() as connection:
+            yield connection
+    except (psycopg.Error, DBAPIError) as error:
+        cause = error if isinstance(error, psycopg.Error) else error.orig
+        told = None if cause is None else translate_error(cause)
+        raise told or BackupFailed(f"the database cannot be filled: {cause}") from error
+
+
+def _check_url(url: str) -> None:
+    if not url:
+        return
+    try:
+        kind = make_url(url).get_backend_name()
+    except (ArgumentError, ValueError) as error:
+        raise BadSetting("the database's URL is none", hint=str(error)) from error
+    if kind != "postgresql":
+        raise BadSetting(
+            f"a backup is restored to the home's own file or to a server, not to {kind!r}",
+            hint="Leave --database-url out, or give postgresql://USER@HOST/DATABASE.",
+        )
+
+
+def _check_empty(home: Path) -> None:
+    if home.is_symlink() or (home.exists() and not home.is_dir()):
+        raise InTheWay(f"{home} is no directory", hint="Give a new one.")
+    if home.is_dir() and next(home.iterdir(), None) is not None:
+        raise InTheWay(
+            f"{home} is there already, and not empty; nothing is restored in place",
+            hint="Give a new directory, and look what is in it before you let it go.",
+        )
+
+
+def _moment(made_at: int) -> str:
+    return f"{datetime.fromtimestamp(made_at / SECOND, UTC):%Y-%m-%d %H:%M} UTC"

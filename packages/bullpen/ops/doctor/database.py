@@ -1,0 +1,346 @@
+"""Checks of the database and its backups."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+from sqlalchemy import select, text
+
+from bullpen.core.clock import DAY, SECOND
+from bullpen.core.errors import BullpenError, StoreBusy, StoreCorrupt
+from bullpen.core.models import AGENTS
+from bullpen.core.store import open
+from bullpen.core.store.sqlite import SqliteStore, translate_error
+from bullpen.core.store.statement import Statement
+from bullpen.ops.backup.create import last_backup
+from bullpen.ops.doctor.check import (
+    PASSED,
+    CheckState,
+    Fix,
+    Needs,
+    Problem,
+    Severity,
+    Verdict,
+    check,
+    skipped,
+)
+from bullpen.ops.doctor.installation import Installation
+
+STALE_AFTER_MS = 7 * DAY
+
+FIRST_AGENT: Statement[tuple[int]] = Statement(
+    lambda: select(AGENTS.c.created_at).order_by(AGENTS.c.created_at).limit(1)
+)
+BACKUP_COMMAND = "bullpen db backup"
+
+
+@check("backup.none", Severity.WARNING, Needs.SCHEMA)
+def no_backup(patient: Installation) -> Problem | Verdict:
+    """There is no backup; a warning once there is a week's work to lose."""
+    if last_backup(patient.settings) is not None:
+        return PASSED
+    with patient.store.read() as tx:
+        first = tx.one(FIRST_AGENT, {})
+    age = 0 if first is None else patient.now - first[0]
+    return Problem(
+        text="there is no backup" + ("" if age > STALE_AFTER_MS else " yet"),
+        remedy=BACKUP_COMMAND,
+        severity=None if age > STALE_AFTER_MS else Severity.INFO,
+    )
+
+
+@check("backup.stale", Severity.WARNING)
+def backup_stale(patient: Installation) -> Problem | Verdict:
+    """The last backup is over a week old."""
+    last = last_backup(patient.settings)
+    if last is None:
+        return skipped("there is none")
+    age = patient.now - last.made_at
+    if age <= STALE_AFTER_MS:
+        return PASSED
+    return Problem(text=f"the last backup is {age // DAY} days old", remedy=BACKUP_COMMAND)
+
+
+@check("backup.gone", Severity.INFO)
+def backup_gone(patient: Installation) -> Problem | Verdict:
+    """The last backup does not lie any more where it was written."""
+    last = last_backup(patient.settings)
+    if last is None:
+        return skipped("there is none")
+    if last.there:
+        return PASSED
+    return Problem(
+        text=f"the last backup is not at {last.path} any more",
+        remedy=f"Connect the disk that it is on, or make another: {BACKUP_COMMAND}",
+    )
+
+
+BACKUP_CHECKS = (no_backup, backup_stale, backup_gone)
+
+
+# Who holds a reading transaction open on SQLite, as the system's table of locks shows it.
+#
+# A reader of the write-ahead log holds a shared lock on one of five bytes of the `-shm` file. The
+# table is read, and the file never opened: to close it would drop the locks that this process holds.
+
+LOCK_TABLE = Path("/proc/locks")
+READER_LOCK_BYTES = range(123, 128)
+"""The bytes on which readers hold their locks."""
+SAMPLES = 8
+SAMPLE_SECONDS = 0.1
+
+
+def shared_lock_holders(table: str, shm: Path) -> set[tuple[int, int]]:
+    """The process and the byte of each reader that the table names."""
+    found = shm.stat()
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    readers = set()
+    for line in table.splitlines():
+        # 7: POSIX  ADVISORY  READ 4711 fe:00:1234 124 124
+        fields = line.split()
+        if "->" in fields or len(fields) < 8 or fields[1] != "POSIX" or fields[3] != "READ":
+            continue
+        first, last = fields[6], fields[7]
+        if (
+            fields[5] == place
+            and first == last
+            and first.isdigit()
+            and int(first) in READER_LOCK_BYTES
+        ):
+            readers.add((int(fields[4]), int(first)))
+    return readers
+
+
+def long_readers(file: Path) -> list[int]:
+    """The processes that held such a lock whenever it was looked, for nearly a second."""
+    shm = file.with_name(f"{file.name}-shm")
+    held: set[tuple[int, int]] | None = None
+    for look in range(SAMPLES):
+        if look:
+            time.sleep(SAMPLE_SECONDS)
+        try:
+            seen = shared_lock_holders(LOCK_TABLE.read_text(), shm)
+        except FileNotFoundError:  # nobody has it open
+            return []
+        held = seen if held is None else held & seen
+        if not held:
+            return []
+    return sorted({pid for pid, _ in held or () if pid != os.getpid()})
+
+
+QUICK_SECONDS = 1.2
+DEEP_SECONDS = 600.0
+PROGRESS_STEPS = 10_000
+"""After so many of SQLite's steps it is asked whether the time is over."""
+MAX_DAMAGES = 3
+WAL_SIZE_FACTOR = 10
+"""So many times `wal_bytes` is more than the checkpoint loop leaves."""
+LONG_TRANSACTION_MS = 60 * SECOND
+CHECKPOINT_WAIT_SECONDS = 5
+
+OPEN_TRANSACTIONS: Statement[tuple[int, str, str, int]] = Statement(
+    lambda: text(
+        "SELECT pid, coalesce(application_name, ''), coalesce(state, ''),"
+        " CAST(extract(epoch FROM clock_timestamp() - xact_start) * 1000 AS bigint)"
+        " FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 20"
+    )
+)
+CHECKSUMS = (
+    "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()"
+)
+
+
+@check("db.missing", Severity.INFO)
+def database_missing(patient: Installation) -> Problem | Verdict:
+    """There is no database yet, though there may have been one."""
+    if not patient.database.missing:
+        return PASSED
+    if not patient.home.is_dir():
+        return skipped("there is no home yet")
+    had = patient.settings.token.exists() or patient.settings.logs.is_dir()
+    return Problem(
+        text=f"there is no database at {patient.database.file}"
+        + (", though Bullpen ran here before" if had else " yet"),
+        remedy="bullpen db restore, if it is lost; bullpen up makes a new one"
+        if had
+        else "bullpen up",
+        severity=Severity.WARNING if had else Severity.INFO,
+    )
+
+
+@check("db.unreachable", Severity.CRITICAL)
+def unreachable(patient: Installation) -> Problem | Verdict:
+    """The database does not answer, or what is there is none."""
+    error = patient.database.error
+    if error is None:
+        return PASSED
+    return Problem(text=str(error), remedy=error.hint or "Look at the database and its disk.")
+
+
+@check("db.schema", Severity.CRITICAL, Needs.DATABASE)
+def schema_revision(patient: Installation) -> Problem | Verdict:
+    """The database is of another version of Bullpen."""
+    found = patient.database.revision
+    if patient.database.current:
+        return Verdict(text=f"revision {open.HEAD_REVISION}")
+    try:
+        open.check_schema(patient.store)
+    except BullpenError as error:
+        known = found is None or found in open.KNOWN_REVISIONS
+        return Problem(text=str(error), remedy=error.hint, fix=_upgrade(patient) if known else None)
+    return PASSED
+
+
+def _upgrade(patient: Installation) -> Fix:
+    def do() -> str | None:
+        from bullpen.ops.backup.create import upgrade_database
+
+        backup = upgrade_database(patient.store).backup
+        return None if backup is None else f"the database before: {backup}"
+
+    return Fix(steps=("bullpen db upgrade, with a backup before, in the home's backups",), do=do)
+
+
+@check("db.integrity", Severity.CRITICAL, Needs.DATABASE)
+def integrity(patient: Installation) -> Problem | Verdict:
+    """The database is damaged: a quick look, as far as it comes in a second."""
+    store = patient.store
+    if isinstance(store, SqliteStore):
+        return _check_sqlite(store, "quick_check", QUICK_SECONDS)
+    with store.read() as tx:
+        failures = tx.fetch(CHECKSUMS)
+    if failures is not None and int(str(failures[0])) > 0:
+        return Problem(
+            text=f"PostgreSQL read {failures[0]} damaged pages of this database",
+            remedy="Look at the server's log and disk; restore a backup.",
+        )
+    return PASSED
+
+
+@check("db.integrity_full", Severity.CRITICAL, Needs.DATABASE, deep=True, seconds=DEEP_SECONDS)
+def integrity_full(patient: Installation) -> Problem | Verdict:
+    """The database is damaged: every page, every index, every row."""
+    store = patient.store
+    if not isinstance(store, SqliteStore):
+        return skipped("PostgreSQL has tools of its own: pg_amcheck")
+    return _check_sqlite(store, "integrity_check", DEEP_SECONDS - 1)
+
+
+@check("db.drift", Severity.WARNING, Needs.SCHEMA, deep=True, seconds=60)
+def drift(patient: Installation) -> Problem | Verdict:
+    """The tables are not those that this version made."""
+    from bullpen.core.store import migrate  # only here: Alembic takes long to load
+
+    found = migrate.differences(patient.store)
+    if not found:
+        return PASSED
+    return Problem(text=f"{len(found)} differences, as {found[0][:200]}", remedy="bullpen db check")
+
+
+def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Verdict:
+    deadline = time.monotonic() + seconds
+    with closing(store.connect(query_only=True)) as connection:
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+        try:
+            said = [str(row[0]) for row in connection.execute(f"PRAGMA {what}({MAX_DAMAGES})")]
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                return Verdict(
+                    CheckState.SKIPPED, "it is large: bullpen doctor --deep looks at all of it"
+                )
+            told = translate_error(error, store.path)
+            if not isinstance(told, StoreCorrupt):
+                raise told or error from error
+            said = [str(told)]
+    if said == ["ok"]:
+        return PASSED
+    return Problem(
+        text=f"the database is damaged: {'; '.join(said)[:300]}",
+        remedy="bullpen down; keep the file aside; restore a backup: bullpen db restore",
+    )
+
+
+@check("db.wal_size", Severity.WARNING, Needs.DATABASE)
+def wal_size(patient: Installation) -> Problem | Verdict:
+    """SQLite's write-ahead log has grown far over its limit."""
+    store = patient.store
+    if not isinstance(store, SqliteStore):
+        return skipped("the database is no file")
+    log = Path(f"{store.path}-wal")
+    size = log.stat().st_size if log.exists() else 0
+    if size <= WAL_SIZE_FACTOR * patient.settings.wal_bytes:
+        return PASSED
+    return Problem(
+        text=f"the write-ahead log has {size >> 20} MiB: nobody moves it into the database,"
+        " or a reader keeps it from being moved (db.oldest_reader)",
+        remedy="bullpen up, whose scheduler does; or bullpen doctor --fix",
+        fix=Fix(
+            steps=(f"sqlite3 {store.path} 'PRAGMA wal_checkpoint(TRUNCATE)'",),
+            do=lambda: _checkpoint(store),
+        ),
+    )
+
+
+def _checkpoint(store: SqliteStore) -> None:
+    with closing(store.connect()) as connection:
+        connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_SECONDS * SECOND}")
+        busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise StoreBusy("a reader keeps the log from being moved", hint="See db.oldest_reader.")
+
+
+@check("db.oldest_reader", Severity.WARNING, Needs.DATABASE)
+def oldest_reader(patient: Installation) -> Problem | Verdict:
+    """Somebody holds a transaction open, so that the database cannot shrink its log."""
+    store = patient.store
+    if not isinstance(store, SqliteStore):
+        return _check_open_transactions(patient)
+    if not LOCK_TABLE.exists():
+        return skipped("this system does not show who holds a lock")
+    found = long_readers(store.path)
+    if not found:
+        return PASSED
+    return Problem(
+        text=f"{', '.join(map(_process_name, found))} keeps a transaction open: "
+        "meanwhile the write-ahead log only grows",
+        remedy="Let it end its transaction, or end it.",
+    )
+
+
+def _process_name(pid: int) -> str:
+    try:
+        return f"{psutil.Process(pid).name()} (process {pid})"
+    except (psutil.Error, ValueError):
+        return "a process that cannot be seen"
+
+
+def _check_open_transactions(patient: Installation) -> Problem | Verdict:
+    with patient.store.read() as tx:
+        rows = tx.all(OPEN_TRANSACTIONS, {})
+    old = [row for row in rows if row[3] > LONG_TRANSACTION_MS]
+    if not old:
+        return PASSED
+    pid, name, state, age = old[0]
+    return Problem(
+        text=f"{len(old)} transactions are open for over a minute, the oldest for"
+        f" {age // SECOND} s: {name or 'somebody'} (server process {pid}, {state})",
+        remedy=f"Let it end, or say in psql: SELECT pg_terminate_backend({pid})",
+    )
+
+
+DATABASE_CHECKS = (
+    database_missing,
+    unreachable,
+    schema_revision,
+    integrity,
+    integrity_full,
+    drift,
+    wal_size,
+    oldest_reader,
+)

@@ -1,0 +1,342 @@
+"""Checks of the files and permissions of the home."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+import psutil
+
+from bullpen.core.settings.parse import SETTINGS_FILE
+from bullpen.ops.doctor.check import (
+    PASSED,
+    Fix,
+    Problem,
+    Severity,
+    Verdict,
+    check,
+    skipped,
+    unknown,
+)
+from bullpen.ops.doctor.installation import Installation
+
+OTHERS_MASK = 0o077
+OTHERS_WRITE_MASK = 0o022
+PRIVATE_MODE, PRIVATE_DIRECTORY_MODE = 0o600, 0o700
+
+
+def mode_of(path: Path) -> int | None:
+    """The rights of what is there; None if nothing is, or nobody may look."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def open_to_others(path: Path, rights: int = OTHERS_MASK) -> bool:
+    """Whether another user has one of these rights, and can come to the file at all."""
+    mode = mode_of(path)
+    if mode is None or not mode & rights:
+        return False
+    above = [mode_of(each) or 0 for each in Path(os.path.realpath(path)).parents]
+    by_all = mode & rights & 0o007 and all(each & 0o001 for each in above)
+    by_group = mode & rights & 0o070 and all(each & 0o011 for each in above)
+    return bool(by_all or by_group)
+
+
+def make_private(paths: Iterable[Path]) -> Fix:
+    """Take the rights of all but the owner away."""
+    found = [(each, PRIVATE_DIRECTORY_MODE if each.is_dir() else PRIVATE_MODE) for each in paths]
+
+    def do() -> None:
+        for path, mode in found:
+            with suppress(FileNotFoundError):  # some of SQLite's come and go
+                path.chmod(mode)
+
+    return Fix(steps=tuple(f"chmod {mode:o} {path}" for path, mode in found), do=do)
+
+
+def format_paths(paths: Iterable[Path], home: Path, most: int = 4) -> str:
+    """Some paths in words, those in the home without it."""
+    names = [
+        str(each.relative_to(home)) if each.is_relative_to(home) else str(each) for each in paths
+    ]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+MAX_FILES = 2000
+"""So many files are looked at."""
+
+SYNCED_DIRECTORIES = {
+    "dropbox": "Dropbox",
+    "onedrive": "OneDrive",
+    "google drive": "Google Drive",
+    "googledrive": "Google Drive",
+    "my drive": "Google Drive",
+    "icloud drive": "iCloud",
+    "mobile documents": "iCloud",
+    "nextcloud": "Nextcloud",
+    "owncloud": "ownCloud",
+    "seafile": "Seafile",
+    "pcloud": "pCloud",
+    "pclouddrive": "pCloud",
+    "megasync": "MEGA",
+    "syncthing": "Syncthing",
+}
+"""Directories that a program copies to other machines, by their names."""
+
+SYNC_MARKERS = {".stfolder": "Syncthing", ".dropbox": "Dropbox", ".sync": "a synchronising program"}
+"""Files by which such a directory is known."""
+
+REMOTE_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.rclone"}
+)
+"""File systems of other machines, whose locks SQLite cannot trust."""
+
+
+def _skip_without_home(patient: Installation) -> Verdict | None:
+    return None if patient.home.is_dir() else skipped("there is no home yet")
+
+
+@check("fs.home_missing", Severity.INFO)
+def home_missing(patient: Installation) -> Problem | Verdict:
+    """There is no home yet, or something else is where it is to be."""
+    home = patient.home
+    if home.is_dir():
+        return PASSED
+    if os.path.lexists(home):
+        return Problem(
+            text=f"{home} is no directory",
+            remedy="Move it away, or name another place with BULLPEN_HOME.",
+            severity=Severity.CRITICAL,
+        )
+    return Problem(text=f"there is no home at {home} yet", remedy="bullpen up")
+
+
+@check("fs.home_perms", Severity.CRITICAL)
+def home_perms(patient: Installation) -> Problem | Verdict:
+    """Others may look into the home, or write to what is in it."""
+    if absent := _skip_without_home(patient):
+        return absent
+    home, settings = patient.home, patient.settings
+    wrong = [home] if (mode_of(home) or 0) & OTHERS_MASK else []
+    below = (settings.run, settings.sockets, settings.logs, settings.files, home / "plugins")
+    wrong += [each for each in dict.fromkeys(below) if (mode_of(each) or 0) & OTHERS_WRITE_MASK]
+    if not wrong:
+        return PASSED
+    told = [f"{each} ({mode_of(each) or 0:o})" for each in wrong]
+    return Problem(
+        text=f"others have rights on {', '.join(told)}",
+        remedy=f"chmod 700 {' '.join(map(str, wrong))}",
+        fix=make_private(wrong),
+    )
+
+
+@check("fs.db_perms", Severity.CRITICAL)
+def db_perms(patient: Installation) -> Problem | Verdict:
+    """Others may read or write the database's files."""
+    file = patient.database.file
+    if file is None:
+        return skipped("the database is no file")
+    files = [file, *(file.with_name(file.name + each) for each in ("-wal", "-shm", "-turn"))]
+    wrong = [each for each in files if open_to_others(each)]
+    if not wrong:
+        return PASSED
+    return Problem(
+        text=f"others have rights on {format_paths(wrong, patient.home)}",
+        remedy=f"chmod 600 {' '.join(map(str, wrong))}",
+        fix=make_private(wrong),
+    )
+
+
+@check("fs.token_perms", Severity.CRITICAL)
+def token_perms(patient: Installation) -> Problem | Verdict:
+    """Others may read the owner's token; the API does not start like this."""
+    token = patient.settings.token
+    mode = mode_of(token)
+    if mode is None:
+        return skipped("there is no token yet")
+    if not mode & OTHERS_MASK:
+        return PASSED
+    return Problem(
+        text=f"{token} has the rights {mode:o}: others may read it, and the API refuses to start",
+        remedy=f"chmod 600 {token}; if others can come to it, delete it: a new one is made",
+        fix=make_private([token]),
+    )
+
+
+@check("fs.owner", Severity.CRITICAL)
+def owner(patient: Installation) -> Problem | Verdict:
+    """Files in the home belong to somebody else than the home, as after a `sudo bullpen`."""
+    if absent := _skip_without_home(patient):
+        return absent
+    found = patient.home.stat()
+    if os.geteuid() not in (0, found.st_uid):
+        return Problem(
+            text=f"{patient.home} belongs to user {found.st_uid}, and you are {os.geteuid()}",
+            remedy="Work as that user, or name a home of your own with BULLPEN_HOME.",
+        )
+    strange = [each for each in _files(patient) if _owner_of(each) not in (None, found.st_uid)]
+    if not strange:
+        return PASSED
+    return Problem(
+        text=f"{format_paths(strange, patient.home)} belong to another user than the home",
+        remedy=f"sudo chown -R {found.st_uid}:{found.st_gid} {patient.home}",
+        fix=_chown_fix(strange, found) if os.geteuid() == 0 else None,
+    )
+
+
+def _files(patient: Installation) -> Iterator[Path]:
+    """What lies in the home, and one level below; no link is followed."""
+    for each in islice(patient.home.iterdir(), MAX_FILES):
+        yield each
+        if each.is_dir() and not each.is_symlink() and os.access(each, os.R_OK | os.X_OK):
+            yield from islice(each.iterdir(), MAX_FILES)
+
+
+def _owner_of(path: Path) -> int | None:
+    try:
+        return path.lstat().st_uid
+    except OSError:  # gone meanwhile
+        return None
+
+
+def _chown_fix(paths: list[Path], to: os.stat_result) -> Fix:
+    def do() -> None:
+        for path in paths:
+            os.chown(path, to.st_uid, to.st_gid, follow_symlinks=False)
+
+    step = f"chown -h {to.st_uid}:{to.st_gid}"
+    return Fix(steps=tuple(f"{step} {each}" for each in paths), do=do)
+
+
+@check("fs.read_only", Severity.CRITICAL)
+def read_only(patient: Installation) -> Problem | Verdict:
+    """The home, or the database's file, cannot be written."""
+    if absent := _skip_without_home(patient):
+        return absent
+    file = patient.database.file
+    places = [patient.home, *([file] if file is not None and file.exists() else [])]
+    shut = [each for each in places if not os.access(each, os.W_OK)]
+    if not shut:
+        return PASSED
+    whole = os.statvfs(patient.home).f_flag & os.ST_RDONLY
+    return Problem(
+        text=f"{format_paths(shut, patient.home.parent)} cannot be written"
+        + (": the disk is read-only" if whole else ""),
+        remedy="mount -o remount,rw the disk, after a look at what it complains of (dmesg)"
+        if whole
+        else f"chmod u+rwX {' '.join(map(str, shut))}",
+    )
+
+
+@check("fs.missing", Severity.WARNING)
+def directories_missing(patient: Installation) -> Problem | Verdict:
+    """Directories are gone in which the services that run write."""
+    if patient.services is None:
+        return skipped("no service runs")
+    gone = [each for each in (patient.settings.logs, patient.settings.run) if not each.is_dir()]
+    if not gone:
+        return PASSED
+
+    def do() -> None:
+        for each in gone:
+            each.mkdir(mode=0o700)
+
+    return Problem(
+        text=f"the services run, and {format_paths(gone, patient.home)} is gone",
+        remedy=f"mkdir -m 700 {' '.join(map(str, gone))}; bullpen restart",
+        fix=Fix(steps=tuple(f"mkdir -m 700 {each}" for each in gone), do=do),
+    )
+
+
+@check("fs.config_symlink", Severity.WARNING)
+def config_symlink(patient: Installation) -> Problem | Verdict:
+    """The settings or the token are a link; what they are is decided elsewhere."""
+    links = [
+        each for each in (patient.home / SETTINGS_FILE, patient.settings.token) if each.is_symlink()
+    ]
+    if not links:
+        return PASSED
+    targets = [Path(os.path.realpath(each)) for each in links]
+    strange = [each for each in targets if _changeable_by_others(each, patient.home)]
+    told = ", ".join(f"{each.name} leads to {to}" for each, to in zip(links, targets, strict=True))
+    if strange:
+        return Problem(
+            text=f"{told}, which others can change",
+            remedy="Put a file of your own in its place, or take the rights of others away.",
+            severity=Severity.CRITICAL,
+        )
+    return Problem(
+        text=told,
+        remedy="Fine if it is yours, as in a directory of dot files; whoever changes it decides.",
+        severity=Severity.INFO,
+    )
+
+
+def _changeable_by_others(path: Path, home: Path) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    mine = (home.stat().st_uid, 0)
+    return found.st_uid not in mine or any(
+        open_to_others(each, OTHERS_WRITE_MASK) and not each.stat().st_mode & stat.S_ISVTX
+        for each in (path, path.parent)
+    )
+
+
+@check("fs.synced_dir", Severity.WARNING)
+def synced_dir(patient: Installation) -> Problem | Verdict:
+    """The home lies where a program copies it to other machines, or on another machine's disk."""
+    if absent := _skip_without_home(patient):
+        return absent
+    home = Path(os.path.realpath(patient.home))
+    for each in (home, *home.parents):
+        program = SYNCED_DIRECTORIES.get(each.name.lower().partition(" - ")[0])
+        program = program or next(
+            (SYNC_MARKERS[m] for m in SYNC_MARKERS if (each / m).exists()), None
+        )
+        if program is not None and each.parent != each:
+            return Problem(
+                text=f"{patient.home} is below {each}, which {program} copies: secrets leave this"
+                " machine, and a database that is copied while it is written breaks",
+                remedy=f"bullpen down; mv {patient.home} elsewhere; set BULLPEN_HOME to it",
+            )
+    return _check_remote_file_system(patient, home)
+
+
+def _check_remote_file_system(patient: Installation, home: Path) -> Problem | Verdict:
+    if patient.database.file is None:
+        return PASSED
+    try:
+        disks = psutil.disk_partitions(all=True)
+    except OSError:
+        return unknown("what is mounted cannot be read")
+    at = [each for each in disks if home.is_relative_to(each.mountpoint)]
+    disk = max(at, key=lambda each: len(each.mountpoint), default=None)
+    if disk is None or disk.fstype not in REMOTE_FILE_SYSTEMS:
+        return PASSED
+    return Problem(
+        text=f"the database lies on {disk.fstype} ({disk.mountpoint}), where no lock holds",
+        remedy="Move the home to a disk of this machine, or use PostgreSQL (`database_url`).",
+        severity=Severity.CRITICAL,
+    )
+
+
+CHECKS = (
+    home_missing,
+    home_perms,
+    db_perms,
+    token_perms,
+    owner,
+    read_only,
+    directories_missing,
+    config_symlink,
+    synced_dir,
+)

@@ -1,0 +1,224 @@
+"""The installation under examination: settings, database and processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from bullpen.core.errors import BullpenError, StoreError, StoreUnavailable
+from bullpen.core.logs import MIN_SECRET_CHARS
+from bullpen.core.roster.providers import list_custom_providers
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings
+from bullpen.core.settings.parse import SettingProblem
+from bullpen.core.store import open
+from bullpen.core.store.base import Store
+from bullpen.core.store.open import database_file, open_store
+from bullpen.ops.services.supervisor import CORE_SERVICES, Service, Supervisor
+
+Result = TypeVar("Result")
+
+
+def run_with_timeout(seconds: float, function: Callable[[], Result]) -> Result | None:
+    """What it gives; None if it does not end in this time. It raises nothing."""
+    found: list[Result] = []
+    # A daemon, for nobody can end a thread that hangs.
+    work = threading.Thread(target=lambda: found.append(function()), daemon=True)
+    work.start()
+    work.join(seconds)
+    return found[0] if found else None
+
+
+SUPERVISOR = "supervisor.supervisord"
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process. What it was called with may hold secrets: it is not to be shown."""
+
+    pid: int
+    parent: int
+    name: str
+    arguments: tuple[str, ...]
+    ours: bool
+    """Whether it belongs to the home that is examined."""
+    in_run: bool
+    """Whether a run of an agent started it."""
+
+    @property
+    def service(self) -> str | None:
+        """Which service it is, if it is one: `bullpen run NAME`."""
+        for before, after in zip(self.arguments, self.arguments[1:], strict=False):
+            if before == "run" and after in CORE_SERVICES:
+                return after
+        return None
+
+    @property
+    def is_supervisor(self) -> bool:
+        """Whether it is a supervisor."""
+        return SUPERVISOR in self.arguments
+
+    def __str__(self) -> str:
+        return f"{self.name} (process {self.pid})"
+
+
+def list_processes(home: Path) -> tuple[Process, ...]:
+    """All that can be seen; those of other users only in part."""
+    found = []
+    for each in psutil.process_iter():
+        try:
+            with each.oneshot():
+                if each.pid == os.getpid() or each.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                name, parent, arguments = each.name(), each.ppid(), tuple(each.cmdline())
+                environ = _environ(each)
+        except (psutil.Error, OSError):  # it has ended meanwhile
+            continue
+        ours = _home_of(environ) == str(home)
+        found.append(
+            Process(
+                each.pid, parent, name, arguments, ours, f"{ENVIRONMENT_PREFIX}AGENT" in environ
+            )
+        )
+    return tuple(found)
+
+
+def _environ(process: psutil.Process) -> Mapping[str, str]:
+    try:
+        return process.environ()
+    except (psutil.Error, OSError):
+        return {}
+
+
+def _home_of(environ: Mapping[str, str]) -> str:
+    """Which home its commands would work on."""
+    named = environ.get(f"{ENVIRONMENT_PREFIX}HOME")
+    if named:
+        return named
+    own = environ.get("HOME")
+    return str(DEFAULTS["home"]).replace("~", own, 1) if own else ""
+
+
+OPEN_SECONDS = 2.0
+ANSWER_SECONDS = 1.5
+
+AskProvider = Callable[[str, str], str]
+"""Lets a provider, with a model, answer one word; gives why it did not, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """The database as it was found."""
+
+    file: Path | None
+    """Of SQLite."""
+    missing: bool = False
+    """There is no file yet."""
+    store: Store | None = None
+    """None if it does not answer."""
+    revision: str | None = None
+    error: BullpenError | None = None
+
+    @property
+    def current(self) -> bool:
+        """Whether it is of this version."""
+        return self.store is not None and self.revision == open.HEAD_REVISION
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self.store is not None:
+            self.store.close()
+
+
+def open_database(settings: Settings) -> Database:
+    """Open it if it is there; whatever is wrong with it is written down."""
+    found = run_with_timeout(OPEN_SECONDS, partial(_open, settings))
+    if found is not None:
+        return found
+    error = StoreUnavailable(f"the database did not answer within {OPEN_SECONDS:g} s")
+    return Database(None, error=error)
+
+
+def _open(settings: Settings) -> Database:
+    try:
+        file = database_file(settings)
+        if file is not None and not file.exists():
+            return Database(file, missing=True)
+        store = open_store(settings, check=False)
+    except BullpenError as error:
+        return Database(None, error=error)
+    try:
+        return Database(file, store=store, revision=store.revision())
+    except BullpenError as error:
+        store.close()
+        return Database(file, error=error)
+    except Exception as error:  # whatever is broken there, the other checks are made
+        store.close()
+        return Database(file, error=StoreError(f"{type(error).__name__}: {error}"))
+
+
+@dataclass(frozen=True)
+class Installation:
+    """One installation, at one moment."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    now: int
+    database: Database
+    problems: tuple[SettingProblem, ...] = ()
+    deep: bool = False
+    ask: AskProvider | None = field(default=None, repr=False)
+
+    @property
+    def home(self) -> Path:
+        """The home, as its processes know it."""
+        return self.settings.home
+
+    @property
+    def store(self) -> Store:
+        """The database, for checks that need it."""
+        assert self.database.store is not None
+        return self.database.store
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        """The processes of this machine that may be looked at."""
+        return list_processes(self.home)
+
+    @cached_property
+    def services(self) -> tuple[Service, ...] | None:
+        """The services as the supervisor sees them; None if none answers."""
+        return run_with_timeout(ANSWER_SECONDS, partial(_services, self.settings))
+
+    @cached_property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be shown nowhere, as far as it is known."""
+        found = [*self.settings.secrets(), *_words_of_file(self.settings.token)]
+        if self.database.current:
+            try:
+                with self.store.read() as tx:
+                    found += [each.api_key for each in list_custom_providers(tx)]
+            except BullpenError:
+                pass  # whoever asks the database is told so
+        return tuple({each for each in found if len(each) >= MIN_SECRET_CHARS})
+
+
+def _services(settings: Settings) -> tuple[Service, ...] | None:
+    supervisor = Supervisor(settings)
+    try:
+        return tuple(supervisor.services()) if supervisor.alive() else None
+    except BullpenError:
+        return None
+
+
+def _words_of_file(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError):
+        return []

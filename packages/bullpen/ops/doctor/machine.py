@@ -1,0 +1,152 @@
+"""Checks of the machine and of the configuration."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from sqlalchemy import func, select, text
+
+from bullpen.core.clock import SECOND
+from bullpen.core.models import EVENTS, SYSTEM_AGENTS, WORKERS
+from bullpen.core.settings.parse import SETTINGS_FILE
+from bullpen.core.store.sqlite import SqliteStore
+from bullpen.core.store.statement import Statement
+from bullpen.ops.doctor.check import PASSED, Needs, Problem, Severity, Verdict, check, skipped
+from bullpen.ops.doctor.installation import Installation
+
+MAX_SETTINGS_SHOWN = 3
+
+
+@check("settings.bad", Severity.CRITICAL)
+def invalid_settings(patient: Installation) -> Problem | Verdict:
+    """Settings that cannot be read; their defaults count instead."""
+    found = [each for each in patient.problems if not each.warning]
+    if not found:
+        return PASSED
+    return Problem(
+        text="; ".join(str(each) for each in found[:MAX_SETTINGS_SHOWN]),
+        remedy=found[0].hint or f"Correct {patient.home / SETTINGS_FILE}.",
+    )
+
+
+@check("settings.odd", Severity.WARNING)
+def unknown_settings(patient: Installation) -> Problem | Verdict:
+    """Names in the settings that no setting has."""
+    found = [each for each in patient.problems if each.warning]
+    if not found:
+        return PASSED
+    return Problem(
+        text="; ".join(str(each) for each in found[:MAX_SETTINGS_SHOWN]),
+        remedy=found[0].hint or "bullpen config list shows all settings",
+    )
+
+
+@check("settings.not_in_force", Severity.INFO)
+def settings_not_in_force(patient: Installation) -> Problem | Verdict:
+    """The settings were changed after services began: these have the old ones."""
+    if patient.services is None:
+        return skipped("no service runs")
+    try:
+        changed = patient.home.joinpath(SETTINGS_FILE).stat().st_mtime
+    except OSError:
+        return PASSED
+    now = patient.now / SECOND
+    old = [
+        each["name"]
+        for each in patient.services
+        if each["pid"] and now - each["seconds"] < changed - 1
+    ]
+    if not old:
+        return PASSED
+    return Problem(
+        text=f"{SETTINGS_FILE} was changed after {', '.join(old)} began",
+        remedy=f"bullpen restart {' '.join(old)}",
+    )
+
+
+SETTINGS_CHECKS = (invalid_settings, unknown_settings, settings_not_in_force)
+
+
+LOW_BYTES, CRITICAL_BYTES = 1 << 30, 100 << 20
+MIN_FREE_FILES = 1000
+"""So few files more is as bad as little room."""
+CLOCK_TOLERANCE_MS = 5 * SECOND
+
+NEWEST_EVENT: Statement[tuple[int | None]] = Statement(
+    lambda: select(EVENTS.c.created_at).order_by(EVENTS.c.id.desc()).limit(1)
+)
+LAST_LIVENESS: Statement[tuple[int | None]] = Statement(
+    lambda: select(func.max(WORKERS.c.heartbeat_at))
+)
+LAST_JOB_RUN: Statement[tuple[int | None]] = Statement(
+    lambda: select(func.max(SYSTEM_AGENTS.c.last_run_at))
+)
+SERVER_TIME: Statement[tuple[int]] = Statement(
+    lambda: text("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)")
+)
+
+
+@check("disk.space", Severity.WARNING)
+def disk_space(patient: Installation) -> Problem | Verdict:
+    """There is little room for the home, the workspace, or temporary files."""
+    settings = patient.settings
+    places = (settings.home, settings.workspace, Path(tempfile.gettempdir()))
+    least = min((_free_space(each), str(each)) for each in map(_nearest_existing, places))
+    (room, files), place = least
+    if room >= LOW_BYTES and files >= MIN_FREE_FILES:
+        return Verdict(text=f"{room >> 30} GiB free")
+    left = f"{room >> 20} MiB are" if room < LOW_BYTES else f"room for {files} files is"
+    return Problem(
+        text=f"only {left} free at {place}",
+        remedy="Make room, or move the home: without any, nothing is accepted any more.",
+        severity=Severity.CRITICAL if room < CRITICAL_BYTES else None,
+    )
+
+
+def _nearest_existing(path: Path) -> Path:
+    """The path, or what of it there is."""
+    return next((each for each in (path, *path.parents) if each.exists()), Path("/"))
+
+
+def _free_space(path: Path) -> tuple[int, int]:
+    found = os.statvfs(path)
+    # Some file systems count no files.
+    return found.f_bavail * found.f_frsize, found.f_favail if found.f_files else MIN_FREE_FILES
+
+
+@check("clock.back", Severity.WARNING, Needs.SCHEMA)
+def clock_set_back(patient: Installation) -> Problem | Verdict:
+    """The clock was set back: what was written lies in the future."""
+    with patient.store.read() as tx:
+        rows = [tx.one(each, {}) for each in (NEWEST_EVENT, LAST_LIVENESS, LAST_JOB_RUN)]
+    latest = max((row[0] or 0 for row in rows if row is not None), default=0)
+    ahead = latest - patient.now
+    if ahead <= CLOCK_TOLERANCE_MS:
+        return PASSED
+    return Problem(
+        text=f"what was written last is {ahead // SECOND} s in the future: the clock was set back,"
+        " or another machine's is wrong. Until then leases, delays and schedules come late",
+        remedy="Set the clock (timedatectl set-ntp true); then bullpen restart",
+    )
+
+
+@check("clock.skew", Severity.WARNING, Needs.DATABASE)
+def clock_skew(patient: Installation) -> Problem | Verdict:
+    """The database's server has another time than this machine."""
+    if isinstance(patient.store, SqliteStore):
+        return skipped("the database is on this machine")
+    with patient.store.read() as tx:
+        row = tx.one(SERVER_TIME, {})
+        here = tx.now
+    apart = 0 if row is None else row[0] - here
+    if abs(apart) <= CLOCK_TOLERANCE_MS:
+        return PASSED
+    return Problem(
+        text=f"the clocks of this machine and of the database's are {abs(apart) // SECOND} s apart",
+        remedy="Let both follow a time server (timedatectl set-ntp true).",
+    )
+
+
+MACHINE_CHECKS = (disk_space, clock_set_back, clock_skew)

@@ -1,0 +1,182 @@
+"""Checks of what can be reached over the network, and by whom."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+import psutil
+
+from bullpen.core.access.keys import KeyKind, list_keys
+from bullpen.core.access.owner import MIN_TOKEN_CHARS
+from bullpen.core.errors import AddressTaken
+from bullpen.core.network import check_api_address
+from bullpen.ops.doctor.check import PASSED, Needs, Problem, Severity, Verdict, check, skipped
+from bullpen.ops.doctor.installation import Installation
+from bullpen.ops.services.supervisor import RUNNING
+
+LOOPBACK_ONLY = "there is only this machine to reach it from"
+FIRST_USER_PORT = 1024
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@check("net.port_taken", Severity.CRITICAL)
+def port_taken(patient: Installation) -> Problem | Verdict:
+    """Another program listens where the API is to."""
+    try:
+        check_api_address(patient.settings)
+    except AddressTaken as error:
+        taken = error
+    else:
+        return PASSED
+    port = patient.settings.api_port
+    pids = _listening_pids(port)
+    ours = {each.pid for each in patient.processes if each.ours}
+    if pids & ours:
+        return PASSED
+    serving = any(
+        each["name"] == "api" and each["state"] == RUNNING for each in patient.services or ()
+    )
+    if not pids and serving:
+        return PASSED
+    names = [str(each) for each in patient.processes if each.pid in pids]
+    other = any(each.pid in pids and each.service == "api" for each in patient.processes)
+    return Problem(
+        text=str(taken)
+        + (f": {', '.join(names[:2])}" if names else "")
+        + (", the API of another home" if other else ""),
+        remedy=f"End it, or choose another port: bullpen config set api_port {_next(port)}"
+        if names or pids or port >= FIRST_USER_PORT
+        else taken.hint,
+    )
+
+
+def _next(port: int) -> int:
+    return port + 1 if port < 65535 else 3778
+
+
+def _listening_pids(port: int) -> set[int]:
+    """The processes that listen at this port, those of other users left out."""
+    try:
+        found = psutil.net_connections("tcp")
+    except (psutil.Error, OSError):
+        return set()
+    return {
+        each.pid
+        for each in found
+        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port and each.pid
+    }
+
+
+@check("net.bind_public_no_auth", Severity.CRITICAL, Needs.SCHEMA)
+def bind_public_no_auth(patient: Installation) -> Problem | Verdict:
+    """The API is to listen beyond this machine, and there is no key for it."""
+    host = patient.settings.api_host
+    if is_loopback(host):
+        return PASSED
+    with patient.store.read() as tx:
+        keys = [each for each in list_keys(tx) if each.kind is KeyKind.KEY and each.valid(tx.now)]
+    if keys:
+        return PASSED
+    return Problem(
+        text=f"the API is to listen on {host}, beyond this machine, and nobody made a key: it does"
+        " not start",
+        remedy="bullpen key add NAME, or take api_host back to 127.0.0.1",
+    )
+
+
+@check("net.tls_missing_public", Severity.WARNING)
+def tls_missing_public(patient: Installation) -> Problem | Verdict:
+    """The API listens beyond this machine, and speaks plain HTTP."""
+    settings = patient.settings
+    if is_loopback(settings.api_host):
+        return skipped(LOOPBACK_ONLY)
+    return Problem(
+        text=f"the API listens on {settings.api_host} in plain HTTP: whoever is on the way reads"
+        " keys and messages",
+        remedy="Let a proxy with TLS stand before it, and take api_host back to 127.0.0.1.",
+    )
+
+
+@check("net.host_allowlist_missing", Severity.WARNING)
+def host_allowlist_missing(patient: Installation) -> Problem | Verdict:
+    """The API listens on all addresses, and no name is known by which it may be asked."""
+    settings = patient.settings
+    names = [each.strip() for each in settings.api_names.split(",") if each.strip()]
+    if "*" in names:
+        return Problem(
+            text="`*` in api_names is no name: whoever asks by another is refused",
+            remedy="bullpen config set api_names bullpen.example.org",
+        )
+    if settings.api_host not in ("0.0.0.0", "::") or names:  # noqa: S104 - it is asked, not bound
+        return PASSED
+    return Problem(
+        text=f"the API listens on {settings.api_host}, and refuses whoever asks by a name of this"
+        " machine: api_names is empty",
+        remedy="bullpen config set api_names bullpen.example.org",
+    )
+
+
+@check("net.origin_wildcard", Severity.CRITICAL)
+def origin_wildcard(patient: Installation) -> Problem | Verdict:
+    """Pages of anybody may use the API in the browsers of those who are let in."""
+    origins = [each.strip() for each in patient.settings.api_origins.split(",") if each.strip()]
+    if "null" in origins:
+        return Problem(
+            text="`null` in api_origins lets any page in: a frame that it makes has this origin",
+            remedy="Remove it from api_origins.",
+        )
+    if any("*" in each for each in origins):
+        return Problem(
+            text="`*` in api_origins lets nobody in: an origin is compared as a whole",
+            remedy="Name each origin, as https://office.example.org.",
+            severity=Severity.WARNING,
+        )
+    plain = [each for each in origins if _is_plain_http(each)]
+    if plain:
+        return Problem(
+            text=f"{plain[0]} in api_origins is plain HTTP: whoever is on the way can be that page",
+            remedy="Serve that page by HTTPS.",
+            severity=Severity.WARNING,
+        )
+    return PASSED
+
+
+def _is_plain_http(origin: str) -> bool:
+    try:
+        found = urlsplit(origin)
+        return found.scheme == "http" and not is_loopback(found.hostname or "")
+    except ValueError:
+        return False
+
+
+@check("net.token_short", Severity.CRITICAL)
+def token_short(patient: Installation) -> Problem | Verdict:
+    """The owner's token is blank, or could be guessed; the API does not start like this."""
+    path = patient.settings.token
+    if not path.exists():
+        return skipped("there is no token yet")
+    token = path.read_text(encoding="utf-8", errors="replace").strip()
+    if len(token) >= MIN_TOKEN_CHARS:
+        return PASSED
+    return Problem(
+        text=f"{path} holds no token of {MIN_TOKEN_CHARS} characters or more",
+        remedy=f"rm {path}; a new one is made at the next start",
+    )
+
+
+CHECKS = (
+    port_taken,
+    bind_public_no_auth,
+    tls_missing_public,
+    host_allowlist_missing,
+    origin_wildcard,
+    token_short,
+)

@@ -1,0 +1,134 @@
+"""Checks of where secrets lie open. What they are is never said."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+from bullpen.core.settings import Settings
+from bullpen.core.settings.parse import DATABASE_SETTING, SETTINGS_FILE, read_settings
+from bullpen.core.text import url_secrets
+from bullpen.ops.doctor.check import PASSED, Problem, Severity, Verdict, check, skipped
+from bullpen.ops.doctor.home import OTHERS_MASK, make_private, mode_of, open_to_others
+from bullpen.ops.doctor.installation import Installation
+
+MIN_SECRET_CHARS = 8
+"""Shorter ones would be found in the middle of words."""
+LOG_TAIL_BYTES = 2 << 20
+"""So much of the end of each log is read, unless all of it is asked for."""
+MAX_FILES_SHOWN = 3
+
+_BULLPEN_TOKEN = re.compile(rb"(?<![A-Za-z0-9])bp_[A-Za-z0-9_-]{30,}")
+"""A token or key of Bullpen's own."""
+_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+
+@check("secret.in_config", Severity.WARNING)
+def in_config(patient: Installation) -> Problem | Verdict:
+    """Others may read a settings file with secrets in it."""
+    path = patient.home / SETTINGS_FILE
+    old = patient.home / f"{SETTINGS_FILE}.bak"
+    wrong = [
+        each for each in (path, old) if (mode_of(each) or 0) & OTHERS_MASK and _has_secrets(each)
+    ]
+    if not wrong:
+        return PASSED
+    reach = [each for each in wrong if open_to_others(each)]
+    return Problem(
+        text=f"{' and '.join(each.name for each in wrong)} with secrets in it"
+        f" has rights for others ({mode_of(wrong[0]) or 0:o})"
+        + ("" if reach else ", which only the rights of the home keep out"),
+        remedy=f"chmod 600 {' '.join(map(str, wrong))}"
+        + ("; and change the secrets" if reach else ""),
+        severity=Severity.CRITICAL if reach else None,
+        fix=make_private(wrong),
+    )
+
+
+def _has_secrets(path: Path) -> bool:
+    named = {each.name for each in fields(Settings) if "secret" in each.metadata}
+    found = read_settings(path)
+    if not found.readable:
+        return True  # nobody can tell, and it may
+    url = str(found.values.get(DATABASE_SETTING, ""))
+    return any(found.values.get(each) for each in named) or bool(url_secrets(url))
+
+
+@check("secret.in_argv", Severity.CRITICAL)
+def in_argv(patient: Installation) -> Problem | Verdict:
+    """A process was called with a secret, which every user of this machine can read."""
+    known = [each for each in patient.secrets if len(each) >= MIN_SECRET_CHARS]
+    found = [
+        each
+        for each in patient.processes
+        if _contains_secret(os.fsencode("\0".join(each.arguments)), known)
+    ]
+    if not found:
+        return PASSED
+    return Problem(
+        text=f"{', '.join(str(each) for each in found[:MAX_FILES_SHOWN])} was called with a secret in its"
+        " arguments, where all users of this machine can read it",
+        remedy="End it, change the secret, and hand it over in the environment or a file.",
+    )
+
+
+@check("secret.log_hit", Severity.CRITICAL, seconds=2.5)
+def log_hit(patient: Installation) -> Problem | Verdict:
+    """A secret stands in a log, as far as its end; with --deep, anywhere in it."""
+    logs = patient.settings.logs
+    if not logs.is_dir():
+        return skipped("there are no logs yet")
+    known = [each for each in patient.secrets if len(each) >= MIN_SECRET_CHARS]
+    hit = [
+        each
+        for each in _logs(logs)
+        if _in_file(each, known, None if patient.deep else LOG_TAIL_BYTES)
+    ]
+    if not hit:
+        return PASSED
+    return Problem(
+        text=f"a secret stands in {', '.join(each.name for each in hit[:MAX_FILES_SHOWN])}",
+        remedy=f"Change the secret; then: rm {' '.join(map(str, hit[:MAX_FILES_SHOWN]))}; bullpen restart",
+    )
+
+
+def _logs(directory: Path) -> list[Path]:
+    return sorted(each for each in directory.rglob("*") if stat.S_ISREG(each.lstat().st_mode))
+
+
+def _in_file(path: Path, known: Iterable[str], last: int | None) -> bool:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size == 0:
+            return False
+        if last is not None:
+            file.seek(max(0, size - last))
+            return _contains_secret(file.read(), known)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _contains_secret(data, known)
+
+
+def _contains_secret(data: bytes | mmap.mmap, known: Iterable[str]) -> bool:
+    return _BULLPEN_TOKEN.search(data) is not None or any(
+        _contains_word(data, each.encode()) for each in known
+    )
+
+
+def _contains_word(data: bytes | mmap.mmap, secret: bytes) -> bool:
+    """Whether it is there as a word: a short one is a part of many."""
+    at = data.find(secret)
+    while at >= 0:
+        before = data[at - 1 : at] if at else b""
+        after = data[at + len(secret) : at + len(secret) + 1]
+        if not _WORD_BYTES.intersection(before + after):
+            return True
+        at = data.find(secret, at + 1)
+    return False
+
+
+CHECKS = (in_config, in_argv, log_hit)

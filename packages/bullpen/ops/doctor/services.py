@@ -1,0 +1,245 @@
+"""Checks of the services: does the supervisor answer, does each run, and does one run twice."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+from contextlib import closing, suppress
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+
+from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.logs import last_lines
+from bullpen.core.network import api_url
+from bullpen.ops.doctor.check import PASSED, Fix, Problem, Severity, Verdict, check, skipped
+from bullpen.ops.doctor.installation import Installation, Process
+from bullpen.ops.services.launch import end_orphans, find_orphans
+from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING
+
+STOPPED = "STOPPED"
+LOG_LINES = 400
+MAX_RESTARTS, RESTART_WINDOW_MS = 4, 10 * MINUTE
+"""So many starts within this time are too many."""
+END_SECONDS = 30.0
+ANSWER_SECONDS = 1.5
+
+_SPAWNED = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ INFO spawned: '([^']+)'")
+_WAKE = re.compile(r"wake-(\d+)-[0-9a-f]+\.sock")
+
+
+def supervisors(patient: Installation) -> list[Process]:
+    """The supervisors of this home."""
+    return [each for each in patient.processes if each.ours and each.is_supervisor]
+
+
+def service_processes(patient: Installation) -> list[Process]:
+    """The processes of this home that are services, without those that they forked."""
+    found = {each.pid: each for each in patient.processes if each.ours and each.service}
+    return [each for each in found.values() if each.parent not in found]
+
+
+@check("service.supervisor", Severity.INFO)
+def supervisor(patient: Installation) -> Problem | Verdict:
+    """Bullpen does not run, or its supervisor does not answer."""
+    if patient.services is not None:
+        return PASSED
+    found = supervisors(patient)
+    if found:
+        return Problem(
+            text=f"the supervisor, {found[0]}, does not answer",
+            remedy=f"kill {found[0].pid}; then bullpen up",
+            severity=Severity.CRITICAL,
+        )
+    if not patient.home.is_dir():
+        return skipped("there is no home yet")
+    return Problem(text="Bullpen does not run", remedy="bullpen up")
+
+
+@check("service.down", Severity.CRITICAL)
+def down(patient: Installation) -> Problem | Verdict:
+    """A service does not run, though the others do."""
+    if patient.services is None:
+        return skipped("Bullpen does not run")
+    asleep = [each for each in patient.services if each["state"] in DOWN_STATES]
+    if not asleep:
+        return PASSED
+    by_hand = all(each["state"] == STOPPED for each in asleep)
+    told = ", ".join(f"{each['name']} ({each['state'].lower()})" for each in asleep)
+    name = asleep[0]["name"]
+    return Problem(
+        text=f"not running: {told}",
+        remedy=f"bullpen restart {name}"
+        if by_hand
+        else f"bullpen logs {name} says why; bullpen restart {name} tries again",
+        severity=Severity.WARNING if by_hand else None,
+    )
+
+
+@check("service.crash_loop", Severity.WARNING)
+def crash_loop(patient: Installation) -> Problem | Verdict:
+    """A service ends and is started again and again."""
+    if patient.services is None:
+        return skipped("Bullpen does not run")
+    log = patient.settings.logs / "supervisord.log"
+    if not log.exists():
+        return PASSED
+    counts: dict[str, int] = {}
+    for line in last_lines(log, LOG_LINES):
+        found = _SPAWNED.match(line)
+        if found and patient.now - _moment(found[1]) < RESTART_WINDOW_MS:
+            counts[found[2]] = counts.get(found[2], 0) + 1
+    often = {name: count for name, count in counts.items() if count >= MAX_RESTARTS}
+    if not often:
+        return PASSED
+    name, count = max(often.items(), key=lambda each: each[1])
+    return Problem(
+        text=f"{', '.join(sorted(often))} begins again and again: {name} {count} times in 10 min",
+        remedy=f"bullpen logs {name}",
+    )
+
+
+def _moment(text: str) -> int:
+    # supervisord writes the machine's own time.
+    return int(datetime.fromisoformat(text).timestamp()) * SECOND
+
+
+@check("service.double", Severity.WARNING)
+def duplicate_services(patient: Installation) -> Problem | Verdict:
+    """Two processes are the same service of this home."""
+    by_name: dict[str, list[Process]] = {}
+    for each in service_processes(patient):
+        by_name.setdefault(each.service or "", []).append(each)
+    twice = {name: found for name, found in by_name.items() if len(found) > 1}
+    many = supervisors(patient)
+    if len(many) > 1:
+        twice["supervisor"] = many
+    if not twice:
+        return PASSED
+    told = "; ".join(
+        f"{name}: processes {', '.join(str(each.pid) for each in found)}"
+        for name, found in sorted(twice.items())
+    )
+    return Problem(text=f"more than one at a time of {told}", remedy="bullpen down; bullpen up")
+
+
+@check("service.leftovers", Severity.WARNING)
+def orphaned_services(patient: Installation) -> Problem | Verdict:
+    """Services run without a supervisor: nobody starts them again, nor stops them."""
+    if patient.services is not None or supervisors(patient):
+        return PASSED
+    found = service_processes(patient)
+    if not found:
+        return PASSED
+    return Problem(
+        text=f"{', '.join(f'{each.service} (process {each.pid})' for each in found)} run, and no"
+        " supervisor does",
+        remedy="bullpen up ends them and starts all anew; one that you began yourself, end with"
+        " Ctrl-C",
+        fix=_end_orphans(patient),
+    )
+
+
+def _end_orphans(patient: Installation) -> Fix | None:
+    """Only what holds a lock of this home is ours for certain."""
+    held = find_orphans(patient.settings)
+    if not held:
+        return None
+
+    def do() -> None:
+        end_orphans(find_orphans(patient.settings), END_SECONDS, lambda _: None)
+
+    return Fix(
+        steps=tuple(f"end the {name}: kill {each.pid}" for name, each in held.items()), do=do
+    )
+
+
+@check("service.stale_files", Severity.INFO)
+def stale_files(patient: Installation) -> Problem | Verdict:
+    """Sockets and process ids of processes that are gone lie about."""
+    found = [*_stale_sockets(patient), *_stale_pids(patient)]
+    if not found:
+        return PASSED
+
+    def do() -> None:
+        # Once more, for somebody may have begun meanwhile.
+        for each in (*_stale_sockets(patient), *_stale_pids(patient)):
+            each.unlink(missing_ok=True)
+
+    return Problem(
+        text=f"{len(found)} files are left of processes that are gone, as {found[0].name}",
+        remedy="bullpen doctor --fix; they do no harm",
+        fix=Fix(steps=tuple(f"rm {each}" for each in found), do=do),
+    )
+
+
+def _stale_sockets(patient: Installation) -> list[Path]:
+    directory = patient.settings.sockets
+    if not directory.is_dir():
+        return []
+    stale = []
+    for each in sorted(directory.glob("*.sock")):
+        wake = _WAKE.fullmatch(each.name)
+        gone = wake is not None and not psutil.pid_exists(int(wake[1]))
+        if gone or (each.name == "supervisor.sock" and not _has_listener(each)):
+            stale.append(each)
+    return stale
+
+
+def _has_listener(path: Path) -> bool:
+    """Whether anybody listens there; who is only slow does."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as asking:
+        asking.settimeout(ANSWER_SECONDS)
+        try:
+            asking.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:
+            return True
+    return True
+
+
+def _stale_pids(patient: Installation) -> list[Path]:
+    path = patient.settings.run / "supervisord.pid"
+    with suppress(OSError, ValueError):
+        if not psutil.pid_exists(int(path.read_text(encoding="utf-8"))):
+            return [path]
+    return []
+
+
+@check("service.api_silent", Severity.CRITICAL)
+def api_silent(patient: Installation) -> Problem | Verdict:
+    """The API runs and does not answer."""
+    running = {each["name"] for each in patient.services or () if each["state"] == RUNNING}
+    if "api" not in running:
+        return skipped("the API does not run")
+    where = urlsplit(api_url(patient.settings))
+    asking = http.client.HTTPConnection(where.hostname or "", where.port, timeout=ANSWER_SECONDS)
+    with closing(asking):
+        try:
+            asking.request("GET", "/healthz")
+            status = asking.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            said = str(error) or type(error).__name__
+        else:
+            if status == http.HTTPStatus.OK:
+                return PASSED
+            said = f"it says {status}"
+    return Problem(
+        text=f"the API runs and does not answer at {api_url(patient.settings)}: {said}",
+        remedy="bullpen logs api; bullpen restart api",
+    )
+
+
+CHECKS = (
+    supervisor,
+    down,
+    crash_loop,
+    duplicate_services,
+    orphaned_services,
+    stale_files,
+    api_silent,
+)

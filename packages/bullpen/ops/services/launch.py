@@ -1,0 +1,211 @@
+"""Start supervisord: one per home, no orphans left, and an end with its parent."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from bullpen.core.errors import Overloaded, RunsAlready
+from bullpen.core.network import socket_directory
+from bullpen.core.settings import Settings
+from bullpen.ops.services.programs import (
+    ServiceProgram,
+    include_paths,
+    make_directories,
+    supervisor_config,
+)
+from bullpen.ops.services.supervisor import create_control_secret, wait_for_exit
+
+PR_SET_PDEATHSIG = 1
+
+
+def terminate_with_parent(parent: int) -> None:
+    """Get SIGTERM when this process, which started the present one, is gone. Only Linux can."""
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it went before it could be asked to tell
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def terminate_with_supervisor(settings: Settings) -> None:
+    """Get SIGTERM when the supervisor of this home is gone, be it already."""
+    terminate_with_parent(int((settings.run / "supervisord.pid").read_text(encoding="utf-8")))
+
+
+def is_supervised(environ: Mapping[str, str]) -> bool:
+    """Whether the supervisor started this process, rather than a person."""
+    return "SUPERVISOR_PROCESS_NAME" in environ
+
+
+STOP_MARGIN_SECONDS = 30
+"""What the processor may take to end besides the grace of its runs."""
+
+
+def launch(
+    settings: Settings, services: Sequence[ServiceProgram], *, stays: bool = True
+) -> subprocess.Popen[bytes]:
+    """Start supervisord with these services; unless it `stays`, it ends when this process does."""
+    with (settings.logs / "supervisord.out").open("ab") as out:
+        return subprocess.Popen(
+            supervisor_command(supervisor_config()),
+            env=supervisor_environment(settings, os.environ, include_paths(services)),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            cwd="/",
+            preexec_fn=None if stays else partial(terminate_with_parent, os.getpid()),
+        )
+
+
+def supervisor_command(config: Path) -> list[str]:
+    """How supervisord is called with this configuration."""
+    # As root it asks to be told that this is meant.
+    user = ("-u", "root") if os.geteuid() == 0 else ()
+    return [sys.executable, "-m", "supervisor.supervisord", "-c", str(config), *user]
+
+
+def supervisor_environment(
+    settings: Settings, environ: Mapping[str, str], files: str
+) -> dict[str, str]:
+    """What supervisord.conf and the services find in their environment."""
+    return {
+        **environ,
+        "BULLPEN_HOME": str(settings.home),
+        "BULLPEN_BIN": str(Path(sys.executable).parent),
+        "BULLPEN_SOCKETS": str(socket_directory(settings)),
+        "BULLPEN_SERVICES": files,
+        "BULLPEN_CONTROL": create_control_secret(settings),
+        "BULLPEN_STOP_SECONDS": str(settings.grace_seconds + STOP_MARGIN_SECONDS),
+    }
+
+
+LOCK_SUFFIX = ".lock"
+START_LOCK_SECONDS = 120.0
+LOCK_POLL_SECONDS = 0.05
+
+
+@contextmanager
+def service_lock(settings: Settings, name: str) -> Iterator[None]:
+    """Be the one process of this service, or be refused; the system lets go when it ends."""
+    with _file_lock(settings, lock_file(settings, name), 0.0) as holder:
+        if holder is not None:
+            raise RunsAlready(f"the {name} of this supervisor runs already, as process {holder}")
+        yield
+
+
+@contextmanager
+def start_lock(settings: Settings) -> Iterator[None]:
+    """Be the only one that starts or stops this home's services; wait for whoever is at it."""
+    with _file_lock(settings, settings.run / "starting", START_LOCK_SECONDS) as holder:
+        if holder is not None:
+            raise Overloaded(f"process {holder} is starting or stopping the services")
+        yield
+
+
+@contextmanager
+def _file_lock(settings: Settings, path: Path, patience: float) -> Iterator[int | str | None]:
+    """Hold the lock; or, after so many seconds, give the process that does."""
+    make_directories(settings)
+    # Programs that it starts do not inherit the lock: it must not outlive the service.
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + patience
+        while not _try_lock(number):
+            if time.monotonic() >= deadline:
+                yield _read_pid(path) or "of somebody"
+                return
+            time.sleep(LOCK_POLL_SECONDS)
+        os.ftruncate(number, 0)
+        os.write(number, f"{os.getpid()}\n".encode())
+        yield None
+    finally:
+        os.close(number)
+
+
+def _try_lock(number: int) -> bool:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def lock_file(settings: Settings, name: str) -> Path:
+    """Where the lock of a service is."""
+    return settings.run / f"{name}{LOCK_SUFFIX}"
+
+
+def lock_holders(settings: Settings) -> dict[str, int]:
+    """The services of this home that have a process, under a supervisor or not, and its id."""
+    found = {}
+    for path in sorted(settings.run.glob(f"*{LOCK_SUFFIX}")):
+        if (pid := _holder(path)) is not None:
+            found[path.stem] = pid
+    return found
+
+
+def _holder(path: Path) -> int | None:
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_pid(path)
+    finally:
+        os.close(number)
+    return None
+
+
+def _read_pid(path: Path) -> int | None:
+    """Who wrote its id there; none in the moment between taking the lock and writing."""
+    text = path.read_text(encoding="utf-8").strip()
+    return int(text) if text.isdecimal() else None
+
+
+KILL_SECONDS = 10.0
+
+
+def find_orphans(settings: Settings) -> dict[str, psutil.Process]:
+    """The processes of this home's services, by name. Asked while no supervisor runs."""
+    found = {}
+    for name, pid in lock_holders(settings).items():
+        with suppress(psutil.NoSuchProcess):
+            found[name] = psutil.Process(pid)
+    return found
+
+
+def end_orphans(
+    found: Mapping[str, psutil.Process], seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Ask them to end; with what is still there after this time, its children go as well."""
+    processes = list(found.values())
+    for each in processes:
+        with suppress(psutil.NoSuchProcess):
+            each.terminate()
+    alive = wait_for_exit(processes, seconds)
+    if not alive:
+        return
+    tell(f"{len(alive)} did not end within {seconds:.0f} seconds and are killed")
+    family = []
+    for each in alive:
+        with suppress(psutil.NoSuchProcess):
+            family += [*each.children(recursive=True), each]
+    for each in family:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    wait_for_exit(family, KILL_SECONDS)

@@ -1,0 +1,244 @@
+"""Talk to supervisord: state, start, stop, and what ended how."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.client
+import secrets
+import socket
+import time
+import xmlrpc.client
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypedDict
+
+import psutil
+
+from bullpen.core.atomic_file import replace_file
+from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
+from bullpen.core.settings import Settings
+
+CONTROL_USER = "bullpen"
+CONTROL_KEY_FILE = "supervisor.key"
+
+
+def create_control_secret(settings: Settings) -> str:
+    """Make one, in a file that only the owner reads; what supervisord needs is its hash."""
+    secret = secrets.token_urlsafe(32)
+    replace_file(settings.run / CONTROL_KEY_FILE, secret.encode(), 0o600)
+    # It is the form that supervisord reads; of so long a secret nothing can be guessed from it.
+    return hashlib.sha1(secret.encode(), usedforsecurity=False).hexdigest()
+
+
+def read_control_secret(settings: Settings) -> str:
+    """The one of the last start; empty where there was none."""
+    try:
+        return (settings.run / CONTROL_KEY_FILE).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+# Waits for the end of processes that are not this one's children.
+#
+# One that has ended and whose parent has not asked how has ended all the same. psutil would wait for
+# it: for ever in a container whose first process adopts what others left, and then forgets it.
+
+EXIT_POLL_SECONDS = 0.05
+
+
+def wait_for_exit(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that have not ended after this time."""
+    deadline = time.monotonic() + seconds
+    while alive := [each for each in processes if not _has_exited(each)]:
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(EXIT_POLL_SECONDS)
+    return alive
+
+
+def _has_exited(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+CORE_SERVICES = frozenset({"processor", "scheduler", "api", "minder"})
+"""The services that are no channel's; each channel has one of its own name."""
+
+RUNNING = "RUNNING"
+DOWN_STATES = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
+"""The states in which a service does not run, nor is about to."""
+
+STATE_POLL_SECONDS = 0.05
+ANSWER_SECONDS = 10.0
+
+SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
+"""What supervisord answers that needs no alarm, as it numbers it."""
+
+
+class Service(TypedDict):
+    """One service as the supervisor sees it."""
+
+    name: str
+    state: str
+    pid: int
+    seconds: int
+    """For how long it runs."""
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=ANSWER_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(ANSWER_SECONDS)
+        self.sock.connect(self._path)
+
+
+class _Transport(xmlrpc.client.Transport):
+    def __init__(self, path: str, secret: str) -> None:
+        known = base64.b64encode(f"{CONTROL_USER}:{secret}".encode()).decode()
+        super().__init__(headers=[("Authorization", f"Basic {known}")])
+        self._path = path
+
+    def make_connection(self, host: object) -> http.client.HTTPConnection:
+        made = _Connection(self._path)
+        self._connection = str(host), made  # what it closes in the end
+        return made
+
+
+class Supervisor:
+    """The supervisor of one home, which may run or not."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._socket = str(settings.sockets / "supervisor.sock")
+        self._pid_file = settings.run / "supervisord.pid"
+
+    def alive(self) -> bool:
+        """Whether there is a supervisor, though it may take long to answer."""
+        try:
+            with self._server() as server:
+                server.supervisor.getState()
+        except (TimeoutError, BlockingIOError):
+            return True
+        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
+            return False
+        return True
+
+    def running(self) -> bool:
+        """Whether every service runs."""
+        if not self.alive():
+            return False
+        services = self.services()
+        return bool(services) and all(each["state"] == "RUNNING" for each in services)
+
+    def services(self) -> list[Service]:
+        """Each service and its state."""
+        with self._calling() as server:
+            found = server.supervisor.getAllProcessInfo()
+        assert isinstance(found, list)
+        return [
+            Service(
+                name=str(each["name"]),
+                state=str(each["statename"]),
+                pid=int(each["pid"]),
+                seconds=max(0, int(each["now"]) - int(each["start"])) if each["pid"] else 0,
+            )
+            for each in found
+        ]
+
+    def service(self, name: str) -> Service:
+        """One service and its state."""
+        for each in self.services():
+            if each["name"] == name:
+                return each
+        raise UnknownService(f"there is no service {name[:40]!r}")
+
+    def start(self, name: str, seconds: float) -> Service:
+        """Start a service that does not run, and wait until it does."""
+        if self.service(name)["state"] in DOWN_STATES:
+            self.begin(name)
+        found = self._wait(name, lambda state: state != "STARTING", seconds)
+        if found["state"] in DOWN_STATES:
+            raise ServiceFailed(f"{name} does not start: {found['state'].lower()}")
+        return found
+
+    def begin(self, name: str) -> None:
+        """Let a service start, and do not wait for it."""
+        with self._calling(ALREADY_STARTED) as server:
+            server.supervisor.startProcess(name, False)
+
+    def stop(self, name: str, seconds: float) -> Service:
+        """Stop a service, and wait for its end, which may take it longer than this time."""
+        ended = DOWN_STATES - {"BACKOFF"}
+        if self.service(name)["state"] not in ended:
+            with self._calling(NOT_RUNNING) as server:
+                server.supervisor.stopProcess(name, False)
+        return self._wait(name, lambda state: state in ended, seconds)
+
+    def restart(self, name: str, stop_seconds: float, start_seconds: float) -> Service:
+        """Stop a service and start it again."""
+        if self.stop(name, stop_seconds)["state"] not in DOWN_STATES:
+            raise ServiceFailed(f"{name} did not stop within {stop_seconds:.0f} seconds")
+        return self.start(name, start_seconds)
+
+    def signal(self, name: str, signal: str) -> None:
+        """Send a service a signal; one that ends by it comes back."""
+        self.service(name)
+        with self._calling(NOT_RUNNING) as server:
+            server.supervisor.signalProcess(name, signal)
+
+    def restart_all(self) -> None:
+        """Stop every service, and start them all anew; it goes on after this has come back."""
+        with self._calling() as server:
+            server.supervisor.restart()
+
+    def shutdown(self, seconds: float) -> bool:
+        """Stop every service and the supervisor itself; true when it is gone within the time.
+
+        While it stops it answers every question with a fault: so its process is waited for.
+        """
+        try:
+            with self._calling() as server:
+                process = psutil.Process(int(str(server.supervisor.getPID())))
+                server.supervisor.shutdown()
+        except psutil.NoSuchProcess:
+            return True
+        return not wait_for_exit([process], seconds)
+
+    def _wait(self, name: str, wanted: Callable[[str], bool], seconds: float) -> Service:
+        """The service when it is in such a state, or as it is when the time is over."""
+        deadline = time.monotonic() + seconds
+        while not wanted((found := self.service(name))["state"]) and time.monotonic() < deadline:
+            time.sleep(STATE_POLL_SECONDS)
+        return found
+
+    @contextmanager
+    def _calling(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:
+        """What supervisord refuses, as errors of ours; what is so already is none."""
+        try:
+            with self._server() as server:
+                yield server
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode == SHUTDOWN_STATE:
+                raise Overloaded("the supervisor is stopping or starting its services") from None
+            if fault.faultCode == BAD_NAME:
+                raise UnknownService(f"the supervisor has no such service: {fault}") from None
+            if fault.faultCode not in expected:
+                raise ServiceFailed(f"the supervisor refuses: {fault.faultString}") from None
+        except (TimeoutError, BlockingIOError):
+            raise Overloaded(
+                f"the supervisor does not answer within {ANSWER_SECONDS:.0f} seconds",
+                hint=f"Try again. If it never does: kill -9 $(cat {self._pid_file}); bullpen up",
+            ) from None
+        except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
+            raise NoSupervisor(f"no supervisor answers: {error}") from None
+
+    def _server(self) -> xmlrpc.client.ServerProxy:
+        transport = _Transport(self._socket, read_control_secret(self._settings))
+        return xmlrpc.client.ServerProxy("http://localhost", transport=transport)

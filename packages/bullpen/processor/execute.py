@@ -1,0 +1,146 @@
+"""One claim, seen through: briefed, run, and its outcome stored in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from bullpen.core.answers.complete import complete
+from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
+from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.message import Claim, ErrorKind, Failure
+from bullpen.core.queue.claim import record_start
+from bullpen.core.queue.fail import fail, release
+from bullpen.core.queue.manage import confirm_run_ended
+from bullpen.core.roster.agents import allowed_roots
+from bullpen.core.roster.providers import CustomProvider
+from bullpen.core.roster.sessions import save_session
+from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import RunOutput, sanitise_text
+from bullpen.processor.children.child import Stop
+from bullpen.processor.context import Brief, brief, texts
+from bullpen.processor.plugins import Plugins
+from bullpen.processor.providers.base import Provider, Reply
+from bullpen.processor.runs import ProgressBoard
+
+log = logging.getLogger(__name__)
+
+STORE_RETRY_SECONDS = 1.0
+ERROR_LENGTH = 500
+
+Find = Callable[[str, CustomProvider | None], Provider]
+"""Gives the provider of this name."""
+
+
+class Answering:
+    """What every run of this process does."""
+
+    def __init__(self, store: Store, find: Find, plugins: Plugins) -> None:
+        self._store = store
+        self._find = find
+        self._plugins = plugins
+        self.progress = ProgressBoard(store)
+
+    def __call__(self, claim: Claim, stop: Stop) -> None:
+        """Answer the claim's messages; what is told to stop gives them back."""
+        try:
+            known, result = self._result(claim, stop)
+            self._settle(claim, known, result, stop)
+        except StaleToken:
+            self._died(claim)
+        except BullpenError as error:
+            log.error(
+                "the run of %s could not be finished: %s (%s)", claim.agent, error, error.hint
+            )
+
+    def _result(self, claim: Claim, stop: Stop) -> tuple[Brief | None, Reply | Failure | None]:
+        known = None
+        try:
+            with self._store.read() as tx:
+                known = brief(tx, claim)
+            provider = self._find(known.agent.provider, known.custom)
+            return known, self._run(claim, known, provider, stop)
+        except NotFound as error:
+            return known, Failure(kind=ErrorKind.SETUP, error=str(error))
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("the run of %s failed", claim.agent)
+            text = sanitise_text(f"{type(error).__name__}: {error}")
+            return known, Failure(kind=ErrorKind.RETRYABLE, error=text)
+
+    def _run(
+        self, claim: Claim, known: Brief, provider: Provider, stop: Stop
+    ) -> Reply | Failure | None:
+        heard = [
+            self._plugins.incoming(message, text)
+            for message, text in zip(claim.messages, texts(claim), strict=True)
+        ]
+        turn = known.turn(claim, self._store.settings, heard)
+        with self._store.write(durable=False) as tx:
+            record_start(tx, claim, known.agent.provider)
+        progress = self.progress.open(claim.primary)
+        try:
+            return provider.run(turn, stop, progress)
+        finally:
+            self.progress.close(progress)
+
+    def _settle(
+        self, claim: Claim, known: Brief | None, result: Reply | Failure | None, stop: Stop
+    ) -> None:
+        try:
+            self._patiently(claim, known, result, stop)
+        except (StaleToken, StoreError):
+            raise
+        except Exception as error:
+            log.exception("the outcome of %s cannot be stored", claim.agent)
+            text = ascii(str(error))[:ERROR_LENGTH]
+            cannot = Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
+            self._patiently(claim, known, cannot, stop)
+
+    def _patiently(
+        self, claim: Claim, known: Brief | None, result: Reply | Failure | None, stop: Stop
+    ) -> None:
+        """An answer is worth waiting for the database, as long as the claim is ours."""
+        said = self._said(claim, result) if isinstance(result, Reply) else None
+        while True:
+            try:
+                with self._store.write() as tx:
+                    if result is None:
+                        release(tx, claim.token, "the processor stops")
+                    elif isinstance(result, Failure):
+                        fail(tx, claim.token, result)
+                    elif known is not None and said is not None:
+                        self._complete(tx, claim, known, result, said)
+            except StoreError as error:
+                if stop.is_set():
+                    raise
+                log.warning("cannot finish yet: %s (%s)", error, error.hint)
+                stop.wait(STORE_RETRY_SECONDS)
+            else:
+                return
+
+    def _complete(
+        self, tx: Transaction, claim: Claim, known: Brief, reply: Reply, said: RunOutput
+    ) -> None:
+        complete(tx, claim, said, allowed_roots(self._store.settings, known.agent))
+        if known.key is not None:
+            save_session(tx, known.agent, known.key, reply.session)
+        if reply.lost is not None:
+            append_message_event(
+                tx,
+                EventType.SESSION_LOST,
+                claim.primary,
+                reason=sanitise_text(reply.lost)[:ERROR_LENGTH],
+            )
+
+    def _said(self, claim: Claim, reply: Reply) -> RunOutput:
+        text, metadata = self._plugins.outgoing(claim.primary, sanitise_text(reply.text))
+        return RunOutput(text=text, metadata=metadata, usage=reply.usage)
+
+    def _died(self, claim: Claim) -> None:
+        """The claim was taken away, and now nothing runs for it any more."""
+        log.warning("the claim %s was lost; what its run said is dropped", claim.token)
+        with self._store.write(durable=False) as tx:
+            confirm_run_ended(tx, claim)

@@ -1,0 +1,133 @@
+"""What kind of failure it was, from how a program ended and from what it said."""
+
+from __future__ import annotations
+
+import errno
+import re
+import signal
+from collections.abc import Mapping
+
+from bullpen.core.clock import SECOND
+from bullpen.core.message import ErrorKind, Failure
+from bullpen.processor.children.child import End, Ending
+
+ERROR_LENGTH = 2000
+LONGEST_WAIT = 8 * 24 * 3600
+"""Seconds: a week's limit is over by then."""
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+"""How a shell, or `env` in a script's first line, says that there is no such program."""
+
+BY_STATUS: Mapping[int, ErrorKind] = {
+    400: ErrorKind.PERMANENT,
+    401: ErrorKind.AUTH,
+    402: ErrorKind.QUOTA,
+    403: ErrorKind.AUTH,
+    404: ErrorKind.PERMANENT,
+    413: ErrorKind.PERMANENT,
+    422: ErrorKind.PERMANENT,
+    429: ErrorKind.RATE_LIMIT,
+}
+"""What an HTTP status means; every other one may pass by itself."""
+
+# A number alone says nothing: a line of a program has one as well.
+_STATUS = r"(?:status|error|code|http)[^\w\n]{0,3}%s\b|\(%s\)"
+
+_BY_TEXT: tuple[tuple[re.Pattern[str], ErrorKind], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (
+            r"credit balance|insufficient_quota|exceeded your current quota|quota exceeded|billing"
+            r"|upgrade to (plus|pro|max)\b",
+            ErrorKind.QUOTA,
+        ),
+        (
+            r"hit your (usage )?limit|rate.?limit|too many requests|" + _STATUS % (429, 429),
+            ErrorKind.RATE_LIMIT,
+        ),
+        (
+            r"not logged in|/login|log ?in again|(invalid|incorrect|missing).{0,10}api.?key"
+            r"|api.?key is missing|missing environment variable|authenticat|unauthorized"
+            r"|token.{0,20}expired|" + _STATUS % (401, 401),
+            ErrorKind.AUTH,
+        ),
+        (r"model.{0,80}(does not exist|is not supported)", ErrorKind.PERMANENT),
+    )
+)
+_TOO_LONG = re.compile(
+    r"ran out of room in the model.s context|context_length_exceeded|prompt is too long",
+    re.IGNORECASE,
+)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_PERIOD = r"(\d+(?:\.\d+)?)\s*(ms|[dhms])[a-z]*"
+_AGAIN = re.compile(rf"try again in ((?:{_PERIOD}\s*)+)", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def not_started(program: str, directory: str, end: End) -> Failure:
+    """The program is not there, or not to be run, or its directory is gone."""
+    reason = errno.errorcode.get(end.code, str(end.code))
+    if end.ending is Ending.NO_DIRECTORY:
+        return Failure(
+            kind=ErrorKind.SETUP, error=f"{directory} is no directory to work in ({reason})"
+        )
+    if end.code in (errno.ENOENT, errno.ENOTDIR):
+        return Failure(
+            kind=ErrorKind.SETUP, error=f"{program} is not installed, or not on the PATH"
+        )
+    if end.code in (errno.EACCES, errno.EPERM, errno.ENOEXEC):
+        return Failure(kind=ErrorKind.SETUP, error=f"{program} may not be run ({reason})")
+    return Failure(kind=ErrorKind.RETRYABLE, error=f"{program} could not be started ({reason})")
+
+
+def ended_badly(program: str, end: End, errors: str) -> Failure:
+    """A run that ended without saying how it went."""
+    said = _COLOURS.sub("", errors).strip()[-ERROR_LENGTH:]
+    how, kind = f"ended with status {end.code}", of_text(said)
+    if end.code < 0:
+        how, kind = f"was ended by {_signal(-end.code)}", ErrorKind.RETRYABLE
+    elif end.code == 0:
+        how = "ended without an answer"
+    elif end.code in (NOT_EXECUTABLE, NOT_FOUND):
+        kind = ErrorKind.SETUP
+    return Failure(kind=kind, error=f"{program} {how}" + (f": {said}" if said else ""))
+
+
+def of_text(text: str) -> ErrorKind:
+    """The kind of failure that a message in words speaks of."""
+    for pattern, kind in _BY_TEXT:
+        if pattern.search(text):
+            return kind
+    return ErrorKind.RETRYABLE
+
+
+def of_status(status: int, text: str) -> ErrorKind:
+    """The kind of failure that an HTTP status stands for; its words may say more."""
+    if status in (400, 403, 429) and of_text(text) is ErrorKind.QUOTA:
+        return ErrorKind.QUOTA
+    return BY_STATUS.get(status, ErrorKind.RETRYABLE)
+
+
+def too_long(text: str) -> bool:
+    """Whether a session has become longer than the model can take."""
+    return _TOO_LONG.search(text) is not None
+
+
+def wait(seconds: float) -> int | None:
+    """So many seconds as milliseconds to wait; none is for the queue to say."""
+    return int(min(seconds, LONGEST_WAIT) * SECOND) if seconds > 0 else None
+
+
+def wait_of_text(text: str) -> int | None:
+    """How long a message in words asks to wait, as in `try again in 1m2.5s`."""
+    found = _AGAIN.search(text)
+    if found is None:
+        return None
+    periods = re.findall(_PERIOD, found[1].lower())
+    return wait(sum(float(number) * _SECONDS[unit] for number, unit in periods))
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
