@@ -18,7 +18,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.workspace.templates import protocol_template
-from bullpen.processor.context import system_prompt
+from bullpen.processor.context import build_system_prompt
 from tests.api.served import Served
 from tests.stores import Stores
 
@@ -91,7 +91,7 @@ def test_what_is_written_is_what_the_prompt_has(
     _write(home / "memory" / "likes.md", "---\nname: Likes\nsummary: tea\n---\n")
     with inside.read() as tx:
         agent = get_agent(tx, "ada")
-    told = system_prompt(agent, home, (), {})
+    told = build_system_prompt(agent, home, (), {})
     assert "Count to twelve." in told
     assert "And be brief." in told
     assert served.get("/api/agents/ada/memory")["index"] in told

@@ -21,7 +21,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.processor.children.child import Launcher, Stop
-from bullpen.processor.execute import Answering
+from bullpen.processor.execute import RunExecutor
 from bullpen.processor.plugins import Plugins
 from bullpen.processor.providers.registry import Providers
 from tests.bench.idle import running
@@ -53,7 +53,7 @@ def _overhead(bench: Bench, kind: str) -> Measure:
     launcher = Launcher()
     added = []
     with bench.stores.opened(settings) as store:
-        answering = Answering(store, Providers(settings, launcher).get, Plugins())
+        answering = RunExecutor(store, Providers(settings, launcher).get, Plugins())
         for number in range(bench.scale.runs + 2):
             by_hand = _timed(
                 lambda: subprocess.run([program], input=b"hello", check=True, capture_output=True)
@@ -68,7 +68,7 @@ def _overhead(bench: Bench, kind: str) -> Measure:
     return Measure(f"added to a run, {kind}: p50", Unit.MILLIS, [quantile(found, 0.5)], note)
 
 
-def _run(store: Store, answering: Answering) -> None:
+def _run(store: Store, answering: RunExecutor) -> None:
     with store.write(durable=False) as tx:
         claimed = claim(tx, "bench")
     assert claimed is not None

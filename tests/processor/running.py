@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bullpen.processor.children.child import Child, End, Limits
+from bullpen.processor.children.child import Child, ChildExit, Limits
 from tests.processor.turns import Place, kill, living, mark
 from tests.processor.working import SOON, eventually
 
@@ -68,7 +68,7 @@ class Running:
         """All that was started for it."""
         return living(self.mark)
 
-    def end(self) -> End:
+    def end(self) -> ChildExit:
         """How it ended."""
         self._thread.join(SOON)
         assert self.over, "its output ends"
@@ -78,14 +78,14 @@ class Running:
 
 def run(
     place: Place, *argv: str, limits: Limits = LIMITS, stdin: bytes = b""
-) -> tuple[End, bytes, bytes]:
+) -> tuple[ChildExit, bytes, bytes]:
     """How a child ended, and what it wrote."""
     running = Running(place, *argv, limits=limits, stdin=stdin)
     end = running.end()
     return end, running.out, running.err
 
 
-def sh(place: Place, text: str, stdin: bytes = b"") -> tuple[End, bytes, bytes]:
+def sh(place: Place, text: str, stdin: bytes = b"") -> tuple[ChildExit, bytes, bytes]:
     """The same of a shell's commands."""
     return run(place, "sh", "-c", text, stdin=stdin)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.processor.children.child import End, Ending, Stop
+from bullpen.processor.children.child import ChildExit, ExitReason, Stop
 from tests.processor.running import (
     LIMITS,
     MEMBERS,
@@ -62,16 +62,16 @@ def kill_child(_: Place, running: Running) -> None:
     kill([running.pid])
 
 
-EXIT = Ending.EXITED
-ENDS: dict[str, tuple[Callable[[Place, Running], None], str, End]] = {
-    "a normal end": (end_normally, "", End(EXIT, 0)),
-    "an end with an error": (end_normally, "exit 7", End(EXIT, 7)),
-    "a signal of its own": (end_normally, "kill -KILL $$", End(EXIT, -9)),
-    "somebody who kills it": (kill_child, "", End(EXIT, -9)),
-    "a stop": (stop, "", End(EXIT, -9)),
-    "a stop at once": (stop_at_once, "", End(EXIT, -9)),
-    "the end of its keeper": (kill_keeper, "", End(Ending.LOST)),
-    "the end of the nursery": (kill_nursery, "", End(EXIT, -9)),
+EXIT = ExitReason.EXITED
+ENDS: dict[str, tuple[Callable[[Place, Running], None], str, ChildExit]] = {
+    "a normal end": (end_normally, "", ChildExit(EXIT, 0)),
+    "an end with an error": (end_normally, "exit 7", ChildExit(EXIT, 7)),
+    "a signal of its own": (end_normally, "kill -KILL $$", ChildExit(EXIT, -9)),
+    "somebody who kills it": (kill_child, "", ChildExit(EXIT, -9)),
+    "a stop": (stop, "", ChildExit(EXIT, -9)),
+    "a stop at once": (stop_at_once, "", ChildExit(EXIT, -9)),
+    "the end of its keeper": (kill_keeper, "", ChildExit(ExitReason.LOST)),
+    "the end of the nursery": (kill_nursery, "", ChildExit(EXIT, -9)),
 }
 
 
@@ -81,7 +81,7 @@ def test_nothing_that_it_started_outlives(hasty: Place, what: str) -> None:
     running = family(hasty, after)
     do(hasty, running)
     assert running.end() == end
-    if end.ending is Ending.EXITED:
+    if end.ending is ExitReason.EXITED:
         assert running.living == [], "they were gone before its end was told"
     eventually(lambda: not running.living, "all of them are gone")
 
@@ -111,7 +111,7 @@ def test_a_program_dies_with_its_keeper_though_the_nursery_is_gone_as_well(place
     running = Running(place, "sh", "-c", "echo $$; exec sleep 1000")
     keeper = parent(running.pid)
     kill([parent(keeper), keeper])
-    assert running.end() == End(Ending.LOST)
+    assert running.end() == ChildExit(ExitReason.LOST)
     eventually(lambda: not running.living, "it is gone")
 
 
@@ -125,7 +125,7 @@ while True:
 
 def test_who_forks_and_exits_over_and_over_is_caught(place: Place) -> None:
     running = Running(place, sys.executable, "-c", HOPPER)
-    assert running.end() == End(EXIT, 0)
+    assert running.end() == ChildExit(EXIT, 0)
     assert running.living == []
 
 
@@ -135,17 +135,17 @@ def test_the_next_start_works_after_the_nursery_was_killed(place: Place) -> None
     kill([nursery])
     running.end()
     for _ in range(3):
-        assert sh(place, "echo again")[:2] == (End(EXIT, 0), b"again\n")
+        assert sh(place, "echo again")[:2] == (ChildExit(EXIT, 0), b"again\n")
 
 
 def test_a_lost_keeper_takes_nobody_elses_run_along(place: Place) -> None:
     first, second = family(place), family(place)
     kill([parent(first.pid)])
-    assert first.end() == End(Ending.LOST)
+    assert first.end() == ChildExit(ExitReason.LOST)
     eventually(lambda: not first.living, "the first is gone")
     eventually(lambda: len(second.living) >= MEMBERS, "nobody of the second is missing")
     go(place)
-    assert second.end() == End(EXIT, 0)
+    assert second.end() == ChildExit(EXIT, 0)
 
 
 def test_a_launcher_that_stops_ends_what_runs_without_waiting_for_it(
@@ -157,7 +157,7 @@ def test_a_launcher_that_stops_ends_what_runs_without_waiting_for_it(
     place.launcher.stop()
     assert time.monotonic() - began < PATIENCE
     assert running.living == []
-    assert running.end() == End(EXIT, -9)
+    assert running.end() == ChildExit(EXIT, -9)
 
 
 def test_a_child_that_is_let_go_of_is_ended(place: Place) -> None:
@@ -173,7 +173,7 @@ def test_a_stop_lets_it_end_in_good_order_first(place: Place) -> None:
     running = Running(place, "sh", "-c", text)
     assert running.pid
     place.stop.set()
-    assert running.end() == End(EXIT, 3)
+    assert running.end() == ChildExit(EXIT, 3)
     assert running.out.endswith(b"bye\n")
     assert running.child.stopped
 
@@ -183,27 +183,27 @@ def test_a_stop_at_once_leaves_it_no_time(place: Place) -> None:
     running = Running(place, "sh", "-c", text)
     assert running.pid
     place.stop.set(at_once=True)
-    assert running.end() == End(EXIT, -9)
+    assert running.end() == ChildExit(EXIT, -9)
     assert b"bye" not in running.out
 
 
 def test_a_stop_before_it_was_started_ends_it_as_well(place: Place) -> None:
     place.stop.set()
     running = Running(place, "sleep", "1000")
-    assert running.end() == End(EXIT, -2)
+    assert running.end() == ChildExit(EXIT, -2)
     assert running.child.stopped
 
 
 def test_a_child_that_ended_by_itself_was_not_stopped(place: Place) -> None:
     running = Running(place, "true")
-    assert running.end() == End(EXIT, 0)
+    assert running.end() == ChildExit(EXIT, 0)
     assert not running.child.stopped
 
 
 def test_what_it_reads_arrives_whole_while_it_writes_as_much(place: Place) -> None:
     data = os.urandom(5_000_000)
     end, out, err = sh(place, "head -c 5000000 /dev/zero >&2; cat; wc -c", data)
-    assert end == End(EXIT, 0)
+    assert end == ChildExit(EXIT, 0)
     assert out == data + b"0\n", "and then there is no more to read"
     assert err == bytes(5_000_000)
 
@@ -231,7 +231,7 @@ def test_its_end_is_seen_though_somebody_else_holds_its_output(place: Place) -> 
     running = family(place)
     with Path(f"/proc/{running.pid}/fd/1").open("wb"), Path(f"/proc/{running.pid}/fd/2").open("wb"):
         go(place)
-        assert running.end() == End(EXIT, 0)
+        assert running.end() == ChildExit(EXIT, 0)
 
 
 def test_it_gets_no_other_file_and_no_signal_is_ignored(place: Place) -> None:
@@ -248,7 +248,7 @@ def test_it_has_its_directory_its_arguments_and_no_more_than_its_environment(pla
     argv = ["sh", "-c", text, "sh", "-x", "two words", "", "é☃", "new\nline"]
     end, out, _ = run(place, *argv)
     head, _, tail = out.decode().partition("|")
-    assert end == End(EXIT, 0)
+    assert end == ChildExit(EXIT, 0)
     assert head == f"{place.yard}\n-x"
     assert tail.startswith("two words||é☃|new\nline|")
     assert {line.partition("=")[0] for line in tail.rpartition("|")[2].splitlines()} <= {
@@ -278,13 +278,13 @@ def test_what_cannot_be_started_says_why(place: Place) -> None:
         "headless": errno.ENOEXEC,
         "a\0b": errno.EINVAL,
     }.items():
-        assert run(place, name)[0] == End(Ending.NOT_STARTED, number), name
+        assert run(place, name)[0] == ChildExit(ExitReason.NOT_STARTED, number), name
     (place.path / "file").touch()
     for name, number in {"nowhere": errno.ENOENT, "file": errno.ENOTDIR}.items():
         child = place.launcher.start(["true"], place.path / name, place.environ, b"")
         assert list(child.output(place.stop, LIMITS)) == []
         child.close()
-        assert child.end == End(Ending.NO_DIRECTORY, number), name
+        assert child.end == ChildExit(ExitReason.NO_DIRECTORY, number), name
 
 
 def test_it_runs_in_a_process_with_a_thousand_files(place: Place) -> None:
@@ -293,7 +293,7 @@ def test_it_runs_in_a_process_with_a_thousand_files(place: Place) -> None:
     with contextlib.ExitStack() as files:
         for _ in range(1100):
             files.enter_context(Path("/dev/null").open())
-        assert sh(place, "echo $$; cat", b"in")[0] == End(EXIT, 0)
+        assert sh(place, "echo $$; cat", b"in")[0] == ChildExit(EXIT, 0)
         stop = Stop()
         assert stop.fileno() > 1024
         assert not stop.wait(0)
@@ -322,7 +322,7 @@ def test_a_nursery_that_cannot_take_a_request_lives_on(place: Place) -> None:
     nursery = parent(parent(running.pid))
     for most in (3, 5, 7, 9):
         with at_most(most, nursery):
-            assert run(place, "true")[0] == End(Ending.LOST)
+            assert run(place, "true")[0] == ChildExit(ExitReason.LOST)
         assert not running.over
     second = Running(
         place,
@@ -331,12 +331,12 @@ def test_a_nursery_that_cannot_take_a_request_lives_on(place: Place) -> None:
         "echo $$; cat",
     )
     assert parent(parent(running.pid)) == nursery
-    assert second.end() == End(EXIT, 0)
+    assert second.end() == ChildExit(EXIT, 0)
     go(place)
-    assert running.end() == End(EXIT, 0)
+    assert running.end() == ChildExit(EXIT, 0)
 
 
 def test_many_at_once_do_not_meet(place: Place) -> None:
     runs = [Running(place, "sh", "-c", f"cat; echo {number}") for number in range(40)]
-    assert {running.end() for running in runs} == {End(EXIT, 0)}
+    assert {running.end() for running in runs} == {ChildExit(EXIT, 0)}
     assert [int(running.out) for running in runs] == list(range(40))

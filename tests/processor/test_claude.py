@@ -15,8 +15,8 @@ from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.providers import Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import End, Ending
-from bullpen.processor.providers.base import Command, Lost, Reply, Turn
+from bullpen.processor.children.child import ChildExit, ExitReason
+from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
 from bullpen.processor.providers.claude import Claude, ClaudeReader
 from tests.processor.turns import agent, custom, option, turn
 
@@ -24,8 +24,8 @@ ID = "bbe3530b-0000-4000-8000-000000000000"
 NOW = 1_795_000_000.0
 SYSTEM_FILE = Path("/run/prompts/coder.md")
 RESUMED = turn(session=Session(id=ID))
-DONE = End(Ending.EXITED, 0)
-FAILED = End(Ending.EXITED, 1)
+DONE = ChildExit(ExitReason.EXITED, 0)
+FAILED = ChildExit(ExitReason.EXITED, 1)
 USED = {
     "input_tokens": 100,
     "cache_creation_input_tokens": 20,
@@ -80,14 +80,14 @@ def refused(status: int | None, error: str, text: str, **more: object) -> tuple[
     return INIT, synthetic, result(text, **values)
 
 
-def reader(asked: Turn | None = None) -> ClaudeReader:
+def reader(asked: RunRequest | None = None) -> ClaudeReader:
     """A reader at a known time."""
     return Claude(Settings(), lambda: NOW).reader(asked or turn())
 
 
 def read(
-    *lines: str, asked: Turn | None = None, end: End = DONE, errors: str = ""
-) -> Reply | Failure | Lost:
+    *lines: str, asked: RunRequest | None = None, end: ChildExit = DONE, errors: str = ""
+) -> Reply | Failure | SessionGone:
     """What a run came to that printed this."""
     made = reader(asked)
     for line in lines:
@@ -95,7 +95,7 @@ def read(
     return made.close(end, errors)
 
 
-def failure(*lines: str, end: End = FAILED, errors: str = "") -> Failure:
+def failure(*lines: str, end: ChildExit = FAILED, errors: str = "") -> Failure:
     """How a run failed."""
     found = read(*lines, end=end, errors=errors)
     assert isinstance(found, Failure), found
@@ -204,8 +204,8 @@ UNKNOWN = json.dumps(
 
 
 def test_a_session_that_is_unknown_is_lost() -> None:
-    assert read(UNKNOWN, asked=RESUMED, end=FAILED, errors=GONE) == Lost(GONE)
-    assert read(asked=RESUMED, end=FAILED, errors=f"{GONE}\n") == Lost(GONE)
+    assert read(UNKNOWN, asked=RESUMED, end=FAILED, errors=GONE) == SessionGone(GONE)
+    assert read(asked=RESUMED, end=FAILED, errors=f"{GONE}\n") == SessionGone(GONE)
 
 
 def test_a_new_session_cannot_be_lost() -> None:
@@ -226,7 +226,7 @@ def test_a_session_that_has_become_too_long_is_lost_and_a_prompt_that_is_fails()
         *(400, "invalid_request", "Prompt is too long · the request is ~215123 tokens"),
         terminal_reason="prompt_too_long",
     )
-    assert isinstance(read(*lines, asked=RESUMED, end=FAILED), Lost)
+    assert isinstance(read(*lines, asked=RESUMED, end=FAILED), SessionGone)
     assert failure(*lines).kind is ErrorKind.PERMANENT
 
 
@@ -316,7 +316,7 @@ def test_usage_that_makes_no_sense_is_none(used: object) -> None:
     assert (found.usage.input_tokens, found.usage.output_tokens, found.usage.cost) == (0, 0, 0)
 
 
-def command(asked: Turn | None = None, settings: Settings | None = None) -> Command:
+def command(asked: RunRequest | None = None, settings: Settings | None = None) -> CliCommand:
     """How it is started."""
     return Claude(settings or Settings()).command(asked or turn(), SYSTEM_FILE)
 
@@ -371,7 +371,7 @@ def test_permissions_are_the_agents() -> None:
     assert (full.environ.get("IS_SANDBOX") == "1") is (os.geteuid() == 0)
 
 
-def secrets(made: Command) -> dict[str, str]:
+def secrets(made: CliCommand) -> dict[str, str]:
     """The credentials and the address that it is given."""
     names = ("_KEY", "_TOKEN", "_URL")
     return {name: value for name, value in made.environ.items() if name.endswith(names)}

@@ -13,16 +13,16 @@ from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.providers import Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import End, Ending
-from bullpen.processor.providers.base import Command, Lost, Reply, Turn
-from bullpen.processor.providers.codex import Codex, told_hash
+from bullpen.processor.children.child import ChildExit, ExitReason
+from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.codex import Codex, instructions_hash
 from tests.processor.turns import SYSTEM, agent, custom, turn
 
 THREAD = "01a1ef62-2bd0-7463-acab-63f912314ba7"
 OTHER = "01a1ef64-0000-7463-acab-63f912314ba7"
 SYSTEM_FILE = Path("/run/prompts/coder.md")
-DONE = End(Ending.EXITED, 0)
-FAILED = End(Ending.EXITED, 1)
+DONE = ChildExit(ExitReason.EXITED, 0)
+FAILED = ChildExit(ExitReason.EXITED, 1)
 LONG = "é☃" * 50_000
 """More than an argument may be."""
 
@@ -65,15 +65,17 @@ def refused(message: str) -> tuple[str, ...]:
     return (started(), WARNING, TURN, *(json.dumps(line) for line in lines))
 
 
-def resumed(read: int = 0, written: int = 0, told: str = SYSTEM) -> Turn:
+def resumed(read: int = 0, written: int = 0, told: str = SYSTEM) -> RunRequest:
     """A turn of a thread that has used so much already."""
-    session = Session(id=THREAD, input_tokens=read, output_tokens=written, told=told_hash(told))
+    session = Session(
+        id=THREAD, input_tokens=read, output_tokens=written, told=instructions_hash(told)
+    )
     return turn(agent(provider="codex"), session=session)
 
 
 def read(
-    *lines: str, asked: Turn | None = None, end: End = DONE, errors: str = ""
-) -> Reply | Failure | Lost:
+    *lines: str, asked: RunRequest | None = None, end: ChildExit = DONE, errors: str = ""
+) -> Reply | Failure | SessionGone:
     """What a run came to that printed this."""
     made = Codex(Settings()).reader(asked or turn(agent(provider="codex")))
     for line in lines:
@@ -81,14 +83,14 @@ def read(
     return made.close(end, errors)
 
 
-def reply(*lines: str, asked: Turn | None = None) -> Reply:
+def reply(*lines: str, asked: RunRequest | None = None) -> Reply:
     """What a run answered."""
     found = read(*lines, asked=asked)
     assert isinstance(found, Reply), found
     return found
 
 
-def failure(*lines: str, end: End = FAILED, errors: str = "") -> Failure:
+def failure(*lines: str, end: ChildExit = FAILED, errors: str = "") -> Failure:
     """How a run failed."""
     found = read(*lines, end=end, errors=errors)
     assert isinstance(found, Failure), found
@@ -98,7 +100,9 @@ def failure(*lines: str, end: End = FAILED, errors: str = "") -> Failure:
 def test_an_answer_has_its_text_its_thread_and_what_it_took() -> None:
     assert read(started(), WARNING, TURN, said("Hello!"), completed()) == Reply(
         text="Hello!",
-        session=Session(id=THREAD, input_tokens=123, output_tokens=45, told=told_hash(SYSTEM)),
+        session=Session(
+            id=THREAD, input_tokens=123, output_tokens=45, told=instructions_hash(SYSTEM)
+        ),
         usage=Usage(provider="codex", input_tokens=123, output_tokens=45),
     )
 
@@ -172,7 +176,7 @@ BUSY = (
 
 def test_a_thread_that_is_unknown_is_lost() -> None:
     found = read(asked=resumed(), end=FAILED, errors=UNKNOWN)
-    assert isinstance(found, Lost)
+    assert isinstance(found, SessionGone)
     assert "no rollout found" in found.why
 
 
@@ -201,12 +205,12 @@ def test_a_complaint_after_the_thread_began_is_no_loss() -> None:
     ],
 )
 def test_a_thread_that_has_become_too_long_is_lost_and_a_prompt_that_is_fails(message: str) -> None:
-    assert read(*refused(message), asked=resumed(), end=FAILED) == Lost(message)
+    assert read(*refused(message), asked=resumed(), end=FAILED) == SessionGone(message)
     assert failure(*refused(message)).kind is ErrorKind.PERMANENT
 
 
-@pytest.mark.parametrize("end", [FAILED, End(Ending.EXITED, -9)])
-def test_an_exit_code_is_a_failure_whatever_was_said_before(end: End) -> None:
+@pytest.mark.parametrize("end", [FAILED, ChildExit(ExitReason.EXITED, -9)])
+def test_an_exit_code_is_a_failure_whatever_was_said_before(end: ChildExit) -> None:
     assert failure(started(), TURN, said("Hello!"), completed(), end=end).error
 
 
@@ -279,12 +283,12 @@ def test_a_line_that_it_never_printed_changes_nothing(line: str) -> None:
     assert reply(*lines).text == "Hello!"
 
 
-def command(asked: Turn | None = None, settings: Settings | None = None) -> Command:
+def command(asked: RunRequest | None = None, settings: Settings | None = None) -> CliCommand:
     """How it is started."""
     return Codex(settings or Settings()).command(asked or turn(), SYSTEM_FILE)
 
 
-def config(made: Command) -> dict[str, object]:
+def config(made: CliCommand) -> dict[str, object]:
     """What its `-c` arguments say, read as it reads them."""
     values = (made.argv[at + 1] for at, each in enumerate(made.argv) if each == "-c")
     return tomllib.loads("\n".join(values))

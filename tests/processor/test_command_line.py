@@ -20,9 +20,9 @@ from bullpen.core.roster.providers import BUILT_IN_PROVIDERS, ENTRY_POINT_GROUP,
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import Launcher
-from bullpen.processor.providers.base import Reply, Turn
+from bullpen.processor.providers.base import Reply, RunRequest
 from bullpen.processor.providers.claude import Claude, ClaudeReader
-from bullpen.processor.providers.command_line import MEMORY, CommandLine
+from bullpen.processor.providers.command_line import MAX_OUTPUT_BYTES, CliProvider
 from bullpen.processor.providers.echo import Echo
 from bullpen.processor.providers.registry import Providers
 from tests.processor.turns import (
@@ -136,7 +136,7 @@ def test_a_session_that_is_gone_is_begun_anew_and_that_is_told(place: Place) -> 
 
 def test_a_session_that_stays_lost_is_a_failure_and_no_loop(place: Place) -> None:
     class AlwaysResumes(Claude):
-        def reader(self, turn: Turn) -> ClaudeReader:
+        def reader(self, turn: RunRequest) -> ClaudeReader:
             return super().reader(replace(turn, session=Session(id="s0")))
 
     place.prints("claude", UNKNOWN, code=1)
@@ -185,7 +185,7 @@ def test_what_it_says_is_told_while_it_runs(place: Place) -> None:
         told.append(text)
         go.touch()
 
-    line = CommandLine(CLAUDE, place.launcher, place.settings, place.environ)
+    line = CliProvider(CLAUDE, place.launcher, place.settings, place.environ)
     assert isinstance(line.run(place.turn(), place.stop, tell), Reply)
     assert told == ["Hello!"]
 
@@ -220,10 +220,10 @@ def test_an_answer_after_ever_so_much_output_is_an_answer_in_bounded_memory(plac
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.text == "Hello!"
-    assert peak < 3 * MEMORY
+    assert peak < 3 * MAX_OUTPUT_BYTES
     rest = overflow(place).read_text()
     assert rest.endswith("".join(f"{line}\n" for line in ANSWERS["claude"]))
-    assert 60_000_000 - MEMORY < len(rest) < 60_100_000
+    assert 60_000_000 - MAX_OUTPUT_BYTES < len(rest) < 60_100_000
 
 
 def test_an_answer_that_never_ends_is_a_failure_that_says_where_the_rest_is(place: Place) -> None:
@@ -234,7 +234,7 @@ def test_an_answer_that_never_ends_is_a_failure_that_says_where_the_rest_is(plac
     tracemalloc.stop()
     assert kind is ErrorKind.PERMANENT
     assert f"the rest is in {overflow(place)}" in error
-    assert peak < 4 * MEMORY
+    assert peak < 4 * MAX_OUTPUT_BYTES
 
 
 def test_a_failure_after_much_output_says_where_the_rest_is(place: Place) -> None:
@@ -287,7 +287,7 @@ def test_an_answer_that_was_there_before_the_stop_is_an_answer(place: Place) -> 
         eventually(lambda: not keeper.exists(), "it has ended")
         place.stop.set()
 
-    line = CommandLine(CLAUDE, place.launcher, place.settings, place.environ)
+    line = CliProvider(CLAUDE, place.launcher, place.settings, place.environ)
     assert isinstance(line.run(place.turn(), place.stop, tell), Reply)
 
 
@@ -299,7 +299,7 @@ def test_a_run_whose_watcher_breaks_is_ended(place: Place) -> None:
     def tell(text: str) -> None:
         raise ZeroDivisionError
 
-    line = CommandLine(CLAUDE, place.launcher, place.settings, place.environ)
+    line = CliProvider(CLAUDE, place.launcher, place.settings, place.environ)
     with pytest.raises(ZeroDivisionError):
         line.run(place.turn(), place.stop, tell)
     eventually(lambda: not living(word), "it is ended")

@@ -15,7 +15,7 @@ from bullpen.processor.children.child import Launcher
 from bullpen.processor.providers.base import Reply
 from bullpen.processor.providers.claude import Claude
 from bullpen.processor.providers.codex import CUSTOM_KEY, Codex
-from bullpen.processor.providers.command_line import COMMON, CommandLine, child_environment
+from bullpen.processor.providers.command_line import COMMON, CliProvider, child_environment
 from tests.processor.turns import (
     ANSWERS,
     CLAUDE,
@@ -208,6 +208,6 @@ def test_the_environment_is_the_processors_unless_said_otherwise(
     place.prints("claude", *ANSWERS["claude"])
     monkeypatch.setenv("PATH", f"{place.bin}:{os.environ['PATH']}")
     monkeypatch.setenv("SLACK_BOT_TOKEN", "slack-secret")
-    line = CommandLine(CLAUDE, place.launcher, place.settings)
+    line = CliProvider(CLAUDE, place.launcher, place.settings)
     assert isinstance(line.run(place.turn(), place.stop, ignore), Reply)
     assert leaked(place) == set()

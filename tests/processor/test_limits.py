@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from bullpen.processor.children.child import End, Ending, Limit, Limits
+from bullpen.processor.children.child import ChildExit, ExitReason, Limit, Limits
 from tests.processor.running import Running, family, go, run
 from tests.processor.turns import Place
 from tests.processor.watch import Watch
 from tests.processor.working import eventually
 
-EXIT = Ending.EXITED
+EXIT = ExitReason.EXITED
 LONG = 1e9
 
 
@@ -33,7 +33,7 @@ def test_nothing_that_it_started_outlives_an_idle_timeout(hasty: Place, watch: W
         return running.over
 
     eventually(over, "it was silent for too long")
-    assert running.end() == End(EXIT, -9)
+    assert running.end() == ChildExit(EXIT, -9)
     assert running.child.timeout is Limit.IDLE
     assert running.living == []
 
@@ -42,7 +42,7 @@ def test_nothing_that_it_started_outlives_a_total_timeout(hasty: Place, watch: W
     running = family(hasty, limits=Limits(idle=LONG, total=1))
     eventually(lambda: b"still there" in running.out, "it says something")
     watch.now += 1
-    assert running.end() == End(EXIT, -9)
+    assert running.end() == ChildExit(EXIT, -9)
     assert running.child.timeout is Limit.TOTAL
     assert running.living == []
 
@@ -66,7 +66,7 @@ def test_what_it_says_on_either_stream_keeps_it_from_being_idle(
         said += b"%d\n" % each
         eventually(lambda said=said: running.out + running.err == said, f"it says {each}")  # type: ignore[misc]
         watch.now += 1.5
-    assert running.end() == End(EXIT, 0)
+    assert running.end() == ChildExit(EXIT, 0)
     assert running.child.timeout is None
 
 
@@ -76,16 +76,16 @@ def test_what_it_says_on_either_stream_keeps_it_from_being_idle(
 )
 def test_the_limit_that_it_broke_is_told(place: Place, limits: Limits, limit: Limit) -> None:
     running = Running(place, "sleep", "1000", limits=limits)
-    assert running.end() == End(EXIT, -2)
+    assert running.end() == ChildExit(EXIT, -2)
     assert running.child.timeout is limit
     assert not running.child.stopped
 
 
 def test_who_never_falls_silent_has_a_limit_all_the_same(place: Place) -> None:
     running = Running(place, "yes", limits=Limits(idle=LONG, total=0.3))
-    assert running.end() == End(EXIT, -2)
+    assert running.end() == ChildExit(EXIT, -2)
     assert running.child.timeout is Limit.TOTAL
 
 
 def test_limits_of_years_are_no_limits(place: Place) -> None:
-    assert run(place, "true", limits=Limits(1e12, 1e12))[0] == End(EXIT, 0)
+    assert run(place, "true", limits=Limits(1e12, 1e12))[0] == ChildExit(EXIT, 0)

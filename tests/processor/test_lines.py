@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bullpen.processor.providers.command_line import Lines
+from bullpen.processor.providers.command_line import LineBuffer
 
 NOWHERE = Path("/nonexistent/overflow")
 
 
 def cut(pieces: Sequence[bytes], most: int = 1000, overflow: Path = NOWHERE) -> list[str]:
     """All lines of these pieces."""
-    with Lines(most, overflow) as lines:
+    with LineBuffer(most, overflow) as lines:
         return [line for piece in pieces for line in lines.feed(piece)] + lines.rest()
 
 
@@ -34,7 +34,7 @@ def test_empty_lines_are_none() -> None:
 
 
 def test_a_line_is_given_as_soon_as_it_is_whole() -> None:
-    with Lines(1000, NOWHERE) as lines:
+    with LineBuffer(1000, NOWHERE) as lines:
         assert lines.feed(b"o") == []
         assert lines.feed(b"ne\nt") == ["one"]
         assert lines.rest() == ["t"]
@@ -52,7 +52,7 @@ def test_a_line_of_700_kb_is_one_line() -> None:
 
 
 def test_no_file_is_made_of_what_may_be_kept(tmp_path: Path) -> None:
-    with Lines(10, tmp_path / "logs" / "rest") as lines:
+    with LineBuffer(10, tmp_path / "logs" / "rest") as lines:
         assert lines.feed(b"123\n5678\n") == ["123", "5678"]
         assert lines.cut is None
     assert list(tmp_path.iterdir()) == []
@@ -66,7 +66,7 @@ def test_what_is_over_is_in_the_file_and_read_all_the_same(tmp_path: Path) -> No
 
 
 def test_where_the_rest_is_is_told(tmp_path: Path) -> None:
-    with Lines(3, tmp_path / "rest") as lines:
+    with LineBuffer(3, tmp_path / "rest") as lines:
         lines.feed(b"1234")
         assert lines.cut == f"its output was over 3 bytes; the rest is in {tmp_path / 'rest'}"
 
@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_written_loses_no_line(tmp_path: Path) -> None:
 def test_it_never_takes_more_memory_than_it_may(tmp_path: Path, piece: bytes) -> None:
     most = 1 << 20
     tracemalloc.start()
-    with Lines(most, tmp_path / "rest") as lines:
+    with LineBuffer(most, tmp_path / "rest") as lines:
         for _ in range(40 * most // len(piece)):
             lines.feed(piece)
         lines.rest()

@@ -10,8 +10,8 @@ import pytest
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
-from bullpen.processor.children.child import End, Ending
-from bullpen.processor.providers.base import Command, Lost, Reply, Turn
+from bullpen.processor.children.child import ChildExit, ExitReason
+from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
 from bullpen.processor.providers.opencode import OpenCode
 from tests.processor.turns import agent, option, turn
 
@@ -19,8 +19,8 @@ ID = "ses_e10989cc2ffesa8P0U51JuXE0U"
 SYSTEM_FILE = Path("/run/prompts/coder.md")
 WHO = agent(provider="opencode", model="local/claude-sonnet-4-5")
 RESUMED = turn(WHO, session=Session(id=ID))
-DONE = End(Ending.EXITED, 0)
-FAILED = End(Ending.EXITED, 1)
+DONE = ChildExit(ExitReason.EXITED, 0)
+FAILED = ChildExit(ExitReason.EXITED, 1)
 
 
 def line(kind: str, **more: object) -> str:
@@ -51,8 +51,8 @@ LAST = finished(100, 10, 0.25)
 
 
 def read(
-    *lines: str, asked: Turn | None = None, end: End = DONE, errors: str = ""
-) -> Reply | Failure | Lost:
+    *lines: str, asked: RunRequest | None = None, end: ChildExit = DONE, errors: str = ""
+) -> Reply | Failure | SessionGone:
     """What a run came to that printed this."""
     made = OpenCode().reader(asked or turn(WHO))
     for each in lines:
@@ -60,7 +60,7 @@ def read(
     return made.close(end, errors)
 
 
-def failure(*lines: str, end: End = FAILED, errors: str = "") -> Failure:
+def failure(*lines: str, end: ChildExit = FAILED, errors: str = "") -> Failure:
     """How a run failed."""
     found = read(*lines, end=end, errors=errors)
     assert isinstance(found, Failure), found
@@ -130,8 +130,8 @@ def test_a_rate_limit_lasts_as_long_as_it_says(after: object, wait: int | None) 
     assert failure(STEP, other).retry_after is None
 
 
-@pytest.mark.parametrize("end", [FAILED, End(Ending.EXITED, -9)])
-def test_an_exit_code_is_a_failure_whatever_was_said_before(end: End) -> None:
+@pytest.mark.parametrize("end", [FAILED, ChildExit(ExitReason.EXITED, -9)])
+def test_an_exit_code_is_a_failure_whatever_was_said_before(end: ChildExit) -> None:
     lines = (STEP, said("Hello!"), LAST)
     found = read(*lines, asked=RESUMED, end=end, errors="session not found")
     assert isinstance(found, Failure)
@@ -144,7 +144,7 @@ GONE = "\x1b[91m\x1b[1mError: \x1b[0mSession not found\n"
 
 def test_a_session_that_is_unknown_is_lost() -> None:
     found = read(asked=RESUMED, end=FAILED, errors=GONE)
-    assert isinstance(found, Lost)
+    assert isinstance(found, SessionGone)
     assert "Session not found" in found.why
 
 
@@ -160,7 +160,7 @@ def test_an_answer_beside_a_complaint_is_an_answer() -> None:
 
 def test_a_session_that_has_become_too_long_is_lost_and_a_prompt_that_is_fails() -> None:
     event = error(message="prompt is too long: 215123 tokens > 200000 maximum", statusCode=400)
-    assert isinstance(read(event, asked=RESUMED, end=FAILED), Lost)
+    assert isinstance(read(event, asked=RESUMED, end=FAILED), SessionGone)
     assert failure(event).kind is ErrorKind.PERMANENT
 
 
@@ -174,7 +174,7 @@ def test_a_line_that_it_never_printed_changes_nothing(other: str) -> None:
     assert found.session == Session(id=ID)
 
 
-def command(asked: Turn | None = None) -> Command:
+def command(asked: RunRequest | None = None) -> CliCommand:
     """How it is started."""
     return OpenCode().command(asked or turn(WHO), SYSTEM_FILE)
 

@@ -15,7 +15,12 @@ from bullpen.core.events.tail import Event
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.processor import plugins as plugins_module
-from bullpen.processor.plugins import MOST_HEARD, MOST_METADATA, Context, Plugins
+from bullpen.processor.plugins import (
+    MAX_METADATA_CHARS,
+    MAX_PENDING_METADATA,
+    PluginContext,
+    Plugins,
+)
 from tests.conformance.verbs import hire, responses, send
 from tests.outbox.outgoing import asked
 from tests.processor.working import child, eventually, output, processing
@@ -117,7 +122,7 @@ def test_a_text_may_come_with_what_goes_along_with_the_answer(home: Path) -> Non
 def test_what_came_with_messages_that_are_never_answered_is_forgotten(home: Path) -> None:
     _write(home, "c.py", _gives("incoming", "text, {'z': 3}"))
     plugins = Plugins.load(home)
-    for number in range(MOST_HEARD + 1):
+    for number in range(MAX_PENDING_METADATA + 1):
         plugins.incoming(asked(f"m{number}"), "hello")
     assert plugins.outgoing(asked("m0"), "x") == ("x", None)
     assert plugins.outgoing(asked("m1"), "x") == ("x", '{"z": 3}')
@@ -162,7 +167,7 @@ def test_one_that_fails_is_logged_and_skipped_for_that_message(
     _write(home, "c.py", _marks("c"))
     assert Plugins.load(home).outgoing(MESSAGE, "") == ("ac", None)
     assert "plugin b failed" in caplog.text
-    assert MOST_METADATA < 1_000_000
+    assert MAX_METADATA_CHARS < 1_000_000
 
 
 def test_what_no_database_can_keep_is_replaced(home: Path) -> None:
@@ -186,7 +191,7 @@ class Listening:
         self.event = event
         self.heard = heard
 
-    def activate(self, context: Context) -> None:
+    def activate(self, context: PluginContext) -> None:
         """Listen."""
         context.on(self.event, self.heard)
 

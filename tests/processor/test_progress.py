@@ -10,7 +10,7 @@ import pytest
 
 from bullpen.core.errors import StoreBusy
 from bullpen.core.store.base import Store
-from bullpen.processor.runs import IDLE_SECONDS, INTERVAL, LENGTH, ProgressBoard
+from bullpen.processor.runs import IDLE_SECONDS, MAX_PROGRESS_CHARS, PROGRESS_SECONDS, ProgressBoard
 from tests.conformance.verbs import events
 from tests.outbox.outgoing import asked
 from tests.processor.watch import Watch
@@ -26,17 +26,17 @@ def test_the_first_is_told_at_once_and_the_next_together(store: Store) -> None:
     board = ProgressBoard(store, watch)
     progress = board.open(asked("m1"))
     progress("one")
-    assert board.step() == INTERVAL
+    assert board.step() == PROGRESS_SECONDS
     progress("two")
-    watch.now += INTERVAL - 0.1
+    watch.now += PROGRESS_SECONDS - 0.1
     progress("three")
     assert board.step() == pytest.approx(0.1)
     assert _told(store) == ["one"]
     watch.now += 0.1
     progress("four")
-    assert board.step() == INTERVAL
+    assert board.step() == PROGRESS_SECONDS
     assert _told(store) == ["one", "two\nthree\nfour"]
-    watch.now += INTERVAL
+    watch.now += PROGRESS_SECONDS
     assert board.step() == IDLE_SECONDS
     progress("five")
     board.close(progress)
@@ -54,10 +54,10 @@ def test_all_runs_are_told_of_in_one_go_each_of_its_message(store: Store) -> Non
 
 def test_of_much_the_end_is_told_and_what_cannot_be_kept_is_replaced(store: Store) -> None:
     board = ProgressBoard(store)
-    board.open(asked("m1"))("x" * 10 * LENGTH + "a\0b\ud800c")
+    board.open(asked("m1"))("x" * 10 * MAX_PROGRESS_CHARS + "a\0b\ud800c")
     board.step()
     (text,) = _told(store)
-    assert len(text) == LENGTH
+    assert len(text) == MAX_PROGRESS_CHARS
     assert text.endswith("xa\N{REPLACEMENT CHARACTER}b?c")
 
 

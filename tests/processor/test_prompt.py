@@ -25,7 +25,13 @@ from bullpen.core.workspace.templates import (
     protocol_template,
     write_templates,
 )
-from bullpen.processor.context import brief, prompt, system_prompt, texts, told
+from bullpen.processor.context import (
+    build_prompt,
+    build_system_prompt,
+    load_context,
+    message_text,
+    message_texts,
+)
 from tests.conformance.verbs import do, hire, lane, send, take
 from tests.outbox.outgoing import asked
 
@@ -47,7 +53,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_the_prompt_has_everything_once(home: Path) -> None:
-    text = system_prompt(CODER, home, [DEV, OPS], NAMES)
+    text = build_system_prompt(CODER, home, [DEV, OPS], NAMES)
     for part in (
         *("BEFORE IT", "AFTER IT", "THE SOUL", "THE MEMORY", "THE SYSTEM PROMPT"),
         *("# How you work here", "# Your skills", "# Your memory", "# About this agent"),
@@ -60,28 +66,28 @@ def test_the_prompt_has_everything_once(home: Path) -> None:
 
 
 def test_it_knows_itself_and_its_teammates(home: Path) -> None:
-    text = system_prompt(CODER, home, [DEV, OPS], NAMES)
+    text = build_system_prompt(CODER, home, [DEV, OPS], NAMES)
     assert "You are @coder (Code Wizard)." in text
     assert "- @reviewer: leads it\n- @coder (Code Wizard): you\n" in text
     assert "- @coder (Code Wizard): you, leads it\n" in text
     assert "stranger" not in text
-    assert "You are in no team." in system_prompt(CODER, home, [], NAMES)
+    assert "You are in no team." in build_system_prompt(CODER, home, [], NAMES)
 
 
 def test_the_protocol_is_told_even_if_its_file_was_changed_or_deleted(home: Path) -> None:
     (home / "AGENTS.md").write_text("only mine")
-    text = system_prompt(CODER, home, [], {})
+    text = build_system_prompt(CODER, home, [], {})
     assert (text.count(protocol_template()), text.count("only mine")) == (1, 1)
     (home / "AGENTS.md").unlink()
     (home / "SOUL.md").unlink()
-    assert system_prompt(CODER, home, [], {}).count(protocol_template()) == 1
+    assert build_system_prompt(CODER, home, [], {}).count(protocol_template()) == 1
 
 
 def test_what_is_no_plain_text_holds_no_run_up(home: Path) -> None:
     (home / "SOUL.md").unlink()
     os.mkfifo(home / "SOUL.md")
     (home / "AGENTS.md").write_bytes(b"\xff\x00 binary" + b"x" * 10 * MAX_AGENTS_FILE_CHARS)
-    text = system_prompt(CODER, home, [], {})
+    text = build_system_prompt(CODER, home, [], {})
     assert "\0" not in text
     assert len(text.encode()) < 3 * MAX_AGENTS_FILE_CHARS
 
@@ -114,15 +120,15 @@ def test_what_is_no_plain_text_holds_no_run_up(home: Path) -> None:
     ],
 )
 def test_a_message_says_who_wrote_it_unless_a_person_did(message: Message, expected: str) -> None:
-    assert told(message) == expected
+    assert message_text(message) == expected
 
 
 def test_one_message_is_told_as_it_is() -> None:
-    assert prompt(["!say hello"], []) == "!say hello"
+    assert build_prompt(["!say hello"], []) == "!say hello"
 
 
 def test_several_messages_are_numbered() -> None:
-    text = prompt(["one", "two"], [])
+    text = build_prompt(["one", "two"], [])
     assert text == (
         "2 messages wait for you. Answer all of them in one answer."
         "\n\n[1 of 2]\none\n\n[2 of 2]\ntwo"
@@ -130,7 +136,9 @@ def test_several_messages_are_numbered() -> None:
 
 
 def test_what_could_not_be_done_comes_first() -> None:
-    assert prompt(["one"], ["a", "b"]) == "[Bullpen, about your last answer]:\n- a\n- b\n\none"
+    assert (
+        build_prompt(["one"], ["a", "b"]) == "[Bullpen, about your last answer]:\n- a\n- b\n\none"
+    )
 
 
 def _answer(store: Store, text: str) -> tuple[str, ...]:
@@ -138,7 +146,7 @@ def _answer(store: Store, text: str) -> tuple[str, ...]:
     send(store)
     claim = take(store)
     with store.read() as tx:
-        found = brief(tx, claim).notes
+        found = load_context(tx, claim).notes
     with store.write() as tx:
         complete(tx, claim, RunOutput(text=text), ())
     return found
@@ -166,11 +174,11 @@ def test_a_note_waits_while_runs_fail_and_while_the_agent_writes_to_others(store
     for _ in range(2):
         claim = take(store)
         with store.read() as tx:
-            assert len(brief(tx, claim).notes) == 1
+            assert len(load_context(tx, claim).notes) == 1
         do(store, release, claim.token, "again")
     send(store, agent="other")
     with store.read() as tx:
-        assert brief(tx, take(store, "other")).notes == ()
+        assert load_context(tx, take(store, "other")).notes == ()
 
 
 def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:
@@ -187,9 +195,9 @@ def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:
     send(store, "two", sender="ada")
     claim = take(store)
     with store.read() as tx:
-        found = brief(tx, claim)
-    assert texts(claim) == ["one", "two"]
-    turn = found.turn(claim, store.settings, texts(claim))
+        found = load_context(tx, claim)
+    assert message_texts(claim) == ["one", "two"]
+    turn = found.turn(claim, store.settings, message_texts(claim))
     assert (turn.agent.id, turn.session, turn.custom) == ("coder", session, key)
     assert (turn.home, turn.directory) == (store.settings.workspace / "coder", Path("/srv/code"))
     assert turn.prompt.startswith("2 messages wait")
@@ -199,7 +207,7 @@ def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:
     with store.write() as tx:
         change_agent(tx, "coder", directory="", provider="echo")
     with store.read() as tx:
-        found = brief(tx, claim)
+        found = load_context(tx, claim)
     assert found.custom is None
     assert found.turn(claim, store.settings, []).directory == turn.home
 
@@ -209,4 +217,4 @@ def test_the_claim_of_an_agent_that_is_gone_has_no_brief(store: Store) -> None:
     send(store)
     claim = take(store)
     with store.read() as tx, pytest.raises(UnknownAgent):
-        brief(tx, claim)
+        load_context(tx, claim)

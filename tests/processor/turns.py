@@ -18,11 +18,11 @@ from bullpen.core.roster.providers import CustomProvider, Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import Launcher, Stop
-from bullpen.processor.providers.base import Command, Reply, Turn
-from bullpen.processor.providers.base import Harness as Knows
+from bullpen.processor.providers.base import CliAdapter as Knows
+from bullpen.processor.providers.base import CliCommand, Reply, RunRequest
 from bullpen.processor.providers.claude import Claude
 from bullpen.processor.providers.codex import Codex
-from bullpen.processor.providers.command_line import CommandLine
+from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.opencode import OpenCode
 
 PAUSE = 0.5
@@ -79,7 +79,7 @@ def agent(
     return Agent(id=name, provider=provider, model=model, permission=permission)
 
 
-def turn(who: Agent | None = None, **more: Unpack[More]) -> Turn:
+def turn(who: Agent | None = None, **more: Unpack[More]) -> RunRequest:
     """A turn on a message, of this agent."""
     values: More = {
         "texts": ("hello",),
@@ -88,7 +88,7 @@ def turn(who: Agent | None = None, **more: Unpack[More]) -> Turn:
         "home": Path("/home/coder"),
         "directory": Path("/home/coder"),
     }
-    return Turn(agent=who or agent(), **(values | more))
+    return RunRequest(agent=who or agent(), **(values | more))
 
 
 def custom(harness: Harness, name: str = "other", model: str = "") -> CustomProvider:
@@ -98,7 +98,7 @@ def custom(harness: Harness, name: str = "other", model: str = "") -> CustomProv
     )
 
 
-def option(command: Command, name: str) -> str:
+def option(command: CliCommand, name: str) -> str:
     """The argument after this one."""
     return command.argv[command.argv.index(name) + 1]
 
@@ -164,17 +164,17 @@ class Place:
         out = "cat $here/out; cat $here/err >&2"
         return self.program(name, "\n".join((RECORD, before, out, after, f"exit {code}")))
 
-    def turn(self, who: Agent | None = None, **more: Unpack[More]) -> Turn:
+    def turn(self, who: Agent | None = None, **more: Unpack[More]) -> RunRequest:
         """A turn that works here."""
         values: More = {"home": self.yard, "directory": self.yard}
         return turn(who, **(values | more))
 
-    def run(self, knows: Knows, asked: Turn | None = None) -> Reply | Failure | None:
+    def run(self, knows: Knows, asked: RunRequest | None = None) -> Reply | Failure | None:
         """Run it by the program on the PATH."""
-        line = CommandLine(knows, self.launcher, self.settings, self.environ)
+        line = CliProvider(knows, self.launcher, self.settings, self.environ)
         return line.run(asked or self.turn(), self.stop, ignore)
 
-    def fails(self, knows: Knows, asked: Turn | None = None) -> tuple[ErrorKind, str]:
+    def fails(self, knows: Knows, asked: RunRequest | None = None) -> tuple[ErrorKind, str]:
         """How it fails."""
         found = self.run(knows, asked)
         assert isinstance(found, Failure), found

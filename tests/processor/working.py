@@ -17,7 +17,7 @@ from bullpen.core.store.base import Store
 from bullpen.processor.children.child import Stop
 from bullpen.processor.main import Processor
 from bullpen.processor.plugins import Plugins
-from bullpen.processor.providers.base import Provider, Reply, Tell, Turn
+from bullpen.processor.providers.base import Provider, Reply, ReportProgress, RunRequest
 from bullpen.processor.providers.echo import Echo
 
 SOON = 60.0
@@ -50,15 +50,15 @@ class Scripted:
     """A provider whose runs begin and end when the test says so."""
 
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
-        self.stopped: list[Turn] = []
+        self.turns: list[RunRequest] = []
+        self.stopped: list[RunRequest] = []
         self.running = 0
         self.most = 0
         self.let_go = threading.Event()
         self.result: Reply | Failure | Exception = Reply(text="done")
         self._lock = threading.Lock()
 
-    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
+    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
         """Wait for the test's word, or for the order to stop."""
         with self._lock:
             self.turns.append(turn)

@@ -145,7 +145,7 @@ class Audience:
         self._sockets += (ours, theirs)
         ours.settimeout(LIMIT_SECONDS)
         client = hub.admit(theirs, SSE, key, wanted or Filter())
-        hub.give(client, [b": hello\n\n"])
+        hub.write_to(client, [b": hello\n\n"])
         position = hub.position if since is None else since
         thread = threading.Thread(target=catch_up, args=(hub, store, client, position))
         self._threads.append(thread)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.api.streams.client import LIMIT, Client, Filter
+from bullpen.api.streams.client import MAX_PENDING_BYTES, Client, Filter
 from bullpen.api.streams.encode import SSE
 from bullpen.core.access.keys import OWNER_KEY
 from tests.streams.listening import LIMIT_SECONDS
@@ -62,15 +62,15 @@ def test_what_the_socket_does_not_take_at_once_comes_later(pair: Pair) -> None:
 
 def test_over_the_limit_nothing_more_is_taken(pair: Pair) -> None:
     client, _ = pair
-    assert client.push([b"x" * (LIMIT + 1)])
+    assert client.push([b"x" * (MAX_PENDING_BYTES + 1)])
     assert not client.push([b"y"])
     assert not client.drained.is_set()
 
 
 def test_one_frame_however_long_is_taken(pair: Pair) -> None:
     client, ours = pair
-    assert client.push([b"x" * 3 * LIMIT])
-    assert len(read(client, ours)) == 3 * LIMIT
+    assert client.push([b"x" * 3 * MAX_PENDING_BYTES])
+    assert len(read(client, ours)) == 3 * MAX_PENDING_BYTES
     assert client.push([b"y"])
 
 

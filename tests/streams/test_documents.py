@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bullpen.api.streams.client import Filter
-from bullpen.api.streams.encode import ALIASES, SSE, WEBSOCKET, show
+from bullpen.api.streams.encode import ALIASES, SSE, WEBSOCKET, encode_events
 from bullpen.core.answers.complete import complete
 from bullpen.core.events.log import EventType, append_event, append_message_event
 from bullpen.core.events.tail import EventTail
@@ -38,7 +38,7 @@ def told(store: Store, **wanted: object) -> list[Document]:
     while page := tail.read():
         events += page
     found = []
-    for frame in Filter(**wanted).frames(SSE, show(store, events)):  # type: ignore[arg-type]
+    for frame in Filter(**wanted).frames(SSE, encode_events(store, events)):  # type: ignore[arg-type]
         for block in frame.decode().split("\n\n")[:-1]:
             lines = dict(line.split(": ", 1) for line in block.splitlines())
             document = json.loads(lines["data"])
@@ -145,7 +145,7 @@ def test_who_wants_the_references_names_alone_gets_the_ids_with_them(store: Stor
     assert [each["type"] for each in both] == ["message:done", "response_ready"]
     tail = EventTail(store, 0)
     wanted = Filter(types=frozenset({"message:done"}))
-    (frame,) = wanted.frames(WEBSOCKET, show(store, tail.read()))
+    (frame,) = wanted.frames(WEBSOCKET, encode_events(store, tail.read()))
     assert json.loads(frame[frame.index(b"{") :])["id"] == int(found["frame"]["id"])
 
 

@@ -10,7 +10,7 @@ import pytest
 from bullpen.api.streams.client import Filter
 from bullpen.api.streams.encode import SSE
 from bullpen.api.streams.hub import Hub
-from bullpen.api.streams.subscribe import SOCKET, enter, starting_point
+from bullpen.api.streams.subscribe import SOCKET, open_stream, starting_point
 from bullpen.core.access.keys import Key, Scope, add_key, revoke_key
 from bullpen.core.errors import NoAccess, Overloaded
 from bullpen.core.events.tail import EventTail
@@ -47,7 +47,7 @@ def test_a_key_that_was_closed_since_the_gate_is_refused_and_can_be_told_so(
     with store.write() as tx:
         revoke_key(tx, closed.id)
     with pytest.raises(NoAccess):
-        enter(hub, store, {SOCKET: ours}, wire=SSE, key=closed, wanted=Filter())
+        open_stream(hub, store, {SOCKET: ours}, wire=SSE, key=closed, wanted=Filter())
     eventually(lambda: hub.streams == 0)
     ours.sendall(b"HTTP/1.1 401")
     assert peer.recv(100) == b"HTTP/1.1 401"
@@ -57,9 +57,9 @@ def test_the_stream_goes_on_when_the_server_closes_its_own_socket(
     store: Store, hub: Hub, pair: Pair
 ) -> None:
     ours, peer = pair
-    client = enter(hub, store, {SOCKET: ours}, wire=SSE, key=key(store), wanted=Filter())
+    client = open_stream(hub, store, {SOCKET: ours}, wire=SSE, key=key(store), wanted=Filter())
     ours.close()
-    hub.give(client, [b"still here"])
+    hub.write_to(client, [b"still here"])
     assert peer.recv(100).startswith(b"still here")
 
 
@@ -68,7 +68,7 @@ def test_a_refused_request_leaves_no_socket_behind(stores: Stores, kind: str, pa
         hub = Hub(store)
         hub.stop()
         with pytest.raises(Overloaded):
-            enter(hub, store, {SOCKET: pair[0]}, wire=SSE, key=key(store), wanted=Filter())
+            open_stream(hub, store, {SOCKET: pair[0]}, wire=SSE, key=key(store), wanted=Filter())
         pair[0].close()
         assert pair[1].recv(10) == b""
 

@@ -13,8 +13,8 @@ import pytest
 
 from bullpen.api.streams import backlog, subscribe
 from bullpen.api.streams import hub as hub_module
-from bullpen.api.streams.client import LIMIT, Filter
-from bullpen.api.streams.encode import Ending, Shown, show
+from bullpen.api.streams.client import MAX_PENDING_BYTES, Filter
+from bullpen.api.streams.encode import EncodedEvent, EndReason, encode_events
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import OWNER_KEY, Key, KeyKind, Scope, add_key, revoke_key
 from bullpen.core.errors import Overloaded, StoreBusy
@@ -65,7 +65,7 @@ def test_who_follows_gets_what_happens_from_then_on(
     assert agents(listener.upto(newest(store))) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("count", [3, 2 * backlog.MOST])
+@pytest.mark.parametrize("count", [3, 2 * backlog.MAX_RECENT_EVENTS])
 def test_who_comes_back_gets_everything_after_the_last_that_it_has(
     store: Store, hub: Hub, count: int, audience: Audience
 ) -> None:
@@ -196,7 +196,7 @@ def test_who_is_cut_off_is_told_why_even_by_a_hub_that_is_late(
     with store.write() as tx:
         key, _ = add_key(tx, "k", [Scope.READ])
     eventually(lambda: hub.position == newest(store))
-    monkeypatch.setattr(hub_module, "READ_SECONDS", 0.0)
+    monkeypatch.setattr(hub_module, "GOODBYE_SECONDS", 0.0)
     monkeypatch.setattr(hub_module, "TICK_SECONDS", 0.0)
     cut, _ = audience.join(hub, store, key=key)
     for _ in range(4):
@@ -270,12 +270,12 @@ def test_all_are_told_when_it_stops_and_even_the_deaf_do_not_keep_it(
     listeners = [audience.join(hub, store)[0] for _ in range(20)]
     deaf = [audience.join(hub, store)[1] for _ in range(2)]
     for each in deaf:
-        hub.give(each, [b"x" * LIMIT])
-    hub.end(deaf[0], Ending.DROPPED, "it does not listen")
+        hub.write_to(each, [b"x" * MAX_PENDING_BYTES])
+    hub.end(deaf[0], EndReason.DROPPED, "it does not listen")
     began = time.monotonic()
     hub.stop()
     eventually(lambda: hub.streams == 0)
-    assert time.monotonic() - began < hub_module.READ_SECONDS
+    assert time.monotonic() - began < hub_module.GOODBYE_SECONDS
     for listener in listeners:
         assert [frame.event for frame in listener.rest()] == ["closing"]
 
@@ -286,12 +286,12 @@ def test_a_store_that_fails_for_a_while_costs_no_event(
     listener, _ = audience.join(hub, store)
     failures = [StoreBusy("busy"), RuntimeError("a mistake")]
 
-    def failing(given: Store, events: Sequence[Event]) -> list[Shown]:
+    def failing(given: Store, events: Sequence[Event]) -> list[EncodedEvent]:
         if failures:
             raise failures.pop()
-        return show(given, events)
+        return encode_events(given, events)
 
-    monkeypatch.setattr(hub_module, "show", failing)
+    monkeypatch.setattr(hub_module, "encode_events", failing)
     monkeypatch.setattr(hub_module, "RETRY_SECONDS", 0.05)
     happen(store, "a", "b")
     assert agents([listener.event(), listener.event()]) == ["a", "b"]
@@ -301,7 +301,7 @@ def test_a_store_that_fails_for_a_while_costs_no_event(
 def test_one_for_whom_the_store_fails_is_told_so_and_can_come_back(
     store: Store, hub: Hub, monkeypatch: pytest.MonkeyPatch, audience: Audience
 ) -> None:
-    happen(store, *(f"a{number}" for number in range(2 * backlog.MOST)))
+    happen(store, *(f"a{number}" for number in range(2 * backlog.MAX_RECENT_EVENTS)))
     eventually(lambda: hub.position == newest(store))
 
     def failing(*_: object) -> list[Event]:
@@ -312,4 +312,4 @@ def test_one_for_whom_the_store_fails_is_told_so_and_can_come_back(
         listener, _ = audience.join(hub, store, since=0)
         assert [frame.event for frame in listener.rest()] == ["failed"]
     again, _ = audience.join(hub, store, since=0)
-    assert len(again.upto(newest(store))) == 2 * backlog.MOST
+    assert len(again.upto(newest(store))) == 2 * backlog.MAX_RECENT_EVENTS

@@ -13,8 +13,8 @@ from flask_openapi3.types import SecuritySchemesDict
 from bullpen import __version__
 from bullpen.api import auth, errors, metrics
 from bullpen.api.auth import COOKIE
-from bullpen.api.context import NAME, Api
-from bullpen.api.errors import ErrorAnswer, invalid
+from bullpen.api.context import EXTENSION, Api
+from bullpen.api.errors import ErrorAnswer, validation_error_response
 from bullpen.api.routes import ROUTES
 from bullpen.core.logs import REQUEST_ID
 
@@ -44,10 +44,10 @@ def create_app(shared: Api) -> OpenAPI:
         security_schemes=SECURITY,
         validation_error_status=400,
         validation_error_model=ErrorAnswer,
-        validation_error_callback=invalid,
+        validation_error_callback=validation_error_response,
         static_folder=None,
     )
-    app.extensions[NAME] = shared
+    app.extensions[EXTENSION] = shared
     app.extensions[metrics.NAME] = metrics.Metrics(shared.store, shared.hub)
     app.config["MAX_CONTENT_LENGTH"] = shared.settings.body_bytes
     app.config["MAX_FORM_MEMORY_SIZE"] = shared.settings.body_bytes
@@ -73,7 +73,7 @@ def _end(response: Response) -> Response:
     """A line for each request: never what stands behind the `?`, nor any header."""
     key = g.get("caller")
     seconds = time.perf_counter() - g.began
-    metrics.of(current_app).count(response.status_code, seconds)
+    metrics.metrics_of(current_app).count(response.status_code, seconds)
     fields = {
         "method": request.method,
         "path": request.path,

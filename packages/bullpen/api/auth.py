@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, g, request
 
-from bullpen.api.context import api, caller, deed
+from bullpen.api.context import api, audit_fields, caller
 from bullpen.core.access.audit import record_audit
 from bullpen.core.access.keys import OWNER_KEY, USED_AT_INTERVAL, Key, find_key, record_use
 from bullpen.core.errors import (
@@ -35,10 +35,10 @@ log = logging.getLogger(__name__)
 
 COOKIE = "bullpen"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-OPEN = frozenset({"health.alive", "health.ready", "login.come_in", "login.front"})
+PUBLIC_ENDPOINTS = frozenset({"health.alive", "health.ready", "login.come_in", "login.front"})
 """The endpoints that ask for nobody: is it alive, and the way in."""
 
-PAGES = frozenset({"openapi", "swagger"})
+DOCS_BLUEPRINTS = frozenset({"openapi", "swagger"})
 """The description of the API and the page to try it; neither holds anything of this home."""
 
 POLICY = "default-src 'none'; frame-ancestors 'none'"
@@ -57,11 +57,11 @@ _LONGEST_SECRET = 512
 
 def install(app: Flask) -> None:
     """Put the gate before every route."""
-    app.before_request(admit)
+    app.before_request(check_request)
     app.after_request(_mark)
 
 
-def admit() -> Response | None:
+def check_request() -> Response | None:
     """Let the request in, or raise why not; a page's question beforehand is answered here."""
     given = request.headers.get("X-Request-Id", "")
     g.request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
@@ -69,8 +69,8 @@ def admit() -> Response | None:
     _check_page(request)
     if request.method == "OPTIONS" and "Origin" in request.headers:
         return Response(status=204)
-    if request.endpoint not in OPEN and request.blueprint not in PAGES:
-        g.caller = _who(request)
+    if request.endpoint not in PUBLIC_ENDPOINTS and request.blueprint not in DOCS_BLUEPRINTS:
+        g.caller = _authenticate(request)
     _check_body(request)
     return None
 
@@ -120,7 +120,7 @@ def _check_body(asked: Request) -> None:
         asked.get_json()
 
 
-def _who(asked: Request) -> Key:
+def _authenticate(asked: Request) -> Key:
     """The key that was sent. One that is right is never refused for others that were wrong."""
     secret = _secret(asked)
     now = api().store.clock.now()
@@ -179,14 +179,14 @@ def _known(secret: str, now: int) -> Key | None:
 def refuse(error: AccessError) -> None:
     """Write down that somebody who is known was refused."""
     with api().store.write(durable=False) as tx:
-        record_audit(tx, caller(), outcome=error.code, **deed())
+        record_audit(tx, caller(), outcome=error.code, **audit_fields())
 
 
 def _mark(response: Response) -> Response:
     headers = response.headers
     headers["X-Request-Id"] = str(g.get("request_id", ""))
     headers["X-Content-Type-Options"] = "nosniff"
-    policy = PAGE_POLICY if request.blueprint in PAGES else POLICY
+    policy = PAGE_POLICY if request.blueprint in DOCS_BLUEPRINTS else POLICY
     headers.setdefault("Content-Security-Policy", policy)
     headers["Referrer-Policy"] = "no-referrer"
     headers.setdefault("Cache-Control", "no-store")

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from bullpen.api.errors import document
+from bullpen.api.errors import error_json
 from bullpen.core.background import StopSignals
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import Settings
@@ -26,19 +26,19 @@ LOOK_SECONDS = 1.0
 ALIVE = "/healthz"
 
 # What the file says is not shown to whoever asks: nobody has proven here who he is.
-CLOSED = BadSetting(
+UNAVAILABLE = BadSetting(
     "settings.toml does not say which database is meant, so nothing is served",
     hint="`bullpen config check` names the line; the API goes on by itself when it is corrected.",
 )
 
 
-class Closed(BaseHTTPRequestHandler):
+class UnavailableHandler(BaseHTTPRequestHandler):
     """Answers every request alike."""
 
     def answer(self) -> None:
         """Say that it lives, and nothing else, with one sentence why."""
         alive = self.path == ALIVE
-        body = b'{"ok":true}' if alive else document(CLOSED).encode()
+        body = b'{"ok":true}' if alive else error_json(UNAVAILABLE).encode()
         self.send_response(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -56,10 +56,10 @@ def run(settings: Settings) -> None:
     """Serve that until SIGTERM, SIGINT, or a file that can be read."""
     ending = StopSignals()
     kind = type("Server", (ThreadingHTTPServer,), {"address_family": _family(settings)})
-    server: ThreadingHTTPServer = kind((settings.api_host, settings.api_port), Closed)
+    server: ThreadingHTTPServer = kind((settings.api_host, settings.api_port), UnavailableHandler)
     thread = Thread(target=server.serve_forever, name="serve", daemon=True)
     thread.start()
-    log.error("%s. %s", CLOSED, CLOSED.hint)
+    log.error("%s. %s", UNAVAILABLE, UNAVAILABLE.hint)
     while not ending.wait(LOOK_SECONDS):
         found, _ = load_lenient(os.environ)
         if has_valid_database_url(found):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from flask import current_app, g, request
 
-from bullpen.api.long_poll import Bell
+from bullpen.api.long_poll import LongPoll
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.audit import record_audit
 from bullpen.core.access.keys import Key, Scope
@@ -23,7 +23,7 @@ from bullpen.core.store.group_commit import GroupCommit
 from bullpen.core.store.transaction import Transaction
 from bullpen.ops.services.supervisor import Supervisor
 
-MOST = 10
+MAX_FAILURES_PER_MINUTE = 10
 """So many wrong tokens of one address in a minute are looked at."""
 
 ADDRESSES = 1024
@@ -39,7 +39,7 @@ class Failures:
     def too_many(self, address: str, now: int) -> bool:
         """Whether this address has failed so often that its next wrong token is refused."""
         since, count = self._counts.get(address, (now, 0))
-        return now - since < MINUTE and count >= MOST
+        return now - since < MINUTE and count >= MAX_FAILURES_PER_MINUTE
 
     def add(self, address: str, now: int) -> bool:
         """Count one more; true if it is the one that closes the door."""
@@ -50,10 +50,10 @@ class Failures:
             self._counts[address] = (since, count + 1)
             while len(self._counts) > ADDRESSES:
                 self._counts.popitem(last=False)
-        return count + 1 == MOST
+        return count + 1 == MAX_FAILURES_PER_MINUTE
 
 
-NAME = "bullpen"
+EXTENSION = "bullpen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Api:
 
     store: Store
     hub: Hub
-    bell: Bell
+    bell: LongPoll
     supervisor: Supervisor
     owner: OwnerToken
     together: GroupCommit
@@ -77,7 +77,7 @@ class Api:
 
 def api() -> Api:
     """What all requests of this process share."""
-    found = current_app.extensions[NAME]
+    found = current_app.extensions[EXTENSION]
     assert isinstance(found, Api)
     return found
 
@@ -89,13 +89,13 @@ def caller() -> Key:
     return key
 
 
-def need(scope: Scope) -> None:
+def require_scope(scope: Scope) -> None:
     """Refuse a caller who has not this scope."""
     if not caller().has_scope(scope):
         raise ScopeTooSmall(f"the key {caller().name!r} has not the scope {scope.value}")
 
 
-def reach(agent: str | None) -> None:
+def require_reach(agent: str | None) -> None:
     """Refuse a caller whose key is for other agents."""
     check_reach(caller(), agent)
 
@@ -119,10 +119,10 @@ def write(*, durable: bool = True) -> Iterator[Transaction]:
     with api().store.write(durable=durable) as tx:
         yield tx
         if g.get("audited"):
-            record_audit(tx, caller(), **deed())
+            record_audit(tx, caller(), **audit_fields())
 
 
-def deed() -> dict[str, str]:
+def audit_fields() -> dict[str, str]:
     """What this request does, for the audit log."""
     return {
         "action": str(request.endpoint).replace(".", " "),

@@ -49,7 +49,7 @@ STATUSES: tuple[tuple[type[BullpenError], int], ...] = (
 
 RETRY_SECONDS = {429: "60", 503: "1"}
 
-PLACES = 5
+MAX_LISTED_ERRORS = 5
 """So many mistakes of one request are named."""
 
 
@@ -78,15 +78,15 @@ def status_of(kind: type[BullpenError]) -> int:
 
 def install(app: Flask) -> None:
     """Answer every error in the one shape."""
-    app.register_error_handler(BullpenError, answer)
+    app.register_error_handler(BullpenError, error_response)
     app.register_error_handler(HTTPException, _of_http)
     app.register_error_handler(Exception, _unforeseen)
 
 
-def answer(error: BullpenError) -> Response:
+def error_response(error: BullpenError) -> Response:
     """This error, as an answer."""
     status = status_of(type(error))
-    response = Response(document(error), status, mimetype="application/json")
+    response = Response(error_json(error), status, mimetype="application/json")
     if status in RETRY_SECONDS:
         response.headers["Retry-After"] = RETRY_SECONDS[status]
     if status == 401:
@@ -94,7 +94,7 @@ def answer(error: BullpenError) -> Response:
     return response
 
 
-def document(error: BullpenError) -> str:
+def error_json(error: BullpenError) -> str:
     """What is told of an error, as JSON."""
     told = ErrorAnswer(
         error=ErrorDetail(code=error.code, message=str(error), hint=error.hint),
@@ -105,26 +105,26 @@ def document(error: BullpenError) -> str:
     return json.dumps(told.model_dump(exclude_none=True))
 
 
-def invalid(error: ValidationError) -> Response:
+def validation_error_response(error: ValidationError) -> Response:
     """What pydantic found, each place with what is wrong there."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     places = [
         f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}"
-        for each in found[:PLACES]
+        for each in found[:MAX_LISTED_ERRORS]
     ]
-    return answer(BadRequest("; ".join(places)))
+    return error_response(BadRequest("; ".join(places)))
 
 
 def _of_http(error: HTTPException) -> Response:
     """Flask's own: no such route, a method that it does not have, a body that is none."""
     text = error.description or error.name
     if error.code == 413:
-        return answer(BodyTooLarge("the request is longer than may be"))
+        return error_response(BodyTooLarge("the request is longer than may be"))
     if error.code == 415:
-        return answer(NotJson("the body is not declared as JSON"))
+        return error_response(NotJson("the body is not declared as JSON"))
     if error.code == 400:
-        return answer(BadRequest(text))
-    response = answer(NotFound(text) if error.code == 404 else BadRequest(text))
+        return error_response(BadRequest(text))
+    response = error_response(NotFound(text) if error.code == 404 else BadRequest(text))
     response.status_code = error.code or 500
     if error.code == 405:
         allowed = error.get_response().headers.get("Allow")
@@ -136,4 +136,4 @@ def _of_http(error: HTTPException) -> Response:
 def _unforeseen(error: Exception) -> Response:
     log.error("a request failed", exc_info=error)
     failed = BullpenError("something in Bullpen failed", hint=f"The log has it as {g.request_id}.")
-    return answer(failed)
+    return error_response(failed)

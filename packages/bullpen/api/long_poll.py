@@ -16,7 +16,7 @@ from bullpen.core.errors import Overloaded
 _ENDED = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
-def hung_up() -> bool:
+def client_gone() -> bool:
     """Whether who asked has gone: what is found for that one now would be lost on the way."""
     connection = request.environ.get("gunicorn.socket")
     if not isinstance(connection, socket.socket):
@@ -35,7 +35,7 @@ LOOK_SECONDS = 1.0
 """How often one who waits looks without being called."""
 
 
-class Bell:
+class LongPoll:
     """Rings for all who wait. Nobody misses a ring between his look and his wait."""
 
     def __init__(self, most: int) -> None:

@@ -10,9 +10,9 @@ from flask_openapi3.openapi import OpenAPI
 from bullpen.api import metrics
 from bullpen.api.app import create_app
 from bullpen.api.context import Api
-from bullpen.api.long_poll import Bell
+from bullpen.api.long_poll import LongPoll
 from bullpen.api.streams.hub import Hub
-from bullpen.api.streams.subscribe import allow_sockets
+from bullpen.api.streams.subscribe import raise_descriptor_limit
 from bullpen.core.access.owner import OwnerToken
 from bullpen.core.background import (
     LIVENESS_SECONDS,
@@ -36,16 +36,16 @@ class ApiProcess:
     """The store, the hub of the live events, the bell of those who wait, and a heartbeat."""
 
     def __init__(self, settings: Settings) -> None:
-        allow_sockets(settings.api_streams + 2 * settings.api_threads)
+        raise_descriptor_limit(settings.api_streams + 2 * settings.api_threads)
         self._store = open_store(settings)
         self._listener = self._store.listen()
         with self._store.write() as tx:
             self.worker = register_worker(tx, KIND, self._listener.address)
         self.hub = Hub(self._store)
-        self.bell = Bell(settings.api_threads // 2)
-        self._ear = WakeupDispatcher(self._listener)
-        self._ear.on("messages", self.bell.ring)
-        self._ear.on("events", self.hub.wake)
+        self.bell = LongPoll(settings.api_threads // 2)
+        self._dispatcher = WakeupDispatcher(self._listener)
+        self._dispatcher.on("messages", self.bell.ring)
+        self._dispatcher.on("events", self.hub.wake)
         self._heartbeat = Loop("heartbeat", self._beat)
         self.app: OpenAPI = create_app(
             Api(
@@ -62,7 +62,7 @@ class ApiProcess:
     def start(self) -> None:
         """Begin."""
         self.hub.start()
-        self._ear.start()
+        self._dispatcher.start()
         self._heartbeat.start()
         # What is there now stays: looked through again and again, it would stop all streams, and
         # in the end for seconds the process itself.
@@ -79,7 +79,7 @@ class ApiProcess:
         """Sign off, when the last request is through."""
         self.let_go()
         self._heartbeat.stop()
-        self._ear.stop()
+        self._dispatcher.stop()
         with self._store.write(durable=False) as tx:
             unregister_worker(tx, self.worker)
         self._store.close()
@@ -89,5 +89,5 @@ class ApiProcess:
         with self._store.write(durable=False) as tx:
             if not report_liveness(tx, self.worker):
                 self.worker = register_worker(tx, KIND, self._listener.address)
-        metrics.of(self.app).refresh()
+        metrics.metrics_of(self.app).refresh()
         return float(LIVENESS_SECONDS)

@@ -113,7 +113,7 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._hub = hub
         self._registry = CollectorRegistry()
-        self._registry.register(Now(store))
+        self._registry.register(QueueCollector(store))
         alone = self._share(store)
         self._requests = Counter(
             "bullpen_requests",
@@ -162,14 +162,14 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-def of(app: Flask) -> Metrics:
+def metrics_of(app: Flask) -> Metrics:
     """The metrics of this application."""
     found = app.extensions[NAME]
     assert isinstance(found, Metrics)
     return found
 
 
-class Now(Collector):
+class QueueCollector(Collector):
     """The queue at the moment of the question, from counters and small indexes."""
 
     def __init__(self, store: Store) -> None:

@@ -14,24 +14,24 @@ from flask_openapi3.models.tag import Tag
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 from sqlalchemy import Table
 
-from bullpen.api.auth import OPEN, refuse
-from bullpen.api.context import api, need
+from bullpen.api.auth import PUBLIC_ENDPOINTS, refuse
+from bullpen.api.context import api, require_scope
 from bullpen.api.errors import ErrorAnswer, status_of
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
 from bullpen.core.store.paging import MAX_ROW_ID, committed_up_to
 
-MOST = 500
+MAX_PAGE_ROWS = 500
 """So many rows are in one answer at the most."""
 
-BIG = (1 << 53) - 1
+MAX_JSON_INT = (1 << 53) - 1
 """The largest number that every reader of JSON keeps as it is."""
 
-Number = Annotated[int, Field(ge=0, le=BIG)]
-Cursor = Annotated[int, Field(ge=0, le=BIG)]
+Number = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
+Cursor = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
 
 
-class Input(BaseModel):
+class StrictBody(BaseModel):
     """What comes in: what is not known is not taken for something else, and nothing is guessed."""
 
     model_config = ConfigDict(extra="forbid")
@@ -52,18 +52,18 @@ class Count(Done):
 class Page(BaseModel):
     """Which part of a list: the newest, or what comes after a number."""
 
-    limit: int = Field(100, ge=1, le=MOST, description="how many at the most")
+    limit: int = Field(100, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
     since_id: Cursor | None = Field(
         None, description="only what has a higher number, the oldest first"
     )
 
 
-def upto(rows: Table, since: int | None) -> int:
+def page_end(rows: Table, since: int | None) -> int:
     """How far a list may go on: a number that is to come is not passed by."""
     return MAX_ROW_ID if since is None else committed_up_to(api().store, rows)
 
 
-def listed(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:
+def list_response(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:
     """A list as the reference's clients read it, with its cursor in a header."""
     response = Response(rows.model_dump_json(by_alias=True), mimetype="application/json")
     if numbers and (page.since_id is not None or len(numbers) == page.limit):
@@ -71,12 +71,12 @@ def listed(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:
     return response
 
 
-def paths(text: str | None) -> list[str]:
+def parse_files(text: str | None) -> list[str]:
     """The files of a row."""
     return [] if not text else [str(each) for each in json.loads(text)]
 
 
-def parsed(text: str | None) -> JsonValue:
+def parse_json(text: str | None) -> JsonValue:
     """A column of JSON, as JSON again; what is none is shown as its text."""
     if text is None:
         return None
@@ -92,11 +92,11 @@ def parsed(text: str | None) -> JsonValue:
 # What is not sent stays as it is; fields that are not known are passed over, for the reference's
 # clients send more than is read here.
 
-Name = Annotated[str, Field(max_length=200)]
-Place = Annotated[str, Field(max_length=4096)]
+ShortText = Annotated[str, Field(max_length=200)]
+LongText = Annotated[str, Field(max_length=4096)]
 
 
-class Body(BaseModel):
+class LenientBody(BaseModel):
     """What is to be changed."""
 
     model_config = ConfigDict(extra="ignore")
@@ -125,7 +125,7 @@ def route(
     errors: Sequence[type[BullpenError]] = (),
     audited: bool = False,
 ) -> Callable[[View], View]:
-    """Serve this view: `scope` is what a key needs; None is for every key, or for all (`OPEN`).
+    """Serve this view: `scope` is what a key needs; None is for every key, or for all (`PUBLIC_ENDPOINTS`).
 
     An `answer` that is no model is what the description says of it; None leads elsewhere.
     `audited`: what it does, and to whom it is refused, is in the audit log.
@@ -144,7 +144,7 @@ def route(
             g.audited = audited
             try:
                 if scope is not None:
-                    need(scope)
+                    require_scope(scope)
                 found = view(**values)
             except (ScopeTooSmall, OutOfReach) as error:
                 if audited:
@@ -153,7 +153,7 @@ def route(
             return found if isinstance(found, Response) else as_json(found)
 
         summary, _, description = (view.__doc__ or "").partition("\n\n")
-        open_to_all = f"{routes.name}.{view.__name__}" in OPEN
+        open_to_all = f"{routes.name}.{view.__name__}" in PUBLIC_ENDPOINTS
         needs = "" if scope is None else f"Needs the scope `{scope.value}`."
         register = getattr(routes, method.lower())
         register(

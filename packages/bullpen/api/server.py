@@ -19,7 +19,7 @@ from gunicorn.glogging import Logger
 from gunicorn.http.errors import ParseException
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from bullpen.api.errors import document
+from bullpen.api.errors import error_json
 from bullpen.api.main import ApiProcess
 from bullpen.core.access.keys import KeyKind, list_keys
 from bullpen.core.access.owner import ensure_token
@@ -81,7 +81,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
             log.error("a request failed", exc_info=exc)
             status = "500 Internal Server Error"
             error = BullpenError("something in Bullpen failed", hint="The log has it.")
-        body = document(error).encode()
+        body = error_json(error).encode()
         head = (f"HTTP/1.1 {status}", "Connection: close", "Content-Type: application/json")
         text = "\r\n".join((*head, f"Content-Length: {len(body)}", "", "")).encode()
         with contextlib.suppress(OSError):

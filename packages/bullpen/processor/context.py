@@ -29,10 +29,12 @@ from bullpen.core.workspace.templates import (
     split_protocol,
     write_templates,
 )
-from bullpen.processor.providers.base import Turn
+from bullpen.processor.providers.base import RunRequest
 
 
-def system_prompt(agent: Agent, home: Path, teams: Sequence[Team], names: Mapping[str, str]) -> str:
+def build_system_prompt(
+    agent: Agent, home: Path, teams: Sequence[Team], names: Mapping[str, str]
+) -> str:
     """The protocol, the teammates, the skills and memories, and the agent's own text."""
     before, _, after = split_protocol(_read(home / PROTOCOL_FILE))
     parts = [
@@ -44,12 +46,12 @@ def system_prompt(agent: Agent, home: Path, teams: Sequence[Team], names: Mappin
         before,
         after,
         agent.system_prompt,
-        _there(agent),
+        _directory_instructions(agent),
     ]
     return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
 
 
-def told(message: Message) -> str:
+def message_text(message: Message) -> str:
     """One message as the agent reads it: who says it, unless it is a person, and its files."""
     text = message.message
     if message.channel == ROOM:
@@ -61,7 +63,7 @@ def told(message: Message) -> str:
     return "\n".join([text, *(f"[file: {file}]" for file in files)])
 
 
-def prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
+def build_prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
     """All that is to be answered by one run."""
     parts = list(texts)
     if len(parts) > 1:
@@ -73,7 +75,7 @@ def prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
     return "\n\n".join(parts)
 
 
-def _there(agent: Agent) -> str:
+def _directory_instructions(agent: Agent) -> str:
     """What the directory says of itself in which the agent works, if that is not its own."""
     for name in ("AGENTS.md", "CLAUDE.md") if agent.directory else ():
         if text := _read(Path(agent.directory, name)):
@@ -135,7 +137,7 @@ LAST: Statement[tuple[int, str, str]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class AgentContext:
     """What the store knows of the agent that is to answer."""
 
     agent: Agent
@@ -148,15 +150,15 @@ class Brief:
     notes: tuple[str, ...]
     """What it is to know about its last answer."""
 
-    def turn(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> Turn:
+    def turn(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> RunRequest:
         """Put the agent's directory in order and write down what it is told."""
         home = settings.workspace / self.agent.id
         write_templates(home)
-        return Turn(
+        return RunRequest(
             agent=self.agent,
             texts=tuple(texts),
-            prompt=prompt(texts, self.notes),
-            system=system_prompt(self.agent, home, self.teams, self.names),
+            prompt=build_prompt(texts, self.notes),
+            system=build_system_prompt(self.agent, home, self.teams, self.names),
             home=home,
             directory=Path(self.agent.directory) if self.agent.directory else home,
             session=self.session,
@@ -164,7 +166,7 @@ class Brief:
         )
 
 
-def brief(tx: Transaction, claim: Claim) -> Brief:
+def load_context(tx: Transaction, claim: Claim) -> AgentContext:
     """Read it."""
     agent = find_agent(tx, claim.agent)
     if agent is None:
@@ -174,7 +176,7 @@ def brief(tx: Transaction, claim: Claim) -> Brief:
     custom = None
     if agent.provider.startswith(CUSTOM_PREFIX):
         custom = find_custom_provider(tx, agent.provider.removeprefix(CUSTOM_PREFIX))
-    return Brief(
+    return AgentContext(
         agent=agent,
         key=key,
         session=None if key is None else find_session(tx, agent, key),
@@ -185,9 +187,9 @@ def brief(tx: Transaction, claim: Claim) -> Brief:
     )
 
 
-def texts(claim: Claim) -> list[str]:
+def message_texts(claim: Claim) -> list[str]:
     """Each message as the agent reads it."""
-    return [told(message) for message in claim.messages]
+    return [message_text(message) for message in claim.messages]
 
 
 def _notes(tx: Transaction, agent: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import RunOutput, sanitise_text
 from bullpen.processor.children.child import Stop
-from bullpen.processor.context import Brief, brief, texts
+from bullpen.processor.context import AgentContext, load_context, message_texts
 from bullpen.processor.plugins import Plugins
 from bullpen.processor.providers.base import Provider, Reply
 from bullpen.processor.runs import ProgressBoard
@@ -33,7 +33,7 @@ Find = Callable[[str, CustomProvider | None], Provider]
 """Gives the provider of this name."""
 
 
-class Answering:
+class RunExecutor:
     """What every run of this process does."""
 
     def __init__(self, store: Store, find: Find, plugins: Plugins) -> None:
@@ -54,11 +54,13 @@ class Answering:
                 "the run of %s could not be finished: %s (%s)", claim.agent, error, error.hint
             )
 
-    def _result(self, claim: Claim, stop: Stop) -> tuple[Brief | None, Reply | Failure | None]:
+    def _result(
+        self, claim: Claim, stop: Stop
+    ) -> tuple[AgentContext | None, Reply | Failure | None]:
         known = None
         try:
             with self._store.read() as tx:
-                known = brief(tx, claim)
+                known = load_context(tx, claim)
             provider = self._find(known.agent.provider, known.custom)
             return known, self._run(claim, known, provider, stop)
         except NotFound as error:
@@ -71,11 +73,11 @@ class Answering:
             return known, Failure(kind=ErrorKind.RETRYABLE, error=text)
 
     def _run(
-        self, claim: Claim, known: Brief, provider: Provider, stop: Stop
+        self, claim: Claim, known: AgentContext, provider: Provider, stop: Stop
     ) -> Reply | Failure | None:
         heard = [
             self._plugins.incoming(message, text)
-            for message, text in zip(claim.messages, texts(claim), strict=True)
+            for message, text in zip(claim.messages, message_texts(claim), strict=True)
         ]
         turn = known.turn(claim, self._store.settings, heard)
         with self._store.write(durable=False) as tx:
@@ -87,20 +89,20 @@ class Answering:
             self.progress.close(progress)
 
     def _settle(
-        self, claim: Claim, known: Brief | None, result: Reply | Failure | None, stop: Stop
+        self, claim: Claim, known: AgentContext | None, result: Reply | Failure | None, stop: Stop
     ) -> None:
         try:
-            self._patiently(claim, known, result, stop)
+            self._store_with_retry(claim, known, result, stop)
         except (StaleToken, StoreError):
             raise
         except Exception as error:
             log.exception("the outcome of %s cannot be stored", claim.agent)
             text = ascii(str(error))[:ERROR_LENGTH]
             cannot = Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
-            self._patiently(claim, known, cannot, stop)
+            self._store_with_retry(claim, known, cannot, stop)
 
-    def _patiently(
-        self, claim: Claim, known: Brief | None, result: Reply | Failure | None, stop: Stop
+    def _store_with_retry(
+        self, claim: Claim, known: AgentContext | None, result: Reply | Failure | None, stop: Stop
     ) -> None:
         """An answer is worth waiting for the database, as long as the claim is ours."""
         said = self._said(claim, result) if isinstance(result, Reply) else None
@@ -122,7 +124,7 @@ class Answering:
                 return
 
     def _complete(
-        self, tx: Transaction, claim: Claim, known: Brief, reply: Reply, said: RunOutput
+        self, tx: Transaction, claim: Claim, known: AgentContext, reply: Reply, said: RunOutput
     ) -> None:
         complete(tx, claim, said, allowed_roots(self._store.settings, known.agent))
         if known.key is not None:

@@ -20,7 +20,7 @@ from bullpen.core.queue.timers import next_timer_at
 from bullpen.core.store.base import Store
 from bullpen.core.wake.listener import WakeupDispatcher
 from bullpen.processor.children.child import Launcher
-from bullpen.processor.execute import Answering, Find
+from bullpen.processor.execute import Find, RunExecutor
 from bullpen.processor.plugins import Plugins
 from bullpen.processor.providers.registry import Providers
 from bullpen.processor.runs import Runs
@@ -45,7 +45,7 @@ class Processor:
             self.worker = register_worker(tx, KIND, self._listener.address)
             append_event(tx, EventType.PROCESSOR_START, worker=self.worker)
         self._claiming = Loop("claim", self._claim)
-        answering = Answering(store, find, self._plugins)
+        answering = RunExecutor(store, find, self._plugins)
         self._runs = Runs(store, answering, settings.max_runs, self._claiming.wake)
         watching = Loop("watch", self._watch)
         self._listening = Loop("plugins", self._tell_plugins)
@@ -58,16 +58,16 @@ class Processor:
             answering.progress.loop,
             Loop("heartbeat", self._beat),
         )
-        self._ear = WakeupDispatcher(self._listener)
-        self._ear.on("messages", self._claiming.wake)
-        self._ear.on("runs", watching.wake)
-        self._ear.on("events", self._listening.wake)
+        self._dispatcher = WakeupDispatcher(self._listener)
+        self._dispatcher.on("messages", self._claiming.wake)
+        self._dispatcher.on("runs", watching.wake)
+        self._dispatcher.on("events", self._listening.wake)
 
     def start(self) -> None:
         """Begin to work."""
         if self._plugins.listens:
             self._tail = EventTail.from_now(self._store)
-        self._ear.start()
+        self._dispatcher.start()
         for loop in self._loops:
             loop.start()
         log.info("%s is ready", self.worker)
@@ -78,7 +78,7 @@ class Processor:
         self._runs.stop(self._store.settings.grace_seconds)
         for loop in self._loops[1:]:
             loop.stop()
-        self._ear.stop()
+        self._dispatcher.stop()
         with self._store.write() as tx:
             unregister_worker(tx, self.worker)
             append_event(tx, EventType.PROCESSOR_STOP, worker=self.worker)

@@ -26,12 +26,12 @@ from bullpen.core.text import sanitise_text
 log = logging.getLogger(__name__)
 
 GROUP = "bullpen.plugins"
-EVERY = "*"
+ALL_EVENTS = "*"
 
-MOST_METADATA = 65_536
+MAX_METADATA_CHARS = 65_536
 """So many characters of JSON one plugin may send along with an answer."""
 
-MOST_HEARD = 1024
+MAX_PENDING_METADATA = 1024
 """So many messages' metadata are kept until they are answered; a run may fail."""
 
 Listener = Callable[[Event], object]
@@ -52,7 +52,7 @@ Transform = Callable[[str, About], object]
 
 
 @dataclass(slots=True)
-class Context:
+class PluginContext:
     """What a plugin is given when it is activated."""
 
     home: Path
@@ -92,7 +92,7 @@ class Plugins:
 
     def add(self, name: str, module: object, home: Path) -> None:
         """Activate one."""
-        context = Context(home, logging.getLogger(f"bullpen.plugin.{name}"))
+        context = PluginContext(home, logging.getLogger(f"bullpen.plugin.{name}"))
         activate = getattr(module, "activate", None)
         if activate is not None:
             activate(context)
@@ -114,7 +114,7 @@ class Plugins:
     def hear(self, event: Event) -> None:
         """Tell those who asked for it."""
         for name, wanted, listener in self._listeners:
-            if wanted in (EVERY, event.type):
+            if wanted in (ALL_EVENTS, event.type):
                 try:
                     listener(event)
                 except Exception:
@@ -124,7 +124,7 @@ class Plugins:
         """What the agent reads of this message."""
         text, metadata = self._transform(self._incoming, message, text)
         if metadata:
-            while len(self._heard) >= MOST_HEARD:
+            while len(self._heard) >= MAX_PENDING_METADATA:
                 self._heard.pop(next(iter(self._heard), ""), None)
             self._heard[message.message_id] = metadata
         return text
@@ -149,7 +149,7 @@ class Plugins:
         for name, transform in transforms:
             try:
                 text, more = _taken(transform(text, about))
-                if len(_json(more)) > MOST_METADATA:
+                if len(_json(more)) > MAX_METADATA_CHARS:
                     raise ValueError("what is to go along with the answer is too long")
             except Exception:
                 log.exception("plugin %s failed and is skipped for this message", name)

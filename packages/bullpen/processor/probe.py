@@ -33,18 +33,18 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.open import database_file, open_store
 from bullpen.ops.services.launch import terminate_with_parent
 from bullpen.processor.children.child import Launcher, Stop
-from bullpen.processor.providers.base import Reply, Turn
+from bullpen.processor.providers.base import Reply, RunRequest
 from bullpen.processor.providers.registry import Providers
 
 ASKED = "Answer with the word pong, and nothing else."
 SYSTEM = "You are asked whether you are there. Use no tools."
 SECONDS = 60
-LONGEST = 500
+MAX_TEXT_CHARS = 500
 """So many characters of an answer or an error are told."""
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeResult:
     """What came of it."""
 
     provider: str
@@ -129,8 +129,8 @@ def _ask(
     return result or Failure(kind=ErrorKind.RETRYABLE, error="it was stopped before it answered")
 
 
-def _turn(provider: str, model: str, custom: CustomProvider | None, place: Path) -> Turn:
-    return Turn(
+def _turn(provider: str, model: str, custom: CustomProvider | None, place: Path) -> RunRequest:
+    return RunRequest(
         agent=Agent(id="probe", provider=provider, model=model, permission=Permission.READ),
         texts=(ASKED,),
         prompt=ASKED,
@@ -143,10 +143,12 @@ def _turn(provider: str, model: str, custom: CustomProvider | None, place: Path)
 
 def _probed(
     provider: str, model: str, result: Reply | Failure, seconds: float, line: LogFormatter
-) -> Probed:
+) -> ProbeResult:
     failed = isinstance(result, Failure)
-    text = line.redact(result.error if isinstance(result, Failure) else result.text)[:LONGEST]
-    return Probed(
+    text = line.redact(result.error if isinstance(result, Failure) else result.text)[
+        :MAX_TEXT_CHARS
+    ]
+    return ProbeResult(
         provider=provider,
         model=result.usage.model or model,
         ok=not failed,

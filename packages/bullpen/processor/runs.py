@@ -28,9 +28,9 @@ from bullpen.processor.children.child import Stop
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 0.5
+PROGRESS_SECONDS = 0.5
 IDLE_SECONDS = 60.0
-LENGTH = 4000
+MAX_PROGRESS_CHARS = 4000
 
 
 class Progress:
@@ -52,7 +52,7 @@ class Progress:
         """What was not told yet: of much, the end."""
         with self._lock:
             texts, self._texts = self._texts, []
-        return sanitise_text("\n".join(texts))[-LENGTH:]
+        return sanitise_text("\n".join(texts))[-MAX_PROGRESS_CHARS:]
 
 
 class ProgressBoard:
@@ -81,7 +81,7 @@ class ProgressBoard:
 
     def step(self) -> float:
         """Tell what was said since the last time, unless that was just now."""
-        left = self._told + INTERVAL - self._clock()
+        left = self._told + PROGRESS_SECONDS - self._clock()
         if left > 0:
             return left
         with self._lock:
@@ -89,7 +89,7 @@ class ProgressBoard:
         if not self._tell(runs):
             return IDLE_SECONDS
         self._told = self._clock()
-        return INTERVAL
+        return PROGRESS_SECONDS
 
     def _tell(self, runs: list[Progress]) -> bool:
         said = [(run.message, text) for run in runs if (text := run.take())]
@@ -107,11 +107,11 @@ class ProgressBoard:
 RELEASE_SECONDS = 20.0
 """How long a run that was told to stop has for ending its child and giving back its claim."""
 
-HOLDS: Statement[tuple[str | None]] = Statement(
+LANE_TOKEN: Statement[tuple[str | None]] = Statement(
     lambda: select(LANES.c.claim_token).where(LANES.c.agent == bindparam("agent"))
 )
 
-Answer = Callable[[Claim, Stop], None]
+ExecuteRun = Callable[[Claim, Stop], None]
 """Sees one claim through, from its messages to what is stored; stops when it is told to."""
 
 
@@ -127,7 +127,9 @@ class Run:
 class Runs:
     """At most so many runs at once, each in a thread of its own."""
 
-    def __init__(self, store: Store, answer: Answer, most: int, done: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, answer: ExecuteRun, most: int, done: Callable[[], None]
+    ) -> None:
         self._store = store
         self._answer = answer
         self._most = most
@@ -165,7 +167,7 @@ class Runs:
         if not runs:
             return
         with self._store.read() as tx:
-            held = tx.one_each(HOLDS, [{"agent": run.claim.agent} for run in runs])
+            held = tx.one_each(LANE_TOKEN, [{"agent": run.claim.agent} for run in runs])
         for run, row in zip(runs, held, strict=True):
             if row is None or row[0] != run.claim.token:
                 self._stop(run, at_once=True)

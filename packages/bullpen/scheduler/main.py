@@ -46,7 +46,7 @@ class Scheduler:
 
     def __init__(self, store: Store, rota: tuple[MaintenanceJob, ...] = JOBS) -> None:
         self._store = store
-        self._rota = rota
+        self._jobs = rota
         self._listener = store.listen()
         with store.write() as tx:
             self.worker = register_worker(tx, KIND, self._listener.address)
@@ -60,14 +60,14 @@ class Scheduler:
             Loop("turns", self._renew),
             *(Loop(each.name, partial(self._turn, each), RETRY_SECONDS) for each in rota),
         )
-        self._ear = WakeupDispatcher(self._listener)
-        self._ear.on("schedules", schedules.wake)
-        self._ear.on("heartbeats", heartbeats.wake)
+        self._dispatcher = WakeupDispatcher(self._listener)
+        self._dispatcher.on("schedules", schedules.wake)
+        self._dispatcher.on("heartbeats", heartbeats.wake)
 
     def start(self) -> None:
         """Begin."""
-        register_jobs(self._store, self._rota)
-        self._ear.start()
+        register_jobs(self._store, self._jobs)
+        self._dispatcher.start()
         for loop in self._loops:
             loop.start()
         log.info("%s is ready", self.worker)
@@ -80,7 +80,7 @@ class Scheduler:
         for loop in self._loops:
             if not loop.stop(max(0.0, deadline - time.monotonic())):
                 log.warning("%s is left in the middle of its work", loop.name)
-        self._ear.stop()
+        self._dispatcher.stop()
         with self._store.write() as tx:
             release_job_leases(tx, self.worker)
             unregister_worker(tx, self.worker)

@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, caller, reach, read, write
-from bullpen.api.route import Body, Done, Name, Place, blueprint, route
+from bullpen.api.context import api, caller, read, require_reach, write
+from bullpen.api.route import Done, LenientBody, LongText, ShortText, blueprint, route
 from bullpen.core.access.keys import Scope
 from bullpen.core.company import add_agent, change_agent, remove_agent, reset_agent
 from bullpen.core.errors import BadRequest, Conflict, LaneBusy, LaneError, NameTaken, NotFound
@@ -31,17 +31,17 @@ from bullpen.core.text import sanitise_text
 from bullpen.core.workspace.templates import prepare_directory
 
 
-class AgentBody(Body):
+class AgentBody(LenientBody):
     """An agent, or what of it is to be changed."""
 
-    name: Name | None = None
-    provider: Name | None = Field(None, description="built in, of a plugin, or custom:<id>")
-    model: Name | None = Field(None, description="empty is the provider's own choice")
-    working_directory: Place | None = Field(
+    name: ShortText | None = None
+    provider: ShortText | None = Field(None, description="built in, of a plugin, or custom:<id>")
+    model: ShortText | None = Field(None, description="empty is the provider's own choice")
+    working_directory: LongText | None = Field(
         None, description="an absolute path; empty is its own directory in the workspace"
     )
     system_prompt: str | None = None
-    prompt_file: Place | None = Field(None, description="refused: send the text itself")
+    prompt_file: LongText | None = Field(None, description="refused: send the text itself")
     permission: Permission | None = None
     context: Context | None = None
     scheduling: Scheduling | None = Field(None, description="for whom it may make schedules")
@@ -109,7 +109,7 @@ def agent_answer(tx: Transaction, agent: Agent) -> AgentAnswer:
 
 def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool = True) -> Agent:
     """Take on this agent, or change what is sent of it; `provision` its directory afterwards."""
-    reach(agent_id)
+    require_reach(agent_id)
     if body.prompt_file:
         raise BadRequest(
             "an agent's prompt is not read from a file that is named here",
@@ -192,7 +192,7 @@ def agents() -> AgentMap:
 )
 def agent(path: AgentPath) -> AgentAnswer:
     """Show one agent."""
-    reach(path.agent_id)
+    require_reach(path.agent_id)
     with read() as tx:
         return agent_answer(tx, get_agent(tx, path.agent_id))
 
@@ -239,7 +239,7 @@ def change(path: AgentPath, body: AgentBody) -> AgentDone:
 )
 def remove(path: AgentPath, query: Removal) -> Done:
     """Let an agent go, out of its teams as well. Its history stays, and so do its files."""
-    reach(path.agent_id)
+    require_reach(path.agent_id)
     with write() as tx:
         try:
             remove_agent(tx, path.agent_id, force=query.force)
@@ -260,7 +260,7 @@ def remove(path: AgentPath, query: Removal) -> Done:
 )
 def reset(path: AgentPath) -> Done:
     """Let an agent forget its sessions: it begins anew with the next message."""
-    reach(path.agent_id)
+    require_reach(path.agent_id)
     with write() as tx:
         reset_agent(tx, path.agent_id)
     return Done()

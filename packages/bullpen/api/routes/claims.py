@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, JsonValue
 
-from bullpen.api.context import api, reach, read, write
-from bullpen.api.long_poll import hung_up
-from bullpen.api.route import Done, Input, blueprint, parsed, paths, route
-from bullpen.api.routes.files import named
+from bullpen.api.context import api, read, require_reach, write
+from bullpen.api.long_poll import client_gone
+from bullpen.api.route import Done, StrictBody, blueprint, parse_files, parse_json, route
+from bullpen.api.routes.files import resolve_uploads
 from bullpen.core.access.keys import Scope
 from bullpen.core.answers.complete import complete
 from bullpen.core.clock import SECOND
@@ -52,7 +52,7 @@ Lease = Annotated[
 Tokens = Annotated[int, Field(ge=0, le=MOST_USED)]
 
 
-class ClaimAsked(Input):
+class ClaimBody(StrictBody):
     """Whose messages, and for how long."""
 
     agent: Name = Field(description="whose messages; one run at a time answers them")
@@ -73,7 +73,7 @@ class ClaimAsked(Input):
     )
 
 
-class TakenMessage(BaseModel):
+class ClaimedMessage(BaseModel):
     """A message that is to be answered."""
 
     message_id: str
@@ -95,12 +95,12 @@ class TakenMessage(BaseModel):
     created_at: int
 
     @classmethod
-    def of(cls, message: Message) -> TakenMessage:
+    def of(cls, message: Message) -> ClaimedMessage:
         """The message, as a worker is given it."""
         return cls(
             message_id=message.message_id,
             message=message.message,
-            files=paths(message.files),
+            files=parse_files(message.files),
             sender=message.sender,
             sender_id=message.sender_id,
             channel=message.channel,
@@ -111,7 +111,7 @@ class TakenMessage(BaseModel):
             hop=message.hop,
             priority=message.priority,
             deadline=message.deadline,
-            payload=parsed(message.payload),
+            payload=parse_json(message.payload),
             schema=message.schema,
             retry_count=message.retry_count,
             created_at=message.created_at,
@@ -123,7 +123,7 @@ class ClaimAnswer(BaseModel):
 
     token: str | None = None
     lease_expires_at: int | None = None
-    messages: list[TakenMessage] = Field(
+    messages: list[ClaimedMessage] = Field(
         default_factory=list, description="the first is the one that is answered"
     )
 
@@ -133,24 +133,24 @@ class ClaimAnswer(BaseModel):
         return cls(
             token=claim.token,
             lease_expires_at=claim.lease_expires_at,
-            messages=[TakenMessage.of(each) for each in claim.messages],
+            messages=[ClaimedMessage.of(each) for each in claim.messages],
         )
 
 
-class ClaimExtended(Input):
+class ExtendClaimBody(StrictBody):
     """The run goes on."""
 
     token: Token
     lease: Lease | None = None
 
 
-class ClaimExtendedAnswer(Done):
+class ExtendClaimAnswer(Done):
     """Until when it may."""
 
     lease_expires_at: int
 
 
-class UsedUp(Input):
+class UsageBody(StrictBody):
     """What did it, and what it took."""
 
     provider: str | None = Field(None, max_length=200)
@@ -160,7 +160,7 @@ class UsedUp(Input):
     cost: float = Field(0, ge=0, le=MOST_USED, allow_inf_nan=False, description="dollars")
 
 
-class ClaimCompleted(Input):
+class CompleteClaimBody(StrictBody):
     """What the agent says."""
 
     token: Token
@@ -170,17 +170,17 @@ class ClaimCompleted(Input):
         max_length=64,
         description="names of uploaded files, or paths below the agent's directories",
     )
-    usage: UsedUp | None = None
+    usage: UsageBody | None = None
     metadata: dict[str, JsonValue] | None = Field(None, description="goes with the response")
 
 
-class ClaimCompletedAnswer(Done):
+class CompleteClaimAnswer(Done):
     """It is answered, or failed because there was nothing in the answer."""
 
     status: str = Field(description="`completed`, or `failed` for an answer with nothing in it")
 
 
-class ClaimFailed(Input):
+class FailClaimBody(StrictBody):
     """Why there is no answer."""
 
     token: Token
@@ -193,10 +193,10 @@ class ClaimFailed(Input):
         allow_inf_nan=False,
         description="seconds to wait before the next try",
     )
-    usage: UsedUp | None = None
+    usage: UsageBody | None = None
 
 
-class ClaimReleased(Input):
+class ReleaseClaimBody(StrictBody):
     """Nobody is to blame."""
 
     token: Token
@@ -211,7 +211,7 @@ class ClaimReleased(Input):
     answer=ClaimAnswer,
     errors=(UnknownAgent,),
 )
-def claim(body: ClaimAsked) -> ClaimAnswer:
+def claim(body: ClaimBody) -> ClaimAnswer:
     """Take what waits for an agent; with `wait`, as soon as something does.
 
     One claim at a time has an agent's messages: the oldest, and those that one answer is for as
@@ -219,7 +219,7 @@ def claim(body: ClaimAsked) -> ClaimAnswer:
     An agent of the provider `http` is left to outside workers; of another one's messages the
     processors take some as well.
     """
-    reach(body.agent)
+    require_reach(body.agent)
     return api().bell.wait_for(lambda: _look(body), body.wait) or ClaimAnswer()
 
 
@@ -228,15 +228,15 @@ def claim(body: ClaimAsked) -> ClaimAnswer:
     "POST",
     "/api/queue/extend",
     scope=Scope.CLAIM,
-    answer=ClaimExtendedAnswer,
+    answer=ExtendClaimAnswer,
     errors=(StaleToken,),
 )
-def extend_claim(body: ClaimExtended) -> ClaimExtendedAnswer:
+def extend_claim(body: ExtendClaimBody) -> ExtendClaimAnswer:
     """Go on for longer. 409 `stale_token`: stop the run, the messages are another one's now."""
     _reach(body.token)
     lease = None if body.lease is None else body.lease * SECOND
     with write(durable=False) as tx:
-        return ClaimExtendedAnswer(lease_expires_at=extend(tx, body.token, lease))
+        return ExtendClaimAnswer(lease_expires_at=extend(tx, body.token, lease))
 
 
 @route(
@@ -244,10 +244,10 @@ def extend_claim(body: ClaimExtended) -> ClaimExtendedAnswer:
     "POST",
     "/api/queue/complete",
     scope=Scope.CLAIM,
-    answer=ClaimCompletedAnswer,
+    answer=CompleteClaimAnswer,
     errors=(StaleToken, UnknownAgent),
 )
-def complete_claim(body: ClaimCompleted) -> ClaimCompletedAnswer:
+def complete_claim(body: CompleteClaimBody) -> CompleteClaimAnswer:
     """Answer the claim's messages.
 
     What the tags say is done: handoffs, room posts, files. A file leaves only from below the
@@ -260,13 +260,13 @@ def complete_claim(body: ClaimCompleted) -> ClaimCompletedAnswer:
         if not body.response.strip() and not body.files:
             nothing = Failure(kind=ErrorKind.RETRYABLE, error=NOTHING_SAID, usage=usage)
             fail(tx, body.token, nothing)
-            return ClaimCompletedAnswer(status="failed")
+            return CompleteClaimAnswer(status="failed")
         _complete(tx, body, usage)
-    return ClaimCompletedAnswer(status="completed")
+    return CompleteClaimAnswer(status="completed")
 
 
 @route(ROUTES, "POST", "/api/queue/fail", scope=Scope.CLAIM, answer=Done, errors=(StaleToken,))
-def fail_claim(body: ClaimFailed) -> Done:
+def fail_claim(body: FailClaimBody) -> Done:
     """Say that there is no answer, and why; the kind decides what becomes of the messages.
 
     `retryable` ones are tried again after a while, `rate_limit` makes the whole agent wait,
@@ -284,7 +284,7 @@ def fail_claim(body: ClaimFailed) -> Done:
 
 
 @route(ROUTES, "POST", "/api/queue/release", scope=Scope.CLAIM, answer=Done, errors=(StaleToken,))
-def release_claim(body: ClaimReleased) -> Done:
+def release_claim(body: ReleaseClaimBody) -> Done:
     """Give the messages back as they were; no try is counted."""
     _reach(body.token)
     with write() as tx:
@@ -292,8 +292,8 @@ def release_claim(body: ClaimReleased) -> Done:
     return Done()
 
 
-def _look(asked: ClaimAsked) -> ClaimAnswer | None:
-    if hung_up():
+def _look(asked: ClaimBody) -> ClaimAnswer | None:
+    if client_gone():
         return ClaimAnswer()  # a message that nobody takes would be lost until its lease ends
     with read() as tx:
         if not has_work(tx, asked.agent):
@@ -306,12 +306,12 @@ def _look(asked: ClaimAsked) -> ClaimAnswer | None:
     return None if found is None else ClaimAnswer.of(found)
 
 
-def _complete(tx: Transaction, body: ClaimCompleted, usage: Usage) -> None:
+def _complete(tx: Transaction, body: CompleteClaimBody, usage: Usage) -> None:
     claim = get_claim(tx, body.token)
     agent = get_agent(tx, claim.agent)
     said = RunOutput(
         text=body.response,
-        files=named(body.files),
+        files=resolve_uploads(body.files),
         metadata=None if body.metadata is None else json.dumps(body.metadata),
         usage=usage,
     )
@@ -320,10 +320,10 @@ def _complete(tx: Transaction, body: ClaimCompleted, usage: Usage) -> None:
 
 def _reach(token: str) -> None:
     """A token says whose claim it is: another agent's is not for this key to end."""
-    reach(agent_of(token))
+    require_reach(agent_of(token))
 
 
-def _usage(used: UsedUp | None) -> Usage:
+def _usage(used: UsageBody | None) -> Usage:
     if used is None:
         return NO_USAGE
     for text in (used.provider, used.model):

@@ -8,8 +8,8 @@ from typing import Annotated
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import caller, reach, read, write
-from bullpen.api.route import Count, Page, blueprint, listed, route, upto
+from bullpen.api.context import caller, read, require_reach, write
+from bullpen.api.route import Count, Page, blueprint, list_response, page_end, route
 from bullpen.api.routes.messages import MessageAnswer, Reason
 from bullpen.api.routes.responses import ResponseAnswer
 from bullpen.core.access.keys import Scope
@@ -89,19 +89,19 @@ def attempts(query: AttemptQuery) -> Response:
 
     A key for some agents must name one of them.
     """
-    reach(query.agent)
+    require_reach(query.agent)
     wanted = query.model_dump(exclude={"limit", "since_id"})
-    last = upto(ATTEMPTS, query.since_id)
+    last = page_end(ATTEMPTS, query.since_id)
     with read() as tx:
         found = list_attempts(tx, wanted, query.since_id, query.limit, upto=last)
     rows = AttemptList([AttemptAnswer.of(each) for each in found])
-    return listed(rows, [each.id for each in found], query)
+    return list_response(rows, [each.id for each in found], query)
 
 
 ROUTES = blueprint("conversations", "All that one message of a person's set off.")
 
 
-class BegunAnswer(BaseModel):
+class ConversationAnswer(BaseModel):
     """A conversation in a list, by the message that it began with."""
 
     id: int
@@ -118,7 +118,7 @@ class BegunAnswer(BaseModel):
     created_at: int
 
     @classmethod
-    def of(cls, begun: ConversationSummary) -> BegunAnswer:
+    def of(cls, begun: ConversationSummary) -> ConversationAnswer:
         """The conversation, as it is shown."""
         return cls.model_validate(
             {
@@ -130,7 +130,7 @@ class BegunAnswer(BaseModel):
         )
 
 
-class ConversationList(RootModel[list[BegunAnswer]]):
+class ConversationList(RootModel[list[ConversationAnswer]]):
     """Conversations."""
 
 
@@ -148,7 +148,7 @@ class ConversationPath(BaseModel):
     conversation_id: str = Field(max_length=200, description="the id of its first message")
 
 
-class StepAnswer(MessageAnswer):
+class TraceMessageAnswer(MessageAnswer):
     """A message, and when what was done with it last."""
 
     archived: bool
@@ -160,7 +160,7 @@ class StepAnswer(MessageAnswer):
     )
 
     @classmethod
-    def at(cls, step: Step) -> StepAnswer:
+    def at(cls, step: Step) -> TraceMessageAnswer:
         """The step, as it is shown."""
         return cls(
             **MessageAnswer.of(step.message).model_dump(by_alias=True),
@@ -206,7 +206,7 @@ class TraceAnswer(BaseModel):
     conversation_id: str
     state: ConversationState
     totals: TotalsAnswer
-    messages: list[StepAnswer]
+    messages: list[TraceMessageAnswer]
     handoffs: list[HandoffAnswer]
     attempts: list[AttemptAnswer]
     responses: list[ResponseAnswer]
@@ -218,7 +218,7 @@ class TraceAnswer(BaseModel):
             conversation_id=found.conversation_id,
             state=found.stand,
             totals=TotalsAnswer(**asdict(found.totals)),
-            messages=[StepAnswer.at(each) for each in found.steps],
+            messages=[TraceMessageAnswer.at(each) for each in found.steps],
             handoffs=[HandoffAnswer.of(each) for each in found.handoffs],
             attempts=[AttemptAnswer.of(each) for each in found.attempts],
             responses=[ResponseAnswer.of(each) for each in found.responses],
@@ -232,13 +232,13 @@ def newest(query: ConversationQuery) -> Response:
     The newest first; with `since_id` those that began after it, the oldest first. A key for some
     agents must name one of them.
     """
-    reach(query.agent)
+    require_reach(query.agent)
     wanted = query.model_dump(exclude={"limit", "since_id"})
-    last = upto(MESSAGES, query.since_id)
+    last = page_end(MESSAGES, query.since_id)
     with read() as tx:
         found = list_conversations(tx, wanted, query.since_id, query.limit, upto=last)
-    rows = ConversationList([BegunAnswer.of(each) for each in found])
-    return listed(rows, [each.first.id for each in found], query)
+    rows = ConversationList([ConversationAnswer.of(each) for each in found])
+    return list_response(rows, [each.first.id for each in found], query)
 
 
 @route(
@@ -257,7 +257,7 @@ def conversation(path: ConversationPath) -> TraceAnswer:
     with read() as tx:
         found = trace(tx, path.conversation_id)
     for agent in sorted(found.agents):
-        reach(agent)
+        require_reach(agent)
     return TraceAnswer.of(found)
 
 
@@ -304,4 +304,4 @@ def _known(tx: Transaction, path: ConversationPath) -> None:
         )
     if caller().agents is not None:
         for agent in sorted(agents):
-            reach(agent)
+            require_reach(agent)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, JsonValue
 
-from bullpen.api.context import reach, write
-from bullpen.api.route import Done, Input, blueprint, parsed, paths, route
+from bullpen.api.context import require_reach, write
+from bullpen.api.route import Done, StrictBody, blueprint, parse_files, parse_json, route
 from bullpen.core.access.keys import Scope
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
@@ -21,13 +21,13 @@ ROUTES = blueprint("deliveries", "Answers on their way out, by channel clients o
 HOUR_SECONDS = 3600
 WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
 MOST_LEASED = 100
-LONGEST = 10_000
+MAX_ERROR_CHARS = 10_000
 
 Token = Annotated[str, Field(max_length=200, description="the delivery's token")]
-Why = Annotated[str, Field(max_length=LONGEST)]
+ErrorText = Annotated[str, Field(max_length=MAX_ERROR_CHARS)]
 
 
-class Wanted(Input):
+class LeaseResponsesBody(StrictBody):
     """What is to be delivered, and by whom."""
 
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
@@ -42,7 +42,7 @@ class Wanted(Input):
     )
 
 
-class Place(BaseModel):
+class ReplyToAnswer(BaseModel):
     """Where on the platform it goes; what is empty is not known."""
 
     chat: str = ""
@@ -65,7 +65,7 @@ class DeliveryAnswer(BaseModel):
     files: list[str]
     metadata: JsonValue
     conversation_id: str
-    reply_to: Place | None
+    reply_to: ReplyToAnswer | None
     seq: int
     delivery_attempts: int = Field(description="this one included")
     parts_sent: int = Field(description="so many parts went out before: go on after them")
@@ -86,12 +86,12 @@ class DeliveryAnswer(BaseModel):
             message=delivery.message,
             original_message=delivery.original_message,
             agent=delivery.agent,
-            files=paths(delivery.files),
-            metadata=parsed(delivery.metadata),
+            files=parse_files(delivery.files),
+            metadata=parse_json(delivery.metadata),
             conversation_id=delivery.conversation_id,
             reply_to=None
             if place is None
-            else Place(chat=place.chat, thread=place.thread, message=place.message),
+            else ReplyToAnswer(chat=place.chat, thread=place.thread, message=place.message),
             seq=delivery.seq,
             delivery_attempts=delivery.delivery_attempts,
             parts_sent=delivery.parts_sent,
@@ -106,22 +106,22 @@ class LeasedAnswer(BaseModel):
     responses: list[DeliveryAnswer]
 
 
-class Held(Input):
+class DeliveryTokenBody(StrictBody):
     """Which delivery."""
 
     token: Token
 
 
-class Ended(Held):
+class EndPartBody(DeliveryTokenBody):
     """The platform took a part."""
 
-    receipt: Why = Field("", description="what it answered")
+    receipt: ErrorText = Field("", description="what it answered")
 
 
-class Later(Held):
+class RescheduleBody(DeliveryTokenBody):
     """It could not be sent now."""
 
-    error: Why
+    error: ErrorText
     retry_after: float | None = Field(
         None,
         ge=0,
@@ -132,21 +132,21 @@ class Later(Held):
     counted: bool = Field(True, description="false for a rate limit, which is nobody's fault")
 
 
-class Ill(Held):
+class DeliveryErrorBody(DeliveryTokenBody):
     """It did not arrive, or nobody knows."""
 
-    error: Why
+    error: ErrorText
 
 
 @route(ROUTES, "POST", "/api/responses/lease", scope=Scope.PUBLISH, answer=LeasedAnswer)
-def lease(body: Wanted) -> LeasedAnswer:
+def lease(body: LeaseResponsesBody) -> LeasedAnswer:
     """Take answers of a channel to deliver them.
 
     Then, for each part of one: `begin-part`, send it, `end-part`; and `ack-leased` after the last.
     One that is abandoned while a part is on its way becomes `unknown`, and is not sent again by
     itself. For keys that reach all agents.
     """
-    reach(None)
+    require_reach(None)
     seconds = None if body.lease is None else body.lease * SECOND
     with write() as tx:
         found = lease_responses(tx, body.channel, body.worker, body.limit, seconds)
@@ -161,12 +161,12 @@ def lease(body: Wanted) -> LeasedAnswer:
     answer=Done,
     errors=(StaleToken,),
 )
-def begin_part(body: Held) -> Done:
+def begin_part(body: DeliveryTokenBody) -> Done:
     """Say that a part is about to be sent; it renews the lease as well.
 
     409 `stale_token`: do not send it, another one does, or a person has set it aside.
     """
-    reach(None)
+    require_reach(None)
     with write() as tx:
         delivery.begin_part(tx, body.token)
     return Done()
@@ -180,9 +180,9 @@ def begin_part(body: Held) -> Done:
     answer=Done,
     errors=(StaleToken,),
 )
-def end_part(body: Ended) -> Done:
+def end_part(body: EndPartBody) -> Done:
     """Say that the platform took the part."""
-    reach(None)
+    require_reach(None)
     with write() as tx:
         delivery.end_part(tx, body.token, sanitise_text(body.receipt))
     return Done()
@@ -196,9 +196,9 @@ def end_part(body: Ended) -> Done:
     answer=Done,
     errors=(StaleToken,),
 )
-def ack_leased(body: Held) -> Done:
+def ack_leased(body: DeliveryTokenBody) -> Done:
     """Say that the platform took the last part."""
-    reach(None)
+    require_reach(None)
     with write() as tx:
         delivery.ack(tx, body.token)
     return Done()
@@ -212,9 +212,9 @@ def ack_leased(body: Held) -> Done:
     answer=Done,
     errors=(StaleToken,),
 )
-def reschedule(body: Later) -> Done:
+def reschedule(body: RescheduleBody) -> Done:
     """Say that it could not be sent now; after the last counted try it is dead."""
-    reach(None)
+    require_reach(None)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
     with write() as tx:
         error = sanitise_text(body.error)
@@ -230,9 +230,9 @@ def reschedule(body: Later) -> Done:
     answer=Done,
     errors=(StaleToken,),
 )
-def undeliverable(body: Ill) -> Done:
+def undeliverable(body: DeliveryErrorBody) -> Done:
     """Say that it can never be sent: the recipient does not exist, or will not have it."""
-    reach(None)
+    require_reach(None)
     with write() as tx:
         delivery.mark_undeliverable(tx, body.token, sanitise_text(body.error))
     return Done()
@@ -246,9 +246,9 @@ def undeliverable(body: Ill) -> Done:
     answer=Done,
     errors=(StaleToken,),
 )
-def unknown(body: Ill) -> Done:
+def unknown(body: DeliveryErrorBody) -> Done:
     """Say that it was sent and no answer came: a person decides whether it goes out again."""
-    reach(None)
+    require_reach(None)
     with write() as tx:
         delivery.mark_unknown(tx, body.token, sanitise_text(body.error))
     return Done()

@@ -8,19 +8,19 @@ from typing import Any
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
-from bullpen.api.context import api, caller, reach, read
-from bullpen.api.route import Page, blueprint, listed, route
-from bullpen.api.streams.client import Filter, own_names
-from bullpen.api.streams.encode import SSE, documents, encode
+from bullpen.api.context import api, caller, read, require_reach
+from bullpen.api.route import Page, blueprint, list_response, route
+from bullpen.api.streams.client import Filter, add_own_names
+from bullpen.api.streams.encode import SSE, encode, event_documents
 from bullpen.api.streams.subscribe import (
-    TYPES,
-    Handover,
+    EventTypes,
+    HandoverResponse,
     Name,
     StreamQuery,
+    backlog_pages,
     catch_up,
-    enter,
-    names,
-    pages,
+    open_stream,
+    split_names,
     starting_point,
 )
 from bullpen.core.access.keys import Scope
@@ -57,7 +57,7 @@ HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 class EventQuery(Page):
     """Which events."""
 
-    types: TYPES = None
+    types: EventTypes = None
     agent: Name | None = None
     conversation_id: Name | None = None
     message_id: Name | None = None
@@ -106,10 +106,10 @@ def events(query: EventQuery) -> Response:
     gaps: an event that has its id already, and is still to be committed, is waited for.
     """
     if query.agent is not None:
-        reach(query.agent)
-    types = names(query.types)
+        require_reach(query.agent)
+    types = split_names(query.types)
     wanted = EventFilter(
-        types=None if types is None else own_names(types),
+        types=None if types is None else add_own_names(types),
         agents=caller().agents if query.agent is None else frozenset({query.agent}),
         conversation_id=query.conversation_id,
         message_id=query.message_id,
@@ -117,8 +117,8 @@ def events(query: EventQuery) -> Response:
     upto = EventTail.from_now(api().store).position
     with read() as tx:
         found = list_events(tx, wanted, query.since_id, upto, query.limit)
-    response = listed(EventList([]), [each.id for each in found], query)
-    rows = map(encode, documents(api().store, found))
+    response = list_response(EventList([]), [each.id for each in found], query)
+    rows = map(encode, event_documents(api().store, found))
     response.set_data(b"[" + b",".join(rows) + b"]")
     return response
 
@@ -132,7 +132,7 @@ def stream(header: LastSeen, query: FollowQuery) -> Response:
     which the reference has for them.
     """
     if query.agent is not None:
-        reach(query.agent)
+        require_reach(query.agent)
     hub, store, wanted = api().hub, api().store, query.filter(caller())
     since = int(header.id) if header.id else query.since_id
     if request.method == "HEAD":
@@ -140,13 +140,13 @@ def stream(header: LastSeen, query: FollowQuery) -> Response:
     if not query.follow:
         return Response(_all(store, wanted, since), mimetype=MIMETYPE, headers=HEADERS)
     position = starting_point(hub, store, since)
-    client = enter(hub, store, request.environ, wire=SSE, key=caller(), wanted=wanted)
+    client = open_stream(hub, store, request.environ, wire=SSE, key=caller(), wanted=wanted)
 
     def begin(head: bytes) -> None:
-        hub.give(client, [head, SSE.hello(position, store.clock.now())])
+        hub.write_to(client, [head, SSE.hello(position, store.clock.now())])
         catch_up(hub, store, client, position)
 
-    response = Handover(MIMETYPE, begin)
+    response = HandoverResponse(MIMETYPE, begin)
     response.headers.update(HEADERS)
     return response
 
@@ -156,5 +156,5 @@ def _all(store: Store, wanted: Filter, since: int | None) -> Iterator[bytes]:
     upto = EventTail.from_now(store).position
     position = upto if since is None else min(max(since, id_before_oldest(store)), upto)
     yield SSE.hello(position, store.clock.now())
-    for shown in pages(store, wanted, position, upto):
+    for shown in backlog_pages(store, wanted, position, upto):
         yield b"".join(wanted.frames(SSE, shown))

@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field, RootModel
 from werkzeug.datastructures import FileStorage
 from werkzeug.formparser import FormDataParser
 
-from bullpen.api.context import api, reach, write
-from bullpen.api.route import Done, Page, blueprint, listed, route
+from bullpen.api.context import api, require_reach, write
+from bullpen.api.route import Done, Page, blueprint, list_response, route
 from bullpen.core.access.keys import Scope
 from bullpen.core.answers.attachments import RefusedFile, open_allowed, resolve_allowed
 from bullpen.core.errors import BadRequest, UnknownFile
@@ -34,19 +34,21 @@ ALONE = "sandbox; default-src 'none'"
 """A page that somebody uploaded does nothing in a browser."""
 
 
-def sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
+def check_sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
     """The real paths of these uploaded files, or of those below an agent's directories.
 
     One that may not be sent is an error.
     """
-    found = [resolve_allowed(name, (*roots, api().settings.files)) for name in named(names)]
+    found = [
+        resolve_allowed(name, (*roots, api().settings.files)) for name in resolve_uploads(names)
+    ]
     for each in found:
         if isinstance(each, RefusedFile):
             raise UnknownFile(str(each))
     return tuple(str(each) for each in found)
 
 
-def named(names: Sequence[str]) -> tuple[str, ...]:
+def resolve_uploads(names: Sequence[str]) -> tuple[str, ...]:
     """The same names; of uploaded files, where they lie. Which of them may leave is seen later."""
     return tuple(str(_uploaded(name) or name) for name in names)
 
@@ -138,16 +140,16 @@ def files(query: Page) -> Response:
 
     For keys that reach all agents.
     """
-    reach(None)
+    require_reach(None)
     found = list_files(api().settings.files, query.since_id, query.limit)
     rows = FileList([FileAnswer.of(each) for each in found])
-    return listed(rows, [each.id for each in found], query)
+    return list_response(rows, [each.id for each in found], query)
 
 
 @route(ROUTES, "GET", "/api/files/<name>", scope=Scope.READ, answer=FILE, errors=(UnknownFile,))
 def file(path: FilePath) -> Response:
     """Download a file. For keys that reach all agents."""
-    reach(None)
+    require_reach(None)
     directory = api().settings.files
     return download(file_path(directory, path.name).name, (directory,))
 
@@ -163,7 +165,7 @@ def file(path: FilePath) -> Response:
 )
 def remove(path: FilePath) -> Done:
     """Delete a file for good; what names it goes out without it."""
-    reach(None)
+    require_reach(None)
     with write():
         remove_file(api().settings.files, path.name)
     return Done()

@@ -8,8 +8,8 @@ from flask import Response, current_app
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel
 
-from bullpen.api.context import reach, read
-from bullpen.api.metrics import of
+from bullpen.api.context import read, require_reach
+from bullpen.api.metrics import metrics_of
 from bullpen.api.route import blueprint, route
 from bullpen.core.access.keys import Scope
 from bullpen.core.store.open import HEAD_REVISION
@@ -55,5 +55,5 @@ TEXT = {
 @route(METRICS_ROUTES, "GET", "/metrics", scope=Scope.READ, answer=TEXT)
 def metrics() -> Response:
     """Tell how the queue and the API fare, in Prometheus's text form."""
-    reach(None)
-    return Response(of(current_app).text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    require_reach(None)
+    return Response(metrics_of(current_app).text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -8,8 +8,18 @@ from typing import Annotated
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, caller, reach, read, write
-from bullpen.api.route import Body, Done, Number, Page, Place, blueprint, listed, route, upto
+from bullpen.api.context import api, caller, read, require_reach, write
+from bullpen.api.route import (
+    Done,
+    LenientBody,
+    LongText,
+    Number,
+    Page,
+    blueprint,
+    list_response,
+    page_end,
+    route,
+)
 from bullpen.api.routes.agents import AgentPath
 from bullpen.core.access.keys import Scope
 from bullpen.core.clock import SECOND
@@ -37,7 +47,7 @@ from bullpen.core.workspace.templates import prepare_directory
 ROUTES = blueprint("heartbeats", "How agents are woken to look after their work.")
 
 
-class HeartbeatBody(Body):
+class HeartbeatBody(LenientBody):
     """What of a heartbeat is to be changed; what is not sent stays."""
 
     content: str | None = Field(None, description="what is in the agent's heartbeat.md")
@@ -50,7 +60,7 @@ class HeartbeatBody(Body):
     max_silent: Number | None = Field(
         None, description="after so many silent ones in a row it is paused; 0 is never"
     )
-    to: Place | None = Field(
+    to: LongText | None = Field(
         None, description="where it is said if there is something to say; `owner` is the default"
     )
 
@@ -84,7 +94,7 @@ class HeartbeatList(RootModel[list[HeartbeatAnswer]]):
     """Heartbeats."""
 
 
-class BeatAnswer(BaseModel):
+class HeartbeatRunAnswer(BaseModel):
     """One beat."""
 
     id: int
@@ -95,7 +105,7 @@ class BeatAnswer(BaseModel):
     reason: str | None
 
 
-class BeatList(RootModel[list[BeatAnswer]]):
+class HeartbeatRunList(RootModel[list[HeartbeatRunAnswer]]):
     """Beats."""
 
 
@@ -164,7 +174,7 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
     "GET",
     "/api/agents/<agent_id>/heartbeat/beats",
     scope=Scope.READ,
-    answer=BeatList,
+    answer=HeartbeatRunList,
     errors=(NotFound,),
 )
 def beats(path: AgentPath, query: Page) -> Response:
@@ -173,15 +183,15 @@ def beats(path: AgentPath, query: Page) -> Response:
     The newest first; with `since_id` what came after it, the oldest first.
     """
     agent = _seen(path).agent
-    last = upto(BEATS, query.since_id)
+    last = page_end(BEATS, query.since_id)
     with read() as tx:
         found = list_heartbeat_runs(tx, agent, query.since_id, query.limit, last)
-    rows = BeatList([BeatAnswer.model_validate(asdict(each)) for each in found])
-    return listed(rows, [each.id for each in found], query)
+    rows = HeartbeatRunList([HeartbeatRunAnswer.model_validate(asdict(each)) for each in found])
+    return list_response(rows, [each.id for each in found], query)
 
 
 def _seen(path: AgentPath) -> Heartbeat:
-    reach(path.agent_id)
+    require_reach(path.agent_id)
     with read() as tx:
         return get_heartbeat(tx, get_agent(tx, path.agent_id).id)
 

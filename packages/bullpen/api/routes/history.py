@@ -9,8 +9,18 @@ from typing import Annotated
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, caller, reach, read, write
-from bullpen.api.route import BIG, MOST, Cursor, Done, Input, Page, blueprint, listed, route
+from bullpen.api.context import api, caller, read, require_reach, write
+from bullpen.api.route import (
+    MAX_JSON_INT,
+    MAX_PAGE_ROWS,
+    Cursor,
+    Done,
+    Page,
+    StrictBody,
+    blueprint,
+    list_response,
+    route,
+)
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
 from bullpen.core.inspect.history import (
@@ -36,7 +46,7 @@ ROUTES = blueprint("history", "What was said, and by whom.")
 Name = Annotated[str, Field(max_length=200)]
 
 
-class SpokenAnswer(BaseModel):
+class HistoryEntryAnswer(BaseModel):
     """One thing that was said."""
 
     id: int
@@ -49,7 +59,7 @@ class SpokenAnswer(BaseModel):
     created_at: int
 
 
-class SpokenList(RootModel[list[SpokenAnswer]]):
+class HistoryEntryList(RootModel[list[HistoryEntryAnswer]]):
     """What was said."""
 
 
@@ -64,7 +74,7 @@ class SearchQuery(BaseModel):
 
     text: str = Field(min_length=1, max_length=200, description="whatever its case")
     agent: Name | None = Field(None, description="only what was said to this one, or by it")
-    limit: int = Field(20, ge=1, le=MOST, description="how many at the most")
+    limit: int = Field(20, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
 
 
 class PersonAnswer(BaseModel):
@@ -79,18 +89,18 @@ class PersonList(RootModel[list[PersonAnswer]]):
     """People."""
 
 
-@route(ROUTES, "GET", "/api/agents/<agent_id>/messages", scope=Scope.READ, answer=SpokenList)
+@route(ROUTES, "GET", "/api/agents/<agent_id>/messages", scope=Scope.READ, answer=HistoryEntryList)
 def of_agent(path: AgentPath, query: Page) -> Response:
     """Read what was said to an agent and by it.
 
     The newest first; with `since_id` what came after it, the oldest first. What was said to an
     agent stays when it is removed.
     """
-    reach(path.agent_id)
+    require_reach(path.agent_id)
     return _said([path.agent_id], query)
 
 
-@route(ROUTES, "GET", "/api/agent-messages", scope=Scope.READ, answer=SpokenList)
+@route(ROUTES, "GET", "/api/agent-messages", scope=Scope.READ, answer=HistoryEntryList)
 def of_all(query: Page) -> Response:
     """Read what was said to all agents, and by them.
 
@@ -99,10 +109,10 @@ def of_all(query: Page) -> Response:
     return _said(caller().agents, query)
 
 
-@route(ROUTES, "GET", "/api/history/search", scope=Scope.READ, answer=SpokenList)
-def search(query: SearchQuery) -> SpokenList:
+@route(ROUTES, "GET", "/api/history/search", scope=Scope.READ, answer=HistoryEntryList)
+def search(query: SearchQuery) -> HistoryEntryList:
     """Find where a text occurs, the newest first."""
-    reach(query.agent)
+    require_reach(query.agent)
     with read() as tx:
         return _shown(search_history(tx, query.text, query.agent, query.limit))
 
@@ -110,7 +120,7 @@ def search(query: SearchQuery) -> SpokenList:
 @route(ROUTES, "GET", "/api/people", scope=Scope.READ, answer=PersonList)
 def people() -> PersonList:
     """List who wrote, on which channel and under which id."""
-    reach(None)
+    require_reach(None)
     with read() as tx:
         found = list_people(tx)
     return PersonList([PersonAnswer.model_validate(asdict(each)) for each in found])
@@ -124,16 +134,16 @@ def _said(agents: Collection[str] | None, query: Page) -> Response:
         upto = committed_up_to(api().store, AGENT_MESSAGES)
         with read() as tx:
             found = history_since(tx, agents, query.since_id, upto, query.limit)
-    return listed(_shown(found), [each.id for each in found], query)
+    return list_response(_shown(found), [each.id for each in found], query)
 
 
-def _shown(found: list[HistoryEntry]) -> SpokenList:
-    return SpokenList([SpokenAnswer.model_validate(asdict(each)) for each in found])
+def _shown(found: list[HistoryEntry]) -> HistoryEntryList:
+    return HistoryEntryList([HistoryEntryAnswer.model_validate(asdict(each)) for each in found])
 
 
 ROOM_ROUTES = blueprint("rooms", "What a team says among itself.")
 
-OURS = "bullpen"
+SYSTEM_AUTHOR = "bullpen"
 """The author of what Bullpen itself says in a room."""
 
 
@@ -165,7 +175,7 @@ class PostList(RootModel[list[PostAnswer]]):
     """Posts."""
 
 
-class Said(Input):
+class NewPostBody(StrictBody):
     """What a person says in a room."""
 
     message: str
@@ -174,7 +184,7 @@ class Said(Input):
     )
 
 
-class SaidAnswer(Done):
+class NewPostAnswer(Done):
     """It is in the room, and every member will read it."""
 
     id: int
@@ -209,7 +219,7 @@ def posts(path: RoomPath, query: RoomQuery) -> Response:
     begins = query.since_id is not None or query.since is not None
     with read() as tx:
         _reach(tx, path.team_id)
-    upto = committed_up_to(api().store, CHAT_MESSAGES) if begins else BIG
+    upto = committed_up_to(api().store, CHAT_MESSAGES) if begins else MAX_JSON_INT
     with read() as tx:
         if begins:
             found = posts_since(
@@ -224,7 +234,7 @@ def posts(path: RoomPath, query: RoomQuery) -> Response:
             found = newest_posts(tx, path.team_id, query.limit)
     rows = PostList([PostAnswer.model_validate(asdict(each)) for each in found])
     cursor = Page(limit=query.limit, since_id=0 if begins else None)
-    return listed(rows, [each.id for each in found], cursor)
+    return list_response(rows, [each.id for each in found], cursor)
 
 
 @route(
@@ -232,10 +242,10 @@ def posts(path: RoomPath, query: RoomQuery) -> Response:
     "POST",
     "/api/chatroom/<team_id>",
     scope=Scope.PUBLISH,
-    answer=SaidAnswer,
+    answer=NewPostAnswer,
     errors=(NotFound, NameTaken, LaneError),
 )
-def post(path: RoomPath, body: Said) -> SaidAnswer:
+def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
     """Say something to every member of a team."""
     text = body.message.strip()
     if not text:
@@ -243,12 +253,12 @@ def post(path: RoomPath, body: Said) -> SaidAnswer:
     with write() as tx:
         _reach(tx, path.team_id)
         sender = check_text(body.sender, tx.settings.message_bytes, "the sender")
-        if sender == OURS or find_agent(tx, sender) is not None:
+        if sender == SYSTEM_AUTHOR or find_agent(tx, sender) is not None:
             raise NameTaken(
                 f"{sender} is no person's name here", hint="Say who you are in `sender`."
             )
         posted = post_in_room(tx, path.team_id, text, sender)
-    return SaidAnswer(id=posted.id, conversation_id=posted.conversation_id)
+    return NewPostAnswer(id=posted.id, conversation_id=posted.conversation_id)
 
 
 @route(ROOM_ROUTES, "GET", "/api/chats", scope=Scope.READ, answer=RoomList)
@@ -267,4 +277,4 @@ def rooms() -> RoomList:
 def _reach(tx: Transaction, team_id: str) -> None:
     """Refuse a caller who does not reach every member."""
     for member in get_team(tx, team_id).members:
-        reach(member)
+        require_reach(member)

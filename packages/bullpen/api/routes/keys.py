@@ -8,8 +8,17 @@ from typing import Annotated
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import caller, reach, read, write
-from bullpen.api.route import Done, Input, Number, Page, blueprint, listed, route, upto
+from bullpen.api.context import caller, read, require_reach, write
+from bullpen.api.route import (
+    Done,
+    Number,
+    Page,
+    StrictBody,
+    blueprint,
+    list_response,
+    page_end,
+    route,
+)
 from bullpen.core.access.audit import AuditEntry, list_audit_entries
 from bullpen.core.access.keys import Key, KeyKind, Scope, add_key_as, list_keys_as, revoke_key_as
 from bullpen.core.errors import UnknownKey
@@ -18,7 +27,7 @@ from bullpen.core.models import AUDIT_LOG
 AUDIT_ROUTES = blueprint("audit", "Who did what over the API.")
 
 
-class DeedAnswer(BaseModel):
+class AuditEntryAnswer(BaseModel):
     """One thing that was done, or refused."""
 
     id: int
@@ -32,33 +41,33 @@ class DeedAnswer(BaseModel):
     created_at: int
 
     @classmethod
-    def of(cls, deed: AuditEntry) -> DeedAnswer:
+    def of(cls, deed: AuditEntry) -> AuditEntryAnswer:
         """The line, as it is shown."""
         return cls.model_validate(asdict(deed))
 
 
-class DeedList(RootModel[list[DeedAnswer]]):
+class AuditEntryList(RootModel[list[AuditEntryAnswer]]):
     """Lines of the log."""
 
 
-@route(AUDIT_ROUTES, "GET", "/api/audit", scope=Scope.ADMIN, answer=DeedList)
+@route(AUDIT_ROUTES, "GET", "/api/audit", scope=Scope.ADMIN, answer=AuditEntryList)
 def audit(query: Page) -> Response:
     """List what was done, the latest first; with `since_id` what came after it, the oldest first.
 
     For keys that reach all agents.
     """
-    reach(None)
-    last = upto(AUDIT_LOG, query.since_id)
+    require_reach(None)
+    last = page_end(AUDIT_LOG, query.since_id)
     with read() as tx:
         found = list_audit_entries(tx, query.since_id, query.limit, last)
-    rows = DeedList([DeedAnswer.of(each) for each in found])
-    return listed(rows, [each.id for each in found], query)
+    rows = AuditEntryList([AuditEntryAnswer.of(each) for each in found])
+    return list_response(rows, [each.id for each in found], query)
 
 
 ROUTES = blueprint("keys", "Keys for the API, each with scopes, and revoked at once.")
 
 
-class NewKey(Input):
+class NewKey(StrictBody):
     """What the key is to be for."""
 
     name: Annotated[str, Field(min_length=1, max_length=200, description="what it is for")]

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import caller, reach, read, write
-from bullpen.api.route import Done, Input, blueprint, route
+from bullpen.api.context import caller, read, require_reach, write
+from bullpen.api.route import Done, StrictBody, blueprint, route
 from bullpen.api.routes.messages import Reason
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import Conflict, LaneError, UnknownAgent
@@ -78,7 +78,7 @@ class LanePath(BaseModel):
     agent: str = Field(max_length=100, description="the agent's id")
 
 
-class LaneChange(Input):
+class LaneChange(StrictBody):
     """How it is to behave; what is not named stays."""
 
     ordering: Ordering = Field(Ordering.FIFO, description="what waits is put into the new order")
@@ -113,7 +113,7 @@ def lanes() -> LaneList:
 )
 def lane(path: LanePath) -> LaneAnswer:
     """Show one lane."""
-    reach(path.agent)
+    require_reach(path.agent)
     with read() as tx:
         return LaneAnswer.of(get_lane(tx, path.agent))
 
@@ -129,7 +129,7 @@ def lane(path: LanePath) -> LaneAnswer:
 )
 def change(path: LanePath, body: LaneChange) -> LaneAnswer:
     """Change how a lane behaves; what is not named stays as it is."""
-    reach(path.agent)
+    require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
         named = {name: getattr(body, name) for name in body.model_fields_set}
@@ -148,7 +148,7 @@ def change(path: LanePath, body: LaneChange) -> LaneAnswer:
 )
 def pause(path: LanePath, body: Reason) -> Done:
     """Begin no more runs of this agent; messages still come in, and wait."""
-    reach(path.agent)
+    require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
         pause_lane(tx, path.agent, body.reason or "paused")
@@ -166,7 +166,7 @@ def pause(path: LanePath, body: Reason) -> Done:
 )
 def resume(path: LanePath) -> Done:
     """Let the agent take in and answer again."""
-    reach(path.agent)
+    require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
         resume_lane(tx, path.agent)
@@ -184,7 +184,7 @@ def resume(path: LanePath) -> Done:
 )
 def drain(path: LanePath, body: Reason) -> Done:
     """Take nothing new in, and answer what is there."""
-    reach(path.agent)
+    require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
         drain_lane(tx, path.agent, body.reason or "draining")
@@ -202,7 +202,7 @@ def drain(path: LanePath, body: Reason) -> Done:
 )
 def archive(path: LanePath, body: Reason) -> Done:
     """Close an empty lane: nothing in, nothing out."""
-    reach(path.agent)
+    require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
         archive_lane(tx, path.agent, body.reason or "archived")

@@ -18,21 +18,21 @@ from simple_websocket import ConnectionClosed, Server
 from simple_websocket import ConnectionError as NoHandshake
 from wsproto.utilities import ProtocolError
 
-from bullpen.api.context import api, caller, need, reach
-from bullpen.api.errors import answer, invalid
-from bullpen.api.route import BIG, Cursor, Input, blueprint
+from bullpen.api.context import api, caller, require_reach, require_scope
+from bullpen.api.errors import error_response, validation_error_response
+from bullpen.api.route import MAX_JSON_INT, Cursor, StrictBody, blueprint
 from bullpen.api.routes import history, responses
-from bullpen.api.routes.messages import publish
+from bullpen.api.routes.messages import submit_for_key
 from bullpen.api.streams.client import Client
-from bullpen.api.streams.encode import WEBSOCKET, Document, Ending
+from bullpen.api.streams.encode import WEBSOCKET, Document, EndReason
 from bullpen.api.streams.subscribe import (
     SOCKET,
+    HubSocket,
     Name,
-    Outbound,
     StreamQuery,
     catch_up,
-    enter,
-    made,
+    make_filter,
+    open_stream,
     starting_point,
 )
 from bullpen.core.access.keys import Scope, still_valid
@@ -44,10 +44,14 @@ log = logging.getLogger(__name__)
 WEB = "web"
 """The channel of live chat: nobody delivers its answers, they are read where they lie."""
 
-Ref = Annotated[str, Field(max_length=200)] | Annotated[int, Field(ge=-BIG, le=BIG)] | None
+Ref = (
+    Annotated[str, Field(max_length=200)]
+    | Annotated[int, Field(ge=-MAX_JSON_INT, le=MAX_JSON_INT)]
+    | None
+)
 
 
-class Command(Input):
+class Command(StrictBody):
     """What all commands have: a name of the client's own, to know the answer by."""
 
     ref: Ref = None
@@ -75,7 +79,7 @@ class Send(Command):
     messageId: Annotated[str, Field(min_length=1, max_length=200)] | None = None  # noqa: N815
 
 
-class Post(history.Said, Command):
+class Post(history.NewPostBody, Command):
     """Say something in a team's room."""
 
     do: Literal["post"]
@@ -86,7 +90,7 @@ class Ack(Command):
     """Say that an answer was read."""
 
     do: Literal["ack"]
-    id: Annotated[int, Field(ge=1, le=BIG, strict=True)]
+    id: Annotated[int, Field(ge=1, le=MAX_JSON_INT, strict=True)]
 
 
 class Ping(Command):
@@ -99,7 +103,7 @@ AnyCommand = Subscribe | Send | Post | Ack | Ping
 COMMAND: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discriminator="do")])
 
 
-def obey(client: Client, text: str | bytes) -> None:
+def run_command(client: Client, text: str | bytes) -> None:
     """Do what is asked for, and say what came of it; nothing that is asked ends the connection."""
     ref: Ref = None
     try:
@@ -109,15 +113,15 @@ def obey(client: Client, text: str | bytes) -> None:
         _check_key()
         _do(client, COMMAND.validate_python(asked), ref)
     except ValidationError as error:
-        _refuse(client, ref, invalid(error).get_json()["error"])
+        _refuse(client, ref, validation_error_response(error).get_json()["error"])
     except BullpenError as error:
-        _refuse(client, ref, answer(error).get_json()["error"])
+        _refuse(client, ref, error_response(error).get_json()["error"])
     except Exception as error:
         log.error("a command failed", exc_info=error)
         failed = BullpenError(
             "something in Bullpen failed", hint=f"The log has it as {g.request_id}."
         )
-        _refuse(client, ref, answer(failed).get_json()["error"])
+        _refuse(client, ref, error_response(failed).get_json()["error"])
 
 
 def _parse(text: str | bytes) -> dict[str, object]:
@@ -144,15 +148,15 @@ def _do(client: Client, command: AnyCommand, ref: Ref) -> None:
         case Subscribe():
             _subscribe(client, command, ref)
         case Send():
-            need(Scope.PUBLISH)
+            require_scope(Scope.PUBLISH)
             _done(client, ref, _send(command))
         case Post():
-            need(Scope.PUBLISH)
-            said = history.Said(message=command.message, sender=command.sender)
+            require_scope(Scope.PUBLISH)
+            said = history.NewPostBody(message=command.message, sender=command.sender)
             posted = history.post(history.RoomPath(team_id=command.team), said)
             _done(client, ref, {"id": posted.id, "conversationId": posted.conversation_id})
         case Ack():
-            need(Scope.PUBLISH)
+            require_scope(Scope.PUBLISH)
             responses.ack(responses.ResponsePath(response_id=str(command.id)))
             _done(client, ref, {"id": command.id})
         case Ping():
@@ -163,9 +167,9 @@ def _do(client: Client, command: AnyCommand, ref: Ref) -> None:
 
 def _subscribe(client: Client, command: Subscribe, ref: Ref) -> None:
     if command.agent is not None:
-        reach(command.agent)
+        require_reach(command.agent)
     hub, store = api().hub, api().store
-    wanted = made(
+    wanted = make_filter(
         caller(),
         types=None if command.types is None else frozenset(command.types),
         agent=command.agent,
@@ -190,16 +194,16 @@ def _send(command: Send) -> Document:
         sender_id=command.senderId,
         message_id=command.messageId,
     )
-    ids = [each.message_id for each in publish(caller(), new)]
+    ids = [each.message_id for each in submit_for_key(caller(), new)]
     return {"messageId": ids[0], "conversationId": ids[0], "messages": ids}
 
 
 def _done(client: Client, ref: Ref, found: Document) -> None:
-    api().hub.give(client, [WEBSOCKET.note({"type": "done", "ref": ref, **found})])
+    api().hub.write_to(client, [WEBSOCKET.note({"type": "done", "ref": ref, **found})])
 
 
 def _refuse(client: Client, ref: Ref, error: object) -> None:
-    api().hub.give(client, [WEBSOCKET.note({"type": "error", "ref": ref, "error": error})])
+    api().hub.write_to(client, [WEBSOCKET.note({"type": "error", "ref": ref, "error": error})])
 
 
 ROUTES = blueprint("live", "The WebSocket.")
@@ -217,7 +221,7 @@ SHARE = (7, 16)
 sock = Sock()
 
 
-class Reader(threading.Thread):
+class SocketReader(threading.Thread):
     """The thread in which the library reads; whatever ends it, the socket is given back."""
 
     def __init__(self, target: Callable[[], None]) -> None:
@@ -240,24 +244,24 @@ def _configure(state: BlueprintSetupState) -> None:
     state.app.config["SOCK_SERVER_OPTIONS"] = {
         "ping_interval": PING_SECONDS,
         "max_message_size": state.app.config["MAX_CONTENT_LENGTH"] + ROOM_FOR_NAMES,
-        "thread_class": Reader,
+        "thread_class": SocketReader,
     }
 
 
 @ROUTES.before_request
 def _begin() -> Response | None:
     """Whatever speaks against it is said before the handshake, as to any request."""
-    need(Scope.READ)
+    require_scope(Scope.READ)
     _check_handshake()
     try:
         query = StreamQuery.model_validate(request.args.to_dict())
     except ValidationError as error:
-        return invalid(error)
+        return validation_error_response(error)
     if query.agent is not None:
-        reach(query.agent)
+        require_reach(query.agent)
     hub, store = api().hub, api().store
     g.position = starting_point(hub, store, query.since_id)
-    client = enter(
+    client = open_stream(
         hub,
         store,
         request.environ,
@@ -266,7 +270,7 @@ def _begin() -> Response | None:
         wanted=query.filter(caller()),
         most=api().settings.api_threads * SHARE[0] // SHARE[1],
     )
-    g.outbound = Outbound(hub, client)
+    g.outbound = HubSocket(hub, client)
     # The library writes through this one. What it would compress was encoded for all at once.
     request.environ[SOCKET] = g.outbound
     request.environ.pop("HTTP_SEC_WEBSOCKET_EXTENSIONS", None)
@@ -277,7 +281,7 @@ def _begin() -> Response | None:
 @ROUTES.errorhandler(NoHandshake)
 def _no_handshake(error: Exception) -> Response:
     api().hub.forget(g.outbound.client)
-    return answer(BadRequest(f"this is no handshake of a WebSocket: {error}"))
+    return error_response(BadRequest(f"this is no handshake of a WebSocket: {error}"))
 
 
 def _check_handshake() -> None:
@@ -292,18 +296,18 @@ def _check_handshake() -> None:
 @sock.route("/api/ws", bp=ROUTES)  # type: ignore[untyped-decorator]
 def live(websocket: Server) -> None:
     """Serve one client until it goes."""
-    outbound: Outbound = g.outbound
+    outbound: HubSocket = g.outbound
     outbound.inbox = websocket.input_buffer
     client, hub, store = outbound.client, api().hub, api().store
     try:
-        hub.give(client, [WEBSOCKET.hello(g.position, store.clock.now())])
+        hub.write_to(client, [WEBSOCKET.hello(g.position, store.clock.now())])
         catch_up(hub, store, client, g.position)
         while not client.over and not client.gone:
             text = websocket.receive(timeout=LOOK_SECONDS)
             if text is not None:
-                obey(client, text)
+                run_command(client, text)
     except ConnectionClosed:
         return
     except Exception:
         log.exception("a WebSocket failed")
-        hub.end(client, Ending.FAILED, "something in Bullpen failed")
+        hub.end(client, EndReason.FAILED, "something in Bullpen failed")

@@ -11,9 +11,19 @@ from typing import Annotated, Any
 from flask import Response, request
 from pydantic import BaseModel, Field, JsonValue, RootModel
 
-from bullpen.api.context import api, caller, check_reach, reach, read, write
-from bullpen.api.route import Done, Input, Number, Page, blueprint, listed, paths, route, upto
-from bullpen.api.routes.files import sendable
+from bullpen.api.context import api, caller, check_reach, read, require_reach, write
+from bullpen.api.route import (
+    Done,
+    Number,
+    Page,
+    StrictBody,
+    blueprint,
+    list_response,
+    page_end,
+    parse_files,
+    route,
+)
+from bullpen.api.routes.files import check_sendable
 from bullpen.core.access.keys import Key, Scope
 from bullpen.core.errors import BadRequest, BullpenError, Conflict, LaneError, NotFound
 from bullpen.core.inspect.messages import MessageFilter, MessageRecord, get_message, list_messages
@@ -27,7 +37,7 @@ from bullpen.core.store.transaction import Transaction
 EVERY = 1 << 31
 
 
-def publish(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
+def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
     """Store it for everyone whom it addresses; those must all be within the key's reach."""
     if new.channel in INTERNAL_CHANNELS:
         # What comes on them is answered to nobody, and may end in silence.
@@ -55,7 +65,7 @@ Id = Annotated[str, Field(min_length=1, max_length=200)]
 DECISION: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
 
 
-class Address(Input):
+class Address(StrictBody):
     """Where on a platform the answer goes."""
 
     chat: Name = ""
@@ -63,7 +73,7 @@ class Address(Input):
     message: Name = ""
 
 
-class Posted(Input):
+class NewMessageBody(StrictBody):
     """A message from a person."""
 
     message: str = Field(description="to whom it is addressed is read from its text")
@@ -85,19 +95,19 @@ class Posted(Input):
     schema_: Name | None = Field(None, alias="schema", description="what the payload is")
 
 
-class Part(BaseModel):
+class EnqueuedMessage(BaseModel):
     """One of the messages that it came to."""
 
     messageId: str  # noqa: N815
 
 
-class PostedAnswer(Done):
+class EnqueuedAnswer(Done):
     """It is stored, and will be answered."""
 
     messageId: str  # noqa: N815
     conversationId: str  # noqa: N815
     fresh: bool = Field(description="false if it was taken in before, under this Idempotency-Key")
-    messages: list[Part]
+    messages: list[EnqueuedMessage]
 
 
 class MessageAnswer(BaseModel):
@@ -134,7 +144,7 @@ class MessageAnswer(BaseModel):
     def of(cls, seen: MessageRecord) -> MessageAnswer:
         """The row, as it is shown."""
         row: dict[str, Any] = asdict(seen)
-        row["files"] = paths(seen.files)
+        row["files"] = parse_files(seen.files)
         row["payload"] = None if seen.payload is None else _json(seen.payload)
         return cls.model_validate(row)
 
@@ -158,7 +168,7 @@ class MessageQuery(Page):
     conversation_id: Id | None = None
 
 
-class Reason(Input):
+class Reason(StrictBody):
     """Why."""
 
     reason: Annotated[str, Field(max_length=2000)] = ""
@@ -169,10 +179,10 @@ class Reason(Input):
     "POST",
     "/api/message",
     scope=Scope.PUBLISH,
-    answer=PostedAnswer,
+    answer=EnqueuedAnswer,
     errors=(NotFound, Conflict, LaneError),
 )
-def send(body: Posted) -> PostedAnswer:
+def send(body: NewMessageBody) -> EnqueuedAnswer:
     """Send a message to an agent, a team, or several.
 
     `@coder …` and `[@coder: …] [#dev: …]` in the text say to whom; else it goes to `agent`, or to
@@ -186,8 +196,8 @@ def send(body: Posted) -> PostedAnswer:
         sender=body.sender,
         sender_id=body.senderId,
         message_id=body.messageId,
-        receipt=_receipt(),
-        files=sendable(body.files),
+        receipt=_idempotency_key(),
+        files=check_sendable(body.files),
         reply_to=None if body.replyTo is None else ReplyTo(**body.replyTo.model_dump()),
         priority=body.priority,
         delay=body.delay,
@@ -195,13 +205,13 @@ def send(body: Posted) -> PostedAnswer:
         payload=None if body.payload is None else json.dumps(body.payload),
         schema=body.schema_,
     )
-    accepted = publish(caller(), new)
+    accepted = submit_for_key(caller(), new)
     first = accepted[0].message_id
-    return PostedAnswer(
+    return EnqueuedAnswer(
         messageId=first,
         conversationId=first,
         fresh=accepted[0].fresh,
-        messages=[Part(messageId=each.message_id) for each in accepted],
+        messages=[EnqueuedMessage(messageId=each.message_id) for each in accepted],
     )
 
 
@@ -211,18 +221,18 @@ def messages(query: MessageQuery) -> Response:
 
     The newest first; with `since_id` what came after it, the oldest first.
     """
-    reach(query.agent)
+    require_reach(query.agent)
     wanted = MessageFilter(
         status=query.status,
         agent=query.agent,
         channel=query.channel,
         conversation_id=query.conversation_id,
     )
-    last = upto(MESSAGES, query.since_id)
+    last = page_end(MESSAGES, query.since_id)
     with read() as tx:
         found = list_messages(tx, wanted, query.since_id, query.limit, upto=last)
     rows = MessageList([MessageAnswer.of(each) for each in found])
-    return listed(rows, [each.id for each in found], query)
+    return list_response(rows, [each.id for each in found], query)
 
 
 @route(
@@ -237,7 +247,7 @@ def message(path: MessagePath) -> MessageAnswer:
     """Show one message, archived ones included."""
     with read() as tx:
         found = get_message(tx, path.message_id)
-    reach(found.agent)
+    require_reach(found.agent)
     return MessageAnswer.of(found)
 
 
@@ -313,12 +323,12 @@ def drop_message(path: MessagePath) -> Done:
 
 def _decide(path: MessagePath, verb: Callable[[Transaction, str], None]) -> Done:
     with write() as tx:
-        reach(get_message(tx, path.message_id).agent)
+        require_reach(get_message(tx, path.message_id).agent)
         verb(tx, path.message_id)
     return Done()
 
 
-def _receipt() -> str | None:
+def _idempotency_key() -> str | None:
     """A repeat is known by who sends and what key he gave it: keys of others do not collide."""
     given = request.headers.get("Idempotency-Key", "")[:200]
     return f"{caller().id}:{given}" if given else None

@@ -6,8 +6,8 @@ import shutil
 
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, reach, read, write
-from bullpen.api.route import Body, Done, Name, Place, blueprint, route
+from bullpen.api.context import api, read, require_reach, write
+from bullpen.api.route import Done, LenientBody, LongText, ShortText, blueprint, route
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BadProvider, NameTaken, NotFound
 from bullpen.core.ids import check_name
@@ -32,14 +32,14 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import MASK, mask, mask_url
 
 
-class ProviderBody(Body):
+class ProviderBody(LenientBody):
     """A custom provider, or what of it is to be changed."""
 
-    name: Name | None = None
+    name: ShortText | None = None
     harness: Harness | None = None
-    base_url: Place | None = None
-    api_key: Place | None = Field(None, description="left out, or as it is shown: it stays")
-    model: Name | None = None
+    base_url: LongText | None = None
+    api_key: LongText | None = Field(None, description="left out, or as it is shown: it stays")
+    model: ShortText | None = None
 
 
 class ProviderAnswer(BaseModel):
@@ -74,7 +74,7 @@ def provider_map(tx: Transaction) -> ProviderMap:
 
 def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> CustomProvider:
     """Make `custom:<id>` known, or change what is sent of it."""
-    reach(None)
+    require_reach(None)
     change = CustomProviderChange()
     if body.name is not None:
         change["name"] = body.name
@@ -134,7 +134,7 @@ class ProviderDone(Done):
 @route(ROUTES, "GET", "/api/providers", scope=Scope.READ, answer=AvailableList)
 def providers() -> AvailableList:
     """List all that can answer, and whether it is ready to."""
-    reach(None)
+    require_reach(None)
     with read() as tx:
         custom = list_custom_providers(tx)
     found = [_available(name, ProviderOrigin.BUILT_IN) for name in BUILT_IN_PROVIDERS]
@@ -151,7 +151,7 @@ def providers() -> AvailableList:
 @route(ROUTES, "GET", "/api/custom-providers", scope=Scope.READ, answer=ProviderMap)
 def custom_providers() -> ProviderMap:
     """List the services that were added, by their ids; their keys are masked."""
-    reach(None)
+    require_reach(None)
     with read() as tx:
         return provider_map(tx)
 
@@ -166,7 +166,7 @@ def custom_providers() -> ProviderMap:
 )
 def custom_provider(path: ProviderPath) -> ProviderAnswer:
     """Show one service that was added; its key is masked."""
-    reach(None)
+    require_reach(None)
     with read() as tx:
         return ProviderAnswer.of(get_custom_provider(tx, path.provider_id))
 
@@ -200,7 +200,7 @@ def put(path: ProviderPath, body: ProviderBody) -> ProviderDone:
 )
 def remove(path: ProviderPath) -> Done:
     """Forget a service and its key; agents that name it are paused with their next message."""
-    reach(None)
+    require_reach(None)
     with write() as tx:
         remove_custom_provider(tx, path.provider_id)
     return Done()

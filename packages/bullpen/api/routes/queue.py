@@ -7,8 +7,18 @@ from typing import Annotated
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import caller, reach, read, write
-from bullpen.api.route import MOST, Count, Done, Input, Page, blueprint, listed, paths, route
+from bullpen.api.context import caller, read, require_reach, write
+from bullpen.api.route import (
+    MAX_PAGE_ROWS,
+    Count,
+    Done,
+    Page,
+    StrictBody,
+    blueprint,
+    list_response,
+    parse_files,
+    route,
+)
 from bullpen.core.access.keys import Scope
 from bullpen.core.bulk import kill, list_dead_or_held, lock_message_in_state, retry_all_dead
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
@@ -190,7 +200,7 @@ class HeldAnswer(BaseModel):
             sender=seen.sender,
             sender_id=seen.sender_id,
             message=seen.message,
-            files=paths(seen.files),
+            files=parse_files(seen.files),
             conversation_id=seen.conversation_id,
             hop=seen.hop,
             team_id=seen.team_id,
@@ -205,7 +215,7 @@ class HeldList(RootModel[list[HeldAnswer]]):
     """The held."""
 
 
-class StuckQuery(Page):
+class DeadOrHeldQuery(Page):
     """Which of them."""
 
     agent: Text | None = None
@@ -218,18 +228,18 @@ class NumberPath(BaseModel):
     number: str = Field(max_length=200, description="the message's number, or its id")
 
 
-class Again(Input):
+class RetryDeadBody(StrictBody):
     """Which of the dead."""
 
     agent: Text | None = None
     kind: ErrorKind | None = Field(None, description="the kind of the last error")
-    limit: int = Field(MOST, ge=1, le=MOST, description="how many at the most")
+    limit: int = Field(MAX_PAGE_ROWS, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
 
 
 @route(ROUTES, "GET", "/api/queue/status", scope=Scope.READ, answer=QueueDepth)
 def status() -> QueueDepth:
     """Say how full the queue is. For keys that reach all agents."""
-    reach(None)
+    require_reach(None)
     with read() as tx:
         found = queue_status(tx)
         done = count_completed(tx)
@@ -286,20 +296,20 @@ def processing() -> RunningList:
 def kill_one(path: NumberPath) -> KilledAnswer:
     """Cancel this message and no other; if it is being answered, its run is stopped."""
     with write() as tx:
-        reach(get_message_by_number(tx, path.number).agent)
+        require_reach(get_message_by_number(tx, path.number).agent)
         killed = kill(tx, path.number)
     return KilledAnswer(agent=killed.agent, processKilled=killed.ran)
 
 
 @route(ROUTES, "GET", "/api/queue/dead", scope=Scope.READ, answer=DeadList)
-def dead(query: StuckQuery) -> Response:
+def dead(query: DeadOrHeldQuery) -> Response:
     """List the messages that are not tried again by themselves, the latest to die first.
 
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
     one of them.
     """
     found = _stuck(MessageState.DEAD, query)
-    return listed(DeadList([DeadAnswer.of(each) for each in found]), _numbers(found), query)
+    return list_response(DeadList([DeadAnswer.of(each) for each in found]), _numbers(found), query)
 
 
 @route(
@@ -311,9 +321,9 @@ def dead(query: StuckQuery) -> Response:
     errors=(LaneError,),
     audited=True,
 )
-def retry_dead(body: Again) -> Count:
+def retry_dead(body: RetryDeadBody) -> Count:
     """Try the dead again, those that came first first, of one agent or one kind of error."""
-    reach(body.agent)
+    require_reach(body.agent)
     kind = None if body.kind is None else body.kind.value
     with write() as tx:
         return Count(count=retry_all_dead(tx, body.agent, kind, body.limit))
@@ -331,7 +341,7 @@ def retry_dead(body: Again) -> Count:
 def retry_one(path: NumberPath) -> Done:
     """Try a dead message again; its failures are forgotten."""
     with write() as tx:
-        reach(get_message_by_number(tx, path.number).agent)
+        require_reach(get_message_by_number(tx, path.number).agent)
         retry(tx, lock_message_in_state(tx, path.number, MessageState.DEAD).message_id)
     return Done()
 
@@ -348,20 +358,20 @@ def retry_one(path: NumberPath) -> Done:
 def drop_one(path: NumberPath) -> Done:
     """Delete a dead message for good."""
     with write() as tx:
-        reach(get_message_by_number(tx, path.number).agent)
+        require_reach(get_message_by_number(tx, path.number).agent)
         drop(tx, lock_message_in_state(tx, path.number, MessageState.DEAD).message_id)
     return Done()
 
 
 @route(ROUTES, "GET", "/api/queue/held", scope=Scope.READ, answer=HeldList)
-def held(query: StuckQuery) -> Response:
+def held(query: DeadOrHeldQuery) -> Response:
     """List the messages that wait for a person, and why, the latest first.
 
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
     one of them.
     """
     found = _stuck(MessageState.HELD, query)
-    return listed(HeldList([HeldAnswer.of(each) for each in found]), _numbers(found), query)
+    return list_response(HeldList([HeldAnswer.of(each) for each in found]), _numbers(found), query)
 
 
 @route(
@@ -376,13 +386,13 @@ def held(query: StuckQuery) -> Response:
 def let_go_one(path: NumberPath) -> Done:
     """Let a held message go on."""
     with write() as tx:
-        reach(get_message_by_number(tx, path.number).agent)
+        require_reach(get_message_by_number(tx, path.number).agent)
         resume(tx, lock_message_in_state(tx, path.number, MessageState.HELD).message_id)
     return Done()
 
 
-def _stuck(state: MessageState, query: StuckQuery) -> list[MessageRecord]:
-    reach(query.agent)
+def _stuck(state: MessageState, query: DeadOrHeldQuery) -> list[MessageRecord]:
+    require_reach(query.agent)
     with read() as tx:
         return list_dead_or_held(
             tx, state, agent=query.agent, kind=query.kind, since=query.since_id, limit=query.limit

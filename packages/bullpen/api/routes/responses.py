@@ -9,21 +9,21 @@ from typing import Annotated
 from flask import Response
 from pydantic import BaseModel, Field, JsonValue, RootModel
 
-from bullpen.api.context import api, reach, read, write
+from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.route import (
-    MOST,
+    MAX_PAGE_ROWS,
     Cursor,
     Done,
-    Input,
     Page,
+    StrictBody,
     blueprint,
-    listed,
-    parsed,
-    paths,
+    list_response,
+    page_end,
+    parse_files,
+    parse_json,
     route,
-    upto,
 )
-from bullpen.api.routes.files import FILE, download, sendable
+from bullpen.api.routes.files import FILE, check_sendable, download
 from bullpen.api.routes.messages import Reason
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import Conflict, IllegalMove, UnknownAgent, UnknownFile, UnknownResponse
@@ -89,8 +89,8 @@ class ResponseAnswer(BaseModel):
             timestamp=seen.created_at,
             messageId=seen.message_id,
             agent=seen.agent,
-            files=paths(seen.files),
-            metadata=parsed(seen.metadata),
+            files=parse_files(seen.files),
+            metadata=parse_json(seen.metadata),
             status=ResponseState(seen.status),
             conversationId=seen.conversation_id,
             seq=seen.seq,
@@ -111,7 +111,7 @@ class ResponseList(RootModel[list[ResponseAnswer]]):
 class ResponseQuery(Page):
     """Which answers."""
 
-    limit: int = Field(20, ge=1, le=MOST, description="how many at the most")
+    limit: int = Field(20, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
     status: ResponseState | None = None
     channel: Short | None = None
     agent: Short | None = None
@@ -123,11 +123,11 @@ class PendingQuery(BaseModel):
     """Which answers are to be sent."""
 
     channel: Short = Field(min_length=1)
-    limit: int = Field(MOST, ge=1, le=MOST, description="how many at the most")
+    limit: int = Field(MAX_PAGE_ROWS, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
     since_id: Cursor = Field(0, description="only what has a higher number")
 
 
-class Proactive(Input):
+class NewResponseBody(StrictBody):
     """What a person is told who has not asked."""
 
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
@@ -145,7 +145,7 @@ class Proactive(Input):
     metadata: dict[str, JsonValue] | None = None
 
 
-class ProactiveAnswer(Done):
+class NewResponseAnswer(Done):
     """It is stored, and will be delivered."""
 
     messageId: str  # noqa: N815
@@ -170,7 +170,7 @@ def responses(query: ResponseQuery) -> Response:
     The newest first; with `since_id` what came after it, the oldest first. A key for some agents
     must name one of them.
     """
-    reach(query.agent)
+    require_reach(query.agent)
     wanted = ResponseFilter(
         status=query.status,
         channel=query.channel,
@@ -178,7 +178,7 @@ def responses(query: ResponseQuery) -> Response:
         message_id=query.message_id,
         conversation_id=query.conversation_id,
     )
-    last = upto(RESPONSES, query.since_id)
+    last = page_end(RESPONSES, query.since_id)
     with read() as tx:
         found = list_responses(tx, wanted, query.since_id, query.limit, upto=last)
     return _list(found, query)
@@ -190,7 +190,7 @@ def pending(query: PendingQuery) -> Response:
 
     What a channel client of Bullpen's is about to deliver is not among it.
     """
-    reach(None)
+    require_reach(None)
     with read() as tx:
         found = list_deliverable(tx, query.channel, query.since_id, query.limit)
     return _list(found, Page(limit=query.limit, since_id=query.since_id))
@@ -201,17 +201,17 @@ def pending(query: PendingQuery) -> Response:
     "POST",
     "/api/responses",
     scope=Scope.PUBLISH,
-    answer=ProactiveAnswer,
+    answer=NewResponseAnswer,
     errors=(UnknownAgent, UnknownFile),
 )
-def write_proactively(body: Proactive) -> ProactiveAnswer:
+def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
     """Write to a person who has not asked."""
-    reach(body.agent)
+    require_reach(body.agent)
     with write() as tx:
         places = _roots(tx, body.agent) if body.agent else ()
         answer = Answer(
             message=body.message,
-            files=sendable(body.files, places),
+            files=check_sendable(body.files, places),
             metadata=None if body.metadata is None else json.dumps(body.metadata),
         )
         message_id = send_to_person(
@@ -222,7 +222,7 @@ def write_proactively(body: Proactive) -> ProactiveAnswer:
             sender_id=body.senderId,
             agent=body.agent or "",
         )
-    return ProactiveAnswer(messageId=message_id)
+    return NewResponseAnswer(messageId=message_id)
 
 
 @route(
@@ -252,7 +252,7 @@ def response_file(path: ResponseFilePath) -> Response:
     with read() as tx:
         seen = _reached(tx, path)
         agent = find_agent(tx, seen.agent)
-    files = paths(seen.files)
+    files = parse_files(seen.files)
     at = int(path.number) if path.number.isascii() and path.number.isdecimal() else len(files)
     if at >= len(files):
         raise UnknownFile(f"response {seen.id} has no file {path.number[:60]!r}")
@@ -315,7 +315,7 @@ def set_aside(path: ResponsePath, body: Reason) -> Done:
 
 def _reached(tx: Transaction, path: ResponsePath) -> ResponseRecord:
     seen = get_response(tx, path.response_id)
-    reach(seen.agent)
+    require_reach(seen.agent)
     return seen
 
 
@@ -325,4 +325,4 @@ def _roots(tx: Transaction, agent: str) -> tuple[Path, ...]:
 
 def _list(found: list[ResponseRecord], page: Page) -> Response:
     rows = ResponseList([ResponseAnswer.of(each) for each in found])
-    return listed(rows, [each.id for each in found], page)
+    return list_response(rows, [each.id for each in found], page)

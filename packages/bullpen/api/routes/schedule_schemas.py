@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel, WithJsonSchema
 
-from bullpen.api.route import BIG, Body, Name, Number, Place
+from bullpen.api.route import MAX_JSON_INT, LenientBody, LongText, Number, ShortText
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name, parse_time
 from bullpen.core.errors import BadPlace, BadSchedule, BadText
 from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, make_address, parse_address
@@ -113,29 +113,33 @@ def _iso(at: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-Moment = Annotated[int, Field(ge=0, le=BIG, strict=True)]
+Moment = Annotated[int, Field(ge=0, le=MAX_JSON_INT, strict=True)]
 Text = Annotated[str, Field(max_length=500)]
 
 
-class ScheduleBody(Body):
+class ScheduleBody(LenientBody):
     """A schedule, or what of it is to be changed."""
 
     message: str | None = Field(None, description="what is said each time")
-    agentId: Name | None = Field(None, description="whom it asks")  # noqa: N815
-    agent: Name | None = Field(None, description="the same")
-    team: Name | None = Field(None, description="instead: the team whose leader it asks")
+    agentId: ShortText | None = Field(None, description="whom it asks")  # noqa: N815
+    agent: ShortText | None = Field(None, description="the same")
+    team: ShortText | None = Field(None, description="instead: the team whose leader it asks")
     cron: Text | None = Field(None, description="as `0 9 * * 1-5`, or `@daily`")
     runAt: Text | Moment | None = Field(  # noqa: N815 - as the reference's clients say it
         None, description="once, at a time in ISO 8601 or in milliseconds"
     )
     every_seconds: Number | None = Field(None, description="again and again; 60 at least")
-    label: Name | None = Field(None, description="a name that no other has; empty is none")
-    channel: Name | None = Field(None, description="where the answer goes; `schedule` is nowhere")
-    address: Place | None = Field(None, description="to whom on that channel")
-    to: Place | None = Field(None, description="both in one: `channel:address`, or a word for it")
-    sender: Name | None = Field(None, description="who says it; else `Scheduler`")
+    label: ShortText | None = Field(None, description="a name that no other has; empty is none")
+    channel: ShortText | None = Field(
+        None, description="where the answer goes; `schedule` is nowhere"
+    )
+    address: LongText | None = Field(None, description="to whom on that channel")
+    to: LongText | None = Field(
+        None, description="both in one: `channel:address`, or a word for it"
+    )
+    sender: ShortText | None = Field(None, description="who says it; else `Scheduler`")
     enabled: bool | None = None
-    zone: Name | None = Field(None, description="as Europe/Berlin; else the owner's")
+    zone: ShortText | None = Field(None, description="as Europe/Berlin; else the owner's")
     missed: MissedPolicy | None = Field(None, description="skip, one, or all of them; else one")
     overlap: OverlapPolicy | None = Field(None, description="skip, or queue; else skip")
     jitter_seconds: Number | None = Field(None, description="up to so much later, by chance")
@@ -149,7 +153,7 @@ class ScheduleBody(Body):
 WHEN = "Give one of `cron`, `runAt` and `every_seconds`."
 
 
-def new(tx: Transaction, body: ScheduleBody) -> NewSchedule:
+def new_schedule(tx: Transaction, body: ScheduleBody) -> NewSchedule:
     """The schedule that is asked for."""
     if body.message is None:
         raise BadText("there is nothing to say", hint="Give what is said each time as `message`.")
@@ -163,7 +167,7 @@ def new(tx: Transaction, body: ScheduleBody) -> NewSchedule:
         agent=agent,
         team_id=team,
         label=body.label or None,
-        place=_place(tx, body, NOWHERE),
+        place=_reply_address(tx, body, NOWHERE),
         sender=DEFAULT_SENDER if body.sender is None else body.sender,
         missed=body.missed or MissedPolicy.ONE,
         overlap=body.overlap or OverlapPolicy.SKIP,
@@ -172,9 +176,9 @@ def new(tx: Transaction, body: ScheduleBody) -> NewSchedule:
     )
 
 
-def changed(tx: Transaction, body: ScheduleBody, before: Schedule) -> ScheduleChange:
+def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> ScheduleChange:
     """What of it is to be another than it is."""
-    change = ScheduleChange(place=_place(tx, body, before.place))
+    change = ScheduleChange(place=_reply_address(tx, body, before.place))
     change["agent"], change["team_id"] = _target(body, before.agent, before.team_id)
     timing = _timing(tx, body, before.timing)
     if timing is not None:
@@ -215,7 +219,7 @@ def _target(
     return agent, team
 
 
-def _place(tx: Transaction, body: ScheduleBody, before: DeliveryAddress) -> DeliveryAddress:
+def _reply_address(tx: Transaction, body: ScheduleBody, before: DeliveryAddress) -> DeliveryAddress:
     places = []
     if body.to not in (None, str(before)):
         places.append(parse_address(body.to or "", tx.settings))
@@ -272,7 +276,7 @@ class RunDelivery(BaseModel):
     error: str | None
 
 
-class RunAnswer(BaseModel):
+class ScheduleRunAnswer(BaseModel):
     """What became of a due time, or of several that were missed."""
 
     id: int
@@ -290,10 +294,10 @@ class RunAnswer(BaseModel):
     deliveries: list[RunDelivery]
 
     @classmethod
-    def of(cls, run: ScheduleRun) -> RunAnswer:
+    def of(cls, run: ScheduleRun) -> ScheduleRunAnswer:
         """The run, as it is shown."""
         return cls.model_validate(asdict(run))
 
 
-class RunList(RootModel[list[RunAnswer]]):
+class ScheduleRunList(RootModel[list[ScheduleRunAnswer]]):
     """Runs."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from flask import Response
 from pydantic import BaseModel, Field
 
-from bullpen.api.context import caller, reach, read, write
-from bullpen.api.route import Done, Name, Page, blueprint, listed, route, upto
+from bullpen.api.context import caller, read, require_reach, write
+from bullpen.api.route import Done, Page, ShortText, blueprint, list_response, page_end, route
 from bullpen.api.routes.messages import Reason
 from bullpen.api.routes.schedule_schemas import (
-    RunAnswer,
-    RunList,
     ScheduleAnswer,
     ScheduleBody,
     ScheduleList,
-    changed,
-    new,
+    ScheduleRunAnswer,
+    ScheduleRunList,
+    new_schedule,
+    schedule_change,
 )
 from bullpen.core.access.keys import OWNER_KEY, KeyKind, Scope
 from bullpen.core.errors import Conflict, LaneError, NotFound
@@ -49,8 +49,8 @@ BY_HAND = "paused by hand"
 class ScheduleQuery(BaseModel):
     """Which schedules."""
 
-    agent: Name | None = None
-    team: Name | None = None
+    agent: ShortText | None = None
+    team: ShortText | None = None
     state: ScheduleState | None = None
 
 
@@ -60,7 +60,7 @@ class SchedulePath(BaseModel):
     schedule: str = Field(description="its id or its label")
 
 
-class NewBody(ScheduleBody):
+class NewScheduleBody(ScheduleBody):
     """A schedule that is to be made."""
 
     message: str = Field(description="what is said each time")
@@ -110,15 +110,15 @@ def schedules(query: ScheduleQuery) -> ScheduleList:
     errors=(NotFound, Conflict),
     audited=True,
 )
-def make(body: NewBody) -> ScheduleDone:
+def make(body: NewScheduleBody) -> ScheduleDone:
     """Make a schedule for an agent or a team; a team's is for keys that reach all agents.
 
     One of `cron`, `runAt` and `every_seconds` says when. The answer goes nowhere, unless `to`, or
     `channel` and `address`, say where.
     """
     with write() as tx:
-        wished = new(tx, body)
-        reach(wished.agent)
+        wished = new_schedule(tx, body)
+        require_reach(wished.agent)
         return _done(tx, add_schedule(tx, wished, _author()))
 
 
@@ -180,7 +180,7 @@ def change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
 def remove(path: SchedulePath) -> Done:
     """Remove a schedule; what it has put into a queue stays there."""
     with write() as tx:
-        remove_schedule(tx, _held(tx, path).id)
+        remove_schedule(tx, _lock_schedule(tx, path).id)
     return Done()
 
 
@@ -196,7 +196,7 @@ def remove(path: SchedulePath) -> Done:
 def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
     """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
     with write() as tx:
-        found = _held(tx, path)
+        found = _lock_schedule(tx, path)
         return _done(tx, pause_schedule(tx, found.id, body.reason or BY_HAND))
 
 
@@ -212,7 +212,7 @@ def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
 def resume(path: SchedulePath) -> ScheduleDone:
     """Let it fire again, from now on."""
     with write() as tx:
-        return _done(tx, resume_schedule(tx, _held(tx, path).id))
+        return _done(tx, resume_schedule(tx, _lock_schedule(tx, path).id))
 
 
 @route(
@@ -239,7 +239,7 @@ def run(path: SchedulePath) -> Started:
     "GET",
     "/api/schedules/<schedule>/runs",
     scope=Scope.READ,
-    answer=RunList,
+    answer=ScheduleRunList,
     errors=(NotFound,),
 )
 def runs(path: SchedulePath, query: Page) -> Response:
@@ -247,11 +247,11 @@ def runs(path: SchedulePath, query: Page) -> Response:
 
     The newest first; with `since_id` what came after it, the oldest first.
     """
-    last = upto(SCHEDULE_RUNS, query.since_id)
+    last = page_end(SCHEDULE_RUNS, query.since_id)
     with read() as tx:
         found = list_schedule_runs(tx, _seen(tx, path).id, query.since_id, query.limit, last)
-    rows = RunList([RunAnswer.of(each) for each in found])
-    return listed(rows, [each.id for each in found], query)
+    rows = ScheduleRunList([ScheduleRunAnswer.of(each) for each in found])
+    return list_response(rows, [each.id for each in found], query)
 
 
 @route(
@@ -271,9 +271,9 @@ def following(path: SchedulePath, query: NextQuery) -> NextAnswer:
 
 def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
     with write() as tx:
-        found = _held(tx, path)
-        change = changed(tx, body, found)
-        reach(change.get("agent", found.agent))
+        found = _lock_schedule(tx, path)
+        change = schedule_change(tx, body, found)
+        require_reach(change.get("agent", found.agent))
         if change:
             found = change_schedule(tx, found.id, **change)
         active = found.state is ScheduleState.ACTIVE
@@ -287,14 +287,14 @@ def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
 def _seen(tx: Transaction, path: SchedulePath) -> Schedule:
     """The schedule, which the key must reach: a team's belongs to no agent."""
     found = get_schedule(tx, path.schedule)
-    reach(found.agent)
+    require_reach(found.agent)
     return found
 
 
-def _held(tx: Transaction, path: SchedulePath) -> Schedule:
+def _lock_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
     """The same, to be changed by nobody else."""
     found = lock_schedule(tx, path.schedule)
-    reach(found.agent)
+    require_reach(found.agent)
     return found
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, reach, write
+from bullpen.api.context import api, require_reach, write
 from bullpen.api.route import Done, as_json, blueprint, route
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import (
@@ -109,7 +109,7 @@ class ChannelPath(BaseModel):
     action: Action
 
 
-class Steered(Done):
+class ServiceActionAnswer(Done):
     """It was done, or is being done where the state says so."""
 
     name: str
@@ -117,7 +117,7 @@ class Steered(Done):
     state: str
 
 
-class ChannelSteered(Done):
+class ChannelActionAnswer(Done):
     """It was done, or is being done where the state says so."""
 
     channel: str
@@ -141,7 +141,7 @@ class Restarting(Done):
 @route(ROUTES, "GET", "/api/services", scope=Scope.READ, answer=ServiceList)
 def services() -> ServiceList:
     """List the services with their states and process ids."""
-    reach(None)
+    require_reach(None)
     return ServiceList([ServiceAnswer.of(each) for each in known_services() or ()])
 
 
@@ -156,7 +156,7 @@ def services() -> ServiceList:
 )
 def apply() -> Response:
     """Start every service that does not run."""
-    reach(None)
+    require_reach(None)
     started: list[str] = []
     errors: list[str] = []
     for each in api().supervisor.services():
@@ -182,7 +182,7 @@ def apply() -> Response:
 )
 def restart_all() -> Response:
     """Stop all services and start them anew, this one included, once this is answered."""
-    reach(None)
+    require_reach(None)
     api().supervisor.services()
     _note()
     return _answer_first(Restarting(), api().supervisor.restart_all)
@@ -193,18 +193,18 @@ def restart_all() -> Response:
     "POST",
     "/api/services/channel/<channel>/<action>",
     scope=Scope.ADMIN,
-    answer=ChannelSteered,
+    answer=ChannelActionAnswer,
     errors=STEERING,
     audited=True,
 )
-def steer_channel(path: ChannelPath) -> ChannelSteered:
+def steer_channel(path: ChannelPath) -> ChannelActionAnswer:
     """Start, stop or restart a channel's client."""
-    reach(None)
+    require_reach(None)
     if path.channel in CORE_SERVICES:
         raise UnknownService(f"{path.channel} is no channel")
     state = _steer(path.channel, path.action)["state"]
     _note()
-    return ChannelSteered(channel=path.channel, action=WORDS[path.action], state=state)
+    return ChannelActionAnswer(channel=path.channel, action=WORDS[path.action], state=state)
 
 
 @route(
@@ -212,27 +212,27 @@ def steer_channel(path: ChannelPath) -> ChannelSteered:
     "POST",
     "/api/services/<name>/<action>",
     scope=Scope.ADMIN,
-    answer=Steered,
+    answer=ServiceActionAnswer,
     errors=STEERING,
     audited=True,
 )
-def steer(path: ServicePath) -> Steered | Response:
+def steer(path: ServicePath) -> ServiceActionAnswer | Response:
     """Start, stop or restart a service.
 
     The API restarts once this is answered. It does not stop itself: nobody could ask it to start.
     """
-    reach(None)
+    require_reach(None)
     if path.name == API and path.action is not Action.START:
         state = api().supervisor.service(API)["state"]
         if path.action is Action.STOP:
             raise ServiceFailed("the API does not stop itself", hint="Use `bullpen down`.")
         _note()
-        done = Steered(name=API, action=WORDS[path.action], state=state)
+        done = ServiceActionAnswer(name=API, action=WORDS[path.action], state=state)
         supervisor = api().supervisor
         return _answer_first(done, lambda: supervisor.signal(API, "TERM"))
     state = _steer(path.name, path.action)["state"]
     _note()
-    return Steered(name=path.name, action=WORDS[path.action], state=state)
+    return ServiceActionAnswer(name=path.name, action=WORDS[path.action], state=state)
 
 
 def _steer(name: str, action: Action) -> Service:

@@ -18,8 +18,8 @@ from pydantic import (
     StrictStr,
 )
 
-from bullpen.api.context import api, reach, read, write
-from bullpen.api.route import Done, Input, blueprint, route
+from bullpen.api.context import api, read, require_reach, write
+from bullpen.api.route import Done, StrictBody, blueprint, route
 from bullpen.api.routes.agents import AgentBody, AgentMap, agent_map, put_agent
 from bullpen.api.routes.providers import ProviderBody, ProviderMap, provider_map, put_provider
 from bullpen.api.routes.services import known_services
@@ -41,7 +41,7 @@ from bullpen.core.text import MASK
 from bullpen.core.workspace.templates import prepare_directory
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 
-FAMILIES = {command: family for family, command in PROVIDER_ALIASES.items()}
+REFERENCE_NAMES = {command: family for family, command in PROVIDER_ALIASES.items()}
 """What the reference's clients call our command lines."""
 
 
@@ -153,7 +153,7 @@ def enabled_channels() -> list[str]:
 def _models(tx: Transaction, shown: dict[str, str]) -> ModelsAnswer:
     agent = find_agent(tx, tx.settings.default_agent)
     provider, model = ("", "") if agent is None else (agent.provider, agent.model)
-    provider = FAMILIES.get(provider, provider)
+    provider = REFERENCE_NAMES.get(provider, provider)
     models = {name: model if name == provider else "" for name in (*PROVIDER_ALIASES, "opencode")}
     return ModelsAnswer(
         provider=provider,
@@ -172,7 +172,7 @@ Word = Annotated[str, Field(max_length=4096)]
 Sent = TypeVar("Sent", bound=BaseModel)
 
 
-class Given(BaseModel):
+class SettingUpdate(BaseModel):
     """A setting as it was shown, with another value."""
 
     model_config = ConfigDict(extra="ignore")
@@ -180,14 +180,14 @@ class Given(BaseModel):
     value: Plain
 
 
-class Workspace(Input):
+class Workspace(StrictBody):
     """It cannot be changed here; what it is may be sent back."""
 
     path: Word | None = None
     name: Word | None = None
 
 
-class Family(Input):
+class ProviderModelUpdate(StrictBody):
     """What one provider is to be given."""
 
     model: Word | None = None
@@ -195,38 +195,40 @@ class Family(Input):
     oauth_token: Word | None = None
 
 
-class Models(Input):
+class ModelsUpdate(StrictBody):
     """What is to answer for the default agent, and what the providers are to be given."""
 
     provider: Word | None = None
-    anthropic: Family = Family()
-    openai: Family = Family()
-    opencode: Family = Family()
+    anthropic: ProviderModelUpdate = ProviderModelUpdate()
+    openai: ProviderModelUpdate = ProviderModelUpdate()
+    opencode: ProviderModelUpdate = ProviderModelUpdate()
 
 
-class Monitoring(Input):
+class Monitoring(StrictBody):
     """It cannot be changed here; what it is may be sent back."""
 
     heartbeat_interval: float | None = Field(None, allow_inf_nan=False)
 
 
-class Wished(Input):
+class SettingsUpdate(StrictBody):
     """What is to be changed: any part of what is shown."""
 
     workspace: Workspace = Workspace()
     channels: dict[str, JsonValue] = Field(default_factory=dict)
-    models: Models = Models()
+    models: ModelsUpdate = ModelsUpdate()
     agents: dict[str, AgentBody] = Field(default_factory=dict)
     teams: dict[str, TeamBody] = Field(default_factory=dict)
     custom_providers: dict[str, ProviderBody] = Field(default_factory=dict)
     monitoring: Monitoring = Monitoring()
-    settings: dict[str, Plain | Given] = Field(
+    settings: dict[str, Plain | SettingUpdate] = Field(
         default_factory=dict, description="name: value, or null for the default"
     )
     problems: list[JsonValue] = Field([], description="as shown; it changes nothing")
 
 
-def wanted(file: SettingsFile, body: Wished, shown: SettingsAnswer) -> dict[str, Value | None]:
+def setting_changes(
+    file: SettingsFile, body: SettingsUpdate, shown: SettingsAnswer
+) -> dict[str, Value | None]:
     """What is to be written to the file; what cannot be changed is refused."""
     _check_rest(body, shown)
     aliases = {
@@ -236,7 +238,7 @@ def wanted(file: SettingsFile, body: Wished, shown: SettingsAnswer) -> dict[str,
         "openai_api_key": body.models.openai.api_key,
     }
     own = {
-        name: each.value if isinstance(each, Given) else each
+        name: each.value if isinstance(each, SettingUpdate) else each
         for name, each in body.settings.items()
     }
     # A mask that is sent back is no secret, not even where there is none yet.
@@ -244,7 +246,7 @@ def wanted(file: SettingsFile, body: Wished, shown: SettingsAnswer) -> dict[str,
     return {**more, **file.check({name: each for name, each in own.items() if each != MASK})}
 
 
-def merge_roster(tx: Transaction, body: Wished, shown: SettingsAnswer) -> list[str]:
+def merge_roster(tx: Transaction, body: SettingsUpdate, shown: SettingsAnswer) -> list[str]:
     """Add and change providers, agents and teams; gives the agents that are to be provisioned."""
     for name, provider in _news(body.custom_providers, shown.custom_providers.root).items():
         put_provider(tx, name, provider)
@@ -259,7 +261,7 @@ def merge_roster(tx: Transaction, body: Wished, shown: SettingsAnswer) -> list[s
     return list(agents)
 
 
-def _check_rest(body: Wished, shown: SettingsAnswer) -> None:
+def _check_rest(body: SettingsUpdate, shown: SettingsAnswer) -> None:
     """What is shown for the reference's clients and is no setting of ours may only stay."""
     if body.workspace.name not in (None, shown.workspace.name):
         raise SettingFixed("the workspace is called like its directory")
@@ -293,10 +295,10 @@ def _news(sent: Mapping[str, Sent], shown: Mapping[str, BaseModel]) -> dict[str,
     return found
 
 
-def _default_agent(models: Models, shown: ModelsAnswer) -> AgentBody:
+def _default_agent(models: ModelsUpdate, shown: ModelsAnswer) -> AgentBody:
     """What of the default agent is to be changed."""
     change: dict[str, str] = {}
-    provider = FAMILIES.get(models.provider or "", models.provider) or shown.provider
+    provider = REFERENCE_NAMES.get(models.provider or "", models.provider) or shown.provider
     if provider != shown.provider:
         change = {"provider": provider, "model": ""}
     families = {
@@ -335,7 +337,7 @@ def settings() -> SettingsAnswer:
 
     Below `settings` is each of Bullpen's own; what stands above it, the reference's clients read.
     """
-    reach(None)
+    require_reach(None)
     with read() as tx:
         return show_settings(tx)
 
@@ -349,7 +351,7 @@ def settings() -> SettingsAnswer:
     errors=MERGING,
     audited=True,
 )
-def change(body: Wished) -> SettingsDone:
+def change(body: SettingsUpdate) -> SettingsDone:
     """Change what is sent, at any depth, and keep the rest.
 
     What is shown may be sent back as a whole: a secret's mask, and what is so already, change
@@ -367,18 +369,18 @@ def change(body: Wished) -> SettingsDone:
     errors=MERGING,
     audited=True,
 )
-def set_up(body: Wished) -> SettingsDone:
+def set_up(body: SettingsUpdate) -> SettingsDone:
     """Change what is sent and keep the rest, as PUT /api/settings does."""
     return _merge(body)
 
 
-def _merge(body: Wished) -> SettingsDone:
-    reach(None)
+def _merge(body: SettingsUpdate) -> SettingsDone:
+    require_reach(None)
     file = settings_file()
     with file.locked():
         with read() as tx:
             shown = show_settings(tx)
-        changes = wanted(file, body, shown)
+        changes = setting_changes(file, body, shown)
         with write() as tx:
             agents = merge_roster(tx, body, shown)
             if isinstance(agent := changes.get("default_agent"), str):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen import __version__
-from bullpen.api.context import api, caller, reach, read
+from bullpen.api.context import api, caller, read, require_reach
 from bullpen.api.route import Done, blueprint, route
 from bullpen.api.routes.services import ServiceAnswer, known_services
 from bullpen.core.access.keys import Scope
@@ -110,7 +110,7 @@ class LogQuery(BaseModel):
     service: str = Field("processor", max_length=200)
 
 
-class Lines(BaseModel):
+class LogAnswer(BaseModel):
     """The end of a log, the oldest line first."""
 
     lines: list[str]
@@ -163,17 +163,17 @@ def status() -> StatusAnswer:
     )
 
 
-@route(ROUTES, "GET", "/api/logs", scope=Scope.ADMIN, answer=Lines, errors=(UnknownService,))
-def logs(query: LogQuery) -> Lines:
+@route(ROUTES, "GET", "/api/logs", scope=Scope.ADMIN, answer=LogAnswer, errors=(UnknownService,))
+def logs(query: LogQuery) -> LogAnswer:
     """Show the last lines of a service's log; secrets are hidden in them."""
-    reach(None)
-    return Lines(lines=read_log_tail(api().settings, query.service, query.limit, _secrets()))
+    require_reach(None)
+    return LogAnswer(lines=read_log_tail(api().settings, query.service, query.limit, _secrets()))
 
 
 @route(ROUTES, "GET", "/api/system-agents", scope=Scope.READ, answer=SystemAgentList)
 def loops() -> SystemAgentList:
     """List the maintenance loops: when each ran last, and what it did."""
-    reach(None)
+    require_reach(None)
     with read() as tx:
         found = list_job_statuses(tx)
     return SystemAgentList([SystemAgentAnswer.model_validate(asdict(each)) for each in found])

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import caller, reach, read, write
-from bullpen.api.route import Body, Done, Name, blueprint, route
+from bullpen.api.context import caller, read, require_reach, write
+from bullpen.api.route import Done, LenientBody, ShortText, blueprint, route
 from bullpen.core.access.keys import Scope
 from bullpen.core.company import remove_team
 from bullpen.core.errors import BadRequest, BadTeam, NameTaken, NotFound, UnknownAgent
@@ -28,7 +28,7 @@ from bullpen.core.store.transaction import Transaction
 Limit = Annotated[int, Field(ge=0, lt=1_000_000_000)]
 
 
-class LimitsBody(Body):
+class LimitsBody(LenientBody):
     """What a conversation of the team may cost; null is the setting of the same name."""
 
     max_hops: Limit | None = None
@@ -36,12 +36,12 @@ class LimitsBody(Body):
     max_cost: Annotated[float, Field(ge=0, lt=1_000_000_000, allow_inf_nan=False)] | None = None
 
 
-class TeamBody(Body):
+class TeamBody(LenientBody):
     """A team, or what of it is to be changed."""
 
-    name: Name | None = None
-    agents: list[Name] | None = Field(None, max_length=1000)
-    leader_agent: Name | None = None
+    name: ShortText | None = None
+    agents: list[ShortText] | None = Field(None, max_length=1000)
+    leader_agent: ShortText | None = None
     delivery: DeliveryMode | None = None
     limits: LimitsBody | None = None
 
@@ -90,7 +90,7 @@ def team_map(tx: Transaction) -> TeamMap:
 def reach_all(agents: Iterable[str]) -> None:
     """Refuse a caller who does not reach all of these."""
     for agent in agents:
-        reach(agent)
+        require_reach(agent)
 
 
 def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = True) -> Team:

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, reach, read, write
-from bullpen.api.route import Done, Input, blueprint, route
+from bullpen.api.context import api, read, require_reach, write
+from bullpen.api.route import Done, StrictBody, blueprint, route
 from bullpen.api.routes.agents import AgentPath
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import InTheWay, NotFound
@@ -23,7 +23,7 @@ from bullpen.core.workspace.templates import (
 ROUTES = blueprint("workspaces", "What agents have in their directories.")
 
 
-class Instructions(Input):
+class Instructions(StrictBody):
     """What an agent is told."""
 
     content: str
@@ -105,7 +105,7 @@ def system_prompt(path: AgentPath) -> InstructionsAnswer:
 )
 def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
     """Replace the user's own part of an agent's AGENTS.md; Bullpen's part stays."""
-    reach(path.agent_id)
+    require_reach(path.agent_id)
     with write() as tx:
         get_agent(tx, path.agent_id)
     prepare_directory(api().settings, path.agent_id)
@@ -165,6 +165,6 @@ def memory_file(path: MemoryPath) -> MemoryText:
 
 
 def _exists(agent_id: str) -> None:
-    reach(agent_id)
+    require_reach(agent_id)
     with read() as tx:
         get_agent(tx, agent_id)

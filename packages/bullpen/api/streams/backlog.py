@@ -6,29 +6,29 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from bullpen.api.streams.encode import Shown
+from bullpen.api.streams.encode import EncodedEvent
 from bullpen.core.events.tail import Event, EventTail
 from bullpen.core.store.base import Store
 
-MOST = 500
+MAX_RECENT_EVENTS = 500
 """So many events are kept."""
 
-MOST_BYTES = 1 << 19
+MAX_RECENT_BYTES = 1 << 19
 """And so many bytes: all of them must find room with a client."""
 
 SETTLE_SECONDS = 5.0
 
-Show = Callable[[Sequence[Event]], list[Shown]]
+Show = Callable[[Sequence[Event]], list[EncodedEvent]]
 
 
-class Ring:
+class RecentEvents:
     """The events after `floor` and up to `end`. They are made ready when somebody wants them."""
 
     def __init__(self, position: int, show: Show) -> None:
         self.floor = position
         self.end = position
         self._show = show
-        self._events: deque[Event | Shown] = deque()
+        self._events: deque[Event | EncodedEvent] = deque()
         self._size = 0
 
     def add(self, events: Sequence[Event], end: int) -> None:
@@ -41,12 +41,12 @@ class Ring:
         """Whether everything after this position is here."""
         return position >= self.floor
 
-    def after(self, position: int) -> list[Shown]:
+    def after(self, position: int) -> list[EncodedEvent]:
         """The events after this position."""
         raw = [each for each in self._events if isinstance(each, Event) and each.id > position]
         if raw:
             self._make_ready(raw)
-        found = [each for each in self._events if isinstance(each, Shown)]
+        found = [each for each in self._events if isinstance(each, EncodedEvent)]
         found = [each for each in found if each.event.id > position]
         self._trim()
         return found
@@ -59,19 +59,21 @@ class Ring:
         )
 
     def _trim(self) -> None:
-        while len(self._events) > MOST or (self._size > MOST_BYTES and len(self._events) > 1):
+        while len(self._events) > MAX_RECENT_EVENTS or (
+            self._size > MAX_RECENT_BYTES and len(self._events) > 1
+        ):
             oldest = self._events.popleft()
-            if isinstance(oldest, Shown):
+            if isinstance(oldest, EncodedEvent):
                 self._size -= oldest.size
                 oldest = oldest.event
             self.floor = oldest.id
 
 
-def latest(store: Store, show: Show) -> tuple[EventTail, Ring]:
+def load_recent(store: Store, show: Show) -> tuple[EventTail, RecentEvents]:
     """The ring with what happened last, and the reader of what happens next."""
     now = EventTail.from_now(store).position
-    tail = EventTail(store, max(0, now - MOST))
-    ring = Ring(tail.position, show)
+    tail = EventTail(store, max(0, now - MAX_RECENT_EVENTS))
+    ring = RecentEvents(tail.position, show)
     deadline = time.monotonic() + SETTLE_SECONDS
     while tail.position < now and time.monotonic() < deadline:
         events = tail.read()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from bullpen.api.streams.encode import ALIASES, Part, Shown, Wire
+from bullpen.api.streams.encode import ALIASES, EncodedEvent, EventNames, StreamProtocol
 from bullpen.core.access.keys import Key
 from bullpen.core.events.log import EventFilter
 
@@ -27,7 +27,7 @@ class Filter:
     reach: frozenset[str] | None = None
     """The agents of the key; what belongs to no agent is for keys that reach all."""
 
-    def part(self, shown: Shown) -> Part | None:
+    def part(self, shown: EncodedEvent) -> EventNames | None:
         """Under which names this client gets the event; None if it does not."""
         event = shown.event
         if self.reach is not None and event.agent not in self.reach:
@@ -39,13 +39,13 @@ class Filter:
         if self.team is not None and shown.team != self.team:
             return None
         if self.types is None:
-            return Part.BOTH
+            return EventNames.BOTH
         own, alias = event.type in self.types, shown.alias in self.types
         if own and alias:
-            return Part.BOTH
-        return Part.OWN if own else Part.ALIAS if alias else None
+            return EventNames.BOTH
+        return EventNames.OWN if own else EventNames.ALIAS if alias else None
 
-    def frames(self, wire: Wire, shown: Iterable[Shown]) -> list[bytes]:
+    def frames(self, wire: StreamProtocol, shown: Iterable[EncodedEvent]) -> list[bytes]:
         """What a client is given of these events."""
         parts = ((each, self.part(each)) for each in shown)
         return [each.frame(wire, part) for each, part in parts if part is not None]
@@ -57,11 +57,11 @@ class Filter:
         if self.agent is not None:
             mine = frozenset({self.agent})
             agents = mine if agents is None else agents & mine
-        types = None if self.types is None else own_names(self.types)
+        types = None if self.types is None else add_own_names(self.types)
         return EventFilter(types=types, agents=agents, conversation_id=self.conversation_id)
 
 
-def own_names(types: frozenset[str]) -> frozenset[str]:
+def add_own_names(types: frozenset[str]) -> frozenset[str]:
     """Also our names of what the reference has others for."""
     return types | {own for own, alias in ALIASES.items() if alias in types}
 
@@ -70,10 +70,10 @@ def own_names(types: frozenset[str]) -> frozenset[str]:
 #
 # All of it is the hub's, under its lock; only the hub's thread writes to the socket.
 
-LIMIT = 1 << 20
+MAX_PENDING_BYTES = 1 << 20
 """So many bytes may wait for a client; then it is dropped, and can come back."""
 
-LOW = 1 << 16
+LOW_PENDING_BYTES = 1 << 16
 """With so few waiting it can be given the next page of what happened before."""
 
 SEND_BUFFER = 1 << 17
@@ -91,7 +91,9 @@ FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 class Client:
     """A connection, from the first byte that the hub writes to its end."""
 
-    def __init__(self, connection: socket.socket, wire: Wire, key: Key, wanted: Filter) -> None:
+    def __init__(
+        self, connection: socket.socket, wire: StreamProtocol, key: Key, wanted: Filter
+    ) -> None:
         self.socket = connection
         self.wire = wire
         self.key = key
@@ -129,12 +131,12 @@ class Client:
         """Let these wait for the socket; false if so much waits already that it must be dropped."""
         if self.over or self.gone:
             return True
-        if self.pending > LIMIT:
+        if self.pending > MAX_PENDING_BYTES:
             return False
         self.begun = True
         self._frames.extend(frames)
         self.pending += sum(map(len, frames))
-        if self.pending > LOW:
+        if self.pending > LOW_PENDING_BYTES:
             self.drained.clear()
         return True
 
@@ -163,7 +165,7 @@ class Client:
             if taken == 0:
                 break
             self._advance(taken)
-        if self.pending <= LOW:
+        if self.pending <= LOW_PENDING_BYTES:
             self.drained.set()
 
     def end(self, goodbye: bytes, seconds: float, *, at_once: bool) -> None:

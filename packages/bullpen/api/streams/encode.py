@@ -18,7 +18,7 @@ from bullpen.core.store.base import Store
 
 Document = dict[str, object]
 
-NOT_PEOPLE = frozenset({*INTERNAL_CHANNELS, SCHEDULE})
+INTERNAL_ORIGINS = frozenset({*INTERNAL_CHANNELS, SCHEDULE})
 """What comes on these channels no person wrote, or not to one agent."""
 
 PROACTIVE = "proactive_"
@@ -47,7 +47,7 @@ def encode(document: Document) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def document_of(event: Event, facts: EventDetails) -> Document:
+def event_document(event: Event, facts: EventDetails) -> Document:
     """The event with its data as stored, and beside them what the reference's clients read."""
     return {
         **_flat(event, facts),
@@ -61,7 +61,7 @@ def document_of(event: Event, facts: EventDetails) -> Document:
     }
 
 
-def team_of(event: Event, facts: EventDetails) -> str | None:
+def event_team(event: Event, facts: EventDetails) -> str | None:
     """The team that the event is about, or its message."""
     named = event.data.get("team")
     if isinstance(named, str):
@@ -69,7 +69,7 @@ def team_of(event: Event, facts: EventDetails) -> str | None:
     return None if facts.origin is None else facts.origin.team_id
 
 
-def alias_of(event: Event, facts: EventDetails) -> Document | None:
+def alias_document(event: Event, facts: EventDetails) -> Document | None:
     """The event with exactly the reference's fields; None if it does not tell of such a thing."""
     name = ALIASES.get(event.type)
     fields = None if name is None else _alias(event, facts)
@@ -88,7 +88,7 @@ def _flat(event: Event, facts: EventDetails) -> Document:
         origin = facts.origin
         found.update(channel=origin.channel, sender=origin.sender, message=origin.preview)
         found.update(fromAgent=origin.from_agent, isTeamMessage=_of_team(facts))
-    team = team_of(event, facts)
+    team = event_team(event, facts)
     if team is not None:
         found["teamId"] = team
     found.update(_of_type(event, facts))
@@ -139,7 +139,11 @@ def _alias(event: Event, facts: EventDetails) -> Document | None:
     }
     match event.type:
         case EventType.MESSAGE_ENQUEUED:
-            if origin is None or origin.from_agent is not None or origin.channel in NOT_PEOPLE:
+            if (
+                origin is None
+                or origin.from_agent is not None
+                or origin.channel in INTERNAL_ORIGINS
+            ):
                 return None
             if (event.message_id or "").startswith(f"{SCHEDULE}_"):
                 return None  # it is on a person's channel, for its answer goes there
@@ -150,7 +154,7 @@ def _alias(event: Event, facts: EventDetails) -> Document | None:
             return {**who, "text": event.data.get("text"), "messageId": event.message_id}
         case EventType.CHAIN_HANDOFF:
             return {
-                "teamId": team_of(event, facts),
+                "teamId": event_team(event, facts),
                 "fromAgent": event.agent,
                 "toAgent": event.data.get("to"),
             }
@@ -179,7 +183,7 @@ _TEXT, _CLOSE = 0x81, 0x88
 """The first byte of a frame that is a whole message."""
 
 
-class Ending(Enum):
+class EndReason(Enum):
     """Why a stream ends; the name that it has in SSE, and the number in a WebSocket."""
 
     DROPPED = ("dropped", CloseReason.TRY_AGAIN_LATER)
@@ -194,7 +198,7 @@ class Ending(Enum):
     @property
     def patient(self) -> bool:
         """Whether what waits for the client is still sent."""
-        return self in (Ending.CLOSING, Ending.FAILED)
+        return self in (EndReason.CLOSING, EndReason.FAILED)
 
     @property
     def event(self) -> str:
@@ -207,7 +211,7 @@ class Ending(Enum):
         return int(self.value[1])
 
 
-class Wire(ABC):
+class StreamProtocol(ABC):
     """One of the two ways to write."""
 
     one_way: bool
@@ -229,7 +233,7 @@ class Wire(ABC):
         return self.frame("connected", encode(document), position)
 
     @abstractmethod
-    def goodbye(self, ending: Ending, reason: str, timestamp: int) -> bytes:
+    def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
         """The last that a client is told."""
 
     def note(self, document: Document) -> bytes:
@@ -237,7 +241,7 @@ class Wire(ABC):
         return self.frame(str(document["type"]), encode(document))
 
 
-class ServerSentEvents(Wire):
+class ServerSentEvents(StreamProtocol):
     """As `EventSource` reads it."""
 
     one_way = True
@@ -252,12 +256,12 @@ class ServerSentEvents(Wire):
         head = b"" if number is None else b"id: %d\n" % number
         return head + b"event: " + name.encode() + b"\ndata: " + document + b"\n\n"
 
-    def goodbye(self, ending: Ending, reason: str, timestamp: int) -> bytes:
+    def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
         """An event without an id."""
         return self.note({"type": ending.event, "timestamp": timestamp, "reason": reason})
 
 
-class WebSocketFrames(Wire):
+class WebSocketFrames(StreamProtocol):
     """Unmasked text frames, as a server sends them. Its pings are flask-sock's."""
 
     one_way = False
@@ -271,7 +275,7 @@ class WebSocketFrames(Wire):
         """With the id in the document: there is nowhere else."""
         return self.frame(name, b'{"id":%d,' % number + document[1:])
 
-    def goodbye(self, ending: Ending, reason: str, timestamp: int) -> bytes:
+    def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
         """A frame that closes."""
         text = reason.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
         return _head(_CLOSE, len(text) + 2) + struct.pack(">H", ending.code) + text
@@ -289,7 +293,7 @@ def _head(first: int, length: int) -> bytes:
     return struct.pack(">BBQ", first, 127, length)
 
 
-class Part(Enum):
+class EventNames(Enum):
     """Under which of its names a client wants an event."""
 
     BOTH = "both"
@@ -297,7 +301,7 @@ class Part(Enum):
     ALIAS = "alias"
 
 
-class Shown:
+class EncodedEvent:
     """One event as it is shown, with the frames that were asked for so far."""
 
     __slots__ = ("_alias", "_frames", "_own", "event", "team")
@@ -310,7 +314,7 @@ class Shown:
         """The team that it is about, or its message."""
         self._own = own
         self._alias = alias
-        self._frames: dict[tuple[Wire, Part], bytes] = {}
+        self._frames: dict[tuple[StreamProtocol, EventNames], bytes] = {}
 
     @property
     def alias(self) -> str | None:
@@ -322,38 +326,38 @@ class Shown:
         """About how many bytes it takes."""
         return 2 * (len(self._own) + (0 if self._alias is None else len(self._alias[1])))
 
-    def frame(self, wire: Wire, part: Part) -> bytes:
+    def frame(self, wire: StreamProtocol, part: EventNames) -> bytes:
         """Its bytes on this wire."""
         found = self._frames.get((wire, part))
         if found is None:
             found = self._frames[wire, part] = self._framed(wire, part)
         return found
 
-    def _framed(self, wire: Wire, part: Part) -> bytes:
+    def _framed(self, wire: StreamProtocol, part: EventNames) -> bytes:
         """The alias first and without an id: who is cut off between the two gets both again."""
         own = wire.frame(self.event.type, self._own, self.event.id)
-        if self._alias is None or part is Part.OWN:
+        if self._alias is None or part is EventNames.OWN:
             return own
-        if part is Part.ALIAS:
+        if part is EventNames.ALIAS:
             return wire.alone(*self._alias, self.event.id)
         return wire.frame(*self._alias) + own
 
 
-def show(store: Store, events: Sequence[Event]) -> list[Shown]:
+def encode_events(store: Store, events: Sequence[Event]) -> list[EncodedEvent]:
     """These events with all that is known of them, in one look at the store."""
     with store.read() as tx:
         facts = event_details(tx, events)
     found = []
     for event, known in zip(events, facts, strict=True):
-        own = encode(document_of(event, known))
-        other = alias_of(event, known)
+        own = encode(event_document(event, known))
+        other = alias_document(event, known)
         alias = None if other is None else (str(other["type"]), encode(other))
-        found.append(Shown(event, own, team_of(event, known), alias))
+        found.append(EncodedEvent(event, own, event_team(event, known), alias))
     return found
 
 
-def documents(store: Store, events: Sequence[Event]) -> list[Document]:
+def event_documents(store: Store, events: Sequence[Event]) -> list[Document]:
     """The same as plain documents, under their own names."""
     with store.read() as tx:
         facts = event_details(tx, events)
-    return [document_of(event, known) for event, known in zip(events, facts, strict=True)]
+    return [event_document(event, known) for event, known in zip(events, facts, strict=True)]

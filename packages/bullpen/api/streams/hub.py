@@ -10,9 +10,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from bullpen.api.streams.backlog import Ring, latest
+from bullpen.api.streams.backlog import RecentEvents, load_recent
 from bullpen.api.streams.client import Client, Filter
-from bullpen.api.streams.encode import Ending, Shown, Wire, show
+from bullpen.api.streams.encode import EncodedEvent, EndReason, StreamProtocol, encode_events
 from bullpen.core.access.keys import Key
 from bullpen.core.errors import BullpenError, Overloaded
 from bullpen.core.events.log import EventType
@@ -98,10 +98,10 @@ WAIT_SECONDS = 0.02
 
 RETRY_SECONDS = 1.0
 
-REST, LONGEST_REST = 2.0, 0.02
+REST_FACTOR, MAX_REST_SECONDS = 2.0, 0.02
 """After a round it rests for so many times its length: what comes in meanwhile goes out as one."""
 
-READ_SECONDS = 30.0
+GOODBYE_SECONDS = 30.0
 """How long one that is cut off may take to read why."""
 
 LINGER_SECONDS = 2.0
@@ -124,7 +124,7 @@ class Hub:
         self._touched: set[Client] = set()
         """To whom something was given, or that are to be closed."""
         self._tail: EventTail | None = None
-        self._ring = Ring(0, self._show)
+        self._ring = RecentEvents(0, self._show)
         self._given = 0
         """Up to here those who follow were given everything."""
         self._woken = True
@@ -168,7 +168,7 @@ class Hub:
     def admit(
         self,
         connection: socket.socket,
-        wire: Wire,
+        wire: StreamProtocol,
         key: Key,
         wanted: Filter,
         most: int | None = None,
@@ -185,7 +185,7 @@ class Hub:
         self._touch(client)
         return client
 
-    def give(self, client: Client, frames: Sequence[bytes]) -> None:
+    def write_to(self, client: Client, frames: Sequence[bytes]) -> None:
         """Write this to one client, after all that waits for it."""
         with self._lock:
             self._push(client, frames)
@@ -208,7 +208,7 @@ class Hub:
             client.following = False
             return client.position
 
-    def end(self, client: Client, ending: Ending, reason: str) -> None:
+    def end(self, client: Client, ending: EndReason, reason: str) -> None:
         """Tell it why, and close."""
         with self._lock:
             self._end(client, ending, reason)
@@ -235,16 +235,16 @@ class Hub:
 
     def _push(self, client: Client, frames: Sequence[bytes]) -> None:
         if not client.push(frames):
-            self._end(client, Ending.DROPPED, "it reads more slowly than things happen")
+            self._end(client, EndReason.DROPPED, "it reads more slowly than things happen")
 
-    def _end(self, client: Client, ending: Ending, reason: str) -> None:
+    def _end(self, client: Client, ending: EndReason, reason: str) -> None:
         goodbye = client.wire.goodbye(ending, reason, self._store.clock.now())
-        seconds = STOP_SECONDS if ending is Ending.CLOSING else READ_SECONDS
+        seconds = STOP_SECONDS if ending is EndReason.CLOSING else GOODBYE_SECONDS
         client.end(goodbye, seconds, at_once=not ending.patient)
         self._touched.add(client)
 
-    def _show(self, events: Sequence[Event]) -> list[Shown]:
-        return show(self._store, events)
+    def _show(self, events: Sequence[Event]) -> list[EncodedEvent]:
+        return encode_events(self._store, events)
 
     def _run(self) -> None:
         while not self._stopping or self._closing():
@@ -270,7 +270,7 @@ class Hub:
             if self._stop_at == float("inf"):
                 self._stop_at = now + STOP_SECONDS
                 for client in self._clients:
-                    self._end(client, Ending.CLOSING, "Bullpen stops, or starts again")
+                    self._end(client, EndReason.CLOSING, "Bullpen stops, or starts again")
             if now >= self._stop_at:
                 for client in tuple(self._clients):
                     self._close(client)
@@ -287,7 +287,9 @@ class Hub:
         if self._woken and now >= self._next_round and not self._stopping:
             self._round()
             took = time.monotonic() - now
-            self._next_round = max(self._next_round, now + took + min(REST * took, LONGEST_REST))
+            self._next_round = max(
+                self._next_round, now + took + min(REST_FACTOR * took, MAX_REST_SECONDS)
+            )
         if now >= self._next_beat:
             self._next_beat = now + self._keep_alive
             self._beat()
@@ -307,7 +309,7 @@ class Hub:
     def _round(self) -> None:
         """Read what is new, and give it to all who want it."""
         if self._tail is None:
-            self._tail, self._ring = latest(self._store, self._show)
+            self._tail, self._ring = load_recent(self._store, self._show)
             self._given = self._ring.end
         self._woken = False
         events = self._tail.read(PAGE)
@@ -322,14 +324,14 @@ class Hub:
             if followers and not self._ring.covers(self._given):
                 # The store could not be asked for so long that they cannot be told from here.
                 for client in followers:
-                    self._end(client, Ending.FAILED, "the events could not be read")
+                    self._end(client, EndReason.FAILED, "the events could not be read")
             elif followers and self._ring.end > self._given:
                 self._spread(self._ring.after(self._given), followers)
             self._given = self._ring.end
         self._ready.set()
 
-    def _spread(self, shown: Sequence[Shown], followers: Sequence[Client]) -> None:
-        made: dict[tuple[Wire, Filter], tuple[bytes, list[bytes]]] = {}
+    def _spread(self, shown: Sequence[EncodedEvent], followers: Sequence[Client]) -> None:
+        made: dict[tuple[StreamProtocol, Filter], tuple[bytes, list[bytes]]] = {}
         for client in followers:
             if client.position > self._given:  # it has some of these already
                 rest = [each for each in shown if each.event.id > client.position]
@@ -347,7 +349,7 @@ class Hub:
 
     def _send(self, client: Client, whole: bytes, frames: Sequence[bytes]) -> None:
         if not client.send(whole, frames):
-            self._end(client, Ending.DROPPED, "it reads more slowly than things happen")
+            self._end(client, EndReason.DROPPED, "it reads more slowly than things happen")
         if client.pending or client.gone:
             self._touched.add(client)
 
@@ -356,7 +358,7 @@ class Hub:
         closed = {e.data.get("key") for e in events if e.type == EventType.KEY_REVOKED}
         for client in self._clients if closed else ():
             if client.key.id in closed:
-                self._end(client, Ending.CLOSED, "its key was revoked")
+                self._end(client, EndReason.CLOSED, "its key was revoked")
 
     def _beat(self) -> None:
         with self._lock:
@@ -371,7 +373,7 @@ class Hub:
                 if time.monotonic() >= client.deadline:
                     self._close(client)
                 elif client.key.expires_at is not None and now >= client.key.expires_at:
-                    self._end(client, Ending.CLOSED, "its key has expired")
+                    self._end(client, EndReason.CLOSED, "its key has expired")
 
     def _settle(self) -> None:
         """Send what waits for those who were touched, and close what is through."""

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from bullpen.api.route import Cursor
 from bullpen.api.streams.client import Client, Filter
-from bullpen.api.streams.encode import Ending, Shown, Wire, show
+from bullpen.api.streams.encode import EncodedEvent, EndReason, StreamProtocol, encode_events
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import Key, still_valid
 from bullpen.core.errors import BullpenError, NoAccess
@@ -32,7 +32,7 @@ BESIDES = 256
 """For the database, the logs, and whatever else a process has open."""
 
 
-def allow_sockets(count: int) -> None:
+def raise_descriptor_limit(count: int) -> None:
     """Ask for so many, or for as many as there may be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + BESIDES
@@ -46,12 +46,12 @@ SOCKET = "gunicorn.socket"
 """Where gunicorn has the connection of a request."""
 
 
-def enter(
+def open_stream(
     hub: Hub,
     store: Store,
     environ: Mapping[str, object],
     *,
-    wire: Wire,
+    wire: StreamProtocol,
     key: Key,
     wanted: Filter,
     most: int | None = None,
@@ -88,7 +88,7 @@ def starting_point(hub: Hub, store: Store, since: int | None) -> int:
     return since if since <= EventTail.from_now(store).position else now
 
 
-class Handover(Response):
+class HandoverResponse(Response):
     """The head of an answer; what comes after it is written by whoever has the socket."""
 
     def __init__(self, mimetype: str, then: Callable[[bytes], None]) -> None:
@@ -109,13 +109,13 @@ class Handover(Response):
 #
 # So no frame is written into another, whoever sends it, and nobody waits for a client that is slow.
 
-MOST = 16
+MAX_INBOX_MESSAGES = 16
 """So many messages of a client may wait for their turn; it is not read from before."""
 
 WAIT_SECONDS = 0.01
 
 
-class Outbound:
+class HubSocket:
     """What `simple_websocket` asks of a socket."""
 
     def __init__(self, hub: Hub, client: Client) -> None:
@@ -130,7 +130,7 @@ class Outbound:
 
     def recv(self, size: int) -> bytes:
         """Read, unless there is more than enough to do; at the end only whether it is the end."""
-        while len(self.inbox) > MOST and not self.client.over:
+        while len(self.inbox) > MAX_INBOX_MESSAGES and not self.client.over:
             time.sleep(WAIT_SECONDS)
         data = self.client.socket.recv(size)
         while data and self.client.over:
@@ -139,7 +139,7 @@ class Outbound:
 
     def send(self, data: bytes) -> int:
         """Let the hub write it."""
-        self._hub.give(self.client, [bytes(data)])
+        self._hub.write_to(self.client, [bytes(data)])
         return len(data)
 
     def close(self) -> None:
@@ -147,14 +147,14 @@ class Outbound:
         self._hub.release(self.client)
 
 
-LONGEST = 2000
+MAX_FILTER_CHARS = 2000
 
 Name = Annotated[str, Field(max_length=200)]
 
-TYPES = Annotated[
+EventTypes = Annotated[
     str | None,
     Field(
-        max_length=LONGEST,
+        max_length=MAX_FILTER_CHARS,
         description="names of events, ours or the reference's, with commas between them",
     ),
 ]
@@ -166,23 +166,23 @@ class StreamQuery(BaseModel):
     since_id: Cursor | None = Field(
         None, description="everything after this id first; without it, from now on"
     )
-    types: TYPES = None
+    types: EventTypes = None
     agent: Name | None = None
     conversation_id: Name | None = None
     team: Name | None = Field(None, description="only what is about this team, or its messages")
 
     def filter(self, key: Key) -> Filter:
         """What it comes to for this key."""
-        return made(
+        return make_filter(
             key,
-            types=names(self.types),
+            types=split_names(self.types),
             agent=self.agent,
             conversation_id=self.conversation_id,
             team=self.team,
         )
 
 
-def made(
+def make_filter(
     key: Key,
     *,
     types: frozenset[str] | None,
@@ -192,7 +192,7 @@ def made(
 ) -> Filter:
     """A filter for this key, of what can be text in a database."""
     for text in (*(types or ()), agent, conversation_id, team):
-        check_text(text or "", LONGEST, "what is asked for")
+        check_text(text or "", MAX_FILTER_CHARS, "what is asked for")
     return Filter(
         types=types,
         agent=agent,
@@ -202,7 +202,7 @@ def made(
     )
 
 
-def names(text: str | None) -> frozenset[str] | None:
+def split_names(text: str | None) -> frozenset[str] | None:
     """The names between the commas; None is all."""
     if text is None:
         return None
@@ -219,10 +219,10 @@ PAGE = 100
 PAGE_SECONDS = 30.0
 """A client that takes longer for a page is too slow."""
 
-AT_ONCE = 2
+MAX_PAGE_READERS = 2
 """So many requests read pages at once: many that come back together do not stop all others."""
 
-_turns = threading.BoundedSemaphore(AT_ONCE)
+_page_readers = threading.BoundedSemaphore(MAX_PAGE_READERS)
 
 
 def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
@@ -230,30 +230,32 @@ def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
     try:
         while not hub.follow(client, position):
             events, position = _page(store, client.filter, position, hub.position)
-            hub.give(client, client.filter.frames(client.wire, events))
+            hub.write_to(client, client.filter.frames(client.wire, events))
             if not client.drained.wait(PAGE_SECONDS):
-                hub.end(client, Ending.DROPPED, "it reads too slowly what happened before")
+                hub.end(client, EndReason.DROPPED, "it reads too slowly what happened before")
             if client.over or client.gone:
                 return
     except BullpenError as error:
         log.warning("a stream ends: %s (%s)", error, error.hint)
-        hub.end(client, Ending.FAILED, "the events cannot be read")
+        hub.end(client, EndReason.FAILED, "the events cannot be read")
     except Exception:
         log.exception("a stream failed")
-        hub.end(client, Ending.FAILED, "something in Bullpen failed")
+        hub.end(client, EndReason.FAILED, "something in Bullpen failed")
 
 
-def pages(store: Store, wanted: Filter, position: int, upto: int) -> Iterator[list[Shown]]:
+def backlog_pages(
+    store: Store, wanted: Filter, position: int, upto: int
+) -> Iterator[list[EncodedEvent]]:
     """Everything that is wanted after this position and up to that, a page at a time."""
     while position < upto:
         events, position = _page(store, wanted, position, upto)
         yield events
 
 
-def _page(store: Store, wanted: Filter, position: int, upto: int) -> tuple[list[Shown], int]:
+def _page(store: Store, wanted: Filter, position: int, upto: int) -> tuple[list[EncodedEvent], int]:
     """The next events, and the position after them."""
-    with _turns:
+    with _page_readers:
         with store.read() as tx:
             found = list_events(tx, wanted.wanted, position, upto, PAGE)
-        shown = show(store, found)
+        shown = encode_events(store, found)
     return shown, found[-1].id if len(found) == PAGE else max(position, upto)

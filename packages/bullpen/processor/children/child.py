@@ -22,7 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from bullpen.processor.children import reaper
+from bullpen.processor.children import fork_server
 
 
 class Stop:
@@ -67,7 +67,7 @@ POLL_SECONDS = 3600.0
 """As long as poll() is asked to wait at most: it cannot wait for a month."""
 
 
-class Ending(StrEnum):
+class ExitReason(StrEnum):
     """Why a child is over."""
 
     EXITED = "exited"
@@ -85,10 +85,10 @@ class Limit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ChildExit:
     """How a child ended."""
 
-    ending: Ending
+    ending: ExitReason
     code: int = 0
     """The exit code, minus a signal's number, or the errno of what could not be started."""
 
@@ -113,7 +113,7 @@ class Child:
         self._poll = select.poll()
         for each in (out, err, control.fileno()):
             self._poll.register(each, select.POLLIN)
-        self.end: End | None = None
+        self.end: ChildExit | None = None
         self.timeout: Limit | None = None
         """Which limit it broke."""
         self.stopped = False
@@ -143,7 +143,7 @@ class Child:
             if stop.fileno() in ready:
                 self._poll.unregister(stop)
                 self.stopped = True
-                self._order(reaper.KILL if stop.at_once else reaper.STOP)
+                self._order(fork_server.KILL if stop.at_once else fork_server.STOP)
             elif not (self.stopped or self.timeout):
                 self._keep_to(limits, began, heard, quiet=not ready)
         yield from self._rest()
@@ -169,7 +169,7 @@ class Child:
         elif quiet and now - heard >= limits.idle:
             self.timeout = Limit.IDLE
         if self.timeout:
-            self._order(reaper.STOP)
+            self._order(fork_server.STOP)
 
     def _rest(self) -> Iterator[tuple[bool, bytes]]:
         # All of it is in the pipes by now. Not to their end, which comes only when everybody who
@@ -186,7 +186,7 @@ class Child:
         except OSError:
             data = b""
         if not data:
-            self.end = End(Ending.LOST)
+            self.end = ChildExit(ExitReason.LOST)
             return
         self._told += data
         if self._told.endswith(b"\n"):
@@ -197,14 +197,14 @@ class Child:
             self._control.send(order)
 
 
-def _end(told: dict[str, int]) -> End:
+def _end(told: dict[str, int]) -> ChildExit:
     ((what, code),) = told.items()
     endings = {
-        "exit": Ending.EXITED,
-        "error": Ending.NOT_STARTED,
-        "directory": Ending.NO_DIRECTORY,
+        "exit": ExitReason.EXITED,
+        "error": ExitReason.NOT_STARTED,
+        "directory": ExitReason.NO_DIRECTORY,
     }
-    return End(endings[what], code)
+    return ChildExit(endings[what], code)
 
 
 PIPE = 1 << 20
@@ -219,7 +219,7 @@ class Launcher:
     def __init__(self, pause: float = PAUSE_SECONDS) -> None:
         self._pause = pause
         self._lock = threading.Lock()
-        self._nursery: subprocess.Popen[bytes] | None = None
+        self._fork_server: subprocess.Popen[bytes] | None = None
         self._requests: socket.socket | None = None
 
     def start(
@@ -275,8 +275,8 @@ class Launcher:
             requests, theirs = socket.socketpair()
             ours.callback(requests.close)
             with theirs:
-                self._nursery = subprocess.Popen(
-                    [sys.executable, "-I", "-S", reaper.__file__, str(theirs.fileno())],
+                self._fork_server = subprocess.Popen(
+                    [sys.executable, "-I", "-S", fork_server.__file__, str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
@@ -289,12 +289,12 @@ class Launcher:
         if self._requests is not None:
             self._requests.close()
             self._requests = None
-        if self._nursery is not None:
+        if self._fork_server is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._nursery.wait(STOP_SECONDS)
-            self._nursery.kill()
-            self._nursery.wait()
-            self._nursery = None
+                self._fork_server.wait(STOP_SECONDS)
+            self._fork_server.kill()
+            self._fork_server.wait()
+            self._fork_server = None
 
 
 @contextlib.contextmanager

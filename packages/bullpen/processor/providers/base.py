@@ -11,14 +11,14 @@ from bullpen.core.message import NO_USAGE, Failure, Usage
 from bullpen.core.roster.agents import Agent
 from bullpen.core.roster.providers import CustomProvider
 from bullpen.core.roster.sessions import Session
-from bullpen.processor.children.child import End, Stop
+from bullpen.processor.children.child import ChildExit, Stop
 
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 """Takes what the run is doing, for whoever watches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class RunRequest:
     """What an agent is to answer, and with what."""
 
     agent: Agent
@@ -50,13 +50,13 @@ class Reply:
 class Provider(Protocol):
     """One way to answer."""
 
-    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
+    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
         """Answer; None if it was stopped before it had an answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CliCommand:
     """A program with its arguments, what is added to its environment, and what it reads."""
 
     argv: tuple[str, ...]
@@ -67,36 +67,36 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class SessionGone:
     """The session to be resumed does not exist any more."""
 
     why: str
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """Reads what one run prints."""
 
     def line(self, text: str) -> str | None:
         """Take a line of the output; gives what to tell those who watch."""
         ...
 
-    def close(self, end: End, errors: str) -> Reply | Failure | Lost:
+    def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
         """The run is over: what came of it."""
         ...
 
 
-class Harness(Protocol):
+class CliAdapter(Protocol):
     """One command line."""
 
     @property
-    def passes(self) -> tuple[str, ...]:
+    def env_patterns(self) -> tuple[str, ...]:
         """The variables that it may see besides the common ones; `X_*` is all that begin so."""
         ...
 
-    def command(self, turn: Turn, system_file: Path) -> Command:
+    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
         """How to start it for this turn; the file holds the turn's system prompt."""
         ...
 
-    def reader(self, turn: Turn) -> Reader:
+    def reader(self, turn: RunRequest) -> OutputReader:
         """What reads the output of this turn's run."""
         ...

@@ -13,12 +13,17 @@ from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import End
-from bullpen.processor.providers.base import Command, Lost, Reply, Turn
-from bullpen.processor.providers.errors import ended_badly, of_status, of_text, wait
-from bullpen.processor.providers.untrusted_json import Parsed
+from bullpen.processor.children.child import ChildExit
+from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.errors import (
+    exit_failure,
+    kind_of_status,
+    kind_of_text,
+    retry_after_ms,
+)
+from bullpen.processor.providers.untrusted_json import UntrustedJson
 
-GONE = "No conversation found"
+SESSION_GONE = "No conversation found"
 RETRIES = "1"
 """How often claude itself tries again within a run; the queue does after that."""
 
@@ -37,13 +42,13 @@ _PERMISSIONS = {
 class Claude:
     """How to run claude."""
 
-    passes = ("ANTHROPIC_*", "CLAUDE_*")
+    env_patterns = ("ANTHROPIC_*", "CLAUDE_*")
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
         self._clock = clock
 
-    def command(self, turn: Turn, system_file: Path) -> Command:
+    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
         """A new session has an id of our choice, an old one is resumed by its own."""
         argv = ["claude", "-p", "--output-format", "stream-json", "--verbose"]
         # Files that lie where it works must not run commands, nor send our key elsewhere.
@@ -60,13 +65,13 @@ class Claude:
         argv += _PERMISSIONS[turn.agent.permission]
         # It would take a first word with a slash for a command of its own.
         stdin = f"\n{turn.prompt}" if turn.prompt.startswith("/") else turn.prompt
-        return Command(tuple(argv), self._environment(turn), stdin, self._hides(turn))
+        return CliCommand(tuple(argv), self._environment(turn), stdin, self._hides(turn))
 
-    def reader(self, turn: Turn) -> ClaudeReader:
+    def reader(self, turn: RunRequest) -> ClaudeReader:
         """A reader for one run."""
         return ClaudeReader(turn, self._clock)
 
-    def _environment(self, turn: Turn) -> dict[str, str]:
+    def _environment(self, turn: RunRequest) -> dict[str, str]:
         environ = {
             "CLAUDE_CODE_MAX_RETRIES": RETRIES,
             # A text from outside must not make it read files: `@path` would.
@@ -84,7 +89,7 @@ class Claude:
             environ["ANTHROPIC_API_KEY"] = settings.anthropic_api_key
         return environ
 
-    def _hides(self, turn: Turn) -> tuple[str, ...]:
+    def _hides(self, turn: RunRequest) -> tuple[str, ...]:
         """The credentials and addresses that would go before those of this run."""
         if turn.custom is not None:
             return ("ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*")
@@ -96,25 +101,25 @@ class Claude:
 class ClaudeReader:
     """Reads the lines of `--output-format stream-json`."""
 
-    def __init__(self, turn: Turn, clock: Callable[[], float]) -> None:
+    def __init__(self, turn: RunRequest, clock: Callable[[], float]) -> None:
         self._turn = turn
         self._clock = clock
         self._blocks: list[str] = []
         self._error = ""
         self._wait: int | None = None
-        self._result = Parsed(None)
+        self._result = UntrustedJson(None)
         self._model = turn.agent.model
 
     def line(self, text: str) -> str | None:
         """Keep the texts, the errors and the result."""
-        event = Parsed.line(text)
+        event = UntrustedJson.line(text)
         match event["type"].text, event["subtype"].text:
             case "assistant", _:
                 return self._assistant(event)
             case "system", "init":
                 self._model = event["model"].text or self._model
             case "system", "api_retry":
-                self._wait = wait(event["retry_delay_ms"].number / 1000)
+                self._wait = retry_after_ms(event["retry_delay_ms"].number / 1000)
                 return f"waits: {event['error'].text or 'an error'} ({self._wait or 0} ms)"
             case "rate_limit_event", _:
                 self._limited(event["rate_limit_info"])
@@ -122,20 +127,20 @@ class ClaudeReader:
                 self._result = event
         return None
 
-    def close(self, end: End, errors: str) -> Reply | Failure | Lost:
+    def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
         """Success is the result's own flag together with the exit code, never its label."""
         result = self._result
         if not result.there:
             return self._without_result(end, errors)
-        if result["is_error"].true:
+        if result["is_error"].is_true:
             return self._failed(result)
         if end.code != 0:
-            return replace(ended_badly("claude", end, errors), usage=self._usage())
+            return replace(exit_failure("claude", end, errors), usage=self._usage())
         blocks = self._blocks or [result["result"].text]
         session = Session(id=result["session_id"].text) if result["session_id"].text else None
         return Reply(text="\n\n".join(blocks), session=session, usage=self._usage())
 
-    def _assistant(self, event: Parsed) -> str | None:
+    def _assistant(self, event: UntrustedJson) -> str | None:
         if event["error"].text:
             self._error = event["error"].text
             return None
@@ -151,30 +156,30 @@ class ClaudeReader:
                 shown.append(f"[{block['name'].text}]")
         return "\n".join(shown) or None
 
-    def _limited(self, info: Parsed) -> None:
+    def _limited(self, info: UntrustedJson) -> None:
         if info["status"].text == "rejected" and info["resetsAt"].number:
-            self._wait = wait(info["resetsAt"].number - self._clock())
+            self._wait = retry_after_ms(info["resetsAt"].number - self._clock())
 
-    def _without_result(self, end: End, errors: str) -> Failure | Lost:
-        if self._turn.session is not None and not self._blocks and GONE in errors:
-            return Lost(errors.strip())
-        return ended_badly("claude", end, errors)
+    def _without_result(self, end: ChildExit, errors: str) -> Failure | SessionGone:
+        if self._turn.session is not None and not self._blocks and SESSION_GONE in errors:
+            return SessionGone(errors.strip())
+        return exit_failure("claude", end, errors)
 
-    def _failed(self, result: Parsed) -> Failure | Lost:
+    def _failed(self, result: UntrustedJson) -> Failure | SessionGone:
         errors = "\n".join(each.text for each in result["errors"].items)
         said = errors or result["result"].text
         status = int(result["api_error_status"].number)
         full = result["terminal_reason"].text == "prompt_too_long"
-        if self._turn.session is not None and (full or GONE in errors):
-            return Lost(said)
+        if self._turn.session is not None and (full or SESSION_GONE in errors):
+            return SessionGone(said)
         if self._error == "authentication_failed":
             kind = ErrorKind.AUTH
         elif self._error == "billing_error":
             kind = ErrorKind.QUOTA
         elif status:
-            kind = of_status(status, said)
+            kind = kind_of_status(status, said)
         else:
-            kind = of_text(said)
+            kind = kind_of_text(said)
         text = said.strip() or result["subtype"].text or "claude reported an error"
         after = self._wait if kind is ErrorKind.RATE_LIMIT else None
         return Failure(kind=kind, error=text, retry_after=after, usage=self._usage())

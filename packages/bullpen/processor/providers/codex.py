@@ -11,18 +11,18 @@ from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import End
-from bullpen.processor.providers.base import Command, Lost, Reply, Turn
+from bullpen.processor.children.child import ChildExit
+from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
 from bullpen.processor.providers.errors import (
-    ended_badly,
-    of_status,
-    of_text,
-    too_long,
-    wait_of_text,
+    exit_failure,
+    is_context_overflow,
+    kind_of_status,
+    kind_of_text,
+    retry_after_in_text,
 )
-from bullpen.processor.providers.untrusted_json import Parsed
+from bullpen.processor.providers.untrusted_json import UntrustedJson
 
-ARGUMENT = 100_000
+MAX_ARGUMENT_BYTES = 100_000
 """An argument may not be longer than 128 KiB, as it is written."""
 CUSTOM_KEY = "BULLPEN_CUSTOM_KEY"
 _STATUS = re.compile(r"\b(?:status|HTTP)[ :]*(\d{3})\b|\b(\d{3}) [A-Z][a-z]+")
@@ -38,12 +38,12 @@ _PERMISSIONS = {
 class Codex:
     """How to run codex."""
 
-    passes = ("OPENAI_*", "CODEX_*")
+    env_patterns = ("OPENAI_*", "CODEX_*")
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def command(self, turn: Turn, system_file: Path) -> Command:
+    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
         """What it is told comes as developer instructions: its own AGENTS.md is among them."""
         argv = ["codex", "exec", "--json", "--skip-git-repo-check"]
         argv += _PERMISSIONS[turn.agent.permission]
@@ -55,13 +55,13 @@ class Codex:
             argv += ["resume", turn.session.id]
         # Not even its tools may see the other service's keys.
         hides = ("OPENAI_*", "CODEX_API_KEY") if turn.custom is not None else ()
-        return Command((*argv, "-"), self._environment(turn), _stdin(turn), hides)
+        return CliCommand((*argv, "-"), self._environment(turn), _stdin(turn), hides)
 
-    def reader(self, turn: Turn) -> CodexReader:
+    def reader(self, turn: RunRequest) -> CodexReader:
         """A reader for one run."""
         return CodexReader(turn)
 
-    def _config(self, turn: Turn) -> list[tuple[str, object]]:
+    def _config(self, turn: RunRequest) -> list[tuple[str, object]]:
         config: list[tuple[str, object]] = [
             ("developer_instructions", turn.system if _fits(turn.system) else ""),
             ("project_doc_max_bytes", 0),
@@ -85,7 +85,7 @@ class Codex:
             ]
         return config
 
-    def _environment(self, turn: Turn) -> dict[str, str]:
+    def _environment(self, turn: RunRequest) -> dict[str, str]:
         if turn.custom is not None:
             return {CUSTOM_KEY: turn.custom.api_key}
         if self._settings.openai_api_key:
@@ -96,16 +96,16 @@ class Codex:
         return {}
 
 
-def _stdin(turn: Turn) -> str:
+def _stdin(turn: RunRequest) -> str:
     """The messages; and before them what it is told about itself, if its thread has it not."""
-    known = turn.session is not None and turn.session.told == told_hash(turn.system)
+    known = turn.session is not None and turn.session.told == instructions_hash(turn.system)
     if known or (turn.session is None and _fits(turn.system)):
         return turn.prompt
     return f"[Bullpen: your instructions, as they are now]\n{turn.system}\n\n{turn.prompt}"
 
 
 def _fits(system: str) -> bool:
-    return len(_toml(system).encode(errors="replace")) <= ARGUMENT
+    return len(_toml(system).encode(errors="replace")) <= MAX_ARGUMENT_BYTES
 
 
 def _toml(value: object) -> str:
@@ -113,7 +113,7 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def told_hash(system: str) -> str:
+def instructions_hash(system: str) -> str:
     """What stands for a text that the thread was told."""
     return hashlib.sha256(system.encode(errors="replace")).hexdigest()[:16]
 
@@ -121,16 +121,16 @@ def told_hash(system: str) -> str:
 class CodexReader:
     """Reads the lines of `--json`."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: RunRequest) -> None:
         self._turn = turn
         self._blocks: list[str] = []
         self._thread = ""
         self._error = ""
-        self._used = Parsed(None)
+        self._used = UntrustedJson(None)
 
     def line(self, text: str) -> str | None:
         """Keep the texts, the errors and the thread's id."""
-        event = Parsed.line(text)
+        event = UntrustedJson.line(text)
         match event["type"].text:
             case "thread.started":
                 self._thread = event["thread_id"].text
@@ -149,7 +149,7 @@ class CodexReader:
                 self._error = event["message"].text or self._error
         return None
 
-    def close(self, end: End, errors: str) -> Reply | Failure | Lost:
+    def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
         """A turn that was completed is a success; its exit code says so, too."""
         if self._used.there and end.code == 0:
             asked = self._turn.session
@@ -160,21 +160,21 @@ class CodexReader:
             why = "a new thread was begun" if lost else None
             return Reply(text=text, session=session, usage=usage, lost=why)
         if self._turn.session is not None and not self._thread and _GONE.search(errors):
-            return Lost(errors.strip()[-500:])
+            return SessionGone(errors.strip()[-500:])
         if not self._error:
-            return ended_badly("codex", end, errors)
+            return exit_failure("codex", end, errors)
         return self._failed()
 
-    def _failed(self) -> Failure | Lost:
+    def _failed(self) -> Failure | SessionGone:
         error = self._error
-        if too_long(error):
+        if is_context_overflow(error):
             if self._turn.session is not None:
-                return Lost(error)
+                return SessionGone(error)
             return Failure(kind=ErrorKind.PERMANENT, error=error)
         found = _STATUS.search(error)
         status = int(found[1] or found[2]) if found else 0
-        kind = of_status(status, error) if status else of_text(error)
-        after = wait_of_text(error) if kind is ErrorKind.RATE_LIMIT else None
+        kind = kind_of_status(status, error) if status else kind_of_text(error)
+        after = retry_after_in_text(error) if kind is ErrorKind.RATE_LIMIT else None
         return Failure(kind=kind, error=error, retry_after=after)
 
     def _account(self, old: Session | None) -> tuple[Session | None, Usage]:
@@ -194,5 +194,5 @@ class CodexReader:
             return None, usage
         # A thread that was begun in place of the one asked for knows what its argument said alone.
         new = old is None and self._turn.session is not None
-        told = "" if new and not _fits(self._turn.system) else told_hash(self._turn.system)
+        told = "" if new and not _fits(self._turn.system) else instructions_hash(self._turn.system)
         return Session(id=thread, input_tokens=now[0], output_tokens=now[1], told=told), usage

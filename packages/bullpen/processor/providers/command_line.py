@@ -16,9 +16,24 @@ from sqlalchemy.engine import make_url
 from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.settings import Settings
 from bullpen.core.text import sanitise_text
-from bullpen.processor.children.child import Child, End, Ending, Launcher, Limit, Limits, Stop
-from bullpen.processor.providers.base import Harness, Lost, Reader, Reply, Tell, Turn
-from bullpen.processor.providers.errors import ERROR_LENGTH, not_started
+from bullpen.processor.children.child import (
+    Child,
+    ChildExit,
+    ExitReason,
+    Launcher,
+    Limit,
+    Limits,
+    Stop,
+)
+from bullpen.processor.providers.base import (
+    CliAdapter,
+    OutputReader,
+    Reply,
+    ReportProgress,
+    RunRequest,
+    SessionGone,
+)
+from bullpen.processor.providers.errors import ERROR_LENGTH, start_failure
 
 COMMON = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "LANG", "LC_*"),
@@ -61,7 +76,7 @@ def _named(
     }
 
 
-class Lines:
+class LineBuffer:
     """Lines of UTF-8, as they become whole; what is over `most` bytes is in a file as well.
 
     A single line that is longer than that is in the file alone.
@@ -131,17 +146,17 @@ class Lines:
             self._file.write(data)
 
 
-MEMORY = 8 << 20
+MAX_OUTPUT_BYTES = 8 << 20
 """So many bytes of a run's output are kept in memory; the rest goes to a file."""
-ERRORS = 64 << 10
+MAX_STDERR_BYTES = 64 << 10
 
 
-class CommandLine:
+class CliProvider:
     """A provider behind a command line."""
 
     def __init__(
         self,
-        harness: Harness,
+        harness: CliAdapter,
         launcher: Launcher,
         settings: Settings,
         environ: Mapping[str, str] | None = None,
@@ -152,27 +167,31 @@ class CommandLine:
         self._home = settings.home.absolute()
         self._environ = os.environ if environ is None else environ
 
-    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
+    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
         """Run it; if the session to resume is gone, once more with a new one."""
         result = self._once(turn, stop, tell)
-        if not isinstance(result, Lost):
+        if not isinstance(result, SessionGone):
             return result
         again = self._once(replace(turn, session=None), stop, tell)
-        if isinstance(again, Lost):
+        if isinstance(again, SessionGone):
             return Failure(kind=ErrorKind.RETRYABLE, error=f"no session can be begun: {again.why}")
         return replace(again, lost=result.why) if isinstance(again, Reply) else again
 
-    def _once(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | Lost | None:
-        listening = Listening(self._harness.reader(turn), tell)
+    def _once(
+        self, turn: RunRequest, stop: Stop, tell: ReportProgress
+    ) -> Reply | Failure | SessionGone | None:
+        listening = OutputCollector(self._harness.reader(turn), tell)
         try:
             child, program = self._start(turn)
         except OSError as error:  # too many open files, or a full disk
             return Failure(kind=ErrorKind.RETRYABLE, error=f"the run cannot be started: {error}")
-        with Lines(MEMORY, self._home / "logs" / f"output_{turn.agent.id}.log") as lines:
+        with LineBuffer(
+            MAX_OUTPUT_BYTES, self._home / "logs" / f"output_{turn.agent.id}.log"
+        ) as lines:
             try:
                 for is_error, data in child.output(stop, self._limits()):
                     if is_error:
-                        listening.complain(data)
+                        listening.feed_stderr(data)
                     else:
                         listening.hear(lines.feed(data))
                 listening.hear(lines.rest())
@@ -183,7 +202,7 @@ class CommandLine:
         result = self._result(turn, child, program, listening)
         return _with(result, lines.cut) if isinstance(result, Failure) else result
 
-    def _start(self, turn: Turn) -> tuple[Child, str]:
+    def _start(self, turn: RunRequest) -> tuple[Child, str]:
         system_file = self._home / "run" / "prompts" / f"{turn.agent.id}.md"
         system_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         system_file.write_text(sanitise_text(turn.system), encoding="utf-8")
@@ -198,7 +217,7 @@ class CommandLine:
         more = [name.strip() for name in self._settings.pass_environment.split(",")]
         environ = child_environment(
             self._environ,
-            self._harness.passes,
+            self._harness.env_patterns,
             own,
             hides=command.hides,
             more=[name for name in more if name],
@@ -216,15 +235,15 @@ class CommandLine:
         return Limits(self._settings.idle_seconds, self._settings.run_seconds)
 
     def _result(
-        self, turn: Turn, child: Child, program: str, listening: Listening
-    ) -> Reply | Failure | Lost:
+        self, turn: RunRequest, child: Child, program: str, listening: OutputCollector
+    ) -> Reply | Failure | SessionGone:
         assert child.end is not None
         if child.timeout is not None:
             return self._timed_out(child.timeout)
         match child.end.ending:
-            case Ending.NOT_STARTED | Ending.NO_DIRECTORY:
-                return not_started(program, str(turn.directory), child.end)
-            case Ending.LOST:
+            case ExitReason.NOT_STARTED | ExitReason.NO_DIRECTORY:
+                return start_failure(program, str(turn.directory), child.end)
+            case ExitReason.LOST:
                 # Whatever it had said: that it ended well, nobody can tell.
                 return Failure(
                     kind=ErrorKind.RETRYABLE, error=f"{program} was lost with its keeper"
@@ -240,10 +259,10 @@ class CommandLine:
         return Failure(kind=ErrorKind.RETRYABLE, error=text)
 
 
-class Listening:
+class OutputCollector:
     """What is kept of one run while it speaks."""
 
-    def __init__(self, reader: Reader, tell: Tell) -> None:
+    def __init__(self, reader: OutputReader, tell: ReportProgress) -> None:
         self._reader = reader
         self._tell = tell
         self._said = 0
@@ -253,22 +272,23 @@ class Listening:
         """Take lines of its output."""
         for line in lines:
             # The reader keeps what it gives to tell.
-            if self._said > MEMORY:
+            if self._said > MAX_OUTPUT_BYTES:
                 return
             shown = self._reader.line(line)
             if shown is not None:
                 self._said += len(shown)
                 self._tell(shown)
 
-    def complain(self, data: bytes) -> None:
+    def feed_stderr(self, data: bytes) -> None:
         """Take some of its standard error, of which the end is kept."""
-        self._errors = (self._errors + data)[-ERRORS:]
+        self._errors = (self._errors + data)[-MAX_STDERR_BYTES:]
 
-    def result(self, end: End) -> Reply | Failure | Lost:
+    def result(self, end: ChildExit) -> Reply | Failure | SessionGone:
         """What came of it, now that it has ended."""
-        if self._said > MEMORY:
+        if self._said > MAX_OUTPUT_BYTES:
             return Failure(
-                kind=ErrorKind.PERMANENT, error=f"it said over {MEMORY} characters in one run"
+                kind=ErrorKind.PERMANENT,
+                error=f"it said over {MAX_OUTPUT_BYTES} characters in one run",
             )
         result = self._reader.close(end, sanitise_text(self._errors.decode(errors="replace")))
         if isinstance(result, Reply) and not result.text.strip():

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.processor.children.child import Stop
-from bullpen.processor.providers.base import Reply, Tell, Turn
+from bullpen.processor.providers.base import Reply, ReportProgress, RunRequest
 
 # echo: repeats what it was told. Needs no account; for a first try, demonstrations and tests.
 #
 # Lines that begin with `!` are orders: `!say TEXT` answers exactly TEXT, `!sleep SECONDS` takes its
 # time, `!fail [KIND]` fails so, `!crash` kills the processor, `!usage TOKENS COST` reports it.
 
-MOST = 1_000_000_000
+MAX_USAGE = 1_000_000_000
 """More tokens, or dollars, than any run takes; NaN is not less than it either."""
 
 
@@ -44,7 +44,7 @@ class Echo:
         self._hint_for = hint_for
         """The agent that says how to connect a real one."""
 
-    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
+    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
         """Follow the orders in the messages and repeat the rest."""
         script = Script(stop, [], Usage(provider="echo", model="echo"))
         for text in turn.texts:
@@ -96,7 +96,7 @@ def _usage(script: Script, numbers: str) -> None:
     try:
         tokens, cost = numbers.split()
         usage = replace(script.usage, output_tokens=int(tokens), cost=float(cost))
-        if not (0 <= usage.output_tokens <= MOST and 0 <= usage.cost <= MOST):
+        if not (0 <= usage.output_tokens <= MAX_USAGE and 0 <= usage.cost <= MAX_USAGE):
             raise ValueError
         script.usage = usage
     except ValueError:
@@ -119,6 +119,6 @@ ORDERS: dict[str, Callable[[Script, str], None]] = {
 class Http:
     """Answers nothing: a claim that was made while the provider was changed is given back."""
 
-    def run(self, turn: Turn, stop: Stop, tell: Tell) -> Reply | Failure | None:
+    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
         """Leave it to somebody else."""
         return None

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from bullpen.core.clock import SECOND
 from bullpen.core.message import ErrorKind, Failure
-from bullpen.processor.children.child import End, Ending
+from bullpen.processor.children.child import ChildExit, ExitReason
 
 ERROR_LENGTH = 2000
-LONGEST_WAIT = 8 * 24 * 3600
+MAX_WAIT_SECONDS = 8 * 24 * 3600
 """Seconds: a week's limit is over by then."""
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """How a shell, or `env` in a script's first line, says that there is no such program."""
@@ -63,10 +63,10 @@ _AGAIN = re.compile(rf"try again in ((?:{_PERIOD}\s*)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def not_started(program: str, directory: str, end: End) -> Failure:
+def start_failure(program: str, directory: str, end: ChildExit) -> Failure:
     """The program is not there, or not to be run, or its directory is gone."""
     reason = errno.errorcode.get(end.code, str(end.code))
-    if end.ending is Ending.NO_DIRECTORY:
+    if end.ending is ExitReason.NO_DIRECTORY:
         return Failure(
             kind=ErrorKind.SETUP, error=f"{directory} is no directory to work in ({reason})"
         )
@@ -79,10 +79,10 @@ def not_started(program: str, directory: str, end: End) -> Failure:
     return Failure(kind=ErrorKind.RETRYABLE, error=f"{program} could not be started ({reason})")
 
 
-def ended_badly(program: str, end: End, errors: str) -> Failure:
+def exit_failure(program: str, end: ChildExit, errors: str) -> Failure:
     """A run that ended without saying how it went."""
     said = _COLOURS.sub("", errors).strip()[-ERROR_LENGTH:]
-    how, kind = f"ended with status {end.code}", of_text(said)
+    how, kind = f"ended with status {end.code}", kind_of_text(said)
     if end.code < 0:
         how, kind = f"was ended by {_signal(-end.code)}", ErrorKind.RETRYABLE
     elif end.code == 0:
@@ -92,7 +92,7 @@ def ended_badly(program: str, end: End, errors: str) -> Failure:
     return Failure(kind=kind, error=f"{program} {how}" + (f": {said}" if said else ""))
 
 
-def of_text(text: str) -> ErrorKind:
+def kind_of_text(text: str) -> ErrorKind:
     """The kind of failure that a message in words speaks of."""
     for pattern, kind in _BY_TEXT:
         if pattern.search(text):
@@ -100,30 +100,30 @@ def of_text(text: str) -> ErrorKind:
     return ErrorKind.RETRYABLE
 
 
-def of_status(status: int, text: str) -> ErrorKind:
+def kind_of_status(status: int, text: str) -> ErrorKind:
     """The kind of failure that an HTTP status stands for; its words may say more."""
-    if status in (400, 403, 429) and of_text(text) is ErrorKind.QUOTA:
+    if status in (400, 403, 429) and kind_of_text(text) is ErrorKind.QUOTA:
         return ErrorKind.QUOTA
     return BY_STATUS.get(status, ErrorKind.RETRYABLE)
 
 
-def too_long(text: str) -> bool:
+def is_context_overflow(text: str) -> bool:
     """Whether a session has become longer than the model can take."""
     return _TOO_LONG.search(text) is not None
 
 
-def wait(seconds: float) -> int | None:
+def retry_after_ms(seconds: float) -> int | None:
     """So many seconds as milliseconds to wait; none is for the queue to say."""
-    return int(min(seconds, LONGEST_WAIT) * SECOND) if seconds > 0 else None
+    return int(min(seconds, MAX_WAIT_SECONDS) * SECOND) if seconds > 0 else None
 
 
-def wait_of_text(text: str) -> int | None:
+def retry_after_in_text(text: str) -> int | None:
     """How long a message in words asks to wait, as in `try again in 1m2.5s`."""
     found = _AGAIN.search(text)
     if found is None:
         return None
     periods = re.findall(_PERIOD, found[1].lower())
-    return wait(sum(float(number) * _SECONDS[unit] for number, unit in periods))
+    return retry_after_ms(sum(float(number) * _SECONDS[unit] for number, unit in periods))
 
 
 def _signal(number: int) -> str:

@@ -9,10 +9,16 @@ from pathlib import Path
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
-from bullpen.processor.children.child import End
-from bullpen.processor.providers.base import Command, Lost, Reply, Turn
-from bullpen.processor.providers.errors import ended_badly, of_status, of_text, too_long, wait
-from bullpen.processor.providers.untrusted_json import Parsed
+from bullpen.processor.children.child import ChildExit
+from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.errors import (
+    exit_failure,
+    is_context_overflow,
+    kind_of_status,
+    kind_of_text,
+    retry_after_ms,
+)
+from bullpen.processor.providers.untrusted_json import UntrustedJson
 
 AGENT = "bullpen"
 
@@ -26,9 +32,9 @@ _PERMISSIONS: dict[Permission, dict[str, str]] = {
 class OpenCode:
     """How to run opencode."""
 
-    passes = ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
+    env_patterns = ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
 
-    def command(self, turn: Turn, system_file: Path) -> Command:
+    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
         """What it is told comes as an agent of its own, whose prompt is read from the file."""
         argv = ["opencode", "run", "--format", "json", "--agent", AGENT]
         argv += ["--title", turn.agent.id]  # else it asks its model for one
@@ -45,9 +51,9 @@ class OpenCode:
             "autoupdate": False,
             "share": "disabled",
         }
-        return Command(tuple(argv), {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}, turn.prompt)
+        return CliCommand(tuple(argv), {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}, turn.prompt)
 
-    def reader(self, turn: Turn) -> OpenCodeReader:
+    def reader(self, turn: RunRequest) -> OpenCodeReader:
         """A reader for one run."""
         return OpenCodeReader(turn)
 
@@ -55,7 +61,7 @@ class OpenCode:
 class OpenCodeReader:
     """Reads the lines of `--format json`."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: RunRequest) -> None:
         self._turn = turn
         self._blocks: list[str] = []
         self._session = ""
@@ -68,7 +74,7 @@ class OpenCodeReader:
 
     def line(self, text: str) -> str | None:
         """Keep the texts, the errors and what each step used."""
-        event = Parsed.line(text)
+        event = UntrustedJson.line(text)
         self._session = event["sessionID"].text or self._session
         part = event["part"]
         match event["type"].text:
@@ -88,37 +94,37 @@ class OpenCodeReader:
                 self._failed(event["error"])
         return None
 
-    def close(self, end: End, errors: str) -> Reply | Failure | Lost:
+    def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
         """An error in the events, or an exit code, is a failure."""
         if self._error:
             return self._failure()
         if end.code != 0:
             gone = "session not found" in errors.lower() and not self._blocks
             if self._turn.session is not None and gone:
-                return Lost(errors.strip()[-500:])
-            return replace(ended_badly("opencode", end, errors), usage=self._usage())
+                return SessionGone(errors.strip()[-500:])
+            return replace(exit_failure("opencode", end, errors), usage=self._usage())
         session = Session(id=self._session) if self._session else None
         return Reply(text="\n\n".join(self._blocks), session=session, usage=self._usage())
 
-    def _failed(self, error: Parsed) -> None:
+    def _failed(self, error: UntrustedJson) -> None:
         data = error["data"]
         self._name = error["name"].text
         self._error = data["message"].text or self._name or "an error"
         self._status = int(data["statusCode"].number)
         after = data["responseHeaders"]["retry-after"].text
-        self._wait = wait(float(after)) if after.isdecimal() else None
+        self._wait = retry_after_ms(float(after)) if after.isdecimal() else None
 
-    def _failure(self) -> Failure | Lost:
+    def _failure(self) -> Failure | SessionGone:
         said = self._error
-        lost = too_long(said) or "session not found" in said.lower()
+        lost = is_context_overflow(said) or "session not found" in said.lower()
         if self._turn.session is not None and lost:
-            return Lost(said)
+            return SessionGone(said)
         if self._name == "ProviderAuthError":
             kind = ErrorKind.AUTH
-        elif too_long(said):
+        elif is_context_overflow(said):
             kind = ErrorKind.PERMANENT
         else:
-            kind = of_status(self._status, said) if self._status else of_text(said)
+            kind = kind_of_status(self._status, said) if self._status else kind_of_text(said)
         after = self._wait if kind is ErrorKind.RATE_LIMIT else None
         return Failure(kind=kind, error=said, retry_after=after, usage=self._usage())
 

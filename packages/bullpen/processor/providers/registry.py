@@ -19,7 +19,7 @@ from bullpen.processor.children.child import Launcher
 from bullpen.processor.providers.base import Provider
 from bullpen.processor.providers.claude import Claude
 from bullpen.processor.providers.codex import Codex
-from bullpen.processor.providers.command_line import CommandLine
+from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.echo import Echo, Http
 from bullpen.processor.providers.opencode import OpenCode
 
@@ -54,11 +54,11 @@ class Providers:
             case "http":
                 return Http()
             case Harness.CLAUDE:
-                return CommandLine(Claude(settings), launcher, settings)
+                return CliProvider(Claude(settings), launcher, settings)
             case Harness.CODEX:
-                return CommandLine(Codex(settings), launcher, settings)
+                return CliProvider(Codex(settings), launcher, settings)
             case "opencode":
-                return CommandLine(OpenCode(), launcher, settings)
+                return CliProvider(OpenCode(), launcher, settings)
         for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
             make: Make = point.load()
             return make(settings, launcher)

@@ -7,14 +7,14 @@ import json
 from bullpen.core.text import sanitise_text
 
 
-class Parsed:
+class UntrustedJson:
     """One JSON value; every look into it gives something of the type that was asked for."""
 
     def __init__(self, value: object) -> None:
         self._value = value
 
     @classmethod
-    def line(cls, text: str) -> Parsed:
+    def line(cls, text: str) -> UntrustedJson:
         """The object on this line; anything else is an empty one."""
         try:
             value: object = json.loads(text)
@@ -22,8 +22,8 @@ class Parsed:
             value = None
         return cls(value)
 
-    def __getitem__(self, name: str) -> Parsed:
-        return Parsed(self._value.get(name) if isinstance(self._value, dict) else None)
+    def __getitem__(self, name: str) -> UntrustedJson:
+        return UntrustedJson(self._value.get(name) if isinstance(self._value, dict) else None)
 
     @property
     def there(self) -> bool:
@@ -44,14 +44,16 @@ class Parsed:
         return value if 0 <= value < 1e15 else 0
 
     @property
-    def true(self) -> bool:
+    def is_true(self) -> bool:
         """Whether it is true."""
         return self._value is True
 
     @property
-    def items(self) -> list[Parsed]:
+    def items(self) -> list[UntrustedJson]:
         """The elements of the list."""
-        return [Parsed(each) for each in self._value] if isinstance(self._value, list) else []
+        return (
+            [UntrustedJson(each) for each in self._value] if isinstance(self._value, list) else []
+        )
 
     @property
     def names(self) -> list[str]:

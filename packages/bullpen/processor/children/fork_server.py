@@ -66,7 +66,7 @@ def main(fd: int) -> None:
     for pid in keepers:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
-    _end_all()
+    _kill_descendants()
 
 
 def _take(requests: socket.socket, fds: list[int], keepers: set[int]) -> None:
@@ -83,7 +83,7 @@ def _take(requests: socket.socket, fds: list[int], keepers: set[int]) -> None:
             _say(control, {"error": error.errno or errno.EAGAIN})
     if pid == 0:
         requests.close()
-        _keep(fds, parent)
+        _be_reaper(fds, parent)
     if pid is not None:
         keepers.add(pid)
     for each in fds:
@@ -99,7 +99,7 @@ def _reap(keepers: set[int]) -> None:
         _kill(pid)
 
 
-def _keep(fds: list[int], parent: int) -> NoReturn:
+def _be_reaper(fds: list[int], parent: int) -> NoReturn:
     """Be the keeper of one child."""
     status = 1
     try:
@@ -114,7 +114,7 @@ def _keep(fds: list[int], parent: int) -> NoReturn:
             _run(request, fds[1:4], control, woken)
         status = 0
     finally:
-        _end_all()
+        _kill_descendants()
         os._exit(status)
 
 
@@ -128,7 +128,7 @@ def _run(request: dict[str, object], fds: list[int], control: socket.socket, wok
     if code is None:
         os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    _end_all()
+    _kill_descendants()
     _say(control, {"exit": code})
 
 
@@ -206,7 +206,7 @@ def _wait(child: int) -> int | None:
     return over
 
 
-def _end_all() -> None:
+def _kill_descendants() -> None:
     """Kill every descendant; who loses its parent becomes a child of this process."""
     while True:
         try:
