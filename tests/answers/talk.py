@@ -9,11 +9,10 @@ from typing import Any
 
 from bullpen.core.answers.complete import complete
 from bullpen.core.intake import submit
-from bullpen.core.message import Accepted, Claim, NewMessage, ReplyTo
+from bullpen.core.message import Accepted, Claim, NewMessage, ReplyTo, RunOutput
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, GATHERED, MESSAGES
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from tests.conformance.verbs import Row, do, hire, responses, rows, take, try_claim
 
 ADA: dict[str, Any] = {

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.answers.complete import MAX_NOTES, complete
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
-from bullpen.core.message import Usage
+from bullpen.core.message import RunOutput, Usage
 from bullpen.core.models import ATTEMPTS, MESSAGES
-from bullpen.core.queue.fail import expire_leases
 from bullpen.core.queue.lanes import drain_lane
 from bullpen.core.queue.manage import cancel
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from tests.answers.talk import (
     ADA,
     answer,

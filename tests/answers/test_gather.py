@@ -13,13 +13,12 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.company import remove_team
 from bullpen.core.maintenance.recovery import send_due_aggregates
 from bullpen.core.maintenance.retention import archive_finished
-from bullpen.core.message import ErrorKind
+from bullpen.core.message import ErrorKind, RunOutput
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.manage import cancel, hold, resume_conversation
 from bullpen.core.roster.teams import DeliveryMode, change_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from tests.answers.beside import beside
 from tests.answers.talk import (
     ADA,

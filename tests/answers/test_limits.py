@@ -10,13 +10,12 @@ from bullpen.core.answers.complete import complete
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneClosed
 from bullpen.core.intake import post_in_room
-from bullpen.core.message import Usage
+from bullpen.core.message import RunOutput, Usage
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.lanes import drain_lane
 from bullpen.core.queue.manage import cancel_conversation, hold, resume_conversation
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from tests.answers.beside import beside
 from tests.answers.talk import ADA, answer, children, posts, said, talk, team, told, write
 from tests.conformance.conftest import lanes_tell_the_truth  # noqa: F401

@@ -8,10 +8,9 @@ import pytest
 
 from bullpen.core.access.keys import Scope
 from bullpen.core.answers.complete import complete
-from bullpen.core.message import ErrorKind, Usage
+from bullpen.core.message import ErrorKind, RunOutput, Usage
 from bullpen.core.queue.manage import hold
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from tests.api.served import Served
 from tests.api.work import died, hired, sent, status
 from tests.conformance.verbs import do, done, failed, take, to_archive

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.access.owner import ensure_token
+from bullpen.core.answers.fail import fail
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.company import add_agent
 from bullpen.core.heartbeats.manage import change_heartbeat
@@ -21,7 +22,6 @@ from bullpen.core.outbox.addresses import NOWHERE
 from bullpen.core.outbox.delivery import lease_responses, mark_undeliverable
 from bullpen.core.outbox.write import send_to_owner
 from bullpen.core.queue.claim import claim
-from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.manage import cancel
 from bullpen.core.roster.agents import Agent

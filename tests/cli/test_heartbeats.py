@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from bullpen.core.answers.fail import fail
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.heartbeats.run import send_due_heartbeats
 from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.queue.claim import claim
-from bullpen.core.queue.fail import fail
 from tests.cli.command import Bullpen
 from tests.cli.direct import company, direct
 

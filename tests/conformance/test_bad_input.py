@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bullpen.core.answers.fail import fail
 from bullpen.core.errors import (
     BadDelay,
     BadText,
@@ -21,7 +22,7 @@ from bullpen.core.errors import (
 )
 from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, ReplyTo, RoomPost
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
-from bullpen.core.queue.fail import fail, release
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import LanePolicy, archive_lane, drain_lane, pause_lane
 from bullpen.core.queue.manage import cancel, cancel_conversation, drop, hold, resume, retry

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.message import NewMessage, ReplyTo
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue_many
-from bullpen.core.queue.fail import expire_leases
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.message import ErrorKind, ReplyTo
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.queue.fail import expire_leases
 from bullpen.core.queue.lanes import LanePolicy, pause_lane, resume_lane
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from bullpen.core.answers.fail import expire_leases, fail
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, RoomPost
 from bullpen.core.queue.claim import extend
-from bullpen.core.queue.fail import expire_leases, fail, release
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import drain_lane, pause_lane
 from bullpen.core.queue.manage import cancel, cancel_conversation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bullpen.core.answers.fail import expire_leases, fail
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import (
     ROOM,
@@ -17,7 +18,7 @@ from bullpen.core.message import (
     Usage,
 )
 from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS
-from bullpen.core.queue.fail import expire_leases, fail, release
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.manage import CANCEL_WAIT_MS, cancel
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, do, done, failed, lane, rows, send, take

@@ -5,25 +5,19 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.answers.complete import complete
+from bullpen.core.answers.fail import claim_for_worker
 from bullpen.core.clock import SECOND
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
-from bullpen.core.message import ErrorKind
+from bullpen.core.message import ErrorKind, RunOutput
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.claim import (
-    claim_for_worker,
-    get_claim,
-    get_provider_name,
-    has_work,
-    record_start,
-)
+from bullpen.core.queue.claim import get_claim, get_provider_name, has_work, record_start
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.lanes import pause_lane, resume_lane
 from bullpen.core.queue.manage import cancel, hold, resume
 from bullpen.core.roster.agents import HTTP, Agent, allowed_roots
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from tests.conformance.verbs import (
     do,
     dump,

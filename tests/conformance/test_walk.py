@@ -10,12 +10,12 @@ from bullpen.core.bulk import BulkResult, apply_to_messages
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, LaneClosed
-from bullpen.core.inspect.messages import newest_messages
+from bullpen.core.inspect.messages import message_scans, newest_messages
 from bullpen.core.message import ErrorKind
 from bullpen.core.queue.manage import cancel, hold, retry
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import Store
-from bullpen.core.store.scan import BatchCursor, RowRef, Selection, message_scans
+from bullpen.core.store.scan import BatchCursor, RowRef, Selection
 from tests.conformance.verbs import (
     do,
     done,

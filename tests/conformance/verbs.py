@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Table, select
 
+from bullpen.core.answers.fail import fail
 from bullpen.core.company import add_agent
 from bullpen.core.errors import BullpenError
 from bullpen.core.message import Answer, Claim, ErrorKind, Failure, NewMessage, Outcome
 from bullpen.core.models import EVENTS, LANES, MESSAGES, MESSAGES_ARCHIVE, RESPONSES, whole_schema
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
-from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import LanePolicy, create_lane
 from bullpen.core.roster.agents import Agent

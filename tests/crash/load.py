@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import DuplicateMessage, StaleToken, StoreError
 from bullpen.core.maintenance.recovery import end_stale_deliveries
@@ -20,7 +21,7 @@ from bullpen.core.message import Claim
 from bullpen.core.outbox.delivery import lease_responses
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue
-from bullpen.core.queue.fail import expire_leases, release
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.timers import run_timers
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.clock import MINUTE, SystemClock
 from bullpen.core.maintenance.recovery import end_stale_deliveries
-from bullpen.core.queue.fail import expire_leases
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bullpen.core.answers.fail import expire_leases, fail
 from bullpen.core.message import Answer, ErrorKind, Failure, Outcome, RoomPost
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue_many
-from bullpen.core.queue.fail import expire_leases, fail, release
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.manage import cancel_conversation, retry
 from bullpen.core.settings import Settings

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from bullpen.core.answers.fail import fail
 from bullpen.core.company import add_agent
 from bullpen.core.message import (
     ROOM,
@@ -27,7 +28,6 @@ from bullpen.core.message import (
 )
 from bullpen.core.outbox.delivery import Delivery, ack, begin_part, end_part, lease_responses
 from bullpen.core.queue.claim import claim
-from bullpen.core.queue.fail import fail
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import Batching, LanePolicy
 from bullpen.core.roster.agents import Agent

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from bullpen.core.answers.fail import expire_leases, fail
 from bullpen.core.errors import BullpenError, DuplicateMessage, UnknownAgent
 from bullpen.core.maintenance.retention import archive_messages
 from bullpen.core.message import Failure, NewMessage, Outcome
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
-from bullpen.core.queue.fail import expire_leases, fail, release
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import (
     LanePolicy,

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from sqlalchemy import bindparam, delete
 
-from bullpen.core.inspect import message_detail
+from bullpen.core.answers import fail as answers_fail
+from bullpen.core.inspect import message_detail, messages
 from bullpen.core.maintenance import dead_letters as dead_letter_jobs
 from bullpen.core.maintenance import retention
 from bullpen.core.message import NewMessage
@@ -36,8 +37,6 @@ from tests.stores import START, FakeClock, Stores
 FINISHED, WAITING = 300_000, 50_000
 
 READS_FEW_ROWS = {
-    "SELECT_EXPIRED_LEASES",  # one row for each agent
-    "SELECT_EXPIRED_LEASE_OF_AGENT",
     "SELECT_HELD",  # one conversation's messages
     "ADD_TO_GROUP",  # one row for each cause of death
     "INSERT_GROUP",
@@ -70,24 +69,30 @@ _STATE, _AGENT = frozenset({"state"}), frozenset({"agent"})
 HOT |= {
     f"walk.{name}": scan.select_batch(road, names, further, newest)
     for name, road, names, further, newest in (
-        ("dead", scan.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, False, False),
-        ("dead, on", scan.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, True, False),
-        ("newest dead", scan.DEAD_OR_HELD_SCAN, _STATE, False, True),
-        ("newest dead, on", scan.DEAD_OR_HELD_SCAN, _STATE, True, True),
-        ("finished, on", scan.FINISHED_SCAN, _STATE | {"sender"}, True, False),
-        ("ready, on", scan.READY_SCAN, frozenset({"before"}), True, False),
-        ("ready of one", scan.READY_IN_LANE_SCAN, _AGENT | {"before"}, False, False),
-        ("ready of one, on", scan.READY_IN_LANE_SCAN, _AGENT | {"before"}, True, False),
-        ("delayed, on", scan.DELAYED_SCAN, _AGENT | {"before"}, True, False),
-        ("running", scan.PROCESSING_SCAN, frozenset({"rows"}), False, False),
+        ("dead", messages.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, False, False),
+        (
+            "dead, on",
+            messages.DEAD_OR_HELD_SCAN,
+            _STATE | {"error", "since", "before"},
+            True,
+            False,
+        ),
+        ("newest dead", messages.DEAD_OR_HELD_SCAN, _STATE, False, True),
+        ("newest dead, on", messages.DEAD_OR_HELD_SCAN, _STATE, True, True),
+        ("finished, on", messages.FINISHED_SCAN, _STATE | {"sender"}, True, False),
+        ("ready, on", messages.READY_SCAN, frozenset({"before"}), True, False),
+        ("ready of one", messages.READY_IN_LANE_SCAN, _AGENT | {"before"}, False, False),
+        ("ready of one, on", messages.READY_IN_LANE_SCAN, _AGENT | {"before"}, True, False),
+        ("delayed, on", messages.DELAYED_SCAN, _AGENT | {"before"}, True, False),
+        ("running", messages.PROCESSING_SCAN, frozenset({"rows"}), False, False),
     )
 }
 HOT |= {
-    "walk.how many dead": scan.select_count(scan.DEAD_OR_HELD_SCAN, _STATE),
+    "walk.how many dead": scan.select_count(messages.DEAD_OR_HELD_SCAN, _STATE),
     "walk.how many dead of one": scan.select_count(
-        scan.DEAD_OR_HELD_SCAN, _STATE | {"agent", "kind"}
+        messages.DEAD_OR_HELD_SCAN, _STATE | {"agent", "kind"}
     ),
-    "walk.how many ready": scan.select_count(scan.READY_IN_LANE_SCAN, _AGENT),
+    "walk.how many ready": scan.select_count(messages.READY_IN_LANE_SCAN, _AGENT),
     "life.EARLIER": message_detail.COUNT_EARLIER,
 }
 """What people look for, however much there is."""
@@ -194,7 +199,7 @@ def test_the_test_sees_what_it_looks_for(full: Store) -> None:
         lambda: delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
     )
     assert _scans(_plan(full, bad))
-    assert _scans(_plan(full, fail.SELECT_EXPIRED_LEASES))
+    assert _scans(_plan(full, answers_fail.SELECT_EXPIRED_LEASES))
 
 
 @pytest.mark.parametrize("name", HOT)

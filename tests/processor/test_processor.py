@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.models import ATTEMPTS, WORKERS
-from bullpen.core.queue.fail import expire_leases
 from bullpen.core.queue.lanes import Batching, LanePolicy
 from bullpen.core.queue.manage import cancel
 from bullpen.core.settings import Settings

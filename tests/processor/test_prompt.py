@@ -11,7 +11,7 @@ import pytest
 from bullpen.core.answers.complete import complete
 from bullpen.core.company import change_agent
 from bullpen.core.errors import UnknownAgent
-from bullpen.core.message import Answer, Message
+from bullpen.core.message import Answer, Message, RunOutput
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.fail import release
 from bullpen.core.roster.agents import Agent, get_agent
@@ -19,7 +19,6 @@ from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_pr
 from bullpen.core.roster.sessions import Session, save_session
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from bullpen.core.workspace.templates import (
     MAX_AGENTS_FILE_CHARS,
     protocol_template,

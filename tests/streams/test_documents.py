@@ -15,11 +15,10 @@ from bullpen.core.events.log import EventType, append_event, append_message_even
 from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.event_details import MAX_TEXT_CHARS
 from bullpen.core.intake import post_in_room, submit
-from bullpen.core.message import Answer, ErrorKind, NewMessage, Outcome
+from bullpen.core.message import Answer, ErrorKind, NewMessage, Outcome, RunOutput
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
-from bullpen.core.text import RunOutput
 from tests.conformance.verbs import do, done, failed, hire, send, take, to_archive
 
 Document = dict[str, Any]

@@ -20,8 +20,9 @@ from bullpen.cli.output import (
     write_transaction,
     yes,
 )
-from bullpen.core.company import RemovalPreview, preview_removal, remove_agent
+from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneBusy
+from bullpen.core.inspect.removal import RemovalPreview, preview_removal
 from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.settings import Settings
 

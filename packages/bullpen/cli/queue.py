@@ -20,7 +20,7 @@ from bullpen.cli.output import (
     read_transaction,
 )
 from bullpen.core.errors import OutOfReach
-from bullpen.core.inspect.messages import MessageRecord, newest_messages
+from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages
 from bullpen.core.inspect.queue import (
     LaneActivity,
     QueueOverview,
@@ -30,7 +30,7 @@ from bullpen.core.inspect.queue import (
 from bullpen.core.queue.dead_letters import list_failure_groups
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState, MessageState
-from bullpen.core.store.scan import BatchCursor, message_scans
+from bullpen.core.store.scan import BatchCursor
 
 
 @click.group(

@@ -30,7 +30,7 @@ from bullpen.cli.output import (
 from bullpen.cli.queue import dead_rows, message_rows
 from bullpen.core.bulk import apply_to_messages
 from bullpen.core.inspect.conversations import count_messages
-from bullpen.core.inspect.messages import get_message, list_messages_by_number
+from bullpen.core.inspect.messages import get_message, list_messages_by_number, message_scans
 from bullpen.core.inspect.queue import get_lane
 from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane
 from bullpen.core.queue.manage import cancel as cancel_message
@@ -41,7 +41,7 @@ from bullpen.core.queue.manage import retry as retry_message
 from bullpen.core.roster.agents import get_agent, list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState, MessageState
-from bullpen.core.store.scan import BatchCursor, RowRef, message_scans
+from bullpen.core.store.scan import BatchCursor, RowRef
 from bullpen.core.store.transaction import Transaction
 
 

@@ -25,8 +25,9 @@ from bullpen.cli.output import (
 )
 from bullpen.cli.views.app import require_terminal
 from bullpen.core.clock import owner_zone_name, start_of_day
-from bullpen.core.company import remove_team, schedules_orphaned_by_team
+from bullpen.core.company import remove_team
 from bullpen.core.inspect.queue import get_lane
+from bullpen.core.inspect.removal import schedules_orphaned_by_team
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.roster.teams import (
     DeliveryMode,

@@ -262,3 +262,13 @@ MessageTuple = tuple[
     str | None,
     int,
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutput:
+    """An agent's text, tags included, and the files that go with it."""
+
+    text: str
+    files: tuple[str, ...] = ()
+    metadata: str | None = None
+    usage: Usage = field(default=NO_USAGE)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from bullpen.core.errors import BadText, TextTooLong
-from bullpen.core.message import NO_USAGE, Usage
 
 
 def check_text(text: str, limit: int, what: str = "the message") -> str:
@@ -21,16 +19,6 @@ def check_text(text: str, limit: int, what: str = "the message") -> str:
     if size > limit:
         raise TextTooLong(f"{what} has {size} bytes, over the limit of {limit}")
     return text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOutput:
-    """An agent's text, tags included, and the files that go with it."""
-
-    text: str
-    files: tuple[str, ...] = ()
-    metadata: str | None = None
-    usage: Usage = field(default=NO_USAGE)
 
 
 def sanitise_text(text: str) -> str:

@@ -6,18 +6,19 @@ import logging
 from collections.abc import Callable
 
 from bullpen.core.answers.complete import complete
+from bullpen.core.answers.fail import fail
 from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
 from bullpen.core.events.log import EventType, append_message_event
-from bullpen.core.message import Claim, ErrorKind, Failure
+from bullpen.core.message import Claim, ErrorKind, Failure, RunOutput
 from bullpen.core.queue.claim import record_start
-from bullpen.core.queue.fail import fail, release
+from bullpen.core.queue.fail import release
 from bullpen.core.queue.manage import confirm_run_ended
 from bullpen.core.roster.agents import allowed_roots
 from bullpen.core.roster.providers import CustomProvider
 from bullpen.core.roster.sessions import save_session
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import RunOutput, sanitise_text
+from bullpen.core.text import sanitise_text
 from bullpen.processor.children.child import Stop
 from bullpen.processor.context import AgentContext, load_context, message_texts
 from bullpen.processor.plugins import Plugins

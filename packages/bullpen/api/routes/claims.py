@@ -13,22 +13,16 @@ from bullpen.api.route import Done, StrictBody, blueprint, parse_files, parse_js
 from bullpen.api.routes.files import resolve_uploads
 from bullpen.core.access.keys import Scope
 from bullpen.core.answers.complete import complete
+from bullpen.core.answers.fail import claim_for_worker, fail
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
-from bullpen.core.message import NO_USAGE, Claim, ErrorKind, Failure, Message, Usage
-from bullpen.core.queue.claim import (
-    claim_for_worker,
-    extend,
-    get_claim,
-    get_provider_name,
-    has_work,
-    record_start,
-)
-from bullpen.core.queue.fail import fail, release
+from bullpen.core.message import NO_USAGE, Claim, ErrorKind, Failure, Message, RunOutput, Usage
+from bullpen.core.queue.claim import extend, get_claim, get_provider_name, has_work, record_start
+from bullpen.core.queue.fail import release
 from bullpen.core.roster.agents import allowed_roots, get_agent
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import RunOutput, sanitise_text
+from bullpen.core.text import sanitise_text
 
 ROUTES = blueprint("claims", "Outside workers: claim, extend, complete, fail, release.")
 

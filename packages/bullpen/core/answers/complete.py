@@ -24,6 +24,7 @@ from bullpen.core.message import (
     NewMessage,
     Outcome,
     RoomPost,
+    RunOutput,
 )
 from bullpen.core.models import ATTEMPTS, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
@@ -35,7 +36,7 @@ from bullpen.core.routing.address import AddressBook
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import RunOutput, sanitise_text
+from bullpen.core.text import sanitise_text
 
 M = MESSAGES.c
 A = MESSAGES_ARCHIVE.c

@@ -9,7 +9,12 @@ from sqlalchemy import Subquery, bindparam, func, select, tuple_
 
 from bullpen.core.background import count_live_workers
 from bullpen.core.errors import UnknownAgent
-from bullpen.core.inspect.messages import MessageRecord, get_message
+from bullpen.core.inspect.messages import (
+    DEAD_OR_HELD_SCAN,
+    FINISHED_SCAN,
+    MessageRecord,
+    get_message,
+)
 from bullpen.core.inspect.queue import PROCESSOR, LaneRecord, get_lane
 from bullpen.core.inspect.responses import ResponseRecord, list_responses_to
 from bullpen.core.models import ATTEMPTS, MESSAGES
@@ -18,7 +23,7 @@ from bullpen.core.queue.attempts import Attempt, list_attempts
 from bullpen.core.queue.lanes import ready
 from bullpen.core.queue.manage import SELECT_STATUS
 from bullpen.core.states import MessageState
-from bullpen.core.store.scan import DEAD_OR_HELD_SCAN, FINISHED_SCAN, IndexScan
+from bullpen.core.store.scan import IndexScan
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 

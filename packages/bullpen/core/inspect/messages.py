@@ -2,31 +2,113 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 
-from sqlalchemy import Select, Table, bindparam, func, select, union_all
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select, union_all
 
 from bullpen.core.errors import UnknownMessage
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
+from bullpen.core.queue.lanes import ready
 from bullpen.core.states import ARCHIVED_STATES, MessageState
-from bullpen.core.store.paging import MAX_ROW_ID, TablePager
+from bullpen.core.store.paging import MAX_ROW_ID, JsonIn, TablePager, encode_ids
 from bullpen.core.store.scan import (
-    BY_CONVERSATION,
-    BY_CONVERSATION_IN_STATE,
-    BY_ID,
-    BY_ID_IN_STATE,
     BatchCursor,
     BoundScan,
+    IndexScan,
     RowRef,
     Selection,
-    message_scans,
+    by_number,
+    scan_in_state,
 )
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+M = MESSAGES.c
+L = LANES.c
+
+SELECT_CLAIMED_BATCHES: Statement[tuple[str]] = Statement(
+    lambda: select(L.batch).where(L.lease_expires_at.is_not(None), L.batch.is_not(None))
+)
+
+
+def _pending() -> ColumnElement[bool]:
+    return M.status == const(MessageState.PENDING.value)
+
+
+def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
+    # Named twice, so that the partial index is recognised.
+    named = M.status.in_([const(each.value) for each in states])
+    return named, M.status == bindparam("state")
+
+
+def _conversation_scan(table: Table) -> IndexScan:
+    def whole() -> tuple[ColumnElement[bool], ...]:
+        c = table.c
+        members = c.conversation_id == bindparam("conversation")
+        if table is MESSAGES:
+            root = c.message_id == bindparam("conversation")
+            members = or_(root, members & (c.conversation_id != c.message_id))
+        return (members,)
+
+    return IndexScan(table, whole, ("id",), "created_at")
+
+
+DEAD_OR_HELD_SCAN = IndexScan(
+    MESSAGES,
+    lambda: _in_states(MessageState.DEAD, MessageState.HELD),
+    ("updated_at", "id"),
+    "updated_at",
+)
+FINISHED_SCAN = IndexScan(
+    MESSAGES, lambda: _in_states(*ARCHIVED_STATES), ("updated_at", "id"), "updated_at"
+)
+READY_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("agent", "sort_key", "id"), "created_at")
+READY_IN_LANE_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("sort_key", "id"), "created_at")
+DELAYED_SCAN = IndexScan(
+    MESSAGES, lambda: (_pending(), ~M.ready), ("available_at", "id"), "created_at"
+)
+PROCESSING_SCAN = IndexScan(
+    MESSAGES,
+    lambda: (JsonIn(M.id, "rows"), M.status == const(MessageState.PROCESSING.value)),
+    ("id",),
+    "created_at",
+)
+BY_ID = {table: by_number(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
+BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
+BY_CONVERSATION = {table: _conversation_scan(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
+BY_CONVERSATION_IN_STATE = {table: scan_in_state(road) for table, road in BY_CONVERSATION.items()}
+
+
+def message_scans(
+    tx: Transaction, states: Sequence[MessageState], selection: Selection
+) -> list[BoundScan]:
+    """Where the live messages of these states are found, a state after the other."""
+    if selection.conversation is not None:
+        road = BY_CONVERSATION_IN_STATE[MESSAGES]
+        return [BoundScan(road, {"state": state.value}) for state in states]
+    return [way for state in states for way in _scans_of_state(tx, state, selection)]
+
+
+def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) -> list[BoundScan]:
+    match state:
+        case MessageState.PENDING:
+            ready = READY_SCAN if selection.agent is None else READY_IN_LANE_SCAN
+            return [BoundScan(ready), BoundScan(DELAYED_SCAN)]
+        case MessageState.PROCESSING:
+            rows = [
+                row for (batch,) in tx.all(SELECT_CLAIMED_BATCHES, {}) for row in json.loads(batch)
+            ]
+            return [BoundScan(PROCESSING_SCAN, {"rows": encode_ids(rows)})]
+        case MessageState.DEAD | MessageState.HELD:
+            return [BoundScan(DEAD_OR_HELD_SCAN, {"state": state.value})]
+        case MessageState.COMPLETED | MessageState.CANCELLED | MessageState.EXPIRED:
+            return [BoundScan(FINISHED_SCAN, {"state": state.value})]
+
 
 MAX_ID_DIGITS = 18
 """Longer numbers fit into no database's integer."""

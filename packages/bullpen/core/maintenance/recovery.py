@@ -13,6 +13,7 @@ from bullpen.core.answers.aggregate import (
     lock_conversation,
     send_aggregate,
 )
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.background import count_live_workers, delete_lost_workers
 from bullpen.core.events.log import EventType, append_event, append_message_event
 from bullpen.core.maintenance.retention import in_batches
@@ -22,7 +23,6 @@ from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import expire_response, mark_response_unknown, move_response
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.queue.claim import has_claimable
-from bullpen.core.queue.fail import expire_leases
 from bullpen.core.queue.timers import run_timers
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store

@@ -13,7 +13,7 @@ from bullpen.core.ids import Ids
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message, MessageTuple, message_columns
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.fail import SELECT_CLAIMED, expire_leases
+from bullpen.core.queue.fail import SELECT_CLAIMED
 from bullpen.core.queue.lanes import LOCK_LANE, Batching, agent_of_token, ready, refresh_lane
 from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
 from bullpen.core.roster.agents import HTTP, find_agent
@@ -301,18 +301,6 @@ def has_work(tx: Transaction, agent: str) -> bool:
     if row is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
     return any(row)
-
-
-def claim_for_worker(
-    tx: Transaction, worker: str, agent: str, *, limit: int | None = None, lease: int | None = None
-) -> Claim | None:
-    """Claim what waits for this agent; what a worker left behind whose lease is over as well.
-
-    Outside workers need not wait for the upkeep of a processor: there may be none.
-    """
-    check_text(worker, tx.settings.message_bytes, "the worker's name")
-    expire_leases(tx, agent)
-    return claim(tx, worker, agent=agent, limit=limit, lease=lease)
 
 
 def get_provider_name(tx: Transaction, agent: str) -> str:

@@ -1,4 +1,4 @@
-"""A claim that ends without an answer: fail and release."""
+"""A claim that ends without an answer: what becomes of its messages and its lane."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, null, select, update
+from sqlalchemy import ColumnElement, bindparam, func, null, select, update
 
 from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.events.log import EventType, append_message_event
-from bullpen.core.heartbeats.run import fail_heartbeat, is_heartbeat
-from bullpen.core.message import ErrorKind, Failure, Message, MessageTuple, message_columns
-from bullpen.core.models import LANES, MESSAGES
+from bullpen.core.message import (
+    HEARTBEAT,
+    ErrorKind,
+    Failure,
+    Message,
+    MessageTuple,
+    message_columns,
+)
+from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import notify_owner
 from bullpen.core.queue.attempts import AttemptOutcome, EndedClaim, end_claim, record_attempt
@@ -118,8 +124,11 @@ HELD_NOTICE = (
 )
 
 
-def fail(tx: Transaction, token: str, failure: Failure) -> None:
-    """End this claim without an answer."""
+def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
+    """End this claim without an answer; gives its messages as they were.
+
+    What else a failed run means to its heartbeat is the caller's: see `answers/fail.py`.
+    """
     check_text(failure.error, tx.settings.message_bytes, "the error")
     lane = lock_claimed_lane(tx, token)
     run = end_claim(tx, token)
@@ -133,6 +142,7 @@ def fail(tx: Transaction, token: str, failure: Failure) -> None:
     outcome = AttemptOutcome.CRASHED if crashed else AttemptOutcome.FAILED
     record_attempt(tx, run, messages, outcome, failure.usage, failure)
     _append_events(tx, run, fates, failure)
+    return messages
 
 
 def _make_decider(
@@ -174,7 +184,7 @@ def _make_decider(
 def _disposition(message: Message, decide: Callable[[Message], Disposition]) -> Disposition:
     """A beat is not tried again: that would be one more than its rate allows."""
     fate = decide(message)
-    return replace(fate, status=MessageState.DEAD, wait=0) if is_heartbeat(message) else fate
+    return replace(fate, status=MessageState.DEAD, wait=0) if message.channel == HEARTBEAT else fate
 
 
 def _retry_delay(tx: Transaction, attempt: int, retry_after: int | None) -> int:
@@ -195,7 +205,7 @@ def _apply_to_lane(
             notify_owner(
                 tx, primary, PAUSED_NOTICE.format(agent=run.agent, error=failure.error[:500])
             )
-    elif failure.kind is ErrorKind.NEEDS_PERSON and not is_heartbeat(primary):
+    elif failure.kind is ErrorKind.NEEDS_PERSON and primary.channel != HEARTBEAT:
         values = {"agent": run.agent, "error": failure.error[:500], "id": primary.message_id}
         notify_owner(tx, primary, HELD_NOTICE.format(**values))
 
@@ -215,42 +225,8 @@ def _append_events(
             error=failure.error[:500],
             wait=fate.wait,
         )
-    for message, _ in fates:
-        if is_heartbeat(message):
-            fail_heartbeat(tx, message, failure.error)
     dead = [message for message, fate in fates if fate.status is MessageState.DEAD]
     notify_dead(tx, dead, failure.kind.value, failure.error)
-
-
-L = LANES.c
-
-
-def _expired() -> Select[tuple[str, str, int]]:
-    return select(L.claim_token, L.claimed_by, L.lease_expires_at).where(
-        L.lease_expires_at <= bindparam("now")
-    )
-
-
-# Reads all lanes, of which there are as many as agents: an index would cost every claim a page.
-SELECT_EXPIRED_LEASES: Statement[tuple[str, str, int]] = Statement(
-    lambda: _expired().order_by(L.agent).with_for_update(skip_locked=True)
-)
-
-SELECT_EXPIRED_LEASE_OF_AGENT: Statement[tuple[str, str, int]] = Statement(
-    lambda: _expired().where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
-)
-
-
-def expire_leases(tx: Transaction, agent: str | None = None) -> int:
-    """Take back every claim whose lease is over, or this agent's; gives how many there were."""
-    if agent is None:
-        expired = tx.all(SELECT_EXPIRED_LEASES, {"now": tx.now})
-    else:
-        expired = tx.all(SELECT_EXPIRED_LEASE_OF_AGENT, {"now": tx.now, "agent": agent})
-    for token, worker, at in expired:
-        error = f"{worker} was not heard of for {tx.now - at} ms after its lease"
-        fail(tx, token, Failure(kind=ErrorKind.CRASH, error=error))
-    return len(expired)
 
 
 def release(tx: Transaction, token: str, reason: str = "released") -> None:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 
 from sqlalchemy import Column, ColumnElement, Table, bindparam, func, or_, select, tuple_
 
-from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
-from bullpen.core.models.base import const
-from bullpen.core.queue.lanes import ready
-from bullpen.core.states import ARCHIVED_STATES, MessageState
-from bullpen.core.store.paging import JsonIn, encode_ids
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
-
-M = MESSAGES.c
-
-
-def _pending() -> ColumnElement[bool]:
-    return M.status == const(MessageState.PENDING.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,24 +35,6 @@ class IndexScan:
         return self.table.c[self.moment]
 
 
-def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
-    # Named twice, so that the partial index is recognised.
-    named = M.status.in_([const(each.value) for each in states])
-    return named, M.status == bindparam("state")
-
-
-def _conversation_scan(table: Table) -> IndexScan:
-    def whole() -> tuple[ColumnElement[bool], ...]:
-        c = table.c
-        members = c.conversation_id == bindparam("conversation")
-        if table is MESSAGES:
-            root = c.message_id == bindparam("conversation")
-            members = or_(root, members & (c.conversation_id != c.message_id))
-        return (members,)
-
-    return IndexScan(table, whole, ("id",), "created_at")
-
-
 def by_number(table: Table) -> IndexScan:
     """All of a table, by the number of each row."""
     return IndexScan(table, lambda: (), ("id",), "created_at")
@@ -78,32 +48,6 @@ def scan_in_state(road: IndexScan) -> IndexScan:
         road.names,
         road.moment,
     )
-
-
-DEAD_OR_HELD_SCAN = IndexScan(
-    MESSAGES,
-    lambda: _in_states(MessageState.DEAD, MessageState.HELD),
-    ("updated_at", "id"),
-    "updated_at",
-)
-FINISHED_SCAN = IndexScan(
-    MESSAGES, lambda: _in_states(*ARCHIVED_STATES), ("updated_at", "id"), "updated_at"
-)
-READY_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("agent", "sort_key", "id"), "created_at")
-READY_IN_LANE_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("sort_key", "id"), "created_at")
-DELAYED_SCAN = IndexScan(
-    MESSAGES, lambda: (_pending(), ~M.ready), ("available_at", "id"), "created_at"
-)
-PROCESSING_SCAN = IndexScan(
-    MESSAGES,
-    lambda: (JsonIn(M.id, "rows"), M.status == const(MessageState.PROCESSING.value)),
-    ("id",),
-    "created_at",
-)
-BY_ID = {table: by_number(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
-BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
-BY_CONVERSATION = {table: _conversation_scan(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
-BY_CONVERSATION_IN_STATE = {table: scan_in_state(road) for table, road in BY_CONVERSATION.items()}
 
 
 LIKE_ESCAPE = "!"
@@ -176,13 +120,6 @@ def _escape_like(part: str) -> str:
     for special in (LIKE_ESCAPE, "%", "_"):
         part = part.replace(special, f"{LIKE_ESCAPE}{special}")
     return part
-
-
-L = LANES.c
-
-SELECT_CLAIMED_BATCHES: Statement[tuple[str]] = Statement(
-    lambda: select(L.batch).where(L.lease_expires_at.is_not(None), L.batch.is_not(None))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,32 +205,6 @@ def select_count(road: IndexScan, names: frozenset[str]) -> Statement[tuple[int]
     return Statement(
         lambda: select(func.count()).select_from(road.table).where(*road.where(), *which)
     )
-
-
-def message_scans(
-    tx: Transaction, states: Sequence[MessageState], selection: Selection
-) -> list[BoundScan]:
-    """Where the live messages of these states are found, a state after the other."""
-    if selection.conversation is not None:
-        road = BY_CONVERSATION_IN_STATE[MESSAGES]
-        return [BoundScan(road, {"state": state.value}) for state in states]
-    return [way for state in states for way in _scans_of_state(tx, state, selection)]
-
-
-def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) -> list[BoundScan]:
-    match state:
-        case MessageState.PENDING:
-            ready = READY_SCAN if selection.agent is None else READY_IN_LANE_SCAN
-            return [BoundScan(ready), BoundScan(DELAYED_SCAN)]
-        case MessageState.PROCESSING:
-            rows = [
-                row for (batch,) in tx.all(SELECT_CLAIMED_BATCHES, {}) for row in json.loads(batch)
-            ]
-            return [BoundScan(PROCESSING_SCAN, {"rows": encode_ids(rows)})]
-        case MessageState.DEAD | MessageState.HELD:
-            return [BoundScan(DEAD_OR_HELD_SCAN, {"state": state.value})]
-        case MessageState.COMPLETED | MessageState.CANCELLED | MessageState.EXPIRED:
-            return [BoundScan(FINISHED_SCAN, {"state": state.value})]
 
 
 def _last_keys(keys: Sequence[Column[int]], values: Sequence[object]) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import and_, bindparam, func, select
 
+from bullpen.core.answers.fail import expire_leases
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.inspect.queue import LaneRecord, list_lanes
@@ -11,7 +12,6 @@ from bullpen.core.maintenance.jobs import list_job_statuses
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.queue.fail import expire_leases
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.ops.doctor.check import PASSED, Fix, Needs, Problem, Severity, Verdict, check

@@ -1,0 +1,64 @@
+"""What goes with an agent or a team that is removed: shown before anybody is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bullpen.core.heartbeats.manage import get_heartbeat
+from bullpen.core.heartbeats.model import HeartbeatState
+from bullpen.core.inspect.queue import get_lane
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.roster.teams import get_team, teams_of
+from bullpen.core.schedules.model import ScheduleFilter, ScheduleState, list_schedules
+from bullpen.core.store.transaction import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalPreview:
+    """What becomes of the work and the ties of one agent."""
+
+    agent: str
+    waiting: int
+    running: int
+    """These two are cancelled, and only by force."""
+    teams: tuple[str, ...]
+    """It is in them no more."""
+    disbanded: tuple[str, ...]
+    """It was their last member."""
+    schedules: tuple[str, ...]
+    """They are paused: nobody is there to ask."""
+    heartbeat: bool
+    """Whether one was on."""
+
+
+def preview_removal(tx: Transaction, agent_id: str) -> RemovalPreview:
+    """What goes when this agent goes."""
+    get_agent(tx, agent_id)
+    lane = get_lane(tx, agent_id)
+    teams = teams_of(tx, agent_id)
+    disbanded = [each.id for each in teams if len(each.members) == 1]
+    return RemovalPreview(
+        agent=agent_id,
+        waiting=lane.pending,
+        running=lane.processing,
+        teams=tuple(each.id for each in teams),
+        disbanded=tuple(disbanded),
+        schedules=_orphaned_schedules(tx, agent_id, disbanded),
+        heartbeat=get_heartbeat(tx, agent_id).state is HeartbeatState.ON,
+    )
+
+
+def schedules_orphaned_by_team(tx: Transaction, team_id: str) -> tuple[str, ...]:
+    """The schedules that are paused when this team is disbanded."""
+    return _orphaned_schedules(tx, None, [get_team(tx, team_id).id])
+
+
+def _orphaned_schedules(
+    tx: Transaction, agent: str | None, teams: Iterable[str]
+) -> tuple[str, ...]:
+    wanted = [ScheduleFilter(team_id=each, state=ScheduleState.ACTIVE) for each in teams]
+    if agent is not None:
+        wanted.append(ScheduleFilter(agent=agent, state=ScheduleState.ACTIVE))
+    found = list_schedules(tx) if wanted else []
+    return tuple(each.id for each in found if any(one.matches(each) for one in wanted))
