@@ -27,7 +27,9 @@ class RefusedFile:
 
     def __str__(self) -> str:
         path = " ".join(self.path.split())
-        return f"{path if len(path) <= PATH_PREVIEW_CHARS else path[:PATH_PREVIEW_CHARS] + '…'} was not sent: {self.why}"
+        if len(path) > PATH_PREVIEW_CHARS:
+            path = f"{path[:PATH_PREVIEW_CHARS]}…"
+        return f"{path} was not sent: {self.why}"
 
 
 def resolve_allowed(path: str, roots: Sequence[Path]) -> Path | RefusedFile:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, fields
 
 from sqlalchemy import Column, ColumnElement, bindparam, false, null, select, update
 
-from bullpen.core.backoff import backoff
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
 from bullpen.core.events.log import EventType, append_event
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
+from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -252,14 +252,8 @@ def reschedule(
     if counted and delivery.delivery_attempts >= tx.settings.delivery_attempts:
         move_response(tx, delivery.id, ResponseState.PENDING, ResponseState.DEAD, error)
         return
-    settings = tx.settings
-    wait = backoff(
-        max(1, delivery.delivery_attempts),
-        settings.retry_base_seconds * SECOND,
-        settings.retry_max_seconds * SECOND,
-        tx.chance,
-    )
-    at = tx.now + (wait if retry_after is None else max(0, retry_after))
+    policy = RetryPolicy.from_settings(tx.settings, tx.chance)
+    at = tx.now + policy.delay(delivery.delivery_attempts, retry_after)
     if at >= delivery.expires_at:
         move_response(
             tx,

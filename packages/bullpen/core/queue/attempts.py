@@ -9,13 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from sqlalchemy import bindparam, insert
+from sqlalchemy import ColumnElement, bindparam, insert, select
 
 from bullpen.core.errors import StaleToken
 from bullpen.core.ids import agent_of
-from bullpen.core.message import NO_USAGE, Failure, Message, Usage
-from bullpen.core.models import ATTEMPTS
+from bullpen.core.message import (
+    NO_USAGE,
+    Failure,
+    Message,
+    MessageTuple,
+    Usage,
+    message_columns,
+)
+from bullpen.core.models import ATTEMPTS, MESSAGES
+from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import FREE_LANE, FreedLane, agent_of_token
+from bullpen.core.states import MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import DeferredRow, Transaction
@@ -122,6 +131,29 @@ def ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
     if row is None:
         raise StaleToken(f"the claim {token} is over")
     return EndedClaim(agent_of(token), token, tuple(json.loads(row[0])), row[1], row[2])
+
+
+M = MESSAGES.c
+
+
+def is_claimed() -> tuple[ColumnElement[bool], ...]:
+    """The message of this number, if the claim of this token still has it."""
+    return (
+        M.id == bindparam("message"),
+        M.status == const(MessageState.PROCESSING.value),
+        M.claim_token == bindparam("token"),
+    )
+
+
+SELECT_CLAIMED: Statement[MessageTuple] = Statement(
+    lambda: select(*message_columns()).where(*is_claimed())
+)
+
+
+def claimed_messages(tx: Transaction, ended: EndedClaim) -> list[Message]:
+    """The messages of this claim, the primary first."""
+    values = [{"message": each, "token": ended.token} for each in ended.ids]
+    return [Message(*row) for row in tx.one_each(SELECT_CLAIMED, values) if row is not None]
 
 
 def record_attempt(

@@ -13,7 +13,7 @@ from bullpen.core.ids import Ids
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message, MessageTuple, message_columns
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.fail import SELECT_CLAIMED
+from bullpen.core.queue.attempts import SELECT_CLAIMED
 from bullpen.core.queue.lanes import LOCK_LANE, Batching, agent_of_token, ready, refresh_lane
 from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
 from bullpen.core.roster.agents import HTTP, find_agent
@@ -295,7 +295,7 @@ SELECT_HAS_WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
 
 
 def has_work(tx: Transaction, agent: str) -> bool:
-    """Whether `claim_for_worker` might find something: asked in a read, it spares the write lock."""
+    """Whether `claim_for_worker` might find something; a read, which spares the write lock."""
     check_text(agent, tx.settings.message_bytes, "the agent's id")
     row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
     if row is None:

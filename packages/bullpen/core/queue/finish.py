@@ -32,6 +32,7 @@ from bullpen.core.queue.attempts import (
     end_claim,
     end_claim_later,
     ended_claim,
+    is_claimed,
     record_attempt,
 )
 from bullpen.core.queue.enqueue import check_message, insert_checked
@@ -41,16 +42,10 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import DeferredRow, Transaction
 from bullpen.core.text import check_text
 
-M = MESSAGES.c
-
 COMPLETE_MESSAGE: Statement[MessageTuple] = Statement(
     lambda: (
         update(MESSAGES)
-        .where(
-            M.id == bindparam("message"),
-            M.status == const(MessageState.PROCESSING.value),
-            M.claim_token == bindparam("token"),
-        )
+        .where(*is_claimed())
         .values(
             status=const(MessageState.COMPLETED.value),
             claim_token=null(),

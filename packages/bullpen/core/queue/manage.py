@@ -13,8 +13,13 @@ from bullpen.core.events.log import EventType, append_message_event
 from bullpen.core.message import Claim, Message, MessageTuple, message_columns
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.attempts import AttemptOutcome, end_claim, record_attempt
-from bullpen.core.queue.fail import Disposition, apply_dispositions, claimed_messages
+from bullpen.core.queue.attempts import (
+    AttemptOutcome,
+    claimed_messages,
+    end_claim,
+    record_attempt,
+)
+from bullpen.core.queue.disposition import RELEASED, Disposition, apply_dispositions
 from bullpen.core.queue.lanes import delay_lane, lock_lane, refresh_lane
 from bullpen.core.states import TERMINAL_STATES, LaneState, MessageState, source_states
 from bullpen.core.store.statement import Statement
@@ -184,21 +189,15 @@ def confirm_run_ended(tx: Transaction, claim: Claim) -> None:
 
 
 def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
-    run = end_claim(tx, token)
-    messages = claimed_messages(tx, run)
-    fates = [
-        (
-            each,
-            Disposition(status=MessageState.CANCELLED, error=reason)
-            if each.id == message
-            else Disposition(status=MessageState.PENDING),
-        )
-        for each in messages
-    ]
-    back = apply_dispositions(tx, run, fates)
-    delay_lane(tx, run.agent, tx.now + CANCEL_WAIT_MS)
-    refresh_lane(tx, run.agent, back)
-    record_attempt(tx, run, messages, AttemptOutcome.CANCELLED)
+    ended = end_claim(tx, token)
+    messages = claimed_messages(tx, ended)
+    cancelled = Disposition(state=MessageState.CANCELLED, error=reason)
+    pending = apply_dispositions(
+        tx, ended, [(each, cancelled if each.id == message else RELEASED) for each in messages]
+    )
+    delay_lane(tx, ended.agent, tx.now + CANCEL_WAIT_MS)
+    refresh_lane(tx, ended.agent, pending)
+    record_attempt(tx, ended, messages, AttemptOutcome.CANCELLED)
     tx.wake("runs")
     others = [each for each in messages if each.id != message]
     if others:

@@ -1,0 +1,160 @@
+"""decide: what becomes of a message, and of its lane, when a run has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from sqlalchemy import bindparam, func, null, update
+
+from bullpen.core.message import HEARTBEAT, ErrorKind, Failure, Message
+from bullpen.core.models import MESSAGES
+from bullpen.core.queue.attempts import EndedClaim, is_claimed
+from bullpen.core.retry import RetryPolicy
+from bullpen.core.states import MESSAGE_TRANSITIONS, MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+M = MESSAGES.c
+
+MAX_ERROR_CHARS = 10_000
+"""How much of an error is kept with the message."""
+
+ERROR_PREVIEW_CHARS = 500
+"""How much of an error is in events, notices and a lane's reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseLane:
+    """The lane hands out nothing until a person resumes it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DelayLane:
+    """The lane hands out nothing for this many milliseconds."""
+
+    wait: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disposition:
+    """Everything that happens to a claimed message, and to its lane."""
+
+    state: MessageState
+    wait: int = 0
+    """Milliseconds before it may be claimed again."""
+    retries: int = 0
+    """What is added to its retry count."""
+    crashes: int = 0
+    """What is added to its crash count."""
+    error: str | None = None
+    error_kind: ErrorKind | None = None
+    lane: PauseLane | DelayLane | None = None
+
+
+RELEASED = Disposition(state=MessageState.PENDING)
+"""Back in its place, as if it had not been claimed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailurePolicy:
+    """How often a message is tried, and how long it waits in between."""
+
+    retry: RetryPolicy
+    max_attempts: int
+    """Failures after which a message is dead."""
+    max_crashes: int
+    """Runs that died with their processor after which a message is dead."""
+
+
+def decide(message: Message, failure: Failure, policy: FailurePolicy) -> Disposition:
+    """What becomes of this message after this failure."""
+    disposition = _decide_by_kind(message, failure, policy)
+    if message.channel == HEARTBEAT:
+        # A second attempt would be a wake-up more than the heartbeat's rate allows.
+        return replace(disposition, state=MessageState.DEAD, wait=0)
+    return disposition
+
+
+def _decide_by_kind(message: Message, failure: Failure, policy: FailurePolicy) -> Disposition:
+    kind = failure.kind
+    retried = Disposition(
+        state=MessageState.PENDING, error=failure.error[:MAX_ERROR_CHARS], error_kind=kind
+    )
+    match kind:
+        case ErrorKind.RETRYABLE:
+            failures = message.retry_count + 1
+            if failures >= policy.max_attempts:
+                return replace(retried, state=MessageState.DEAD, retries=1)
+            wait = policy.retry.delay(failures, failure.retry_after)
+            return replace(retried, wait=wait, retries=1)
+        case ErrorKind.CRASH:
+            if message.crash_count + 1 >= policy.max_crashes:
+                return replace(retried, state=MessageState.DEAD, crashes=1)
+            return replace(retried, crashes=1)
+        case ErrorKind.PERMANENT:
+            return replace(retried, state=MessageState.DEAD, retries=1)
+        case ErrorKind.NEEDS_PERSON:
+            return replace(retried, state=MessageState.HELD)
+        case ErrorKind.RATE_LIMIT:
+            # A delay of nothing would not be one: the lane has to be looked at again.
+            return replace(
+                retried, lane=DelayLane(max(1, policy.retry.delay(1, failure.retry_after)))
+            )
+        case ErrorKind.AUTH | ErrorKind.QUOTA | ErrorKind.SETUP:
+            reason = f"{kind}: {failure.error[:ERROR_PREVIEW_CHARS]}"
+            return replace(retried, lane=PauseLane(reason))
+        case _:
+            assert_never(kind)
+
+
+APPLY_DISPOSITION: Statement[None] = Statement(
+    lambda: (
+        update(MESSAGES)
+        .where(*is_claimed())
+        .values(
+            status=bindparam("status"),
+            retry_count=M.retry_count + bindparam("retries"),
+            crash_count=M.crash_count + bindparam("crashes"),
+            last_error=func.coalesce(bindparam("error"), M.last_error),
+            error_kind=func.coalesce(bindparam("kind"), M.error_kind),
+            ready=bindparam("is_ready"),
+            available_at=bindparam("at"),
+            claim_token=null(),
+            updated_at=bindparam("now"),
+        )
+    )
+)
+
+
+def apply_dispositions(
+    tx: Transaction, ended: EndedClaim, dispositions: Sequence[tuple[Message, Disposition]]
+) -> int:
+    """Write what becomes of each message; gives how many of them are pending again.
+
+    The lane is the caller's: only the disposition of the primary message counts for it.
+    """
+    for _, each in dispositions:
+        assert each.state in MESSAGE_TRANSITIONS[MessageState.PROCESSING]
+    tx.change_each(
+        APPLY_DISPOSITION,
+        [
+            {
+                "message": message.id,
+                "token": ended.token,
+                "status": each.state.value,
+                "retries": each.retries,
+                "crashes": each.crashes,
+                "error": each.error,
+                "kind": None if each.error_kind is None else each.error_kind.value,
+                "is_ready": each.wait == 0,
+                "at": tx.now + each.wait,
+                "now": tx.now,
+            }
+            for message, each in dispositions
+        ],
+    )
+    return sum(each.state is MessageState.PENDING for _, each in dispositions)
