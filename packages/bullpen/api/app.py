@@ -54,8 +54,8 @@ def create_app(shared: Api) -> OpenAPI:
     errors.install(app)
     _log_requests(app)
     auth.install(app)
-    for routes in ROUTES:
-        app.register_api(routes)
+    for blueprint in ROUTES:
+        app.register_api(blueprint)
     return app
 
 

@@ -25,11 +25,10 @@ from bullpen.core.errors import (
     UnsafeSecret,
 )
 
-# The gate: what every request passes, before anything else is done with it.
-#
-# Host first (a name that is not ours is a page that rebound its own name to this machine), then the
-# page that asks, then who asks. What has a body must say that it is JSON or a form of files: no page
-# can send either to another site without being asked about first.
+# Every request is checked before anything else is done with it. First its Host: a foreign name
+# means that a page rebound its own name to this machine. Then its Origin, then its token. A body
+# must be declared as JSON or as a form of files: no page can send either to another site without a
+# preflight request.
 
 log = logging.getLogger(__name__)
 

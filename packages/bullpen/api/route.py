@@ -3,174 +3,172 @@
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from flask import Response, g
 from flask_openapi3.blueprint import APIBlueprint
 from flask_openapi3.models import OPENAPI3_REF_PREFIX
 from flask_openapi3.models.tag import Tag
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
-from sqlalchemy import Table
+from pydantic import BaseModel
 
 from bullpen.api.auth import PUBLIC_ENDPOINTS, refuse
-from bullpen.api.context import api, require_scope
+from bullpen.api.context import require_scope
 from bullpen.api.errors import ErrorAnswer, status_of
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
-from bullpen.core.store.paging import MAX_ROW_ID, committed_up_to
 
-MAX_PAGE_ROWS = 500
-"""So many rows are in one answer at the most."""
+READ = Scope.READ
+PUBLISH = Scope.PUBLISH
+CLAIM = Scope.CLAIM
+APPROVE = Scope.APPROVE
+ADMIN = Scope.ADMIN
+NO_SCOPE = None
+"""Open to every key; and to requests without one, if the endpoint is in `PUBLIC_ENDPOINTS`."""
 
-MAX_JSON_INT = (1 << 53) - 1
-"""The largest number that every reader of JSON keeps as it is."""
-
-Number = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
-Cursor = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
-
-
-class StrictBody(BaseModel):
-    """What comes in: what is not known is not taken for something else, and nothing is guessed."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Done(BaseModel):
-    """It was done."""
-
-    ok: Literal[True] = True
-
-
-class Count(Done):
-    """It was done to so many."""
-
-    count: int
-
-
-class Page(BaseModel):
-    """Which part of a list: the newest, or what comes after a number."""
-
-    limit: int = Field(100, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
-    since_id: Cursor | None = Field(
-        None, description="only what has a higher number, the oldest first"
-    )
-
-
-def page_end(rows: Table, since: int | None) -> int:
-    """How far a list may go on: a number that is to come is not passed by."""
-    return MAX_ROW_ID if since is None else committed_up_to(api().store, rows)
-
-
-def list_response(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:
-    """A list as the reference's clients read it, with its cursor in a header."""
-    response = Response(rows.model_dump_json(by_alias=True), mimetype="application/json")
-    if numbers and (page.since_id is not None or len(numbers) == page.limit):
-        response.headers["X-Next-Cursor"] = str(max(numbers))
-    return response
-
-
-def parse_files(text: str | None) -> list[str]:
-    """The files of a row."""
-    return [] if not text else [str(each) for each in json.loads(text)]
-
-
-def parse_json(text: str | None) -> JsonValue:
-    """A column of JSON, as JSON again; what is none is shown as its text."""
-    if text is None:
-        return None
-    try:
-        found: JsonValue = json.loads(text)
-    except ValueError:
-        return text
-    return found
-
-
-# What comes in of an agent, a team or a provider.
-#
-# What is not sent stays as it is; fields that are not known are passed over, for the reference's
-# clients send more than is read here.
-
-ShortText = Annotated[str, Field(max_length=200)]
-LongText = Annotated[str, Field(max_length=4096)]
-
-
-class LenientBody(BaseModel):
-    """What is to be changed."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-View = TypeVar("View", bound=Callable[..., BaseModel | Response])
+AUDITED_SCOPES = frozenset({APPROVE, ADMIN})
+"""What a key does with these, unless it only reads, is in the audit log."""
 
 ALWAYS = (400, 401, 403, 413, 415, 429, 503)
 """What any request may be answered with."""
 
 ERROR = f"{OPENAPI3_REF_PREFIX}/{ErrorAnswer.__name__}"
 
-
-def blueprint(name: str, doc: str) -> APIBlueprint:
-    """The routes of one noun."""
-    return APIBlueprint(name, name, abp_tags=[Tag(name=name, description=doc)])
+View = TypeVar("View", bound=Callable[..., BaseModel | Response])
+Error = type[BullpenError]
 
 
-def route(
-    routes: APIBlueprint,
-    method: str,
-    rule: str,
-    *,
-    scope: Scope | None,
-    answer: type[BaseModel] | Mapping[str, Any] | None,
-    errors: Sequence[type[BullpenError]] = (),
-    audited: bool = False,
-) -> Callable[[View], View]:
-    """Serve this view: `scope` is what a key needs; None is for every key, or for all (`PUBLIC_ENDPOINTS`).
+class Decorator(Protocol):
+    """Registers a view and gives it back as it is."""
 
-    An `answer` that is no model is what the description says of it; None leads elsewhere.
-    `audited`: what it does, and to whom it is refused, is in the audit log.
+    def __call__(self, view: View, /) -> View: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the API's description says of an answer that is not JSON of a model."""
+
+    description: str
+    content_type: str = ""
+    schema: Mapping[str, object] | None = None
+    status: int = 200
+
+    def document(self) -> dict[str, Any]:
+        """The entry in the OpenAPI document."""
+        if self.schema is None:
+            return {"description": self.description}
+        content = {self.content_type: {"schema": dict(self.schema)}}
+        return {"description": self.description, "content": content}
+
+
+Redirect = Annotated[Response, Described("Look there.", status=302)]
+
+
+class Routes:
+    """The routes of one noun.
+
+    A route's answer is the return annotation of its view: a model, or of `Annotated[Response, …]`
+    the model or the `Described` that follows. The first argument after the path is the scope that a
+    key needs, then come the errors that the view may raise besides those of any request.
     """
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.blueprint = APIBlueprint(name, name, abp_tags=[Tag(name=name, description=doc)])
+
+    def get(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
+        """Serve GET; it is never in the audit log."""
+        return self._serve("get", path, scope, errors, audited=False)
+
+    def post(
+        self, path: str, scope: Scope | None, *errors: Error, audited: bool | None = None
+    ) -> Decorator:
+        """Serve POST; `audited` overrides what follows from the scope."""
+        return self._serve("post", path, scope, errors, audited=audited)
+
+    def put(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
+        """Serve PUT."""
+        return self._serve("put", path, scope, errors)
+
+    def patch(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
+        """Serve PATCH."""
+        return self._serve("patch", path, scope, errors)
+
+    def delete(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
+        """Serve DELETE."""
+        return self._serve("delete", path, scope, errors)
+
+    def _serve(
+        self,
+        method: str,
+        path: str,
+        scope: Scope | None,
+        errors: tuple[Error, ...],
+        *,
+        audited: bool | None = None,
+    ) -> Decorator:
+        if audited is None:
+            audited = scope in AUDITED_SCOPES
+
+        def decorate(view: View) -> View:
+            summary, _, description = (view.__doc__ or "").partition("\n\n")
+            needs = "" if scope is None else f"Needs the scope `{scope.value}`."
+            public = f"{self.blueprint.name}.{view.__name__}" in PUBLIC_ENDPOINTS
+            register = getattr(self.blueprint, method)
+            register(
+                path,
+                summary=" ".join(summary.split()),
+                description="\n\n".join(part for part in (_plain(description), needs) if part),
+                responses=_responses(view, errors),
+                security=[] if public else [{"token": []}, {"cookie": []}],
+            )(_guard(view, scope, audited=audited))
+            return view
+
+        return decorate
+
+
+def _guard(
+    view: Callable[..., BaseModel | Response], scope: Scope | None, *, audited: bool
+) -> Callable[..., Response]:
+    """The view behind the check of its scope; refusals of audited routes are in the log as well."""
+
+    @functools.wraps(view)
+    def guarded(**values: Any) -> Response:  # noqa: ANN401 - what the view asks for
+        g.audited = audited
+        try:
+            if scope is not None:
+                require_scope(scope)
+            answer = view(**values)
+        except (ScopeTooSmall, OutOfReach) as error:
+            if audited:
+                refuse(error)
+            raise
+        return answer if isinstance(answer, Response) else as_json(answer)
+
+    return guarded
+
+
+def as_json(answer: BaseModel, status: int = 200) -> Response:
+    """A model as an answer."""
+    return Response(answer.model_dump_json(by_alias=True), status, mimetype="application/json")
+
+
+def _responses(
+    view: Callable[..., BaseModel | Response], errors: tuple[Error, ...]
+) -> dict[str | int, Any]:
+    """The statuses of a view, each with what is answered."""
     statuses = sorted({*ALWAYS, *(status_of(error) for error in errors)})
     responses: dict[str | int, Any] = {status: _error() for status in statuses}
     responses[statuses[0]] = ErrorAnswer
-    if answer is None:
-        responses[302] = {"description": "Look there."}
+    answer = get_type_hints(view, include_extras=True)["return"]
+    if get_origin(answer) is Annotated:
+        answer = get_args(answer)[1]
+    if isinstance(answer, Described):
+        responses[answer.status] = answer.document()
     else:
+        assert issubclass(answer, BaseModel), f"{view.__name__} does not say what it answers"
         responses[200] = answer
-
-    def decorate(view: View) -> View:
-        @functools.wraps(view)
-        def guarded(**values: Any) -> Response:  # noqa: ANN401 - what the view asks for
-            g.audited = audited
-            try:
-                if scope is not None:
-                    require_scope(scope)
-                found = view(**values)
-            except (ScopeTooSmall, OutOfReach) as error:
-                if audited:
-                    refuse(error)
-                raise
-            return found if isinstance(found, Response) else as_json(found)
-
-        summary, _, description = (view.__doc__ or "").partition("\n\n")
-        open_to_all = f"{routes.name}.{view.__name__}" in PUBLIC_ENDPOINTS
-        needs = "" if scope is None else f"Needs the scope `{scope.value}`."
-        register = getattr(routes, method.lower())
-        register(
-            rule,
-            summary=" ".join(summary.split()),
-            description="\n\n".join(part for part in (_plain(description), needs) if part),
-            responses=responses,
-            security=[] if open_to_all else [{"token": []}, {"cookie": []}],
-        )(guarded)
-        return view
-
-    return decorate
-
-
-def as_json(found: BaseModel, status: int = 200) -> Response:
-    """A model as an answer."""
-    return Response(found.model_dump_json(by_alias=True), status, mimetype="application/json")
+    return responses
 
 
 def _error() -> dict[str, object]:

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, caller, read, require_reach, write
-from bullpen.api.route import Done, LenientBody, LongText, ShortText, blueprint, route
-from bullpen.core.access.keys import Scope
+from bullpen.api.route import ADMIN, READ, Routes
+from bullpen.api.schemas import Done, LenientBody, LongText, ShortText
 from bullpen.core.company import add_agent, change_agent, remove_agent, reset_agent
 from bullpen.core.errors import BadRequest, Conflict, LaneBusy, LaneError, NameTaken, NotFound
 from bullpen.core.inspect.queue import LaneStatus, list_lane_statuses
@@ -153,7 +153,7 @@ def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChang
     return change
 
 
-ROUTES = blueprint("agents", "Who answers: agents, and how each of them works.")
+routes = Routes("agents", "Who answers: agents, and how each of them works.")
 
 
 class AgentPath(BaseModel):
@@ -175,21 +175,14 @@ class AgentDone(Done):
     provisioned: bool = Field(description="whether anything was put into its directory")
 
 
-@route(ROUTES, "GET", "/api/agents", scope=Scope.READ, answer=AgentMap)
+@routes.get("/api/agents", READ)
 def agents() -> AgentMap:
     """List the agents by their ids, each with its lane."""
     with read() as tx:
         return agent_map(tx)
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/agents/<agent_id>",
-    scope=Scope.READ,
-    answer=AgentAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/agents/<agent_id>", READ, NotFound)
 def agent(path: AgentPath) -> AgentAnswer:
     """Show one agent."""
     require_reach(path.agent_id)
@@ -197,15 +190,7 @@ def agent(path: AgentPath) -> AgentAnswer:
         return agent_answer(tx, get_agent(tx, path.agent_id))
 
 
-@route(
-    ROUTES,
-    "PUT",
-    "/api/agents/<agent_id>",
-    scope=Scope.ADMIN,
-    answer=AgentDone,
-    errors=(NameTaken, LaneError),
-    audited=True,
-)
+@routes.put("/api/agents/<agent_id>", ADMIN, NameTaken, LaneError)
 def put(path: AgentPath, body: AgentBody) -> AgentDone:
     """Take on an agent, or change one.
 
@@ -214,29 +199,13 @@ def put(path: AgentPath, body: AgentBody) -> AgentDone:
     return _put(path.agent_id, body, create=True)
 
 
-@route(
-    ROUTES,
-    "PATCH",
-    "/api/agents/<agent_id>",
-    scope=Scope.ADMIN,
-    answer=AgentDone,
-    errors=(NotFound, LaneError),
-    audited=True,
-)
+@routes.patch("/api/agents/<agent_id>", ADMIN, NotFound, LaneError)
 def change(path: AgentPath, body: AgentBody) -> AgentDone:
     """Change an agent that exists; what is not sent stays."""
     return _put(path.agent_id, body, create=False)
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/agents/<agent_id>",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(NotFound, Conflict, LaneError),
-    audited=True,
-)
+@routes.delete("/api/agents/<agent_id>", ADMIN, NotFound, Conflict, LaneError)
 def remove(path: AgentPath, query: Removal) -> Done:
     """Let an agent go, out of its teams as well. Its history stays, and so do its files."""
     require_reach(path.agent_id)
@@ -249,15 +218,7 @@ def remove(path: AgentPath, query: Removal) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/agents/<agent_id>/reset",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(NotFound,),
-    audited=True,
-)
+@routes.post("/api/agents/<agent_id>/reset", ADMIN, NotFound)
 def reset(path: AgentPath) -> Done:
     """Let an agent forget its sessions: it begins anew with the next message."""
     require_reach(path.agent_id)

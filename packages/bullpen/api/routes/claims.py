@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field, JsonValue
 
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.long_poll import client_gone
-from bullpen.api.route import Done, StrictBody, blueprint, parse_files, parse_json, route
+from bullpen.api.route import CLAIM, Routes
 from bullpen.api.routes.files import resolve_uploads
-from bullpen.core.access.keys import Scope
+from bullpen.api.schemas import Done, StrictBody, parse_files, parse_json
 from bullpen.core.answers.complete import complete
 from bullpen.core.answers.fail import claim_for_worker, fail
 from bullpen.core.clock import SECOND
@@ -24,7 +24,7 @@ from bullpen.core.roster.agents import allowed_roots, get_agent
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 
-ROUTES = blueprint("claims", "Outside workers: claim, extend, complete, fail, release.")
+routes = Routes("claims", "Outside workers: claim, extend, complete, fail, release.")
 
 DAY_SECONDS = 86_400
 MOST_MESSAGES = 256
@@ -197,14 +197,7 @@ class ReleaseClaimBody(StrictBody):
     reason: str = Field("released by its worker", max_length=2000)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/queue/claim",
-    scope=Scope.CLAIM,
-    answer=ClaimAnswer,
-    errors=(UnknownAgent,),
-)
+@routes.post("/api/queue/claim", CLAIM, UnknownAgent)
 def claim(body: ClaimBody) -> ClaimAnswer:
     """Take what waits for an agent; with `wait`, as soon as something does.
 
@@ -217,14 +210,7 @@ def claim(body: ClaimBody) -> ClaimAnswer:
     return api().bell.wait_for(lambda: _look(body), body.wait) or ClaimAnswer()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/queue/extend",
-    scope=Scope.CLAIM,
-    answer=ExtendClaimAnswer,
-    errors=(StaleToken,),
-)
+@routes.post("/api/queue/extend", CLAIM, StaleToken)
 def extend_claim(body: ExtendClaimBody) -> ExtendClaimAnswer:
     """Go on for longer. 409 `stale_token`: stop the run, the messages are another one's now."""
     _reach(body.token)
@@ -233,14 +219,7 @@ def extend_claim(body: ExtendClaimBody) -> ExtendClaimAnswer:
         return ExtendClaimAnswer(lease_expires_at=extend(tx, body.token, lease))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/queue/complete",
-    scope=Scope.CLAIM,
-    answer=CompleteClaimAnswer,
-    errors=(StaleToken, UnknownAgent),
-)
+@routes.post("/api/queue/complete", CLAIM, StaleToken, UnknownAgent)
 def complete_claim(body: CompleteClaimBody) -> CompleteClaimAnswer:
     """Answer the claim's messages.
 
@@ -259,7 +238,7 @@ def complete_claim(body: CompleteClaimBody) -> CompleteClaimAnswer:
     return CompleteClaimAnswer(status="completed")
 
 
-@route(ROUTES, "POST", "/api/queue/fail", scope=Scope.CLAIM, answer=Done, errors=(StaleToken,))
+@routes.post("/api/queue/fail", CLAIM, StaleToken)
 def fail_claim(body: FailClaimBody) -> Done:
     """Say that there is no answer, and why; the kind decides what becomes of the messages.
 
@@ -277,7 +256,7 @@ def fail_claim(body: FailClaimBody) -> Done:
     return Done()
 
 
-@route(ROUTES, "POST", "/api/queue/release", scope=Scope.CLAIM, answer=Done, errors=(StaleToken,))
+@routes.post("/api/queue/release", CLAIM, StaleToken)
 def release_claim(body: ReleaseClaimBody) -> Done:
     """Give the messages back as they were; no try is counted."""
     _reach(body.token)

@@ -9,10 +9,10 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
-from bullpen.api.route import Count, Page, blueprint, list_response, page_end, route
+from bullpen.api.route import APPROVE, READ, Routes
 from bullpen.api.routes.messages import MessageAnswer, Reason
 from bullpen.api.routes.responses import ResponseAnswer
-from bullpen.core.access.keys import Scope
+from bullpen.api.schemas import Count, Page, list_response, page_end
 from bullpen.core.errors import LaneError, NotFound
 from bullpen.core.inspect.conversations import (
     ConversationState,
@@ -29,7 +29,7 @@ from bullpen.core.queue.manage import cancel_conversation, resume_conversation
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
-ATTEMPT_ROUTES = blueprint("attempts", "Runs that have ended.")
+attempt_routes = Routes("attempts", "Runs that have ended.")
 
 Text = Annotated[str, Field(max_length=200)]
 
@@ -83,8 +83,8 @@ class AttemptQuery(Page):
     conversation_id: Text | None = None
 
 
-@route(ATTEMPT_ROUTES, "GET", "/api/attempts", scope=Scope.READ, answer=AttemptList)
-def attempts(query: AttemptQuery) -> Response:
+@attempt_routes.get("/api/attempts", READ)
+def attempts(query: AttemptQuery) -> Annotated[Response, AttemptList]:
     """List the runs, the latest first; with `since_id` those after it, the oldest first.
 
     A key for some agents must name one of them.
@@ -98,7 +98,7 @@ def attempts(query: AttemptQuery) -> Response:
     return list_response(rows, [each.id for each in found], query)
 
 
-ROUTES = blueprint("conversations", "All that one message of a person's set off.")
+routes = Routes("conversations", "All that one message of a person's set off.")
 
 
 class ConversationAnswer(BaseModel):
@@ -225,8 +225,8 @@ class TraceAnswer(BaseModel):
         )
 
 
-@route(ROUTES, "GET", "/api/conversations", scope=Scope.READ, answer=ConversationList)
-def newest(query: ConversationQuery) -> Response:
+@routes.get("/api/conversations", READ)
+def newest(query: ConversationQuery) -> Annotated[Response, ConversationList]:
     """List the conversations of the last day, and older ones whose first message is not through.
 
     The newest first; with `since_id` those that began after it, the oldest first. A key for some
@@ -241,14 +241,7 @@ def newest(query: ConversationQuery) -> Response:
     return list_response(rows, [each.first.id for each in found], query)
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/conversations/<conversation_id>",
-    scope=Scope.READ,
-    answer=TraceAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/conversations/<conversation_id>", READ, NotFound)
 def conversation(path: ConversationPath) -> TraceAnswer:
     """Show all of a conversation: its messages, runs, answers and handoffs, archived ones included.
 
@@ -261,15 +254,7 @@ def conversation(path: ConversationPath) -> TraceAnswer:
     return TraceAnswer.of(found)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/conversations/<conversation_id>/cancel",
-    scope=Scope.APPROVE,
-    answer=Count,
-    errors=(NotFound,),
-    audited=True,
-)
+@routes.post("/api/conversations/<conversation_id>/cancel", APPROVE, NotFound)
 def cancel(path: ConversationPath, body: Reason) -> Count:
     """End everything of a conversation that is not over; what runs is stopped."""
     with write() as tx:
@@ -278,15 +263,7 @@ def cancel(path: ConversationPath, body: Reason) -> Count:
         return Count(count=cancel_conversation(tx, path.conversation_id, reason))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/conversations/<conversation_id>/let-go",
-    scope=Scope.APPROVE,
-    answer=Count,
-    errors=(NotFound, LaneError),
-    audited=True,
-)
+@routes.post("/api/conversations/<conversation_id>/let-go", APPROVE, NotFound, LaneError)
 def let_go(path: ConversationPath) -> Count:
     """Let everything go on that is held of a conversation."""
     with write() as tx:

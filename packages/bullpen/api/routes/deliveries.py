@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field, JsonValue
 
 from bullpen.api.context import require_reach, write
-from bullpen.api.route import Done, StrictBody, blueprint, parse_files, parse_json, route
-from bullpen.core.access.keys import Scope
+from bullpen.api.route import PUBLISH, Routes
+from bullpen.api.schemas import Done, StrictBody, parse_files, parse_json
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import ReplyTo
@@ -16,7 +16,7 @@ from bullpen.core.outbox import delivery
 from bullpen.core.outbox.delivery import Delivery, lease_responses
 from bullpen.core.text import sanitise_text
 
-ROUTES = blueprint("deliveries", "Answers on their way out, by channel clients outside of Bullpen.")
+routes = Routes("deliveries", "Answers on their way out, by channel clients outside of Bullpen.")
 
 HOUR_SECONDS = 3600
 WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
@@ -138,7 +138,7 @@ class DeliveryErrorBody(DeliveryTokenBody):
     error: ErrorText
 
 
-@route(ROUTES, "POST", "/api/responses/lease", scope=Scope.PUBLISH, answer=LeasedAnswer)
+@routes.post("/api/responses/lease", PUBLISH)
 def lease(body: LeaseResponsesBody) -> LeasedAnswer:
     """Take answers of a channel to deliver them.
 
@@ -153,14 +153,7 @@ def lease(body: LeaseResponsesBody) -> LeasedAnswer:
     return LeasedAnswer(responses=[DeliveryAnswer.of(each) for each in found])
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/begin-part",
-    scope=Scope.PUBLISH,
-    answer=Done,
-    errors=(StaleToken,),
-)
+@routes.post("/api/responses/begin-part", PUBLISH, StaleToken)
 def begin_part(body: DeliveryTokenBody) -> Done:
     """Say that a part is about to be sent; it renews the lease as well.
 
@@ -172,14 +165,7 @@ def begin_part(body: DeliveryTokenBody) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/end-part",
-    scope=Scope.PUBLISH,
-    answer=Done,
-    errors=(StaleToken,),
-)
+@routes.post("/api/responses/end-part", PUBLISH, StaleToken)
 def end_part(body: EndPartBody) -> Done:
     """Say that the platform took the part."""
     require_reach(None)
@@ -188,14 +174,7 @@ def end_part(body: EndPartBody) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/ack-leased",
-    scope=Scope.PUBLISH,
-    answer=Done,
-    errors=(StaleToken,),
-)
+@routes.post("/api/responses/ack-leased", PUBLISH, StaleToken)
 def ack_leased(body: DeliveryTokenBody) -> Done:
     """Say that the platform took the last part."""
     require_reach(None)
@@ -204,14 +183,7 @@ def ack_leased(body: DeliveryTokenBody) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/reschedule",
-    scope=Scope.PUBLISH,
-    answer=Done,
-    errors=(StaleToken,),
-)
+@routes.post("/api/responses/reschedule", PUBLISH, StaleToken)
 def reschedule(body: RescheduleBody) -> Done:
     """Say that it could not be sent now; after the last counted try it is dead."""
     require_reach(None)
@@ -222,14 +194,7 @@ def reschedule(body: RescheduleBody) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/undeliverable",
-    scope=Scope.PUBLISH,
-    answer=Done,
-    errors=(StaleToken,),
-)
+@routes.post("/api/responses/undeliverable", PUBLISH, StaleToken)
 def undeliverable(body: DeliveryErrorBody) -> Done:
     """Say that it can never be sent: the recipient does not exist, or will not have it."""
     require_reach(None)
@@ -238,14 +203,7 @@ def undeliverable(body: DeliveryErrorBody) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/unknown",
-    scope=Scope.PUBLISH,
-    answer=Done,
-    errors=(StaleToken,),
-)
+@routes.post("/api/responses/unknown", PUBLISH, StaleToken)
 def unknown(body: DeliveryErrorBody) -> Done:
     """Say that it was sent and no answer came: a person decides whether it goes out again."""
     require_reach(None)

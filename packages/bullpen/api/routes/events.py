@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated
 
 from flask import Response, request
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
 from bullpen.api.context import api, caller, read, require_reach
-from bullpen.api.route import Page, blueprint, list_response, route
+from bullpen.api.route import READ, Described, Routes
+from bullpen.api.schemas import Page, list_response
 from bullpen.api.streams.client import Filter, add_own_names
 from bullpen.api.streams.encode import SSE, encode, event_documents
 from bullpen.api.streams.subscribe import (
@@ -23,32 +24,31 @@ from bullpen.api.streams.subscribe import (
     split_names,
     starting_point,
 )
-from bullpen.core.access.keys import Scope
 from bullpen.core.events.log import EventFilter, list_events
 from bullpen.core.events.tail import EventTail, id_before_oldest
 from bullpen.core.store.base import Store
 
-ROUTES = blueprint("events", "Everything that happens, in order.")
+routes = Routes("events", "Everything that happens, in order.")
 
 MIMETYPE = "text/event-stream"
 
-STREAM: dict[str, Any] = {
-    "description": "Server-sent events: `id`, `event`, and `data`, which is one JSON object.",
-    "content": {
-        MIMETYPE: {
-            "schema": {
-                "type": "object",
-                "required": ["event", "data"],
-                "properties": {
-                    "id": {"type": "string"},
-                    "event": {"type": "string"},
-                    "data": {"type": "string", "contentMediaType": "application/json"},
-                    "retry": {"type": "integer"},
-                },
-            }
-        }
-    },
-}
+StreamResponse = Annotated[
+    Response,
+    Described(
+        "Server-sent events: `id`, `event`, and `data`, which is one JSON object.",
+        MIMETYPE,
+        {
+            "type": "object",
+            "required": ["event", "data"],
+            "properties": {
+                "id": {"type": "string"},
+                "event": {"type": "string"},
+                "data": {"type": "string", "contentMediaType": "application/json"},
+                "retry": {"type": "integer"},
+            },
+        },
+    ),
+]
 
 HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 """A proxy that collects what it gets before it hands it on would make it late."""
@@ -98,8 +98,8 @@ class FollowQuery(StreamQuery):
     follow: bool = Field(True, description="false: send what there is, and end")
 
 
-@route(ROUTES, "GET", "/api/events", scope=Scope.READ, answer=EventList)
-def events(query: EventQuery) -> Response:
+@routes.get("/api/events", READ)
+def events(query: EventQuery) -> Annotated[Response, EventList]:
     """List what happened.
 
     The newest first; with `since_id` what came after it, the oldest first. What is shown has no
@@ -123,8 +123,8 @@ def events(query: EventQuery) -> Response:
     return response
 
 
-@route(ROUTES, "GET", "/api/events/stream", scope=Scope.READ, answer=STREAM)
-def stream(header: LastSeen, query: FollowQuery) -> Response:
+@routes.get("/api/events/stream", READ)
+def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
     """Follow what happens, as server-sent events.
 
     The first is `connected`. Whoever comes back with the last id gets everything that happened

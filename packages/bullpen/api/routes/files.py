@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from flask import Response, request, send_file
 from flask_openapi3.models.media_type import MediaType
@@ -18,17 +18,16 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.formparser import FormDataParser
 
 from bullpen.api.context import api, require_reach, write
-from bullpen.api.route import Done, Page, blueprint, list_response, route
-from bullpen.core.access.keys import Scope
+from bullpen.api.route import ADMIN, PUBLISH, READ, Described, Routes
+from bullpen.api.schemas import Done, Page, list_response
 from bullpen.core.answers.attachments import RefusedFile, open_allowed, resolve_allowed
 from bullpen.core.errors import BadRequest, UnknownFile
 from bullpen.core.uploads import SavedUpload, StoredFile, Upload, file_path, list_files, remove_file
 
-FILE: dict[str, Any] = {
-    "description": "The file.",
-    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-}
-"""An answer that is a file, as the API's description has it."""
+FileResponse = Annotated[
+    Response,
+    Described("The file.", "application/octet-stream", {"type": "string", "format": "binary"}),
+]
 
 ALONE = "sandbox; default-src 'none'"
 """A page that somebody uploaded does nothing in a browser."""
@@ -76,7 +75,7 @@ def _uploaded(name: str) -> Path | None:
         return None
 
 
-ROUTES = blueprint("files", "What people send along, and what goes out with answers.")
+routes = Routes("files", "What people send along, and what goes out with answers.")
 
 FIELD = "file"
 MOST_PARTS = 8
@@ -122,7 +121,7 @@ class FilePath(BaseModel):
     name: str = Field(max_length=1000, description="the file's name")
 
 
-@route(ROUTES, "POST", "/api/files", scope=Scope.PUBLISH, answer=UploadedAnswer)
+@routes.post("/api/files", PUBLISH)
 def upload() -> UploadedAnswer:
     """Store a file, to be named in `files` of a message or of an answer.
 
@@ -134,8 +133,8 @@ def upload() -> UploadedAnswer:
         return UploadedAnswer.of(begun[0].keep(api().store.ids, given.filename or ""))
 
 
-@route(ROUTES, "GET", "/api/files", scope=Scope.READ, answer=FileList)
-def files(query: Page) -> Response:
+@routes.get("/api/files", READ)
+def files(query: Page) -> Annotated[Response, FileList]:
     """List the files, the newest first; with `since_id` those after it, the oldest first.
 
     For keys that reach all agents.
@@ -146,23 +145,15 @@ def files(query: Page) -> Response:
     return list_response(rows, [each.id for each in found], query)
 
 
-@route(ROUTES, "GET", "/api/files/<name>", scope=Scope.READ, answer=FILE, errors=(UnknownFile,))
-def file(path: FilePath) -> Response:
+@routes.get("/api/files/<name>", READ, UnknownFile)
+def file(path: FilePath) -> FileResponse:
     """Download a file. For keys that reach all agents."""
     require_reach(None)
     directory = api().settings.files
     return download(file_path(directory, path.name).name, (directory,))
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/files/<name>",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(UnknownFile,),
-    audited=True,
-)
+@routes.delete("/api/files/<name>", ADMIN, UnknownFile)
 def remove(path: FilePath) -> Done:
     """Delete a file for good; what names it goes out without it."""
     require_reach(None)
@@ -207,7 +198,7 @@ def _parse(begun: list[Upload]) -> FileStorage:
     return given[0]
 
 
-ROUTES.paths["/api/files"].post.requestBody = RequestBody(
+routes.blueprint.paths["/api/files"].post.requestBody = RequestBody(
     required=True,
     content={
         "multipart/form-data": MediaType(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from flask import Response, current_app
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -10,11 +10,10 @@ from pydantic import BaseModel
 
 from bullpen.api.context import read, require_reach
 from bullpen.api.metrics import metrics_of
-from bullpen.api.route import blueprint, route
-from bullpen.core.access.keys import Scope
+from bullpen.api.route import NO_SCOPE, READ, Described, Routes
 from bullpen.core.store.open import HEAD_REVISION
 
-ROUTES = blueprint("health", "Is it alive, and can it work?")
+routes = Routes("health", "Is it alive, and can it work?")
 
 
 class Alive(BaseModel):
@@ -29,13 +28,13 @@ class Ready(Alive):
     schema_revision: str
 
 
-@route(ROUTES, "GET", "/healthz", scope=None, answer=Alive)
+@routes.get("/healthz", NO_SCOPE)
 def alive() -> Alive:
     """Say that the process is alive."""
     return Alive()
 
 
-@route(ROUTES, "GET", "/readyz", scope=None, answer=Ready)
+@routes.get("/readyz", NO_SCOPE)
 def ready() -> Ready:
     """Say that the database can be read."""
     with read() as tx:
@@ -43,17 +42,16 @@ def ready() -> Ready:
     return Ready(schema_revision=HEAD_REVISION)
 
 
-METRICS_ROUTES = blueprint("metrics", "Numbers for whoever watches over Bullpen.")
+metrics_routes = Routes("metrics", "Numbers for whoever watches over Bullpen.")
 
 
-TEXT = {
-    "description": "Prometheus's text form.",
-    "content": {"text/plain": {"schema": {"type": "string"}}},
-}
+TextResponse = Annotated[
+    Response, Described("Prometheus's text form.", "text/plain", {"type": "string"})
+]
 
 
-@route(METRICS_ROUTES, "GET", "/metrics", scope=Scope.READ, answer=TEXT)
-def metrics() -> Response:
+@metrics_routes.get("/metrics", READ)
+def metrics() -> TextResponse:
     """Tell how the queue and the API fare, in Prometheus's text form."""
     require_reach(None)
     return Response(metrics_of(current_app).text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -9,19 +9,9 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, caller, read, require_reach, write
-from bullpen.api.route import (
-    Done,
-    LenientBody,
-    LongText,
-    Number,
-    Page,
-    blueprint,
-    list_response,
-    page_end,
-    route,
-)
+from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.agents import AgentPath
-from bullpen.core.access.keys import Scope
+from bullpen.api.schemas import Done, LenientBody, LongText, Number, Page, list_response, page_end
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import InTheWay, NotFound
 from bullpen.core.heartbeats.manage import (
@@ -44,7 +34,7 @@ from bullpen.core.workspace.contents import (
 )
 from bullpen.core.workspace.templates import prepare_directory
 
-ROUTES = blueprint("heartbeats", "How agents are woken to look after their work.")
+routes = Routes("heartbeats", "How agents are woken to look after their work.")
 
 
 class HeartbeatBody(LenientBody):
@@ -109,7 +99,7 @@ class HeartbeatRunList(RootModel[list[HeartbeatRunAnswer]]):
     """Beats."""
 
 
-@route(ROUTES, "GET", "/api/heartbeats", scope=Scope.READ, answer=HeartbeatList)
+@routes.get("/api/heartbeats", READ)
 def heartbeats() -> HeartbeatList:
     """List the heartbeats that were ever set up, as far as the key reaches."""
     with read() as tx:
@@ -118,14 +108,7 @@ def heartbeats() -> HeartbeatList:
     return HeartbeatList([HeartbeatAnswer.model_validate(_shown(each)) for each in mine])
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/agents/<agent_id>/heartbeat",
-    scope=Scope.READ,
-    answer=HeartbeatText,
-    errors=(NotFound,),
-)
+@routes.get("/api/agents/<agent_id>/heartbeat", READ, NotFound)
 def heartbeat(path: AgentPath) -> HeartbeatText:
     """Show how an agent is woken, and what it is told then."""
     found, settings = _seen(path), api().settings
@@ -138,15 +121,7 @@ def heartbeat(path: AgentPath) -> HeartbeatText:
     )
 
 
-@route(
-    ROUTES,
-    "PUT",
-    "/api/agents/<agent_id>/heartbeat",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(NotFound, InTheWay),
-    audited=True,
-)
+@routes.put("/api/agents/<agent_id>/heartbeat", ADMIN, NotFound, InTheWay)
 def put(path: AgentPath, body: HeartbeatBody) -> Done:
     """Change how an agent is woken, or what it is told; what is not sent stays.
 
@@ -169,15 +144,8 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/agents/<agent_id>/heartbeat/beats",
-    scope=Scope.READ,
-    answer=HeartbeatRunList,
-    errors=(NotFound,),
-)
-def beats(path: AgentPath, query: Page) -> Response:
+@routes.get("/api/agents/<agent_id>/heartbeat/beats", READ, NotFound)
+def beats(path: AgentPath, query: Page) -> Annotated[Response, HeartbeatRunList]:
     """List an agent's beats, and what came of each.
 
     The newest first; with `since_id` what came after it, the oldest first.

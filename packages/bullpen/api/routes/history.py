@@ -10,18 +10,16 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, caller, read, require_reach, write
-from bullpen.api.route import (
+from bullpen.api.route import PUBLISH, READ, Routes
+from bullpen.api.schemas import (
     MAX_JSON_INT,
     MAX_PAGE_ROWS,
     Cursor,
     Done,
     Page,
     StrictBody,
-    blueprint,
     list_response,
-    route,
 )
-from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
 from bullpen.core.inspect.history import (
     HistoryEntry,
@@ -41,7 +39,7 @@ from bullpen.core.store.paging import committed_up_to
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-ROUTES = blueprint("history", "What was said, and by whom.")
+routes = Routes("history", "What was said, and by whom.")
 
 Name = Annotated[str, Field(max_length=200)]
 
@@ -89,8 +87,8 @@ class PersonList(RootModel[list[PersonAnswer]]):
     """People."""
 
 
-@route(ROUTES, "GET", "/api/agents/<agent_id>/messages", scope=Scope.READ, answer=HistoryEntryList)
-def of_agent(path: AgentPath, query: Page) -> Response:
+@routes.get("/api/agents/<agent_id>/messages", READ)
+def of_agent(path: AgentPath, query: Page) -> Annotated[Response, HistoryEntryList]:
     """Read what was said to an agent and by it.
 
     The newest first; with `since_id` what came after it, the oldest first. What was said to an
@@ -100,8 +98,8 @@ def of_agent(path: AgentPath, query: Page) -> Response:
     return _said([path.agent_id], query)
 
 
-@route(ROUTES, "GET", "/api/agent-messages", scope=Scope.READ, answer=HistoryEntryList)
-def of_all(query: Page) -> Response:
+@routes.get("/api/agent-messages", READ)
+def of_all(query: Page) -> Annotated[Response, HistoryEntryList]:
     """Read what was said to all agents, and by them.
 
     The newest first; with `since_id` what came after it, the oldest first.
@@ -109,7 +107,7 @@ def of_all(query: Page) -> Response:
     return _said(caller().agents, query)
 
 
-@route(ROUTES, "GET", "/api/history/search", scope=Scope.READ, answer=HistoryEntryList)
+@routes.get("/api/history/search", READ)
 def search(query: SearchQuery) -> HistoryEntryList:
     """Find where a text occurs, the newest first."""
     require_reach(query.agent)
@@ -117,7 +115,7 @@ def search(query: SearchQuery) -> HistoryEntryList:
         return _shown(search_history(tx, query.text, query.agent, query.limit))
 
 
-@route(ROUTES, "GET", "/api/people", scope=Scope.READ, answer=PersonList)
+@routes.get("/api/people", READ)
 def people() -> PersonList:
     """List who wrote, on which channel and under which id."""
     require_reach(None)
@@ -141,7 +139,7 @@ def _shown(found: list[HistoryEntry]) -> HistoryEntryList:
     return HistoryEntryList([HistoryEntryAnswer.model_validate(asdict(each)) for each in found])
 
 
-ROOM_ROUTES = blueprint("rooms", "What a team says among itself.")
+room_routes = Routes("rooms", "What a team says among itself.")
 
 SYSTEM_AUTHOR = "bullpen"
 """The author of what Bullpen itself says in a room."""
@@ -203,15 +201,8 @@ class RoomList(RootModel[list[Room]]):
     """Rooms."""
 
 
-@route(
-    ROOM_ROUTES,
-    "GET",
-    "/api/chatroom/<team_id>",
-    scope=Scope.READ,
-    answer=PostList,
-    errors=(NotFound,),
-)
-def posts(path: RoomPath, query: RoomQuery) -> Response:
+@room_routes.get("/api/chatroom/<team_id>", READ, NotFound)
+def posts(path: RoomPath, query: RoomQuery) -> Annotated[Response, PostList]:
     """Read a room.
 
     The newest posts first; with `since_id` or `since` what came after it, the oldest first.
@@ -237,14 +228,7 @@ def posts(path: RoomPath, query: RoomQuery) -> Response:
     return list_response(rows, [each.id for each in found], cursor)
 
 
-@route(
-    ROOM_ROUTES,
-    "POST",
-    "/api/chatroom/<team_id>",
-    scope=Scope.PUBLISH,
-    answer=NewPostAnswer,
-    errors=(NotFound, NameTaken, LaneError),
-)
+@room_routes.post("/api/chatroom/<team_id>", PUBLISH, NotFound, NameTaken, LaneError)
 def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
     """Say something to every member of a team."""
     text = body.message.strip()
@@ -261,7 +245,7 @@ def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
     return NewPostAnswer(id=posted.id, conversation_id=posted.conversation_id)
 
 
-@route(ROOM_ROUTES, "GET", "/api/chats", scope=Scope.READ, answer=RoomList)
+@room_routes.get("/api/chats", READ)
 def rooms() -> RoomList:
     """List the rooms in which something was said, the latest first."""
     with read() as tx:

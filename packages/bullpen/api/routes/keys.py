@@ -9,22 +9,14 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
-from bullpen.api.route import (
-    Done,
-    Number,
-    Page,
-    StrictBody,
-    blueprint,
-    list_response,
-    page_end,
-    route,
-)
+from bullpen.api.route import ADMIN, Routes
+from bullpen.api.schemas import Done, Number, Page, StrictBody, list_response, page_end
 from bullpen.core.access.audit import AuditEntry, list_audit_entries
 from bullpen.core.access.keys import Key, KeyKind, Scope, add_key_as, list_keys_as, revoke_key_as
 from bullpen.core.errors import UnknownKey
 from bullpen.core.models import AUDIT_LOG
 
-AUDIT_ROUTES = blueprint("audit", "Who did what over the API.")
+audit_routes = Routes("audit", "Who did what over the API.")
 
 
 class AuditEntryAnswer(BaseModel):
@@ -50,8 +42,8 @@ class AuditEntryList(RootModel[list[AuditEntryAnswer]]):
     """Lines of the log."""
 
 
-@route(AUDIT_ROUTES, "GET", "/api/audit", scope=Scope.ADMIN, answer=AuditEntryList)
-def audit(query: Page) -> Response:
+@audit_routes.get("/api/audit", ADMIN)
+def audit(query: Page) -> Annotated[Response, AuditEntryList]:
     """List what was done, the latest first; with `since_id` what came after it, the oldest first.
 
     For keys that reach all agents.
@@ -64,7 +56,7 @@ def audit(query: Page) -> Response:
     return list_response(rows, [each.id for each in found], query)
 
 
-ROUTES = blueprint("keys", "Keys for the API, each with scopes, and revoked at once.")
+routes = Routes("keys", "Keys for the API, each with scopes, and revoked at once.")
 
 
 class NewKey(StrictBody):
@@ -125,7 +117,7 @@ class KeyPath(BaseModel):
     key_id: str = Field(max_length=100, description="the key's id; it is no secret")
 
 
-@route(ROUTES, "GET", "/api/keys", scope=Scope.ADMIN, answer=KeyList)
+@routes.get("/api/keys", ADMIN)
 def keys() -> KeyList:
     """List the keys and the browsers that were let in, those of the past included.
 
@@ -135,7 +127,7 @@ def keys() -> KeyList:
         return KeyList([KeyAnswer.of(each, tx.now) for each in list_keys_as(tx, caller())])
 
 
-@route(ROUTES, "POST", "/api/keys", scope=Scope.ADMIN, answer=NewKeyAnswer, audited=True)
+@routes.post("/api/keys", ADMIN)
 def add(body: NewKey) -> NewKeyAnswer:
     """Make a key. No key makes one that may more, reaches more or lasts longer than itself."""
     with write() as tx:
@@ -144,15 +136,7 @@ def add(body: NewKey) -> NewKeyAnswer:
     return NewKeyAnswer(**shown.model_dump(), key=secret)
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/keys/<key_id>",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(UnknownKey,),
-    audited=True,
-)
+@routes.delete("/api/keys/<key_id>", ADMIN, UnknownKey)
 def revoke(path: KeyPath) -> Done:
     """Close a key or a browser: it opens nothing with the next request."""
     with write() as tx:

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
-from bullpen.api.route import Done, StrictBody, blueprint, route
+from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.messages import Reason
-from bullpen.core.access.keys import Scope
+from bullpen.api.schemas import Done, StrictBody
 from bullpen.core.errors import Conflict, LaneError, UnknownAgent
 from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import (
@@ -26,7 +26,7 @@ from bullpen.core.queue.lanes import (
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.states import LaneState
 
-ROUTES = blueprint("lanes", "Agents' queues: how each behaves, and whether it runs.")
+routes = Routes("lanes", "Agents' queues: how each behaves, and whether it runs.")
 
 MOST_DEPTH = 1_000_000_000
 MOST_ATTEMPTS = 1000
@@ -95,7 +95,7 @@ class LaneChange(StrictBody):
     )
 
 
-@route(ROUTES, "GET", "/api/lanes", scope=Scope.READ, answer=LaneList)
+@routes.get("/api/lanes", READ)
 def lanes() -> LaneList:
     """List the lanes, those of removed agents included, as far as the key reaches."""
     with read() as tx:
@@ -103,14 +103,7 @@ def lanes() -> LaneList:
     return LaneList([LaneAnswer.of(each) for each in found if caller().can_reach(each.agent)])
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/lanes/<agent>",
-    scope=Scope.READ,
-    answer=LaneAnswer,
-    errors=(UnknownAgent,),
-)
+@routes.get("/api/lanes/<agent>", READ, UnknownAgent)
 def lane(path: LanePath) -> LaneAnswer:
     """Show one lane."""
     require_reach(path.agent)
@@ -118,15 +111,7 @@ def lane(path: LanePath) -> LaneAnswer:
         return LaneAnswer.of(get_lane(tx, path.agent))
 
 
-@route(
-    ROUTES,
-    "PATCH",
-    "/api/lanes/<agent>",
-    scope=Scope.ADMIN,
-    answer=LaneAnswer,
-    errors=(UnknownAgent,),
-    audited=True,
-)
+@routes.patch("/api/lanes/<agent>", ADMIN, UnknownAgent)
 def change(path: LanePath, body: LaneChange) -> LaneAnswer:
     """Change how a lane behaves; what is not named stays as it is."""
     require_reach(path.agent)
@@ -137,15 +122,7 @@ def change(path: LanePath, body: LaneChange) -> LaneAnswer:
         return LaneAnswer.of(get_lane(tx, path.agent))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/lanes/<agent>/pause",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(UnknownAgent, Conflict),
-    audited=True,
-)
+@routes.post("/api/lanes/<agent>/pause", ADMIN, UnknownAgent, Conflict)
 def pause(path: LanePath, body: Reason) -> Done:
     """Begin no more runs of this agent; messages still come in, and wait."""
     require_reach(path.agent)
@@ -155,15 +132,7 @@ def pause(path: LanePath, body: Reason) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/lanes/<agent>/resume",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(UnknownAgent, Conflict),
-    audited=True,
-)
+@routes.post("/api/lanes/<agent>/resume", ADMIN, UnknownAgent, Conflict)
 def resume(path: LanePath) -> Done:
     """Let the agent take in and answer again."""
     require_reach(path.agent)
@@ -173,15 +142,7 @@ def resume(path: LanePath) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/lanes/<agent>/drain",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(UnknownAgent, Conflict),
-    audited=True,
-)
+@routes.post("/api/lanes/<agent>/drain", ADMIN, UnknownAgent, Conflict)
 def drain(path: LanePath, body: Reason) -> Done:
     """Take nothing new in, and answer what is there."""
     require_reach(path.agent)
@@ -191,15 +152,7 @@ def drain(path: LanePath, body: Reason) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/lanes/<agent>/archive",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(UnknownAgent, Conflict, LaneError),
-    audited=True,
-)
+@routes.post("/api/lanes/<agent>/archive", ADMIN, UnknownAgent, Conflict, LaneError)
 def archive(path: LanePath, body: Reason) -> Done:
     """Close an empty lane: nothing in, nothing out."""
     require_reach(path.agent)

@@ -20,9 +20,10 @@ from wsproto.utilities import ProtocolError
 
 from bullpen.api.context import api, caller, require_reach, require_scope
 from bullpen.api.errors import error_response, validation_error_response
-from bullpen.api.route import MAX_JSON_INT, Cursor, StrictBody, blueprint
+from bullpen.api.route import Routes
 from bullpen.api.routes import history, responses
 from bullpen.api.routes.messages import submit_for_key
+from bullpen.api.schemas import MAX_JSON_INT, Cursor, StrictBody
 from bullpen.api.streams.client import Client
 from bullpen.api.streams.encode import WEBSOCKET, Document, EndReason
 from bullpen.api.streams.subscribe import (
@@ -206,7 +207,7 @@ def _refuse(client: Client, ref: Ref, error: object) -> None:
     api().hub.write_to(client, [WEBSOCKET.note({"type": "error", "ref": ref, "error": error})])
 
 
-ROUTES = blueprint("live", "The WebSocket.")
+routes = Routes("live", "The WebSocket.").blueprint
 
 PING_SECONDS = 25
 LOOK_SECONDS = 5.0
@@ -239,7 +240,7 @@ class SocketReader(threading.Thread):
             self._of.sock.close()
 
 
-@ROUTES.record
+@routes.record
 def _configure(state: BlueprintSetupState) -> None:
     state.app.config["SOCK_SERVER_OPTIONS"] = {
         "ping_interval": PING_SECONDS,
@@ -248,7 +249,7 @@ def _configure(state: BlueprintSetupState) -> None:
     }
 
 
-@ROUTES.before_request
+@routes.before_request
 def _begin() -> Response | None:
     """Whatever speaks against it is said before the handshake, as to any request."""
     require_scope(Scope.READ)
@@ -277,8 +278,8 @@ def _begin() -> Response | None:
     return None
 
 
-@ROUTES.errorhandler(ProtocolError)
-@ROUTES.errorhandler(NoHandshake)
+@routes.errorhandler(ProtocolError)
+@routes.errorhandler(NoHandshake)
 def _no_handshake(error: Exception) -> Response:
     api().hub.forget(g.outbound.client)
     return error_response(BadRequest(f"this is no handshake of a WebSocket: {error}"))
@@ -293,7 +294,7 @@ def _check_handshake() -> None:
         raise BadRequest("this is no handshake of a WebSocket, version 13")
 
 
-@sock.route("/api/ws", bp=ROUTES)  # type: ignore[untyped-decorator]
+@sock.route("/api/ws", bp=routes)  # type: ignore[untyped-decorator]
 def live(websocket: Server) -> None:
     """Serve one client until it goes."""
     outbound: HubSocket = g.outbound

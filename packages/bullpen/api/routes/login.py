@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from flask import Response, redirect, request
 from pydantic import BaseModel, Field
 
 from bullpen.api.auth import COOKIE, count_failure
 from bullpen.api.context import api, caller, write
-from bullpen.api.route import Done, blueprint, route
+from bullpen.api.route import ADMIN, NO_SCOPE, Redirect, Routes
+from bullpen.api.schemas import Done
 from bullpen.core.access.keys import (
     BROWSER_DAYS,
     LINK_MINUTES,
@@ -21,7 +24,7 @@ from bullpen.core.access.keys import (
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import NoAccess
 
-ROUTES = blueprint("login", "The way in for a browser.")
+routes = Routes("login", "The way in for a browser.")
 
 HOME = "/openapi/swagger"
 """Where a browser is led that came in."""
@@ -65,7 +68,7 @@ class Me(BaseModel):
         )
 
 
-@route(ROUTES, "POST", "/api/login-links", scope=Scope.ADMIN, answer=Link, audited=True)
+@routes.post("/api/login-links", ADMIN)
 def make() -> Link:
     """Make a link that lets one browser in, once, within a few minutes.
 
@@ -77,8 +80,8 @@ def make() -> Link:
     return Link(url=f"{request.host_url}login?code={code}", expires_at=until)
 
 
-@route(ROUTES, "GET", "/login", scope=None, answer=None)
-def come_in(query: Code) -> Response:
+@routes.get("/login", NO_SCOPE)
+def come_in(query: Code) -> Redirect:
     """Exchange a link's code for a cookie."""
     browser = (request.user_agent.string or "a browser")[:NAME_LENGTH]
     with api().store.write() as tx:
@@ -101,8 +104,8 @@ def come_in(query: Code) -> Response:
     return response
 
 
-@route(ROUTES, "POST", "/api/logout", scope=None, answer=Done, audited=True)
-def leave() -> Response:
+@routes.post("/api/logout", NO_SCOPE, audited=True)
+def leave() -> Annotated[Response, Done]:
     """Forget this browser: its cookie opens nothing any more."""
     if caller().kind is KeyKind.BROWSER:
         with write() as tx:
@@ -112,14 +115,14 @@ def leave() -> Response:
     return response
 
 
-@route(ROUTES, "GET", "/api/me", scope=None, answer=Me)
+@routes.get("/api/me", NO_SCOPE)
 def me() -> Me:
     """Say who asks, and what that one may do."""
     return Me.of(caller())
 
 
-@route(ROUTES, "GET", "/", scope=None, answer=None)
-def front() -> Response:
+@routes.get("/", NO_SCOPE)
+def front() -> Redirect:
     """Lead a browser to the page on which the API can be tried."""
     return _to(HOME)
 

@@ -12,19 +12,10 @@ from flask import Response, request
 from pydantic import BaseModel, Field, JsonValue, RootModel
 
 from bullpen.api.context import api, caller, check_reach, read, require_reach, write
-from bullpen.api.route import (
-    Done,
-    Number,
-    Page,
-    StrictBody,
-    blueprint,
-    list_response,
-    page_end,
-    parse_files,
-    route,
-)
+from bullpen.api.route import APPROVE, PUBLISH, READ, Routes
 from bullpen.api.routes.files import check_sendable
-from bullpen.core.access.keys import Key, Scope
+from bullpen.api.schemas import Done, Number, Page, StrictBody, list_response, page_end, parse_files
+from bullpen.core.access.keys import Key
 from bullpen.core.errors import BadRequest, BullpenError, Conflict, LaneError, NotFound
 from bullpen.core.inspect.messages import MessageFilter, MessageRecord, get_message, list_messages
 from bullpen.core.intake import submit
@@ -57,7 +48,7 @@ def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
     return api().together.write(store)
 
 
-ROUTES = blueprint("messages", "Messages from people, and what becomes of them.")
+routes = Routes("messages", "Messages from people, and what becomes of them.")
 
 Name = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
@@ -174,14 +165,7 @@ class Reason(StrictBody):
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/message",
-    scope=Scope.PUBLISH,
-    answer=EnqueuedAnswer,
-    errors=(NotFound, Conflict, LaneError),
-)
+@routes.post("/api/message", PUBLISH, NotFound, Conflict, LaneError)
 def send(body: NewMessageBody) -> EnqueuedAnswer:
     """Send a message to an agent, a team, or several.
 
@@ -215,8 +199,8 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
     )
 
 
-@route(ROUTES, "GET", "/api/messages", scope=Scope.READ, answer=MessageList)
-def messages(query: MessageQuery) -> Response:
+@routes.get("/api/messages", READ)
+def messages(query: MessageQuery) -> Annotated[Response, MessageList]:
     """List the messages of the last day, and those that are not through.
 
     The newest first; with `since_id` what came after it, the oldest first.
@@ -235,14 +219,7 @@ def messages(query: MessageQuery) -> Response:
     return list_response(rows, [each.id for each in found], query)
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/messages/<message_id>",
-    scope=Scope.READ,
-    answer=MessageAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/messages/<message_id>", READ, NotFound)
 def message(path: MessagePath) -> MessageAnswer:
     """Show one message, archived ones included."""
     with read() as tx:
@@ -251,71 +228,31 @@ def message(path: MessagePath) -> MessageAnswer:
     return MessageAnswer.of(found)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/messages/<message_id>/cancel",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=DECISION,
-    audited=True,
-)
+@routes.post("/api/messages/<message_id>/cancel", APPROVE, *DECISION)
 def cancel_message(path: MessagePath, body: Reason) -> Done:
     """End a message; if it is running, its run is stopped, and no other is touched."""
     return _decide(path, partial(cancel, reason=body.reason or "cancelled"))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/messages/<message_id>/hold",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=DECISION,
-    audited=True,
-)
+@routes.post("/api/messages/<message_id>/hold", APPROVE, *DECISION)
 def hold_message(path: MessagePath, body: Reason) -> Done:
     """Keep a waiting message from being answered until it is let go."""
     return _decide(path, partial(hold, reason=body.reason or "held"))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/messages/<message_id>/let-go",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=DECISION,
-    audited=True,
-)
+@routes.post("/api/messages/<message_id>/let-go", APPROVE, *DECISION)
 def let_go_message(path: MessagePath) -> Done:
     """Let a held message go on."""
     return _decide(path, resume)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/messages/<message_id>/retry",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=DECISION,
-    audited=True,
-)
+@routes.post("/api/messages/<message_id>/retry", APPROVE, *DECISION)
 def retry_message(path: MessagePath) -> Done:
     """Try a dead, cancelled or expired message again."""
     return _decide(path, retry)
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/messages/<message_id>",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=DECISION,
-    audited=True,
-)
+@routes.delete("/api/messages/<message_id>", APPROVE, *DECISION)
 def drop_message(path: MessagePath) -> Done:
     """Delete a dead, cancelled or expired message for good."""
     return _decide(path, drop)

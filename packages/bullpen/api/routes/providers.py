@@ -7,8 +7,8 @@ import shutil
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, read, require_reach, write
-from bullpen.api.route import Done, LenientBody, LongText, ShortText, blueprint, route
-from bullpen.core.access.keys import Scope
+from bullpen.api.route import ADMIN, READ, Routes
+from bullpen.api.schemas import Done, LenientBody, LongText, ShortText
 from bullpen.core.errors import BadProvider, NameTaken, NotFound
 from bullpen.core.ids import check_name
 from bullpen.core.roster.programs import PROGRAMS
@@ -99,7 +99,7 @@ def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> Custo
     return made
 
 
-ROUTES = blueprint("providers", "What can answer for an agent.")
+routes = Routes("providers", "What can answer for an agent.")
 
 
 class Available(BaseModel):
@@ -131,7 +131,7 @@ class ProviderDone(Done):
     provider: ProviderAnswer
 
 
-@route(ROUTES, "GET", "/api/providers", scope=Scope.READ, answer=AvailableList)
+@routes.get("/api/providers", READ)
 def providers() -> AvailableList:
     """List all that can answer, and whether it is ready to."""
     require_reach(None)
@@ -148,7 +148,7 @@ def providers() -> AvailableList:
     return AvailableList(found)
 
 
-@route(ROUTES, "GET", "/api/custom-providers", scope=Scope.READ, answer=ProviderMap)
+@routes.get("/api/custom-providers", READ)
 def custom_providers() -> ProviderMap:
     """List the services that were added, by their ids; their keys are masked."""
     require_reach(None)
@@ -156,14 +156,7 @@ def custom_providers() -> ProviderMap:
         return provider_map(tx)
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/custom-providers/<provider_id>",
-    scope=Scope.READ,
-    answer=ProviderAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/custom-providers/<provider_id>", READ, NotFound)
 def custom_provider(path: ProviderPath) -> ProviderAnswer:
     """Show one service that was added; its key is masked."""
     require_reach(None)
@@ -171,15 +164,7 @@ def custom_provider(path: ProviderPath) -> ProviderAnswer:
         return ProviderAnswer.of(get_custom_provider(tx, path.provider_id))
 
 
-@route(
-    ROUTES,
-    "PUT",
-    "/api/custom-providers/<provider_id>",
-    scope=Scope.ADMIN,
-    answer=ProviderDone,
-    errors=(NameTaken,),
-    audited=True,
-)
+@routes.put("/api/custom-providers/<provider_id>", ADMIN, NameTaken)
 def put(path: ProviderPath, body: ProviderBody) -> ProviderDone:
     """Add a service, or change one.
 
@@ -189,15 +174,7 @@ def put(path: ProviderPath, body: ProviderBody) -> ProviderDone:
         return ProviderDone(provider=ProviderAnswer.of(put_provider(tx, path.provider_id, body)))
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/custom-providers/<provider_id>",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(NotFound,),
-    audited=True,
-)
+@routes.delete("/api/custom-providers/<provider_id>", ADMIN, NotFound)
 def remove(path: ProviderPath) -> Done:
     """Forget a service and its key; agents that name it are paused with their next message."""
     require_reach(None)

@@ -8,18 +8,16 @@ from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
-from bullpen.api.route import (
+from bullpen.api.route import APPROVE, READ, Routes
+from bullpen.api.schemas import (
     MAX_PAGE_ROWS,
     Count,
     Done,
     Page,
     StrictBody,
-    blueprint,
     list_response,
     parse_files,
-    route,
 )
-from bullpen.core.access.keys import Scope
 from bullpen.core.bulk import kill, list_dead_or_held, lock_message_in_state, retry_all_dead
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
 from bullpen.core.inspect.messages import MessageRecord, get_message_by_number
@@ -35,7 +33,7 @@ from bullpen.core.message import ErrorKind
 from bullpen.core.queue.manage import drop, resume, retry
 from bullpen.core.states import LaneState, MessageState
 
-ROUTES = blueprint("queue", "How full the queue is, what runs, and what waits for a person.")
+routes = Routes("queue", "How full the queue is, what runs, and what waits for a person.")
 
 Text = Annotated[str, Field(max_length=200)]
 
@@ -236,7 +234,7 @@ class RetryDeadBody(StrictBody):
     limit: int = Field(MAX_PAGE_ROWS, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
 
 
-@route(ROUTES, "GET", "/api/queue/status", scope=Scope.READ, answer=QueueDepth)
+@routes.get("/api/queue/status", READ)
 def status() -> QueueDepth:
     """Say how full the queue is. For keys that reach all agents."""
     require_reach(None)
@@ -254,7 +252,7 @@ def status() -> QueueDepth:
     )
 
 
-@route(ROUTES, "GET", "/api/queue/agents", scope=Scope.READ, answer=AgentDepthList)
+@routes.get("/api/queue/agents", READ)
 def agents() -> AgentDepthList:
     """Say how full each agent's queue is, as far as the key reaches."""
     with read() as tx:
@@ -274,7 +272,7 @@ def agents() -> AgentDepthList:
     )
 
 
-@route(ROUTES, "GET", "/api/queue/processing", scope=Scope.READ, answer=RunningList)
+@routes.get("/api/queue/processing", READ)
 def processing() -> RunningList:
     """List what is being answered, the longest first, as far as the key reaches."""
     with read() as tx:
@@ -284,15 +282,7 @@ def processing() -> RunningList:
     )
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/queue/processing/<number>/kill",
-    scope=Scope.APPROVE,
-    answer=KilledAnswer,
-    errors=(UnknownMessage, Conflict),
-    audited=True,
-)
+@routes.post("/api/queue/processing/<number>/kill", APPROVE, UnknownMessage, Conflict)
 def kill_one(path: NumberPath) -> KilledAnswer:
     """Cancel this message and no other; if it is being answered, its run is stopped."""
     with write() as tx:
@@ -301,8 +291,8 @@ def kill_one(path: NumberPath) -> KilledAnswer:
     return KilledAnswer(agent=killed.agent, processKilled=killed.ran)
 
 
-@route(ROUTES, "GET", "/api/queue/dead", scope=Scope.READ, answer=DeadList)
-def dead(query: DeadOrHeldQuery) -> Response:
+@routes.get("/api/queue/dead", READ)
+def dead(query: DeadOrHeldQuery) -> Annotated[Response, DeadList]:
     """List the messages that are not tried again by themselves, the latest to die first.
 
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
@@ -312,15 +302,7 @@ def dead(query: DeadOrHeldQuery) -> Response:
     return list_response(DeadList([DeadAnswer.of(each) for each in found]), _numbers(found), query)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/queue/dead/retry",
-    scope=Scope.APPROVE,
-    answer=Count,
-    errors=(LaneError,),
-    audited=True,
-)
+@routes.post("/api/queue/dead/retry", APPROVE, LaneError)
 def retry_dead(body: RetryDeadBody) -> Count:
     """Try the dead again, those that came first first, of one agent or one kind of error."""
     require_reach(body.agent)
@@ -329,15 +311,7 @@ def retry_dead(body: RetryDeadBody) -> Count:
         return Count(count=retry_all_dead(tx, body.agent, kind, body.limit))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/queue/dead/<number>/retry",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=(UnknownMessage, Conflict, LaneError),
-    audited=True,
-)
+@routes.post("/api/queue/dead/<number>/retry", APPROVE, UnknownMessage, Conflict, LaneError)
 def retry_one(path: NumberPath) -> Done:
     """Try a dead message again; its failures are forgotten."""
     with write() as tx:
@@ -346,15 +320,7 @@ def retry_one(path: NumberPath) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/queue/dead/<number>",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=(UnknownMessage, Conflict),
-    audited=True,
-)
+@routes.delete("/api/queue/dead/<number>", APPROVE, UnknownMessage, Conflict)
 def drop_one(path: NumberPath) -> Done:
     """Delete a dead message for good."""
     with write() as tx:
@@ -363,8 +329,8 @@ def drop_one(path: NumberPath) -> Done:
     return Done()
 
 
-@route(ROUTES, "GET", "/api/queue/held", scope=Scope.READ, answer=HeldList)
-def held(query: DeadOrHeldQuery) -> Response:
+@routes.get("/api/queue/held", READ)
+def held(query: DeadOrHeldQuery) -> Annotated[Response, HeldList]:
     """List the messages that wait for a person, and why, the latest first.
 
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
@@ -374,15 +340,7 @@ def held(query: DeadOrHeldQuery) -> Response:
     return list_response(HeldList([HeldAnswer.of(each) for each in found]), _numbers(found), query)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/queue/held/<number>/let-go",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=(UnknownMessage, Conflict, LaneError),
-    audited=True,
-)
+@routes.post("/api/queue/held/<number>/let-go", APPROVE, UnknownMessage, Conflict, LaneError)
 def let_go_one(path: NumberPath) -> Done:
     """Let a held message go on."""
     with write() as tx:

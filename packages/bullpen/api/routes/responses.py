@@ -10,22 +10,20 @@ from flask import Response
 from pydantic import BaseModel, Field, JsonValue, RootModel
 
 from bullpen.api.context import api, read, require_reach, write
-from bullpen.api.route import (
+from bullpen.api.route import APPROVE, PUBLISH, READ, Routes
+from bullpen.api.routes.files import FileResponse, check_sendable, download
+from bullpen.api.routes.messages import Reason
+from bullpen.api.schemas import (
     MAX_PAGE_ROWS,
     Cursor,
     Done,
     Page,
     StrictBody,
-    blueprint,
     list_response,
     page_end,
     parse_files,
     parse_json,
-    route,
 )
-from bullpen.api.routes.files import FILE, check_sendable, download
-from bullpen.api.routes.messages import Reason
-from bullpen.core.access.keys import Scope
 from bullpen.core.errors import Conflict, IllegalMove, UnknownAgent, UnknownFile, UnknownResponse
 from bullpen.core.inspect.responses import (
     ResponseFilter,
@@ -42,7 +40,7 @@ from bullpen.core.roster.agents import allowed_roots, find_agent, get_agent
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 
-ROUTES = blueprint("responses", "Answers to people.")
+routes = Routes("responses", "Answers to people.")
 
 Name = Annotated[str, Field(max_length=200)]
 Short = Annotated[str, Field(max_length=40)]
@@ -163,8 +161,8 @@ class ResponseFilePath(ResponsePath):
     number: str = Field(max_length=100, description="the place in `files`, from 0")
 
 
-@route(ROUTES, "GET", "/api/responses", scope=Scope.READ, answer=ResponseList)
-def responses(query: ResponseQuery) -> Response:
+@routes.get("/api/responses", READ)
+def responses(query: ResponseQuery) -> Annotated[Response, ResponseList]:
     """List the answers of the last day, and those that are not delivered.
 
     The newest first; with `since_id` what came after it, the oldest first. A key for some agents
@@ -184,8 +182,8 @@ def responses(query: ResponseQuery) -> Response:
     return _list(found, query)
 
 
-@route(ROUTES, "GET", "/api/responses/pending", scope=Scope.READ, answer=ResponseList)
-def pending(query: PendingQuery) -> Response:
+@routes.get("/api/responses/pending", READ)
+def pending(query: PendingQuery) -> Annotated[Response, ResponseList]:
     """List what is to be delivered on a channel now, the oldest first.
 
     What a channel client of Bullpen's is about to deliver is not among it.
@@ -196,14 +194,7 @@ def pending(query: PendingQuery) -> Response:
     return _list(found, Page(limit=query.limit, since_id=query.since_id))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses",
-    scope=Scope.PUBLISH,
-    answer=NewResponseAnswer,
-    errors=(UnknownAgent, UnknownFile),
-)
+@routes.post("/api/responses", PUBLISH, UnknownAgent, UnknownFile)
 def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
     """Write to a person who has not asked."""
     require_reach(body.agent)
@@ -225,29 +216,15 @@ def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
     return NewResponseAnswer(messageId=message_id)
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/responses/<response_id>",
-    scope=Scope.READ,
-    answer=ResponseAnswer,
-    errors=(UnknownResponse,),
-)
+@routes.get("/api/responses/<response_id>", READ, UnknownResponse)
 def response(path: ResponsePath) -> ResponseAnswer:
     """Show one answer, archived ones included."""
     with read() as tx:
         return ResponseAnswer.of(_reached(tx, path))
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/responses/<response_id>/files/<number>",
-    scope=Scope.READ,
-    answer=FILE,
-    errors=(UnknownResponse, UnknownFile),
-)
-def response_file(path: ResponseFilePath) -> Response:
+@routes.get("/api/responses/<response_id>/files/<number>", READ, UnknownResponse, UnknownFile)
+def response_file(path: ResponseFilePath) -> FileResponse:
     """Download a file that goes with an answer."""
     with read() as tx:
         seen = _reached(tx, path)
@@ -261,14 +238,7 @@ def response_file(path: ResponseFilePath) -> Response:
     return download(files[at], places)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/<response_id>/ack",
-    scope=Scope.PUBLISH,
-    answer=Done,
-    errors=(UnknownResponse, Conflict),
-)
+@routes.post("/api/responses/<response_id>/ack", PUBLISH, UnknownResponse, Conflict)
 def ack(path: ResponsePath) -> Done:
     """Say that the person has it; a repeat changes nothing."""
     with write() as tx:
@@ -281,15 +251,7 @@ def ack(path: ResponsePath) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/<response_id>/send-again",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=(UnknownResponse, Conflict),
-    audited=True,
-)
+@routes.post("/api/responses/<response_id>/send-again", APPROVE, UnknownResponse, Conflict)
 def deliver_again(path: ResponsePath) -> Done:
     """Deliver a dead answer once more, or one of which nobody knows whether it arrived."""
     with write() as tx:
@@ -297,15 +259,7 @@ def deliver_again(path: ResponsePath) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/responses/<response_id>/give-up",
-    scope=Scope.APPROVE,
-    answer=Done,
-    errors=(UnknownResponse, Conflict),
-    audited=True,
-)
+@routes.post("/api/responses/<response_id>/give-up", APPROVE, UnknownResponse, Conflict)
 def set_aside(path: ResponsePath, body: Reason) -> Done:
     """Do not deliver an answer any more."""
     with write() as tx:

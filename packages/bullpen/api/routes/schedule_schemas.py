@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, RootModel, WithJsonSchema
 
-from bullpen.api.route import MAX_JSON_INT, LenientBody, LongText, Number, ShortText
+from bullpen.api.schemas import MAX_JSON_INT, LenientBody, LongText, Number, ShortText
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name, parse_time
 from bullpen.core.errors import BadPlace, BadSchedule, BadText
 from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, make_address, parse_address

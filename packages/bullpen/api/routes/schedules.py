@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from flask import Response
 from pydantic import BaseModel, Field
 
 from bullpen.api.context import caller, read, require_reach, write
-from bullpen.api.route import Done, Page, ShortText, blueprint, list_response, page_end, route
+from bullpen.api.route import ADMIN, PUBLISH, READ, Routes
 from bullpen.api.routes.messages import Reason
 from bullpen.api.routes.schedule_schemas import (
     ScheduleAnswer,
@@ -17,7 +19,8 @@ from bullpen.api.routes.schedule_schemas import (
     new_schedule,
     schedule_change,
 )
-from bullpen.core.access.keys import OWNER_KEY, KeyKind, Scope
+from bullpen.api.schemas import Done, Page, ShortText, list_response, page_end
+from bullpen.core.access.keys import OWNER_KEY, KeyKind
 from bullpen.core.errors import Conflict, LaneError, NotFound
 from bullpen.core.models import SCHEDULE_RUNS
 from bullpen.core.schedules.fire import run_schedule_now
@@ -41,7 +44,7 @@ from bullpen.core.schedules.model import (
 )
 from bullpen.core.store.transaction import Transaction
 
-ROUTES = blueprint("schedules", "What is said to agents at set times, and what became of it.")
+routes = Routes("schedules", "What is said to agents at set times, and what became of it.")
 
 BY_HAND = "paused by hand"
 
@@ -91,7 +94,7 @@ class NextAnswer(BaseModel):
     zone: str
 
 
-@route(ROUTES, "GET", "/api/schedules", scope=Scope.READ, answer=ScheduleList)
+@routes.get("/api/schedules", READ)
 def schedules(query: ScheduleQuery) -> ScheduleList:
     """List the schedules that the key reaches, the oldest first."""
     wanted = ScheduleFilter(agent=query.agent, team_id=query.team, state=query.state)
@@ -101,15 +104,7 @@ def schedules(query: ScheduleQuery) -> ScheduleList:
     return ScheduleList([ScheduleAnswer.of(each, now) for each in mine])
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/schedules",
-    scope=Scope.ADMIN,
-    answer=ScheduleDone,
-    errors=(NotFound, Conflict),
-    audited=True,
-)
+@routes.post("/api/schedules", ADMIN, NotFound, Conflict)
 def make(body: NewScheduleBody) -> ScheduleDone:
     """Make a schedule for an agent or a team; a team's is for keys that reach all agents.
 
@@ -122,43 +117,20 @@ def make(body: NewScheduleBody) -> ScheduleDone:
         return _done(tx, add_schedule(tx, wished, _author()))
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/schedules/<schedule>",
-    scope=Scope.READ,
-    answer=ScheduleAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/schedules/<schedule>", READ, NotFound)
 def schedule(path: SchedulePath) -> ScheduleAnswer:
     """Show one schedule."""
     with read() as tx:
         return ScheduleAnswer.of(_seen(tx, path), tx.now)
 
 
-@route(
-    ROUTES,
-    "PUT",
-    "/api/schedules/<schedule>",
-    scope=Scope.ADMIN,
-    answer=ScheduleDone,
-    errors=(NotFound, Conflict),
-    audited=True,
-)
+@routes.put("/api/schedules/<schedule>", ADMIN, NotFound, Conflict)
 def put(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
     """Change a schedule that exists, just as PATCH does."""
     return _change(path, body)
 
 
-@route(
-    ROUTES,
-    "PATCH",
-    "/api/schedules/<schedule>",
-    scope=Scope.ADMIN,
-    answer=ScheduleDone,
-    errors=(NotFound, Conflict),
-    audited=True,
-)
+@routes.patch("/api/schedules/<schedule>", ADMIN, NotFound, Conflict)
 def change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
     """Change a schedule; what is not sent stays, and so does what only Bullpen says of it.
 
@@ -168,15 +140,7 @@ def change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
     return _change(path, body)
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/schedules/<schedule>",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(NotFound,),
-    audited=True,
-)
+@routes.delete("/api/schedules/<schedule>", ADMIN, NotFound)
 def remove(path: SchedulePath) -> Done:
     """Remove a schedule; what it has put into a queue stays there."""
     with write() as tx:
@@ -184,15 +148,7 @@ def remove(path: SchedulePath) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/schedules/<schedule>/pause",
-    scope=Scope.ADMIN,
-    answer=ScheduleDone,
-    errors=(NotFound,),
-    audited=True,
-)
+@routes.post("/api/schedules/<schedule>/pause", ADMIN, NotFound)
 def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
     """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
     with write() as tx:
@@ -200,30 +156,14 @@ def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
         return _done(tx, pause_schedule(tx, found.id, body.reason or BY_HAND))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/schedules/<schedule>/resume",
-    scope=Scope.ADMIN,
-    answer=ScheduleDone,
-    errors=(NotFound, Conflict),
-    audited=True,
-)
+@routes.post("/api/schedules/<schedule>/resume", ADMIN, NotFound, Conflict)
 def resume(path: SchedulePath) -> ScheduleDone:
     """Let it fire again, from now on."""
     with write() as tx:
         return _done(tx, resume_schedule(tx, _lock_schedule(tx, path).id))
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/schedules/<schedule>/run",
-    scope=Scope.PUBLISH,
-    answer=Started,
-    errors=(NotFound, Conflict, LaneError),
-    audited=True,
-)
+@routes.post("/api/schedules/<schedule>/run", PUBLISH, NotFound, Conflict, LaneError, audited=True)
 def run(path: SchedulePath) -> Started:
     """Say its message now, whatever its state; when it is due next does not change.
 
@@ -234,15 +174,8 @@ def run(path: SchedulePath) -> Started:
         return Started(messageId=run_schedule_now(tx, _seen(tx, path).id))
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/schedules/<schedule>/runs",
-    scope=Scope.READ,
-    answer=ScheduleRunList,
-    errors=(NotFound,),
-)
-def runs(path: SchedulePath, query: Page) -> Response:
+@routes.get("/api/schedules/<schedule>/runs", READ, NotFound)
+def runs(path: SchedulePath, query: Page) -> Annotated[Response, ScheduleRunList]:
     """List what became of its due times: each run with its cost, and whether the answer arrived.
 
     The newest first; with `since_id` what came after it, the oldest first.
@@ -254,14 +187,7 @@ def runs(path: SchedulePath, query: Page) -> Response:
     return list_response(rows, [each.id for each in found], query)
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/schedules/<schedule>/next",
-    scope=Scope.READ,
-    answer=NextAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/schedules/<schedule>/next", READ, NotFound)
 def following(path: SchedulePath, query: NextQuery) -> NextAnswer:
     """Say when it is due next."""
     with read() as tx:

@@ -6,13 +6,14 @@ import logging
 import threading
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Annotated
 
 from flask import Response
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, require_reach, write
-from bullpen.api.route import Done, as_json, blueprint, route
-from bullpen.core.access.keys import Scope
+from bullpen.api.route import ADMIN, READ, Routes, as_json
+from bullpen.api.schemas import Done
 from bullpen.core.errors import (
     BullpenError,
     NoSupervisor,
@@ -71,7 +72,7 @@ def restart_service(supervisor: Supervisor, name: str, seconds: float) -> Servic
     return supervisor.service(name)
 
 
-ROUTES = blueprint("services", "The services under the supervisor.")
+routes = Routes("services", "The services under the supervisor.")
 
 API = "api"
 WAIT_SECONDS = 15.0
@@ -138,23 +139,15 @@ class Restarting(Done):
     action: str = "restart"
 
 
-@route(ROUTES, "GET", "/api/services", scope=Scope.READ, answer=ServiceList)
+@routes.get("/api/services", READ)
 def services() -> ServiceList:
     """List the services with their states and process ids."""
     require_reach(None)
     return ServiceList([ServiceAnswer.of(each) for each in known_services() or ()])
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/services/apply",
-    scope=Scope.ADMIN,
-    answer=Applied,
-    errors=(NoSupervisor,),
-    audited=True,
-)
-def apply() -> Response:
+@routes.post("/api/services/apply", ADMIN, NoSupervisor)
+def apply() -> Annotated[Response, Applied]:
     """Start every service that does not run."""
     require_reach(None)
     started: list[str] = []
@@ -171,16 +164,8 @@ def apply() -> Response:
     return Response(done.model_dump_json(exclude_none=True), mimetype="application/json")
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/services/restart",
-    scope=Scope.ADMIN,
-    answer=Restarting,
-    errors=(NoSupervisor,),
-    audited=True,
-)
-def restart_all() -> Response:
+@routes.post("/api/services/restart", ADMIN, NoSupervisor)
+def restart_all() -> Annotated[Response, Restarting]:
     """Stop all services and start them anew, this one included, once this is answered."""
     require_reach(None)
     api().supervisor.services()
@@ -188,15 +173,7 @@ def restart_all() -> Response:
     return _answer_first(Restarting(), api().supervisor.restart_all)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/services/channel/<channel>/<action>",
-    scope=Scope.ADMIN,
-    answer=ChannelActionAnswer,
-    errors=STEERING,
-    audited=True,
-)
+@routes.post("/api/services/channel/<channel>/<action>", ADMIN, *STEERING)
 def steer_channel(path: ChannelPath) -> ChannelActionAnswer:
     """Start, stop or restart a channel's client."""
     require_reach(None)
@@ -207,16 +184,8 @@ def steer_channel(path: ChannelPath) -> ChannelActionAnswer:
     return ChannelActionAnswer(channel=path.channel, action=WORDS[path.action], state=state)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/services/<name>/<action>",
-    scope=Scope.ADMIN,
-    answer=ServiceActionAnswer,
-    errors=STEERING,
-    audited=True,
-)
-def steer(path: ServicePath) -> ServiceActionAnswer | Response:
+@routes.post("/api/services/<name>/<action>", ADMIN, *STEERING)
+def steer(path: ServicePath) -> Annotated[Response, ServiceActionAnswer]:
     """Start, stop or restart a service.
 
     The API restarts once this is answered. It does not stop itself: nobody could ask it to start.
@@ -232,7 +201,7 @@ def steer(path: ServicePath) -> ServiceActionAnswer | Response:
         return _answer_first(done, lambda: supervisor.signal(API, "TERM"))
     state = _steer(path.name, path.action)["state"]
     _note()
-    return ServiceActionAnswer(name=path.name, action=WORDS[path.action], state=state)
+    return as_json(ServiceActionAnswer(name=path.name, action=WORDS[path.action], state=state))
 
 
 def _steer(name: str, action: Action) -> Service:

@@ -19,12 +19,12 @@ from pydantic import (
 )
 
 from bullpen.api.context import api, read, require_reach, write
-from bullpen.api.route import Done, StrictBody, blueprint, route
+from bullpen.api.route import ADMIN, Routes
 from bullpen.api.routes.agents import AgentBody, AgentMap, agent_map, put_agent
 from bullpen.api.routes.providers import ProviderBody, ProviderMap, provider_map, put_provider
 from bullpen.api.routes.services import known_services
 from bullpen.api.routes.teams import TeamBody, TeamMap, put_team, team_map
-from bullpen.core.access.keys import Scope
+from bullpen.api.schemas import Done, StrictBody
 from bullpen.core.errors import (
     BadSetting,
     BullpenError,
@@ -319,7 +319,7 @@ def _default_agent(models: ModelsUpdate, shown: ModelsAnswer) -> AgentBody:
     return AgentBody.model_validate(change)
 
 
-ROUTES = blueprint("settings", "What can be set, and what is.")
+routes = Routes("settings", "What can be set, and what is.")
 
 MERGING: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
 
@@ -331,7 +331,7 @@ class SettingsDone(Done):
     restart: list[str] = Field(description="the services that must restart for what was changed")
 
 
-@route(ROUTES, "GET", "/api/settings", scope=Scope.ADMIN, answer=SettingsAnswer)
+@routes.get("/api/settings", ADMIN)
 def settings() -> SettingsAnswer:
     """Show everything that can be set, secrets masked, as it will be after the next start.
 
@@ -342,15 +342,7 @@ def settings() -> SettingsAnswer:
         return show_settings(tx)
 
 
-@route(
-    ROUTES,
-    "PUT",
-    "/api/settings",
-    scope=Scope.ADMIN,
-    answer=SettingsDone,
-    errors=MERGING,
-    audited=True,
-)
+@routes.put("/api/settings", ADMIN, *MERGING)
 def change(body: SettingsUpdate) -> SettingsDone:
     """Change what is sent, at any depth, and keep the rest.
 
@@ -360,15 +352,7 @@ def change(body: SettingsUpdate) -> SettingsDone:
     return _merge(body)
 
 
-@route(
-    ROUTES,
-    "POST",
-    "/api/setup",
-    scope=Scope.ADMIN,
-    answer=SettingsDone,
-    errors=MERGING,
-    audited=True,
-)
+@routes.post("/api/setup", ADMIN, *MERGING)
 def set_up(body: SettingsUpdate) -> SettingsDone:
     """Change what is sent and keep the rest, as PUT /api/settings does."""
     return _merge(body)

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen import __version__
 from bullpen.api.context import api, caller, read, require_reach
-from bullpen.api.route import Done, blueprint, route
+from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.services import ServiceAnswer, known_services
-from bullpen.core.access.keys import Scope
+from bullpen.api.schemas import Done
 from bullpen.core.access.owner import read_token
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import SECOND
@@ -28,7 +28,7 @@ from bullpen.core.settings.file import SettingsFile
 from bullpen.core.text import url_secrets
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 
-ROUTES = blueprint("status", "What runs, and how it fares.")
+routes = Routes("status", "What runs, and how it fares.")
 
 
 class ServerAnswer(BaseModel):
@@ -135,7 +135,7 @@ class SystemAgentList(RootModel[list[SystemAgentAnswer]]):
     """The maintenance loops."""
 
 
-@route(ROUTES, "GET", "/api/status", scope=Scope.READ, answer=StatusAnswer)
+@routes.get("/api/status", READ)
 def status() -> StatusAnswer:
     """Say what runs and how much there is to do."""
     services = known_services()
@@ -163,14 +163,14 @@ def status() -> StatusAnswer:
     )
 
 
-@route(ROUTES, "GET", "/api/logs", scope=Scope.ADMIN, answer=LogAnswer, errors=(UnknownService,))
+@routes.get("/api/logs", ADMIN, UnknownService)
 def logs(query: LogQuery) -> LogAnswer:
     """Show the last lines of a service's log; secrets are hidden in them."""
     require_reach(None)
     return LogAnswer(lines=read_log_tail(api().settings, query.service, query.limit, _secrets()))
 
 
-@route(ROUTES, "GET", "/api/system-agents", scope=Scope.READ, answer=SystemAgentList)
+@routes.get("/api/system-agents", READ)
 def loops() -> SystemAgentList:
     """List the maintenance loops: when each ran last, and what it did."""
     require_reach(None)

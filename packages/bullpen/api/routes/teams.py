@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
-from bullpen.api.route import Done, LenientBody, ShortText, blueprint, route
-from bullpen.core.access.keys import Scope
+from bullpen.api.route import ADMIN, READ, Routes
+from bullpen.api.schemas import Done, LenientBody, ShortText
 from bullpen.core.company import remove_team
 from bullpen.core.errors import BadRequest, BadTeam, NameTaken, NotFound, UnknownAgent
 from bullpen.core.ids import check_name
@@ -133,7 +133,7 @@ def _team_change(body: TeamBody) -> TeamChange:
     return change
 
 
-ROUTES = blueprint("teams", "Agents that work together.")
+routes = Routes("teams", "Agents that work together.")
 
 
 class TeamPath(BaseModel):
@@ -148,21 +148,14 @@ class TeamDone(Done):
     team: TeamAnswer
 
 
-@route(ROUTES, "GET", "/api/teams", scope=Scope.READ, answer=TeamMap)
+@routes.get("/api/teams", READ)
 def teams() -> TeamMap:
     """List the teams by their ids."""
     with read() as tx:
         return team_map(tx)
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/teams/<team_id>",
-    scope=Scope.READ,
-    answer=TeamAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/teams/<team_id>", READ, NotFound)
 def team(path: TeamPath) -> TeamAnswer:
     """Show one team."""
     with read() as tx:
@@ -171,15 +164,7 @@ def team(path: TeamPath) -> TeamAnswer:
     return TeamAnswer.of(found)
 
 
-@route(
-    ROUTES,
-    "PUT",
-    "/api/teams/<team_id>",
-    scope=Scope.ADMIN,
-    answer=TeamDone,
-    errors=(NameTaken,),
-    audited=True,
-)
+@routes.put("/api/teams/<team_id>", ADMIN, NameTaken)
 def put(path: TeamPath, body: TeamBody) -> TeamDone:
     """Make a team, or change one.
 
@@ -189,30 +174,14 @@ def put(path: TeamPath, body: TeamBody) -> TeamDone:
         return TeamDone(team=TeamAnswer.of(put_team(tx, path.team_id, body)))
 
 
-@route(
-    ROUTES,
-    "PATCH",
-    "/api/teams/<team_id>",
-    scope=Scope.ADMIN,
-    answer=TeamDone,
-    errors=(NotFound,),
-    audited=True,
-)
+@routes.patch("/api/teams/<team_id>", ADMIN, NotFound)
 def change(path: TeamPath, body: TeamBody) -> TeamDone:
     """Change a team that exists; what is not sent stays."""
     with write() as tx:
         return TeamDone(team=TeamAnswer.of(put_team(tx, path.team_id, body, create=False)))
 
 
-@route(
-    ROUTES,
-    "DELETE",
-    "/api/teams/<team_id>",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(NotFound,),
-    audited=True,
-)
+@routes.delete("/api/teams/<team_id>", ADMIN, NotFound)
 def remove(path: TeamPath) -> Done:
     """Disband a team; its agents stay, and so does what was said in its room."""
     with write() as tx:

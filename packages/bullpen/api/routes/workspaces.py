@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, read, require_reach, write
-from bullpen.api.route import Done, StrictBody, blueprint, route
+from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.agents import AgentPath
-from bullpen.core.access.keys import Scope
+from bullpen.api.schemas import Done, StrictBody
 from bullpen.core.errors import InTheWay, NotFound
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.text import sanitise_text
@@ -20,7 +20,7 @@ from bullpen.core.workspace.templates import (
     write_user_instructions,
 )
 
-ROUTES = blueprint("workspaces", "What agents have in their directories.")
+routes = Routes("workspaces", "What agents have in their directories.")
 
 
 class Instructions(StrictBody):
@@ -77,14 +77,7 @@ class MemoryText(MemoryFile):
     truncated: bool = Field(description="whether there is more of it than is shown")
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/agents/<agent_id>/system-prompt",
-    scope=Scope.READ,
-    answer=InstructionsAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/agents/<agent_id>/system-prompt", READ, NotFound)
 def system_prompt(path: AgentPath) -> InstructionsAnswer:
     """Show the user's own part of an agent's AGENTS.md."""
     _exists(path.agent_id)
@@ -94,15 +87,7 @@ def system_prompt(path: AgentPath) -> InstructionsAnswer:
     )
 
 
-@route(
-    ROUTES,
-    "PUT",
-    "/api/agents/<agent_id>/system-prompt",
-    scope=Scope.ADMIN,
-    answer=Done,
-    errors=(NotFound, InTheWay),
-    audited=True,
-)
+@routes.put("/api/agents/<agent_id>/system-prompt", ADMIN, NotFound, InTheWay)
 def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
     """Replace the user's own part of an agent's AGENTS.md; Bullpen's part stays."""
     require_reach(path.agent_id)
@@ -113,14 +98,7 @@ def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
     return Done()
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/agents/<agent_id>/skills",
-    scope=Scope.READ,
-    answer=SkillList,
-    errors=(NotFound,),
-)
+@routes.get("/api/agents/<agent_id>/skills", READ, NotFound)
 def skills(path: AgentPath) -> SkillList:
     """List what an agent knows how to do."""
     _exists(path.agent_id)
@@ -128,14 +106,7 @@ def skills(path: AgentPath) -> SkillList:
     return SkillList([SkillAnswer(id=s.id, name=s.name, description=s.description) for s in found])
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/agents/<agent_id>/memory",
-    scope=Scope.READ,
-    answer=MemoryAnswer,
-    errors=(NotFound,),
-)
+@routes.get("/api/agents/<agent_id>/memory", READ, NotFound)
 def memory(path: AgentPath) -> MemoryAnswer:
     """List what an agent remembers."""
     _exists(path.agent_id)
@@ -148,14 +119,7 @@ def memory(path: AgentPath) -> MemoryAnswer:
     )
 
 
-@route(
-    ROUTES,
-    "GET",
-    "/api/agents/<agent_id>/memory/<path:file>",
-    scope=Scope.READ,
-    answer=MemoryText,
-    errors=(NotFound,),
-)
+@routes.get("/api/agents/<agent_id>/memory/<path:file>", READ, NotFound)
 def memory_file(path: MemoryPath) -> MemoryText:
     """Show one file of what an agent remembers."""
     _exists(path.agent_id)

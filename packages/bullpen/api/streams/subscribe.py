@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from flask import Response
 from pydantic import BaseModel, Field
 
-from bullpen.api.route import Cursor
+from bullpen.api.schemas import Cursor
 from bullpen.api.streams.client import Client, Filter
 from bullpen.api.streams.encode import EncodedEvent, EndReason, StreamProtocol, encode_events
 from bullpen.api.streams.hub import Hub
