@@ -36,13 +36,13 @@ BATCH_BY_BATCH = (
     sys.executable,
     "-c",
     """
-from bullpen.cli.bulk import Outcome
+from bullpen.cli.bulk import BulkOutcome
 from bullpen.cli.main import main
-add = Outcome.add
+add = BulkOutcome.add
 def add_and_wait(self, *given, **more):
     add(self, *given, **more)
     input()
-Outcome.add = add_and_wait
+BulkOutcome.add = add_and_wait
 main()
 """,
 )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
 import click
 
+from bullpen.cli.interrupts import Interrupts
 from bullpen.cli.output import (
     confirm,
     one_line,
@@ -217,9 +216,9 @@ def run_each(
 def _process_batches(
     store: Store, job: BulkJob[Item], pieces: BatchSource[Item], outcome: BulkOutcome
 ) -> None:
-    with _interruptible() as stopped, _bar(outcome.matched, job.words.verb) as forward:
+    with Interrupts().active() as interrupts, _bar(outcome.matched, job.words.verb) as forward:
         while (left := outcome.matched - outcome.looked_at) > 0:
-            if stopped():
+            if interrupts.received is not None:
                 outcome.stopped = True
                 return
             with store.read() as tx:
@@ -247,23 +246,6 @@ def print_plan(words: BulkText, count: int, rows: Sequence[Sequence[str]], as_js
         click.echo(
             f"Without --dry-run: {words.verb} {words.of(count)}. Nothing was done.", err=True
         )
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Gives whether Ctrl-C was pressed; pressed once more it is as ever."""
-    pressed = False
-
-    def stop(_: int, __: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

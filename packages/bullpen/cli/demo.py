@@ -15,19 +15,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from bullpen.cli.down import stop_all
+from bullpen.cli.interrupts import END_SIGNALS, Interrupts
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import require_person
 from bullpen.cli.output import as_json, print_json, write_transaction
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.send import SENDER, enqueue_message, open_waiting_store, wait_for_answers
-from bullpen.cli.up import migrate_database, start_services, wait_until
+from bullpen.cli.up import STATE_POLL_SECONDS, migrate_database, start_services
 from bullpen.cli.wait import WaitEnd, WaitResult, wait_fields
+from bullpen.core.clock import poll_until
 from bullpen.core.company import add_agent
 from bullpen.core.errors import InTheWay, ServiceFailed
 from bullpen.core.events.log import EventFilter, EventType, list_events
@@ -115,11 +116,11 @@ def populate_home(home: Path) -> Settings:
 def running_services(settings: Settings) -> Iterator[list[str]]:
     """Its services run in this block, and end with it: by Ctrl-C, too, and by a kill."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    begun = False
+        signal.signal(number, signal.default_int_handler)
+    started = False
     try:
         _, failed = start_services(settings, stays=False)
-        begun = True
+        started = True
         if any(each in failed for each in REQUIRED_SERVICES):
             raise ServiceFailed(
                 f"{', '.join(failed)} of the demonstration do not run",
@@ -127,16 +128,10 @@ def running_services(settings: Settings) -> Iterator[list[str]]:
             )
         yield failed
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # it is ending
-        if not begun:
-            wait_until(Supervisor(settings).alive, BEGUN_SECONDS)
-        stop_all(settings)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _interrupt(number: int, _: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        with Interrupts(END_SIGNALS, second_raises=False).active():  # it ends already
+            if not started:
+                poll_until(Supervisor(settings).alive, BEGUN_SECONDS, STATE_POLL_SECONDS)
+            stop_all(settings)
 
 
 def _free_port() -> int:

@@ -93,7 +93,8 @@ def _explain_pending(found: MessageDetail, now: int) -> str:
             return f"{until}, {_after(count_attempts(message))}: {message.last_error}"
         return f"{until}: it was sent with a delay."
     if lane is not None and lane.not_before is not None and lane.not_before > now:
-        return f"It waits: the provider asked {agent} to wait {format_duration(lane.not_before - now)}."
+        wait = format_duration(lane.not_before - now)
+        return f"It waits: the provider asked {agent} to wait {wait}."
     before = _before(found.before_it)
     if lane is not None and lane.processing:
         return f"It waits, {before}: {agent} has been at something else {_since(lane, now)}."

@@ -291,7 +291,8 @@ def _explain_pending(found: ResponseRecord, hold: Hold | None, now: int) -> str:
         times = "once" if found.delivery_attempts == 1 else f"{found.delivery_attempts} times"
         tried = f" It was tried {times}: {found.last_error or 'nobody said why'}"
     if found.available_at > now:
-        return f"It is on its way, or tried again in {format_duration(found.available_at - now)}.{tried}"
+        wait = format_duration(found.available_at - now)
+        return f"It is on its way, or tried again in {wait}.{tried}"
     return f"It waits for the client of {found.channel} to take it.{tried}"
 
 

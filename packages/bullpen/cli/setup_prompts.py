@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import click
 
+from bullpen.cli.interrupts import defer_interrupts
 from bullpen.cli.output import read_transaction, write_transaction
 from bullpen.cli.up import migrate_database
 from bullpen.core.roster.agents import Agent, list_agents
@@ -156,16 +155,3 @@ class SetupHome:
                 self.changed.append(what)
                 self.new_settings += wanted
         self.settings, _ = load_lenient(os.environ)
-
-
-@contextmanager
-def defer_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait until the end of this block: what is kept is kept whole."""
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if heard:
-        raise KeyboardInterrupt

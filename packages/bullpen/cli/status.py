@@ -76,7 +76,8 @@ def _upkeep(found: StoreStatus) -> str:
     if failing:
         said = "; ".join(f"{each.name} {_result(each, found.now)}" for each in failing)
         return " ".join(said.split())
-    return f"{len(found.agents)} system agents, all well, the last {format_duration(found.now - max(ran))} ago"
+    last = format_duration(found.now - max(ran))
+    return f"{len(found.agents)} system agents, all well, the last {last} ago"
 
 
 def _for_people(found: StoreStatus) -> Iterator[str]:

@@ -173,11 +173,12 @@ class TraceFormatter:
     def totals(self, found: Trace) -> str:
         """What it took, and what is not shown of it."""
         totals = found.totals
+        work = sum(each.finished_at - each.started_at for each in found.attempts)
         ends = [each.finished_at for each in found.attempts]
         parts = [
             format_count(totals.messages, "message"),
             format_count(totals.attempts, "run"),
-            f"{format_elapsed(sum(each.finished_at - each.started_at for each in found.attempts))} of work",
+            f"{format_elapsed(work)} of work",
             *_usage(totals.cost, totals.input_tokens, totals.output_tokens),
         ]
         if ends and found.stand is ConversationState.AT_REST:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from bullpen.cli.options import require_person
 from bullpen.cli.output import as_json, print_json, write_transaction
 from bullpen.cli.status import last_words, print_services
 from bullpen.core.background import StopSignals
+from bullpen.core.clock import poll_until
 from bullpen.core.company import add_agent
 from bullpen.core.errors import BullpenError, RunsAlready, ServiceFailed
 from bullpen.core.logs import LogFollower
@@ -93,16 +93,6 @@ SLOW_SECONDS = 30.0
 REASON_LINES = 2
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = START_SECONDS) -> bool:
-    """Wait until it holds; false if it does not within the time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(STATE_POLL_SECONDS)
-    return True
-
-
 def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
     """Wait until each service runs, or has ended once; gives those that do not run."""
     first: dict[str, int] = {}
@@ -125,7 +115,7 @@ def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
         names = {each["name"] for each in services} - ended
         return names <= running and (API not in names or _api_answers(settings))
 
-    if not wait_until(settled):
+    if not poll_until(settled, START_SECONDS, STATE_POLL_SECONDS):
         ended.update({each["name"] for each in supervisor.services()} - running)
     return sorted(ended)
 
@@ -223,7 +213,7 @@ def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, lis
             start_stopped(settings, supervisor)
         else:
             start_supervisor(settings, stays=stays)
-            if not wait_until(supervisor.alive, SUPERVISOR_SECONDS):
+            if not poll_until(supervisor.alive, SUPERVISOR_SECONDS, STATE_POLL_SECONDS):
                 raise ServiceFailed(
                     "the supervisor does not start",
                     hint=f"See {settings.logs / 'supervisord.log'}, and supervisord.out beside it.",

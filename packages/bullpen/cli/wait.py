@@ -6,12 +6,11 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import FrameType
 
+from bullpen.cli.interrupts import END_SIGNALS, Interrupts
 from bullpen.cli.screen import Screen
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, IllegalMove
@@ -34,53 +33,6 @@ from bullpen.core.queue.manage import cancel_conversation
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 from bullpen.core.wake.listener import Listener
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Interrupts:
-    """Hears what asks this process to end; while it is active none of it ends the process."""
-
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self._wake = wake
-        self.heard: signal.Signals | None = None
-
-    @contextmanager
-    def active(self) -> Iterator[Interrupts]:
-        """Hear them in this block; what was ignored before, as by `nohup`, still is."""
-        before = {number: signal.getsignal(number) for number in SIGNALS}
-        heeded = {each: old for each, old in before.items() if old is not signal.SIG_IGN}
-        for number in heeded:
-            signal.signal(number, self._hear)
-        try:
-            yield self
-        finally:
-            for number, old in heeded.items():
-                signal.signal(number, old)
-
-    def _hear(self, number: int, _: FrameType | None) -> None:
-        if self.heard is not None:
-            raise KeyboardInterrupt
-        self.heard = signal.Signals(number)
-        self._wake()
-
-    def choose(self, question: str, answers: tuple[str, ...], otherwise: str) -> str:
-        """Ask the person at the terminal; Ctrl-C, or the end of input, is the last of these."""
-        try:
-            while True:
-                sys.stderr.write(f"{question} ")
-                sys.stderr.flush()
-                line = sys.stdin.readline()
-                given = line.strip().lower()
-                found = [each for each in answers if given and each.startswith(given)]
-                if len(found) == 1:
-                    self.heard = None
-                    return found[0]
-                if not line:
-                    return otherwise
-        except KeyboardInterrupt:
-            sys.stderr.write("\n")
-            return otherwise
 
 
 def is_interactive() -> bool:
@@ -134,7 +86,8 @@ class Wait:
     def wait(self) -> WaitResult:
         """Show what comes, until there is nothing to wait for."""
         listener = self.following.store.listen()
-        with closing(listener), Interrupts(listener.interrupt).active() as interrupts:
+        guard = Interrupts(END_SIGNALS, wake=listener.interrupt)
+        with closing(listener), guard.active() as interrupts:
             try:
                 return self._wait(listener, interrupts)
             except KeyboardInterrupt:  # the second one
@@ -151,7 +104,10 @@ class Wait:
             obstacles = self._obstacles(found)
             if obstacles:
                 return self._over(WaitEnd.OBSTACLE, obstacles)
-            if interrupts.heard is not None and (end := self._interrupted(interrupts)) is not None:
+            if (
+                interrupts.received is not None
+                and (end := self._interrupted(interrupts)) is not None
+            ):
                 return self._over(end)
             left = self.deadline - time.monotonic()
             if left <= 0:
@@ -211,18 +167,21 @@ class Wait:
 
     def _interrupted(self, interrupts: Interrupts) -> WaitEnd | None:
         """What the person wants; None is to wait on."""
-        if not self.asks or interrupts.heard is not signal.SIGINT or not is_interactive():
+        if interrupts.received is None:
+            return None
+        if not self.asks or interrupts.received is not signal.SIGINT or not is_interactive():
             return WaitEnd.LEFT
         self.screen.note("")
-        wanted = interrupts.choose(
+        wanted = _ask(
             "Stop it, leave it working, or wait on? [stop/leave/wait]",
             ("stop", "leave", "wait"),
-            "leave",
+            default="leave",
         )
-        if wanted == "wait":
-            return None
         if wanted == "leave":
             return WaitEnd.LEFT
+        interrupts.received = None
+        if wanted == "wait":
+            return None
         with self.following.store.write() as tx:
             cancel_conversation(tx, self.following.conversation_id, "stopped by its sender")
         return WaitEnd.STOPPED
@@ -249,6 +208,24 @@ class Wait:
             self._looked_at = -POLL_SECONDS
             found = self._look()
         return WaitResult(end, found, self.answers, obstacles)
+
+
+def _ask(question: str, answers: tuple[str, ...], default: str) -> str:
+    """Ask the person at the terminal; Ctrl-C and the end of input give the default."""
+    try:
+        while True:
+            sys.stderr.write(f"{question} ")
+            sys.stderr.flush()
+            line = sys.stdin.readline()
+            typed = line.strip().lower()
+            matches = [each for each in answers if typed and each.startswith(typed)]
+            if len(matches) == 1:
+                return matches[0]
+            if not line:
+                return default
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        return default
 
 
 def _processor_is_starting(settings: Settings) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bullpen.core.errors import BadSchedule
 
 if TYPE_CHECKING:
     from bullpen.core.settings import Settings
+
+Result = TypeVar("Result")
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -43,6 +46,14 @@ def seconds_until(moment: int | None, now: int) -> float:
     if moment is None:
         return MAX_WAIT_SECONDS
     return min(max((moment - now) / SECOND, 0.0), MAX_WAIT_SECONDS)
+
+
+def poll_until(condition: Callable[[], Result], seconds: float, interval: float) -> Result:
+    """Call `condition` every `interval` seconds until it is true; gives its last result."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()) and time.monotonic() < deadline:
+        time.sleep(interval)
+    return result
 
 
 def get_zone(name: str) -> ZoneInfo:

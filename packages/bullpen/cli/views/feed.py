@@ -66,11 +66,6 @@ def _file(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-# Follows the store for a view, in a thread of its own: opens it, looks again and again, tells.
-#
-# Woken where there are wake-ups, else by a look at a version number twice a second; what a look reads
-# is read in a transaction that ends with it. When the store fails it is opened anew until it is back.
-
 News = TypeVar("News")
 UpdateReader = Callable[[Store], Iterator[News | None]]
 """Looks at a store that was just opened: first at all, then each time at what is new, if any is."""

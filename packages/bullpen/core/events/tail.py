@@ -10,7 +10,6 @@ one writes at a time, and the highest id is safe at once.
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass, field
 
 from sqlalchemy import (
@@ -26,6 +25,7 @@ from sqlalchemy import (
     text,
 )
 
+from bullpen.core.clock import poll_until
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -34,6 +34,7 @@ from bullpen.core.store.transaction import Transaction
 E = EVENTS.c
 
 WRITER_WAIT_SECONDS = 5.0
+WRITER_POLL_SECONDS = 0.005
 
 MAX_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E.id)))
 
@@ -108,9 +109,11 @@ class EventTail:
         with store.read() as tx:
             last = _max_event_id(tx)
         begun = _active_writers(store)
-        deadline = time.monotonic() + WRITER_WAIT_SECONDS
-        while begun & _active_writers(store) and time.monotonic() < deadline:
-            time.sleep(0.005)
+        poll_until(
+            lambda: begun.isdisjoint(_active_writers(store)),
+            WRITER_WAIT_SECONDS,
+            WRITER_POLL_SECONDS,
+        )
         return cls(store, last)
 
     @property

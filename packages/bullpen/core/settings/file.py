@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bullpen.core.atomic_file import replace_file
+from bullpen.core.clock import poll_until
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
 from bullpen.core.settings.parse import (
@@ -37,6 +37,7 @@ Value: TypeAlias = "str | int | float"
 LOCK_FILE = "settings.lock"
 BACKUP_FILE = "settings.toml.bak"
 LOCK_WAIT_SECONDS = 30.0
+LOCK_POLL_SECONDS = 0.01
 MAX_VALUE_BYTES = 4096
 UNCHANGED_HINT = "It is as it was. Look at its disk, and at who may write there."
 
@@ -139,11 +140,8 @@ class SettingsFile:
         """Let nobody else change it meanwhile."""
         number = self._open_lock()
         try:
-            deadline = time.monotonic() + LOCK_WAIT_SECONDS
-            while not _try_lock(number):
-                if time.monotonic() > deadline:
-                    raise Overloaded("somebody else is changing the settings")
-                time.sleep(0.01)
+            if not poll_until(lambda: _try_lock(number), LOCK_WAIT_SECONDS, LOCK_POLL_SECONDS):
+                raise Overloaded("somebody else is changing the settings")
             yield
         finally:
             os.close(number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cache
@@ -26,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.compiler import compiles
 
-from bullpen.core.clock import MINUTE
+from bullpen.core.clock import MINUTE, poll_until
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -210,13 +209,11 @@ def committed_up_to(store: Store, rows: Table) -> int:
 def _wait_for_writers(store: Store, rows: Table) -> bool:
     """Wait for those who write to it now; whoever begins later gets a higher number."""
     begun = _active_writers(store, rows)
-    deadline = time.monotonic() + MAX_WRITER_WAIT_SECONDS
-    while begun:
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(WRITER_POLL_SECONDS)
-        begun &= _active_writers(store, rows)
-    return True
+    return not begun or poll_until(
+        lambda: begun.isdisjoint(_active_writers(store, rows)),
+        MAX_WRITER_WAIT_SECONDS,
+        WRITER_POLL_SECONDS,
+    )
 
 
 def _active_writers(store: Store, rows: Table) -> frozenset[str]:

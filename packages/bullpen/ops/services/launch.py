@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from bullpen.core.clock import poll_until
 from bullpen.core.errors import Overloaded, RunsAlready
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
@@ -122,12 +122,9 @@ def _file_lock(settings: Settings, path: Path, patience: float) -> Iterator[int 
     # Programs that it starts do not inherit the lock: it must not outlive the service.
     number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        deadline = time.monotonic() + patience
-        while not _try_lock(number):
-            if time.monotonic() >= deadline:
-                yield _read_pid(path) or "of somebody"
-                return
-            time.sleep(LOCK_POLL_SECONDS)
+        if not poll_until(lambda: _try_lock(number), patience, LOCK_POLL_SECONDS):
+            yield _read_pid(path) or "of somebody"
+            return
         os.ftruncate(number, 0)
         os.write(number, f"{os.getpid()}\n".encode())
         yield None

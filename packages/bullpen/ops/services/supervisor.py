@@ -7,7 +7,6 @@ import hashlib
 import http.client
 import secrets
 import socket
-import time
 import xmlrpc.client
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TypedDict
 import psutil
 
 from bullpen.core.atomic_file import replace_file
+from bullpen.core.clock import poll_until
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
 from bullpen.core.settings import Settings
 
@@ -49,12 +49,11 @@ EXIT_POLL_SECONDS = 0.05
 
 def wait_for_exit(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those that have not ended after this time."""
-    deadline = time.monotonic() + seconds
-    while alive := [each for each in processes if not _has_exited(each)]:
-        if time.monotonic() >= deadline:
-            break
-        time.sleep(EXIT_POLL_SECONDS)
-    return alive
+
+    def alive() -> list[psutil.Process]:
+        return [each for each in processes if not _has_exited(each)]
+
+    return [] if poll_until(lambda: not alive(), seconds, EXIT_POLL_SECONDS) else alive()
 
 
 def _has_exited(process: psutil.Process) -> bool:
@@ -213,10 +212,12 @@ class Supervisor:
 
     def _wait(self, name: str, wanted: Callable[[str], bool], seconds: float) -> Service:
         """The service when it is in such a state, or as it is when the time is over."""
-        deadline = time.monotonic() + seconds
-        while not wanted((found := self.service(name))["state"]) and time.monotonic() < deadline:
-            time.sleep(STATE_POLL_SECONDS)
-        return found
+
+        def in_state() -> Service | None:
+            service = self.service(name)
+            return service if wanted(service["state"]) else None
+
+        return poll_until(in_state, seconds, STATE_POLL_SECONDS) or self.service(name)
 
     @contextmanager
     def _calling(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:
