@@ -7,18 +7,11 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import Result, command, read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.model import format_provider
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    Function,
-    as_json,
-    print_json,
-    print_result,
-    print_table,
-    read_transaction,
-    write_transaction,
-)
+from bullpen.cli.options import combine_options
+from bullpen.cli.output import format_fields
 from bullpen.core.company import add_agent, apply_switches, change_agent, plan_switches, reset_agent
 from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import (
@@ -47,17 +40,10 @@ from bullpen.core.store.transaction import Transaction
 
 @click.group(
     cls=LazyGroup,
-    places={
-        "add": "bullpen.cli.agent:add",
-        "lane": "bullpen.cli.agent:lane",
-        "list": "bullpen.cli.agent:list_",
+    modules={
         "pause": "bullpen.cli.queue_actions:pause",
-        "provider": "bullpen.cli.agent:provider",
         "remove": "bullpen.cli.agent_remove:remove",
-        "reset": "bullpen.cli.agent:reset",
         "resume": "bullpen.cli.queue_actions:resume",
-        "set": "bullpen.cli.agent:set_",
-        "show": "bullpen.cli.agent:show",
     },
 )
 def agent() -> None:
@@ -69,34 +55,7 @@ def agent() -> None:
     """
 
 
-def agent_fields(agent: Agent, lane: LaneRecord) -> dict[str, object]:
-    """All of it for a JSON document."""
-    return {
-        **asdict(agent),
-        "lane": {
-            "state": lane.state,
-            "reason": lane.reason,
-            "pending": lane.pending,
-            "processing": lane.processing,
-        },
-    }
-
-
-def lane_activity(lane: LaneRecord) -> str:
-    """What its lane is at, in a word."""
-    if lane.state != LaneState.ACTIVE:
-        return lane.state
-    if lane.processing:
-        return "running"
-    return "waiting" if lane.pending else "idle"
-
-
-def agent_directory(agent: Agent, settings: Settings) -> str:
-    """Where it works."""
-    return agent.directory or str(settings.workspace / agent.id)
-
-
-_OPTIONS = (
+agent_options = combine_options(
     click.option("--name", help="What people call it."),
     click.option(
         "--provider",
@@ -132,60 +91,47 @@ _OPTIONS = (
 )
 
 
-def _options(function: Function) -> Function:
-    """The options that describe an agent."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-@click.command()
+@command(agent, people_only="take on agents", tx="write")
 @click.argument("agent_id")
-@_options
-@as_json
-@click.pass_obj
-def add(settings: Settings, /, agent_id: str, as_json: bool, **given: str | None) -> None:
+@agent_options
+def add(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
     """Take on an agent.
 
     \b
     Example:
       bullpen agent add coder --provider claude --permission edit
     """
-    require_person("take on agents")
-    with write_transaction(settings) as tx:
-        add_agent(tx, Agent(id=agent_id, **_change(tx, given)))
-        document = agent_fields(get_agent(tx, agent_id), get_lane(tx, agent_id))
-    print_result(as_json, document, f"@{agent_id} is there. Next: bullpen send '@{agent_id} hello'")
+    add_agent(tx, Agent(id=agent_id, **_change(tx, options)))
+    return Result(
+        agent_fields(get_agent(tx, agent_id), get_lane(tx, agent_id)),
+        f"@{agent_id} is there. Next: bullpen send '@{agent_id} hello'",
+    )
 
 
-@click.command(name="set")
+@command(agent, people_only="change agents", tx="write")
 @click.argument("agent_id", shell_complete=completion.agents)
-@_options
-@as_json
-@click.pass_obj
-def set_(settings: Settings, /, agent_id: str, as_json: bool, **given: str | None) -> None:
+@agent_options
+def set_(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
     """Change what is named; the rest stays.
 
     \b
     Example:
       bullpen agent set assistant --provider claude
     """
-    require_person("change agents")
-    with write_transaction(settings) as tx:
-        before = get_agent(tx, agent_id)
-        changed = change_agent(tx, agent_id, **_change(tx, given))
-        document = agent_fields(changed, get_lane(tx, agent_id))
-    print_result(as_json, document, f"@{agent_id} is changed")
-    if changed.provider != before.provider and changed.model and given["model"] is None:
-        click.echo(
+    before = get_agent(tx, agent_id)
+    changed = change_agent(tx, agent_id, **_change(tx, options))
+    notes = []
+    if changed.provider != before.provider and changed.model and options["model"] is None:
+        notes.append(
             f"Its model is {changed.model} as before. "
-            f"If {changed.provider} has none of that name: bullpen agent set {agent_id} --model ''",
-            err=True,
+            f"If {changed.provider} has none of that name: bullpen agent set {agent_id} --model ''"
         )
+    document = agent_fields(changed, get_lane(tx, agent_id))
+    return Result(document, f"@{agent_id} is changed", notes=notes)
 
 
-def _change(tx: Transaction, given: dict[str, str | None]) -> AgentChange:
-    named = {name: value for name, value in given.items() if value is not None}
+def _change(tx: Transaction, options: dict[str, str | None]) -> AgentChange:
+    named = {name: value for name, value in options.items() if value is not None}
     change = AgentChange()
     if (provider := named.get("provider")) is not None:
         change["provider"] = resolve_provider_name(tx, provider)
@@ -206,79 +152,68 @@ BATCHINGS = click.Choice([each.value for each in Batching])
 OVERFLOWS = click.Choice([each.value for each in Overflow])
 
 
-@click.command()
+@command(agent, people_only="change how queues behave", tx="write")
 @click.argument("agent_id", shell_complete=completion.agents)
 @click.option("--ordering", type=ORDERINGS, help="Which waiting message comes first.")
 @click.option("--batching", type=BATCHINGS, help="How many waiting messages one run answers.")
 @click.option("--max-depth", type=click.IntRange(0), help="How many may wait; 0 is any number.")
 @click.option("--overflow", type=OVERFLOWS, help="What happens to one too many.")
 @click.option("--max-attempts", type=click.IntRange(1), help="Failed runs before one is dead.")
-@as_json
-@click.pass_obj
 def lane(
-    settings: Settings,
+    tx: Transaction,
     agent_id: str,
     ordering: str | None,
     batching: str | None,
     max_depth: int | None,
     overflow: str | None,
     max_attempts: int | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Change how an agent's queue behaves; what is not named stays.
 
     \b
     Example:
       bullpen agent lane coder --batching one --ordering priority
     """
-    require_person("change how queues behave")
-    with write_transaction(settings) as tx:
-        now = get_lane_policy(tx, agent_id)
-        policy = LanePolicy(
-            ordering=Ordering(ordering or now.ordering),
-            batching=Batching(batching or now.batching),
-            max_depth=now.max_depth if max_depth is None else max_depth or None,
-            overflow=Overflow(overflow or now.overflow),
-            max_attempts=max_attempts or now.max_attempts,
-        )
-        configure_lane(tx, agent_id, policy)
-    depth = "any number" if policy.max_depth is None else policy.max_depth
-    print_result(
-        as_json,
-        {"agent": agent_id, **asdict(policy)},
-        f"@{agent_id}: {policy.ordering} order, {policy.batching} at a time, {depth} waiting, "
-        f"{policy.overflow} when full, dead after {policy.max_attempts} failures",
+    before = get_lane_policy(tx, agent_id)
+    policy = LanePolicy(
+        ordering=Ordering(ordering or before.ordering),
+        batching=Batching(batching or before.batching),
+        max_depth=before.max_depth if max_depth is None else max_depth or None,
+        overflow=Overflow(overflow or before.overflow),
+        max_attempts=max_attempts or before.max_attempts,
+    )
+    configure_lane(tx, agent_id, policy)
+    return Result(
+        {"agent": agent_id, **asdict(policy)}, f"@{agent_id}: {_describe_policy(asdict(policy))}"
     )
 
 
-@click.command(name="list")
-@as_json
-@click.pass_obj
-def list_(settings: Settings, as_json: bool) -> None:
+@command(agent, tx="read")
+def list_(tx: Transaction) -> Result:
     """List all agents, and what each is at.
 
     \b
     Example:
       bullpen agent list
     """
-    with read_transaction(settings) as tx:
-        found = list_agents(tx)
-        lanes = {each.agent: each for each in list_lanes(tx)}
-    if as_json:
-        print_json([agent_fields(each, lanes[each.id]) for each in found])
-        return
+    agents = list_agents(tx)
+    lanes = {each.agent: each for each in list_lanes(tx)}
     rows = [("AGENT", "NAME", "PROVIDER", "MODEL", "PERMISSION", "STATE", "WAITING")]
     rows += [
         (
             *(a.id, a.name, a.provider, a.model, a.permission.value),
             *(lane_activity(lanes[a.id]), str(lanes[a.id].pending)),
         )
-        for a in found
+        for a in agents
     ]
-    print_table(rows, "There are no agents yet. Next: bullpen agent add coder --provider claude")
+    return Result(
+        (agent_fields(each, lanes[each.id]) for each in agents),
+        rows=rows,
+        empty="There are no agents yet. Next: bullpen agent add coder --provider claude",
+    )
 
 
-@click.command()
+@command(agent)
 @click.argument("agent_id", shell_complete=completion.agents)
 @click.argument("provider", required=False, shell_complete=completion.providers)
 @click.option(
@@ -286,11 +221,7 @@ def list_(settings: Settings, as_json: bool) -> None:
     shell_complete=completion.models,
     help="Which model; else, with another provider, that one's own choice.",
 )
-@as_json
-@click.pass_obj
-def provider(
-    settings: Settings, agent_id: str, provider: str | None, model: str | None, as_json: bool
-) -> None:
+def provider(settings: Settings, agent_id: str, provider: str | None, model: str | None) -> Result:
     """Show what answers for an agent, or give it another PROVIDER or model.
 
     \b
@@ -300,77 +231,88 @@ def provider(
     """
     if provider is None and model is None:
         with read_transaction(settings) as tx:
-            found = get_agent(tx, agent_id)
+            agent = get_agent(tx, agent_id)
     else:
         require_person("change what answers for agents")
         with write_transaction(settings) as tx:
             name = None if provider is None else resolve_provider_name(tx, provider)
             apply_switches(tx, plan_switches([get_agent(tx, agent_id)], name, model))
-            found = get_agent(tx, agent_id)
-    document = {"agent": found.id, "provider": found.provider, "model": found.model}
-    print_result(as_json, document, f"@{found.id}: {format_provider(found.provider, found.model)}")
+            agent = get_agent(tx, agent_id)
+    document = {"agent": agent.id, "provider": agent.provider, "model": agent.model}
+    return Result(document, f"@{agent.id}: {format_provider(agent.provider, agent.model)}")
 
 
-@click.command()
+@command(agent, people_only="reset agents", tx="write")
 @click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
-@as_json
-@click.pass_obj
-def reset(settings: Settings, agent_id: tuple[str, ...], as_json: bool) -> None:
+def reset(tx: Transaction, agent_id: tuple[str, ...]) -> Result:
     """Let agents forget their sessions: they begin anew with the next message.
 
     \b
     Example:
       bullpen agent reset coder
     """
-    require_person("reset agents")
-    with write_transaction(settings) as tx:
-        for each in sorted(set(agent_id)):
-            reset_agent(tx, each)
+    for each in sorted(set(agent_id)):
+        reset_agent(tx, each)
     named = ", ".join(f"@{each}" for each in agent_id)
-    print_result(as_json, {"reset": list(agent_id)}, f"{named}: sessions forgotten")
+    return Result({"reset": list(agent_id)}, f"{named}: sessions forgotten")
 
 
-@click.command()
+@command(agent, tx="read")
 @click.argument("agent_id", shell_complete=completion.agents)
-@as_json
-@click.pass_obj
-def show(settings: Settings, agent_id: str, as_json: bool) -> None:
+def show(tx: Transaction, agent_id: str) -> Result:
     """Show everything about one agent.
 
     \b
     Example:
       bullpen agent show coder
     """
-    with read_transaction(settings) as tx:
-        found = get_agent(tx, agent_id)
-        lane = get_lane(tx, agent_id)
-        teams = [each.id for each in teams_of(tx, agent_id)]
-    if as_json:
-        fields = {
-            **agent_fields(found, lane),
-            "teams": teams,
-            "place": agent_directory(found, settings),
-        }
-        print_json({**fields, "policy": _policy(lane)})
-        return
-    for name, value in (
-        ("id", found.id),
-        ("name", found.name),
-        ("provider", found.provider),
-        ("model", found.model or "(the provider's own choice)"),
-        ("permission", found.permission.value),
-        ("context", found.context.value),
-        ("scheduling", found.scheduling.value),
-        ("directory", agent_directory(found, settings)),
-        ("teams", " ".join(teams) or "(none)"),
-        ("state", _state(lane)),
-        ("queue", _queue(lane)),
-        ("system prompt", found.system_prompt),
-    ):
-        click.echo(f"{name:<14} {value}".rstrip())
+    agent, lane = get_agent(tx, agent_id), get_lane(tx, agent_id)
+    teams = [each.id for each in teams_of(tx, agent_id)]
+    directory = agent.directory or str(tx.settings.workspace / agent.id)
+    policy = _policy_fields(lane)
+    return Result(
+        {**agent_fields(agent, lane), "teams": teams, "place": directory, "policy": policy},
+        format_fields(
+            ("id", agent.id),
+            ("name", agent.name),
+            ("provider", agent.provider),
+            ("model", agent.model or "(the provider's own choice)"),
+            ("permission", agent.permission.value),
+            ("context", agent.context.value),
+            ("scheduling", agent.scheduling.value),
+            ("directory", directory),
+            ("teams", " ".join(teams) or "(none)"),
+            ("state", _describe_state(lane)),
+            ("queue", _describe_policy(policy)),
+            ("system prompt", agent.system_prompt),
+            width=14,
+        ),
+    )
 
 
-def _policy(lane: LaneRecord) -> dict[str, object]:
+def agent_fields(agent: Agent, lane: LaneRecord) -> dict[str, object]:
+    """Return an agent and its lane's activity for a JSON document."""
+    return {
+        **asdict(agent),
+        "lane": {
+            "state": lane.state,
+            "reason": lane.reason,
+            "pending": lane.pending,
+            "processing": lane.processing,
+        },
+    }
+
+
+def lane_activity(lane: LaneRecord) -> str:
+    """Return what a lane is doing, in one word."""
+    if lane.state != LaneState.ACTIVE:
+        return lane.state
+    if lane.processing:
+        return "running"
+    return "waiting" if lane.pending else "idle"
+
+
+def _policy_fields(lane: LaneRecord) -> dict[str, object]:
     return {
         "ordering": lane.ordering,
         "batching": lane.batching,
@@ -380,14 +322,14 @@ def _policy(lane: LaneRecord) -> dict[str, object]:
     }
 
 
-def _state(lane: LaneRecord) -> str:
+def _describe_policy(policy: dict[str, object]) -> str:
+    depth = "any number" if policy["max_depth"] is None else policy["max_depth"]
+    return (
+        f"{policy['ordering']} order, {policy['batching']} at a time, {depth} waiting, "
+        f"{policy['overflow']} when full, dead after {policy['max_attempts']} failures"
+    )
+
+
+def _describe_state(lane: LaneRecord) -> str:
     why = f" ({lane.reason})" if lane.reason else ""
     return f"{lane_activity(lane)}{why}, {lane.pending} waiting, {lane.processing} in work"
-
-
-def _queue(lane: LaneRecord) -> str:
-    depth = "any number" if lane.max_depth is None else lane.max_depth
-    return (
-        f"{lane.ordering} order, {lane.batching} at a time, {depth} waiting, "
-        f"{lane.overflow} when full, dead after {lane.max_attempts} failures"
-    )

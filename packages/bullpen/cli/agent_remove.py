@@ -10,16 +10,8 @@ from pathlib import Path
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    dry_run,
-    print_result,
-    read_transaction,
-    write_transaction,
-    yes,
-)
+from bullpen.cli.command import read_transaction, require_person, write_transaction
+from bullpen.cli.output import as_json, confirm, dry_run, print_result, yes
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneBusy
 from bullpen.core.inspect.removal import RemovalPreview, preview_removal

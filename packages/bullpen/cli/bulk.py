@@ -10,15 +10,9 @@ from typing import Generic, Protocol, TypeVar
 
 import click
 
+from bullpen.cli.command import write_transaction
 from bullpen.cli.interrupts import Interrupts
-from bullpen.cli.output import (
-    confirm,
-    one_line,
-    print_json,
-    print_result,
-    print_table,
-    write_transaction,
-)
+from bullpen.cli.output import confirm, one_line, print_json, print_result, print_table
 from bullpen.core.bulk import CHANGED_MEANWHILE, BulkFailure, BulkResult
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings

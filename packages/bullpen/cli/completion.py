@@ -16,8 +16,8 @@ from click.shell_completion import (
     get_completion_class,
 )
 
+from bullpen.cli.command import read_transaction
 from bullpen.cli.lazy import COMPLETE_VARIABLE
-from bullpen.cli.output import read_transaction
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.settings.parse import load_lenient

@@ -12,18 +12,10 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import read_transaction, require_person
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.main import print_problems
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    print_json,
-    print_result,
-    print_table,
-    read_transaction,
-    yes,
-)
+from bullpen.cli.output import as_json, confirm, print_json, print_result, print_table, yes
 from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, is_secret
@@ -47,7 +39,7 @@ from bullpen.ops.services.supervisor import CORE_SERVICES, Supervisor
 
 @click.group(
     cls=LazyGroup,
-    places={
+    modules={
         "check": "bullpen.cli.config:check",
         "get": "bullpen.cli.config:get",
         "list": "bullpen.cli.config:list_",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from bullpen.cli.command import require_person
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import require_person
 from bullpen.cli.output import as_json, print_json, print_result
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.settings import Settings
@@ -24,7 +24,7 @@ from bullpen.ops.backup.verify import VerifyResult, verify_backup
 
 @click.group(
     cls=LazyGroup,
-    places={
+    modules={
         "backup": "bullpen.cli.db:backup",
         "check": "bullpen.cli.db:check",
         "let-go": "bullpen.cli.db_restore:let_go_",

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bullpen.cli.command import require_person
 from bullpen.cli.db import format_count, progress_line
-from bullpen.cli.options import DURATION, require_person
+from bullpen.cli.options import DURATION
 from bullpen.cli.output import (
     as_json,
     confirm,

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import click
 
+from bullpen.cli.command import require_person, write_transaction
 from bullpen.cli.down import stop_all
 from bullpen.cli.interrupts import END_SIGNALS, Interrupts
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import require_person
-from bullpen.cli.output import as_json, print_json, write_transaction
+from bullpen.cli.output import as_json, print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.send import SENDER, enqueue_message, open_waiting_store, wait_for_answers
@@ -47,7 +47,7 @@ from bullpen.ops.services.programs import make_directories
 from bullpen.ops.services.supervisor import Supervisor
 
 
-@click.group(cls=LazyGroup, places={"team": "bullpen.cli.demo:team"})
+@click.group(cls=LazyGroup, modules={"team": "bullpen.cli.demo:team"})
 def demo() -> None:
     """Show Bullpen at work, in a home of its own.
 

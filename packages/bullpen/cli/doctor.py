@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 import click
 from click.shell_completion import CompletionItem
 
-from bullpen.cli.options import require_person
+from bullpen.cli.command import require_person
 from bullpen.cli.output import as_json, confirm, dry_run, print_json, print_table, sanitize, yes
 from bullpen.cli.probe import probe
 from bullpen.core.clock import Clock, SystemClock

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import click
 
-from bullpen.cli.options import SERVICES, require_person
+from bullpen.cli.command import require_person
+from bullpen.cli.options import SERVICES
 from bullpen.cli.output import as_json, print_json, print_result
 from bullpen.cli.status import print_services
 from bullpen.cli.up import (

@@ -16,7 +16,8 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.options import DURATION, acting_agent
+from bullpen.cli.command import acting_agent
+from bullpen.cli.options import DURATION
 from bullpen.cli.output import MAX_LIMIT, as_json, one_line, print_json, sanitize
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.errors import OutOfReach

@@ -8,17 +8,9 @@ from typing import Any
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    Function,
-    as_json,
-    limit_option,
-    print_json,
-    print_table,
-    read_transaction,
-    write_transaction,
-)
+from bullpen.cli.output import Function, as_json, limit_option, print_json, print_table
 from bullpen.core.clock import (
     format_interval,
     format_time,
@@ -67,7 +59,7 @@ def _heartbeat_options(function: Function) -> Function:
     return function
 
 
-@click.group(cls=LazyGroup, places={})
+@click.group(cls=LazyGroup, modules={})
 def heartbeat() -> None:
     """Wake agents from time to time, so that they look after their work.
 

@@ -11,15 +11,9 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import read_transaction
 from bullpen.cli.options import DURATION
-from bullpen.cli.output import (
-    as_json,
-    limit_option,
-    print_json,
-    print_table,
-    read_transaction,
-    sanitize,
-)
+from bullpen.cli.output import as_json, limit_option, print_json, print_table, sanitize
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.inspect.history import (
     HistoryEntry,

@@ -8,18 +8,9 @@ from datetime import UTC, datetime
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    print_json,
-    print_result,
-    print_table,
-    read_transaction,
-    write_transaction,
-    yes,
-)
+from bullpen.cli.output import as_json, confirm, print_json, print_result, print_table, yes
 from bullpen.core.access.keys import Key, Scope, add_key, list_keys, revoke_key
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.errors import UnknownKey
@@ -28,7 +19,7 @@ from bullpen.core.settings import Settings
 SCOPES = click.Choice([each.value for each in Scope])
 
 
-@click.group(cls=LazyGroup, places={})
+@click.group(cls=LazyGroup, modules={})
 def key() -> None:
     """Make keys for the API, and take them back.
 

@@ -46,21 +46,21 @@ class LazyGroup(click.Group):
     def __init__(
         self,
         *args: Any,  # noqa: ANN401 - as click.Group itself
-        places: Mapping[str, str],
+        modules: Mapping[str, str] = MappingProxyType({}),
         aliases: Mapping[str, str] = MappingProxyType({}),
         **more: Any,  # noqa: ANN401 - as click.Group itself
     ) -> None:
         super().__init__(*args, **more)
-        self._places = places
+        self._modules = modules
         self._aliases = {**ALIASES, **aliases}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in order."""
-        return sorted({*self._places, *super().list_commands(ctx)})
+        return sorted({*self._modules, *super().list_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, loaded now; None if there is none."""
-        place = self._places.get(cmd_name)
+        place = self._modules.get(cmd_name)
         if place is None:
             other = self._aliases.get(cmd_name)
             found = super().get_command(ctx, cmd_name)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from bullpen.cli.options import SERVICES, require_person
+from bullpen.cli.command import require_person
+from bullpen.cli.options import SERVICES
 from bullpen.cli.output import as_json
 from bullpen.core.logs import LogFollower, LogFormatter, last_lines
 from bullpen.core.settings import Settings

@@ -93,7 +93,7 @@ REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
 """What says by itself what is bad in settings.toml."""
 
 
-@click.group(cls=LazyGroup, places=COMMAND_MODULES)
+@click.group(cls=LazyGroup, modules=COMMAND_MODULES)
 @click.version_option(__version__, prog_name="bullpen")
 @click.pass_context
 def cli(context: click.Context) -> None:

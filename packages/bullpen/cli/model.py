@@ -8,19 +8,9 @@ from dataclasses import asdict, dataclass
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    dry_run,
-    print_json,
-    print_result,
-    print_table,
-    read_transaction,
-    write_transaction,
-    yes,
-)
+from bullpen.cli.output import as_json, confirm, dry_run, print_json, print_result, print_table, yes
 from bullpen.core.company import ProviderSwitch, apply_switches, plan_switches, select_agents
 from bullpen.core.roster.agents import list_agents
 from bullpen.core.roster.providers import (
@@ -34,7 +24,7 @@ from bullpen.core.store.transaction import Transaction
 
 
 @click.group(
-    cls=LazyGroup, places={"list": "bullpen.cli.model:list_", "set": "bullpen.cli.model:set_"}
+    cls=LazyGroup, modules={"list": "bullpen.cli.model:list_", "set": "bullpen.cli.model:set_"}
 )
 def model() -> None:
     """See which model answers for which agent, and change it for one or many.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -13,26 +12,25 @@ from click.shell_completion import CompletionItem
 from bullpen.cli import completion
 from bullpen.cli.output import as_json, dry_run, yes
 from bullpen.core.clock import parse_duration
-from bullpen.core.errors import BadSchedule, OutOfReach
+from bullpen.core.errors import BadSchedule
 from bullpen.core.message import ErrorKind
 from bullpen.core.states import ResponseState
 from bullpen.core.store.scan import Selection
 from bullpen.ops.services.programs import list_programs
 
-
-def acting_agent() -> str | None:
-    """The agent whose run this command is in, if it is in one."""
-    return os.environ.get("BULLPEN_AGENT") or None
-
-
-def require_person(what: str) -> None:
-    """Refuse an agent what only a person may do."""
-    agent = acting_agent()
-    if agent is not None:
-        raise OutOfReach(f"@{agent} may not {what}", hint="Ask a person to do it.")
-
-
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def combine_options(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Combine the decorators of several options into one; the first is the first in the help."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
 
 BULK_OPTIONS = ("named", "everything", "states", "limit", "yes", "dry_run", "as_json")
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
 import click
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-from bullpen.core.settings import Settings
-from bullpen.core.store.open import open_store
-from bullpen.core.store.transaction import Transaction
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -61,26 +58,9 @@ def limit_option(default: int = 20) -> Callable[[Function], Function]:
     )
 
 
-@contextmanager
-def write_transaction(settings: Settings) -> Iterator[Transaction]:
-    """A transaction on the store of these settings."""
-    store = open_store(settings)
-    try:
-        with store.write() as tx:
-            yield tx
-    finally:
-        store.close()
-
-
-@contextmanager
-def read_transaction(settings: Settings) -> Iterator[Transaction]:
-    """A transaction that only reads."""
-    store = open_store(settings)
-    try:
-        with store.read() as tx:
-            yield tx
-    finally:
-        store.close()
+def use_color() -> bool | None:
+    """Return what `click.echo` takes: False with NO_COLOR, else None, which asks the terminal."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 def print_json(found: object) -> None:
@@ -133,12 +113,18 @@ def _show_plain(rows: Sequence[Sequence[str]]) -> None:
         )
 
 
-def _to_json(found: object) -> object:
-    if is_dataclass(found) and not isinstance(found, type):
-        return asdict(found)
-    if isinstance(found, list):
-        return [_to_json(each) for each in found]
-    return found
+def _to_json(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, list | Iterator):
+        return [_to_json(each) for each in value]
+    return value
+
+
+def format_fields(*fields: tuple[str, object], width: int) -> Iterator[str]:
+    """Yield a line for each name and value, the names padded to `width` columns."""
+    for name, value in fields:
+        yield f"{name:<{width}} {value}".rstrip()
 
 
 SPAN_UNITS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))

@@ -8,20 +8,10 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.model import SwitchRequest, switch_agents
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    dry_run,
-    print_json,
-    print_result,
-    print_table,
-    read_transaction,
-    write_transaction,
-    yes,
-)
+from bullpen.cli.output import as_json, confirm, dry_run, print_json, print_result, print_table, yes
 from bullpen.core.errors import BadProvider
 from bullpen.core.roster.programs import Program, find_programs, probe_versions
 from bullpen.core.roster.providers import (
@@ -44,7 +34,7 @@ from bullpen.core.store.transaction import Transaction
 
 @click.group(
     cls=LazyGroup,
-    places={
+    modules={
         "add": "bullpen.cli.provider:add",
         "list": "bullpen.cli.provider:list_",
         "remove": "bullpen.cli.provider:remove",

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from bullpen.cli.command import acting_agent, read_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import acting_agent, message_filters, message_selection
+from bullpen.cli.options import message_filters, message_selection
 from bullpen.cli.output import (
     as_json,
     format_duration,
@@ -17,7 +18,6 @@ from bullpen.cli.output import (
     one_line,
     print_json,
     print_table,
-    read_transaction,
 )
 from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages
@@ -35,7 +35,7 @@ from bullpen.core.store.scan import BatchCursor
 
 @click.group(
     cls=LazyGroup,
-    places={
+    modules={
         "agents": "bullpen.cli.queue:agents",
         "cancel": "bullpen.cli.queue_actions:cancel",
         "causes": "bullpen.cli.queue:causes",

@@ -10,23 +10,16 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.bulk import BulkJob, BulkText, print_plan, run_bulk, run_each
+from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.options import (
     BulkSelection,
     bulk_options,
     message_filters,
     message_selection,
     parse_selection,
-    require_person,
     selection_until_now,
 )
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    dry_run,
-    print_result,
-    read_transaction,
-    write_transaction,
-)
+from bullpen.cli.output import as_json, confirm, dry_run, print_result
 from bullpen.cli.queue import dead_rows, message_rows
 from bullpen.core.bulk import apply_to_messages
 from bullpen.core.inspect.conversations import count_messages

@@ -9,15 +9,8 @@ from typing import assert_never
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.output import (
-    as_json,
-    format_duration,
-    one_line,
-    print_json,
-    print_table,
-    read_transaction,
-    sanitize,
-)
+from bullpen.cli.command import read_transaction
+from bullpen.cli.output import as_json, format_duration, one_line, print_json, print_table, sanitize
 from bullpen.cli.queue import count_attempts, require_visible
 from bullpen.core.clock import SECOND, format_time, owner_zone_name
 from bullpen.core.inspect.message_detail import MAX_RUNS, MessageDetail, get_message_detail

@@ -12,8 +12,9 @@ from typing import Any, assert_never
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import RESPONSE_STATES, message_selection, require_person, response_filters
+from bullpen.cli.options import RESPONSE_STATES, message_selection, response_filters
 from bullpen.cli.output import (
     MAX_LIMIT,
     as_json,
@@ -23,9 +24,7 @@ from bullpen.cli.output import (
     print_json,
     print_result,
     print_table,
-    read_transaction,
     sanitize,
-    write_transaction,
 )
 from bullpen.cli.queue import require_visible, visible_agent
 from bullpen.core.answers.attachments import RefusedFile, resolve_allowed
@@ -50,7 +49,7 @@ CLI = "cli"
 
 @click.group(
     cls=LazyGroup,
-    places={
+    modules={
         "drop": "bullpen.cli.response_bulk:drop",
         "list": "bullpen.cli.response:list_",
         "read": "bullpen.cli.response:read",

@@ -10,16 +10,16 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.bulk import BulkJob, BulkText, print_plan, run_bulk, run_each
+from bullpen.cli.command import read_transaction, require_person
 from bullpen.cli.options import (
     BulkSelection,
     bulk_options,
     message_selection,
     parse_selection,
-    require_person,
     response_filters,
     selection_until_now,
 )
-from bullpen.cli.output import confirm, read_transaction
+from bullpen.cli.output import confirm
 from bullpen.cli.response import response_rows
 from bullpen.core.bulk import apply_to_responses
 from bullpen.core.inspect.responses import get_response, response_scans

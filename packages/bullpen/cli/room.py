@@ -9,16 +9,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from bullpen.cli import completion
-from bullpen.cli.options import acting_agent, require_person
-from bullpen.cli.output import (
-    as_json,
-    limit_option,
-    print_json,
-    print_result,
-    read_transaction,
-    sanitize,
-    write_transaction,
-)
+from bullpen.cli.command import acting_agent, read_transaction, require_person, write_transaction
+from bullpen.cli.output import as_json, limit_option, print_json, print_result, sanitize
 from bullpen.core.clock import owner_zone_name
 from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.history import newest_posts

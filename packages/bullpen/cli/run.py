@@ -8,8 +8,8 @@ from contextlib import closing, contextmanager
 
 import click
 
+from bullpen.cli.command import require_person
 from bullpen.cli.lazy import keep_imports
-from bullpen.cli.options import require_person
 from bullpen.core.logs import configure_logging
 from bullpen.core.network import check_api_address
 from bullpen.core.settings import Settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from bullpen.cli import completion
+from bullpen.cli.command import acting_agent, read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import acting_agent, require_person
 from bullpen.cli.output import (
     as_json,
     confirm,
@@ -14,8 +14,6 @@ from bullpen.cli.output import (
     print_json,
     print_result,
     print_table,
-    read_transaction,
-    write_transaction,
     yes,
 )
 from bullpen.cli.schedule_options import (
@@ -64,7 +62,7 @@ NO_SCHEDULES = (
 )
 
 
-@click.group(cls=LazyGroup, places={})
+@click.group(cls=LazyGroup, modules={})
 def schedule() -> None:
     """Let agents be asked at certain times. NAME is a schedule's id or its label.
 

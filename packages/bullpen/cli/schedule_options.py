@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.options import acting_agent
+from bullpen.cli.command import acting_agent
 from bullpen.cli.output import Function
 from bullpen.core.clock import (
     format_interval,

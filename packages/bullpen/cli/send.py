@@ -13,7 +13,8 @@ from pathlib import Path
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.options import DURATION, require_person
+from bullpen.cli.command import require_person
+from bullpen.cli.options import DURATION
 from bullpen.cli.output import print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen

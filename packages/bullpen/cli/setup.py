@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.options import require_person
+from bullpen.cli.command import require_person
 from bullpen.cli.output import as_json, print_json
 from bullpen.cli.setup_prompts import DefaultPrompter, Prompter, SetupHome, TerminalPrompter
 from bullpen.cli.setup_steps import (

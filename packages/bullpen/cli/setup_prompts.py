@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import click
 
+from bullpen.cli.command import read_transaction, write_transaction
 from bullpen.cli.interrupts import defer_interrupts
-from bullpen.cli.output import read_transaction, write_transaction
 from bullpen.cli.up import migrate_database
 from bullpen.core.roster.agents import Agent, list_agents
 from bullpen.core.roster.providers import CustomProvider, list_custom_providers

@@ -11,18 +11,9 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.agent import lane_activity
 from bullpen.cli.agent_remove import orphan_notices
+from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import require_person
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    print_json,
-    print_result,
-    print_table,
-    read_transaction,
-    write_transaction,
-    yes,
-)
+from bullpen.cli.output import as_json, confirm, print_json, print_result, print_table, yes
 from bullpen.cli.views.app import require_terminal
 from bullpen.core.clock import owner_zone_name, start_of_day
 from bullpen.core.company import remove_team
@@ -47,7 +38,7 @@ from bullpen.core.store.transaction import Transaction
 
 @click.group(
     cls=LazyGroup,
-    places={
+    modules={
         "add": "bullpen.cli.team:add",
         "add-member": "bullpen.cli.team:add_member",
         "list": "bullpen.cli.team:list_",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from bullpen.cli.options import require_person
+from bullpen.cli.command import require_person
 from bullpen.core.errors import NoSupervisor, ServiceFailed
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings

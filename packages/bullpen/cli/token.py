@@ -6,8 +6,8 @@ import webbrowser
 
 import click
 
-from bullpen.cli.options import require_person
-from bullpen.cli.output import as_json, confirm, print_json, print_result, write_transaction, yes
+from bullpen.cli.command import require_person, write_transaction
+from bullpen.cli.output import as_json, confirm, print_json, print_result, yes
 from bullpen.core.access.keys import LINK_MINUTES, create_login_link
 from bullpen.core.access.owner import ensure_token, read_token, rotate_token
 from bullpen.core.errors import UnsafeSecret

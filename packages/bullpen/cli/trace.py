@@ -11,7 +11,7 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.options import acting_agent
+from bullpen.cli.command import acting_agent
 from bullpen.cli.output import as_json, print_json
 from bullpen.cli.trace_text import (
     ConversationClock,

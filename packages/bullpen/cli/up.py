@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import click
 
+from bullpen.cli.command import require_person, write_transaction
 from bullpen.cli.logs import new_lines
 from bullpen.cli.main import print_problems
-from bullpen.cli.options import require_person
-from bullpen.cli.output import as_json, print_json, write_transaction
+from bullpen.cli.output import as_json, print_json
 from bullpen.cli.status import last_words, print_services
 from bullpen.core.background import StopSignals
 from bullpen.core.clock import poll_until

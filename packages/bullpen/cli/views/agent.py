@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from bullpen.cli.output import read_transaction
+from bullpen.cli.command import read_transaction
 from bullpen.cli.views.agents_table import state_of
 from bullpen.cli.views.app import (
     Gone,

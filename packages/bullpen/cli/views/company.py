@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from bullpen.cli.output import write_transaction
+from bullpen.cli.command import write_transaction
 from bullpen.cli.views.activity import ActivityKind, ActivityLine
 from bullpen.cli.views.agent import AgentScreen
 from bullpen.cli.views.agents_table import ACTIVITY_SIGNS, LEADER, AgentsTable, agent_rows

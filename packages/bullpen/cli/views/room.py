@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Footer, Static, TextArea
 
-from bullpen.cli.output import read_transaction, write_transaction
+from bullpen.cli.command import read_transaction, write_transaction
 from bullpen.cli.views.app import Gone, LiveView, Lost, single_line
 from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.cli.views.posts import OWNER, Posts

@@ -1,0 +1,146 @@
+"""The decorator that makes a function a command: --json, settings, permission and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Literal
+
+import click
+
+from bullpen.cli.output import print_json, print_table, use_color
+from bullpen.core.errors import OutOfReach
+from bullpen.core.settings import Settings
+from bullpen.core.store.open import open_store
+from bullpen.core.store.transaction import Transaction
+
+Access = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command prints: one JSON document with --json, else lines or a table.
+
+    An iterator is used only if it is what gets printed, so a generator costs nothing otherwise.
+    """
+
+    document: object
+    """What --json prints; dataclasses, and iterators of them, are converted."""
+    lines: Iterable[str] | str = ()
+    """What a person reads, a line each; one text is one line."""
+    rows: Iterable[Sequence[str]] | None = None
+    """A table that follows the lines; its first row is the heading."""
+    empty: str = ""
+    """What is printed instead of a table without rows."""
+    notes: Iterable[str] = ()
+    """Lines for standard error, with --json as well."""
+    status: int = 0
+    """The exit status."""
+
+    def print(self, as_json: bool) -> None:
+        """Print it, and exit with its status unless that is 0."""
+        if as_json:
+            print_json(self.document)
+        else:
+            for line in (self.lines,) if isinstance(self.lines, str) else self.lines:
+                click.echo(line, color=use_color())
+            if self.rows is not None:
+                print_table(list(self.rows), self.empty)
+        for note in self.notes:
+            click.echo(note, err=True)
+        if self.status:
+            sys.exit(self.status)
+
+
+CommandFunction = Callable[..., Result | None]
+CommandDecorator = Callable[[CommandFunction], click.Command]
+
+
+def command(
+    group: click.Group | None = None,
+    name: str | None = None,
+    *,
+    people_only: str = "",
+    tx: Access | None = None,
+    ignore_unknown_options: bool = False,
+) -> CommandDecorator:
+    """Make a function a command of the group, with --json, and print the `Result` it returns.
+
+    Its first argument is the settings or, with `tx`, a transaction that ends before the result is
+    printed. With `people_only`, which completes "may not …", an agent in a run is refused. The
+    name is the function's, without the underscore that keeps `list_` from shadowing a builtin.
+    """
+
+    def decorate(function: CommandFunction) -> click.Command:
+        def callback(as_json: bool, **options: object) -> None:
+            if people_only:
+                require_person(people_only)
+            settings = click.get_current_context().find_object(Settings)
+            assert settings is not None
+            if tx is None:
+                result = function(settings, **options)
+            else:
+                open_transaction = write_transaction if tx == "write" else read_transaction
+                with open_transaction(settings) as transaction:
+                    result = function(transaction, **options)
+            if result is not None:
+                result.print(as_json)
+
+        made = click.command(
+            name or function.__name__.rstrip("_").replace("_", "-"),
+            context_settings={"ignore_unknown_options": True} if ignore_unknown_options else None,
+        )(update_wrapper(callback, function))
+        made.params.append(json_option())
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return decorate
+
+
+def json_option() -> click.Option:
+    """The --json of every command."""
+    return click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document.")
+
+
+def json_requested() -> bool:
+    """Return whether the running command was given --json."""
+    return bool(click.get_current_context().params.get("as_json"))
+
+
+def acting_agent() -> str | None:
+    """Return the agent in whose run this command is executed, or None for a person."""
+    return os.environ.get("BULLPEN_AGENT") or None
+
+
+def require_person(action: str) -> None:
+    """Refuse an agent; `action` completes "may not …"."""
+    agent = acting_agent()
+    if agent is not None:
+        raise OutOfReach(f"@{agent} may not {action}", hint="Ask a person to do it.")
+
+
+@contextmanager
+def write_transaction(settings: Settings) -> Iterator[Transaction]:
+    """Open the store for one transaction that writes."""
+    store = open_store(settings)
+    try:
+        with store.write() as tx:
+            yield tx
+    finally:
+        store.close()
+
+
+@contextmanager
+def read_transaction(settings: Settings) -> Iterator[Transaction]:
+    """Open the store for one transaction that only reads."""
+    store = open_store(settings)
+    try:
+        with store.read() as tx:
+            yield tx
+    finally:
+        store.close()
