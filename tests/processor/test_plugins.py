@@ -207,7 +207,7 @@ def test_listeners_hear_what_they_asked_for(
     plugins.add("c", Listening("*", lambda event: every.append(event.type)), tmp_path)
     assert plugins.listens
     for kind in ("message_dead", "lane_paused"):
-        plugins.hear(Event(1, kind, None, None, None, {}, 0))
+        plugins.dispatch(Event(1, kind, None, None, None, {}, 0))
     assert (one, every) == (["message_dead"], ["message_dead", "lane_paused"])
     assert caplog.text.count("plugin b failed at") == 2
 

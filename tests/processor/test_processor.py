@@ -285,7 +285,7 @@ def test_a_stop_releases_what_does_not_end_and_counts_nothing(store: Store) -> N
 def test_a_forgotten_processor_registers_again(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.processor.main.LIVENESS_SECONDS", 0.05)
+    monkeypatch.setattr("bullpen.core.background.LIVENESS_SECONDS", 0.05)
     with processing(store) as processor:
         first = processor.worker
         with store.engine.begin() as connection:
@@ -297,7 +297,7 @@ def test_a_forgotten_processor_registers_again(
 def test_a_living_processor_keeps_its_place_in_the_register(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.processor.main.LIVENESS_SECONDS", 0.02)
+    monkeypatch.setattr("bullpen.core.background.LIVENESS_SECONDS", 0.02)
     with processing(store) as processor:
         (entered,) = rows(store, WORKERS)
         eventually(

@@ -51,8 +51,8 @@ class Telling(Scheduler):
 
         return run
 
-    def _renew(self) -> float:
-        wait = super()._renew()
+    def _renew_leases(self) -> float:
+        wait = super()._renew_leases()
         for name, end in self._mine(self._store).items():
             self._tell(f"renewed {name} {end}")
         return wait

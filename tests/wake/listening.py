@@ -63,7 +63,7 @@ def python(settings: Settings, code: str) -> subprocess.Popen[str]:
         "import os, sys\n"
         "from bullpen.core.settings import Settings\n"
         "from bullpen.core.store.open import open_store\n"
-        "from bullpen.core.background import register\n"
+        "from bullpen.core.background import register_worker\n"
         "from tests.wake.listening import send, heard, listening\n"
         "store = open_store(Settings.load(os.environ))\n"
     )

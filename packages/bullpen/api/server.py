@@ -92,11 +92,11 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         super().handle_exit(sig, frame)
         self.method_queue.defer(self._close_idle)
         # In a thread of its own: this one may be interrupted in the middle of anything.
-        threading.Thread(target=self._let_go, name="let go", daemon=True).start()
+        threading.Thread(target=self._close_streams, name="close streams", daemon=True).start()
 
-    def _let_go(self) -> None:
+    def _close_streams(self) -> None:
         if self.app.process is not None:
-            self.app.process.let_go()
+            self.app.process.close_streams()
 
     def _close_idle(self) -> None:
         """Connections that wait for their next request do not keep the process either."""

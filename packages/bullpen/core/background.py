@@ -1,4 +1,4 @@
-"""What a long-running process is made of: loops, signals and the table of workers."""
+"""What a long-running process is made of: loops, signals, and a row in the table of workers."""
 
 from __future__ import annotations
 
@@ -8,45 +8,59 @@ import select as system_select
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError
+from bullpen.core.events.log import EventType, append_event
 from bullpen.core.models import WORKERS
+from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.wake.listener import WakeupDispatcher
+
+log = logging.getLogger(__name__)
+
+LIVENESS_SECONDS = 20
+LOST_AFTER_SECONDS = 3 * LIVENESS_SECONDS
+"""A worker that is silent for so long is deleted. Its claims end with their leases."""
+
+STOP_SECONDS = 30.0
+
+LoopStep = Callable[[], float]
+"""Does what there is to do; returns how many seconds to wait before the next time."""
 
 
 class StopSignals:
-    """Hears SIGTERM and SIGINT from its making on, so that none is lost while a process starts."""
+    """Receives SIGTERM and SIGINT once it exists, so that none is lost while a process starts."""
 
     def __init__(self) -> None:
         # Python runs a handler when its main thread comes to it, which one that has just begun to
         # read does not. The byte is written by the interrupted thread itself, whichever that is.
-        self._told, tell = os.pipe()
-        os.set_blocking(tell, False)
-        signal.set_wakeup_fd(tell)
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+        signal.set_wakeup_fd(self._write_end)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until one of them comes, or this time is over; true if one came."""
-        ready, _, _ = system_select.select([self._told], [], [], seconds)
+        """Wait for a signal, or until the time is over; true if there was a signal."""
+        ready, _, _ = system_select.select([self._read_end], [], [], seconds)
         return bool(ready)
 
-
-log = logging.getLogger(__name__)
-
-LoopStep = Callable[[], float]
-"""Does what there is to do; tells how many seconds it can wait before the next time."""
+    def set(self) -> None:
+        """Stop the process from inside, as a signal does."""
+        os.write(self._write_end, b"x")
 
 
 class Loop:
-    """Runs a step in a thread of its own, when woken and when its time has come."""
+    """Runs a step in its own thread, when it is woken and when its time has come."""
 
     def __init__(self, name: str, step: LoopStep, retry_seconds: float = 1.0) -> None:
         self.name = name
@@ -57,15 +71,15 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Run the step now: there may be something to do."""
         self._woken.set()
 
     def stop(self, timeout: float = 30.0) -> bool:
-        """Take no further step; true if the present one ended within the time."""
+        """Run no further step; true if the current one ended within the time."""
         self._stopping.set()
         self._woken.set()
         if self._thread.ident is not None:
@@ -89,9 +103,100 @@ class Loop:
             self._woken.wait(wait)
 
 
-LIVENESS_SECONDS = 20
-LOST_AFTER_SECONDS = 3 * LIVENESS_SECONDS
-"""After so long without a heartbeat a worker is forgotten. Its claims end with their leases."""
+class WorkerProcess:
+    """A long-running process: its row in `workers`, its wake-ups, its loops, and how it stops.
+
+    It registers when it is made. Each start of a process is another worker with another id.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        kind: str,
+        *,
+        started: EventType | None = None,
+        stopped: EventType | None = None,
+    ) -> None:
+        self._store = store
+        self._kind = kind
+        self._stopped = stopped
+        self._listener = store.listen()
+        self._dispatcher = WakeupDispatcher(self._listener)
+        self._loops = [Loop("liveness", self._report_liveness)]
+        with store.write() as tx:
+            self.worker = register_worker(tx, kind, self._listener.address)
+            if started is not None:
+                append_event(tx, started, worker=self.worker)
+
+    def add(self, loop: Loop, *topics: str) -> Loop:
+        """Run this loop as long as the process runs; commits on these topics wake it."""
+        self._loops.append(loop)
+        for topic in topics:
+            self.on(topic, loop.wake)
+        return loop
+
+    def on(self, topic: str, callback: Callable[[], None]) -> None:
+        """Call this at each commit on the topic. Only before `start`."""
+        self._dispatcher.on(topic, callback)
+
+    def start(self) -> None:
+        """Start to listen, and all loops."""
+        self._dispatcher.start()
+        for loop in self._loops:
+            loop.start()
+        log.info("%s is ready", self.worker)
+
+    def stop(
+        self,
+        seconds: float = STOP_SECONDS,
+        release: Callable[[Transaction, str], None] | None = None,
+    ) -> None:
+        """Stop the loops within this time, and unregister; `release` frees what the worker holds.
+
+        A loop that takes longer is left in its step, which ends with the process.
+        """
+        for loop in self._loops:
+            loop.stop(0)
+        deadline = time.monotonic() + seconds
+        for loop in self._loops:
+            if not loop.stop(max(0.0, deadline - time.monotonic())):
+                log.warning("%s is left in the middle of its work", loop.name)
+        self._dispatcher.stop()
+        with self._store.write(durable=self._stopped is not None) as tx:
+            if release is not None:
+                release(tx, self.worker)
+            unregister_worker(tx, self.worker)
+            if self._stopped is not None:
+                append_event(tx, self._stopped, worker=self.worker)
+        log.info("%s has stopped", self.worker)
+
+    def _report_liveness(self) -> float:
+        with self._store.write(durable=False) as tx:
+            if not report_liveness(tx, self.worker):
+                self.worker = register_worker(tx, self._kind, self._listener.address)
+        return float(LIVENESS_SECONDS)
+
+
+class Service(Protocol):
+    """What `run_until_stopped` runs."""
+
+    def start(self) -> None:
+        """Begin to work."""
+        ...
+
+    def stop(self) -> None:
+        """End the work in good order."""
+        ...
+
+
+def run_until_stopped(make: Callable[[], Service]) -> None:
+    """Make the service, start it, and stop it at SIGTERM or SIGINT."""
+    signals = StopSignals()
+    service = make()
+    service.start()
+    signals.wait()
+    service.stop()
+
 
 W = WORKERS.c
 
@@ -128,7 +233,7 @@ COUNT_LIVE_WORKERS: Statement[tuple[str, int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class LostWorker:
-    """A process that was not heard of any more."""
+    """A process that no longer reports its liveness."""
 
     kind: str
     host: str
@@ -137,7 +242,7 @@ class LostWorker:
 
 
 def register_worker(tx: Transaction, kind: str, wake: str | None = None) -> str:
-    """Enter this process, under a new id each time: a restarted one is somebody else."""
+    """Insert a row for this process, and return its new id."""
     worker = tx.ids.new(kind)
     tx.write(
         INSERT_WORKER,
@@ -155,32 +260,32 @@ def register_worker(tx: Transaction, kind: str, wake: str | None = None) -> str:
 
 
 def report_liveness(tx: Transaction, worker: str) -> bool:
-    """Say that it is alive; false if it was forgotten meanwhile and must register again."""
+    """Update the worker's time; false if its row was deleted and it must register again."""
     return tx.change(UPDATE_LIVENESS, {"worker": worker, "now": tx.now}) == 1
 
 
 def unregister_worker(tx: Transaction, worker: str) -> None:
-    """Strike this process out."""
+    """Delete the worker's row."""
     tx.write(DELETE_WORKER, {"worker": worker})
 
 
 def count_live_workers(tx: Transaction) -> dict[str, int]:
-    """How many processes of each kind were heard of lately."""
+    """How many processes of each kind are alive."""
     rows = tx.all(COUNT_LIVE_WORKERS, {"silent_since": tx.now - LOST_AFTER_SECONDS * SECOND})
     return {kind: count for kind, count in rows}  # noqa: C416 - rows, not pairs
 
 
 def delete_lost_workers(tx: Transaction) -> list[LostWorker]:
-    """Strike out those that were not heard of; gives who. The dead ones' sockets go too."""
-    import psutil  # only here: commands that ask who is alive begin without it
+    """Delete and return the workers that are silent, and the sockets of those that have ended."""
+    import psutil  # only here: commands that count live workers start without it
 
     here = socket.gethostname()
-    gone = tx.all(DELETE_LOST_WORKERS, {"silent_since": tx.now - LOST_AFTER_SECONDS * SECOND})
-    for wake, _, host, pid, _ in gone:
+    lost = tx.all(DELETE_LOST_WORKERS, {"silent_since": tx.now - LOST_AFTER_SECONDS * SECOND})
+    for wake, _, host, pid, _ in lost:
         # One that was only slow registers again, and still listens there.
         if wake is not None and host == here and not psutil.pid_exists(pid):
             Path(wake).unlink(missing_ok=True)
     return [
-        LostWorker(kind, host, pid, (tx.now - heard_at) // SECOND)
-        for _, kind, host, pid, heard_at in gone
+        LostWorker(kind, host, pid, (tx.now - seen_at) // SECOND)
+        for _, kind, host, pid, seen_at in lost
     ]

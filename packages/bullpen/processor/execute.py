@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 STORE_RETRY_SECONDS = 1.0
 ERROR_LENGTH = 500
 
-Find = Callable[[str, CustomProvider | None], Provider]
+FindProvider = Callable[[str, CustomProvider | None], Provider]
 """Gives the provider of this name."""
 
 
 class RunExecutor:
     """What every run of this process does."""
 
-    def __init__(self, store: Store, find: Find, plugins: Plugins) -> None:
+    def __init__(self, store: Store, find: FindProvider, plugins: Plugins) -> None:
         self._store = store
         self._find = find
         self._plugins = plugins

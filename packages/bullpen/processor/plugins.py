@@ -111,8 +111,8 @@ class Plugins:
         """Whether one of them wants to hear of events."""
         return bool(self._listeners)
 
-    def hear(self, event: Event) -> None:
-        """Tell those who asked for it."""
+    def dispatch(self, event: Event) -> None:
+        """Call the listeners of this event."""
         for name, wanted, listener in self._listeners:
             if wanted in (ALL_EVENTS, event.type):
                 try:
