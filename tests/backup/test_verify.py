@@ -127,6 +127,10 @@ DAMAGES: dict[str, tuple[Change, tuple[str, ...]]] = {
         ("is of revision 0001 instead of",),
     ),
     "a later revision": (lambda b: rewrite(b, revision="9999"), ("9999", "a later one made it")),
+    "an unreleased revision": (
+        lambda b: rewrite(b, revision="0005"),
+        ("before the first release",),
+    ),
     "a path that leads out": (
         lambda b: rewrite(b, directories=("../../outside",)),
         ("leads elsewhere",),

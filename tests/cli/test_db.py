@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from bullpen.core.company import add_agent
 from bullpen.core.roster.agents import Agent
-from bullpen.core.store import migrate, open
+from bullpen.core.store import open
 from tests.cli.command import Bullpen
 from tests.cli.direct import direct
+from tests.later_revision import LATER_REVISION, as_later
 from tests.stores import Stores
 
 ALL = [
@@ -108,11 +112,6 @@ def test_a_server_that_is_not_there_is_worth_another_try(empty: Bullpen) -> None
     assert "hunter2" not in result.err
 
 
-def _at_revision(bullpen: Bullpen, revision: str) -> None:
-    with direct(bullpen) as store:
-        migrate.downgrade(store, revision)
-
-
 def test_check_and_upgrade_have_one_document(bullpen: Bullpen) -> None:
     assert bullpen.ok("db", "check", "--json").json == {
         "revision": open.HEAD_REVISION,
@@ -132,37 +131,54 @@ def test_check_and_upgrade_have_one_document(bullpen: Bullpen) -> None:
     assert "ix_messages_ready" in found.json["differences"][0]
 
 
-def test_data_are_backed_up_before_they_are_upgraded(on_both: Bullpen) -> None:
+def test_data_are_backed_up_before_they_are_upgraded(on_both: Bullpen, tmp_path: Path) -> None:
     with direct(on_both) as store, store.write() as tx:
         add_agent(tx, Agent(id="coder"))
-    before = open.KNOWN_REVISIONS[-2]
-    _at_revision(on_both, before)
-    told = on_both.ok("db", "upgrade")
+    before = open.HEAD_REVISION
+    later = as_later(on_both, tmp_path)
+    told = later.ok("db", "upgrade")
     path = told.out.splitlines()[0].removeprefix("The backup of what was is at ")
-    assert f"before: {before}" in told.out
+    assert f"at revision {LATER_REVISION} now (before: {before})" in told.out
     found = on_both.ok("db", "verify", path, "--json").json
     assert (found["revision"], found["rows"]["agents"]) == (before, 1)
-    on_both.ok("db", "check")
+    later.ok("db", "check")
+    assert later.ok("db", "upgrade", "--json").json["backup"] is None
 
 
 def test_a_backup_before_an_upgrade_can_be_left_out_and_an_empty_one_needs_none(
-    bullpen: Bullpen,
+    bullpen: Bullpen, tmp_path: Path
 ) -> None:
-    _at_revision(bullpen, open.KNOWN_REVISIONS[0])
-    assert bullpen.ok("db", "upgrade", "--json").json["backup"] is None
+    file, old = bullpen.home / "bullpen.db", tmp_path / "old.db"
+    shutil.copy(file, old)
+    later = as_later(bullpen, tmp_path)
+    assert later.ok("db", "upgrade", "--json").json["backup"] is None
+    shutil.copy(old, file)
     with direct(bullpen) as store, store.write() as tx:
         add_agent(tx, Agent(id="coder"))
-    _at_revision(bullpen, open.KNOWN_REVISIONS[-2])
-    assert bullpen.ok("db", "upgrade", "--no-backup", "--json").json["backup"] is None
+    upgraded = later.ok("db", "upgrade", "--no-backup", "--json").json
+    assert (upgraded["before"], upgraded["backup"]) == (open.HEAD_REVISION, None)
     assert not (bullpen.home / "backups").exists()
 
 
-def test_what_cannot_be_backed_up_is_not_upgraded(bullpen: Bullpen) -> None:
+def test_what_cannot_be_backed_up_is_not_upgraded(bullpen: Bullpen, tmp_path: Path) -> None:
     with direct(bullpen) as store, store.write() as tx:
         add_agent(tx, Agent(id="coder"))
-    _at_revision(bullpen, open.KNOWN_REVISIONS[-2])
+    later = as_later(bullpen, tmp_path)
     (bullpen.home / "backups").write_text("in the way")
-    refused = bullpen("db", "upgrade")
+    refused = later("db", "upgrade")
     assert refused.status == 1
     assert "--no-backup" in refused.err
-    assert open.KNOWN_REVISIONS[-2] in bullpen("db", "check").err
+    assert open.HEAD_REVISION in later("db", "check").err
+
+
+@pytest.mark.parametrize("args", [*ALL, ("db", "upgrade"), ("up",)], ids=" ".join)
+def test_a_database_of_a_checkout_before_the_first_release_is_refused(
+    bullpen: Bullpen, args: tuple[str, ...]
+) -> None:
+    with closing(sqlite3.connect(bullpen.home / "bullpen.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0005'")
+    result = bullpen(*args)
+    assert result.status == 1
+    assert "revision 0005, which is older than the first release" in result.err
+    assert "new home" in result.err
+    assert not (bullpen.home / "backups").exists()

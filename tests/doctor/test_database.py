@@ -15,8 +15,7 @@ import pytest
 from bullpen.core.message import NewMessage
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
-from bullpen.core.store import migrate, open
-from bullpen.core.store.open import open_store
+from bullpen.core.store import open
 from bullpen.ops.doctor import database
 from tests.cli.command import Bullpen
 from tests.doctor.examined import (
@@ -30,6 +29,7 @@ from tests.doctor.examined import (
     settings_of,
     store_of,
 )
+from tests.later_revision import as_later
 
 READS = """
 import sqlite3, sys
@@ -132,20 +132,30 @@ def test_an_index_that_lost_a_row_is_found_by_a_close_look(bullpen: Bullpen) -> 
     assert "damaged" in found(bullpen, "db.integrity_full", "critical", "--deep")
 
 
-def test_a_database_of_an_older_version_is_copied_and_upgraded(on_both: Bullpen) -> None:
+def test_a_database_of_an_older_version_is_copied_and_upgraded(
+    on_both: Bullpen, tmp_path: Path
+) -> None:
     on_both.ok("agent", "add", "coder")
-    store = open_store(settings_of(on_both))
-    migrate.downgrade(store, open.KNOWN_REVISIONS[-2])
-    store.close()
-    text = found(on_both, "db.schema", "critical")
-    assert open.KNOWN_REVISIONS[-2] in text
-    assert seen(on_both, "queue.held")["state"] == "unknown"
-    plan = on_both("doctor", "--fix", "--dry-run", "--only", "db.schema")
+    later = as_later(on_both, tmp_path)
+    text = found(later, "db.schema", "critical")
+    assert open.HEAD_REVISION in text
+    assert seen(later, "queue.held")["state"] == "unknown"
+    plan = later("doctor", "--fix", "--dry-run", "--only", "db.schema")
     assert "with a backup before" in plan.err
-    assert found(on_both, "db.schema", "critical") == text
-    fixed(on_both, "db.schema")
+    assert found(later, "db.schema", "critical") == text
+    fixed(later, "db.schema")
     assert any((on_both.home / "backups").iterdir())
-    assert "coder" in on_both.ok("agent", "list").out
+    assert "coder" in later.ok("agent", "list").out
+
+
+def test_a_database_of_a_checkout_before_the_first_release_cannot_be_fixed(
+    bullpen: Bullpen,
+) -> None:
+    with closing(sqlite3.connect(bullpen.home / "bullpen.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0005'")
+    assert "0005" in found(bullpen, "db.schema", "critical")
+    entry = seen(bullpen, "db.schema")
+    assert (entry["fixable"], entry["remedy"]) == (False, open.UNRELEASED_HINT)
 
 
 def test_an_empty_database_needs_no_copy(empty: Bullpen) -> None:

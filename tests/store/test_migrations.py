@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -23,10 +22,18 @@ from bullpen.core.settings import Settings
 from bullpen.core.store import migrate, open
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from tests.stores import FakeClock, Stores
+from tests.later_revision import LATER_REVISION, LATER_TABLE, become_later
+from tests.stores import Stores
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 Rows = dict[str, list[tuple[object, ...]]]
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """This is a later version; gives its revision."""
+    become_later(monkeypatch, tmp_path)
+    return LATER_REVISION
 
 
 @pytest.fixture
@@ -164,44 +171,39 @@ def read(connection: Connection) -> Rows:
     }
 
 
-@pytest.mark.parametrize(("older", "newer"), list(pairwise(open.KNOWN_REVISIONS)))
-def test_a_step_back_and_forth_keeps_what_both_revisions_have(
-    empty: Store, older: str, newer: str
-) -> None:
-    migrate.upgrade(empty, newer)
+def test_a_step_back_and_forth_keeps_what_both_revisions_have(empty: Store, later: str) -> None:
+    migrate.upgrade(empty)
     with empty.engine.begin() as connection:
         fill(connection)
         before = read(connection)
-    migrate.downgrade(empty, older)
+    migrate.downgrade(empty, open.KNOWN_REVISIONS[-2])
     with empty.engine.begin() as connection:
         between = read(connection)
-    migrate.upgrade(empty, newer)
-    with empty.engine.begin() as connection:
-        after = read(connection)
-    assert between.keys() & before.keys()
-    for name in before.keys() & between.keys():
-        assert set(before[name]) <= set(between[name]), name
-        assert between[name] == after[name], name
-    assert before.keys() == after.keys()
-    for name in before.keys() - between.keys():  # what was archived goes back to where it lived
-        live = name.replace("_archive.", ".")
-        assert live == name or set(before[name]) <= set(between[live]), name
-
-
-@pytest.mark.parametrize("revision", open.KNOWN_REVISIONS)
-def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, revision: str) -> None:
-    migrate.upgrade(empty, revision)
-    with empty.engine.begin() as connection:
-        fill(connection)
-        before = read(connection)
     migrate.upgrade(empty)
     with empty.engine.begin() as connection:
         after = read(connection)
-    assert open.KNOWN_REVISIONS[-1] == open.HEAD_REVISION
-    assert before.keys() <= after.keys()
-    for name, values in before.items():
-        assert values == after[name], name
-    assert migrate.differences(empty) == []
+    assert before.keys() - between.keys() == {f"{LATER_TABLE}.agent"}
+    assert before.keys() == after.keys()
+    for name, values in between.items():
+        assert before[name] == values == after[name], name
+    assert empty.revision() == later
+
+
+def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, later: str) -> None:
+    for revision in open.KNOWN_REVISIONS:
+        migrate.upgrade(empty, revision)
+        with empty.engine.begin() as connection:
+            fill(connection)
+            before = read(connection)
+        migrate.upgrade(empty)
+        with empty.engine.begin() as connection:
+            after = read(connection)
+        assert empty.revision() == later == open.HEAD_REVISION == open.KNOWN_REVISIONS[-1]
+        assert before.keys() <= after.keys()
+        for name, values in before.items():
+            assert values == after[name], (revision, name)
+        assert migrate.differences(empty) == []
+        migrate.downgrade(empty, "base")
 
 
 def test_an_upgrade_of_what_is_new_already_changes_nothing(empty: Store) -> None:
@@ -226,12 +228,11 @@ def test_a_downgrade_to_nothing_leaves_the_callers_tables(empty: Store) -> None:
     assert migrate.differences(empty) == []
 
 
-def test_a_queue_works_after_every_way_through_the_revisions(
-    empty: Store, clock: FakeClock
-) -> None:
+def test_a_queue_works_after_every_way_through_the_revisions(empty: Store, later: str) -> None:
     migrate.upgrade(empty)
     migrate.downgrade(empty, open.KNOWN_REVISIONS[0])
     migrate.upgrade(empty)
+    assert empty.revision() == later
     with empty.write() as tx:
         create_lane(tx, "coder")
         enqueue(tx, NewMessage(agent="coder", message="hi"))
@@ -257,8 +258,27 @@ def test_an_empty_database_is_refused(empty: Store) -> None:
     assert "bullpen db upgrade" in caught.value.hint
 
 
-@pytest.mark.parametrize("revision", open.KNOWN_REVISIONS[:-1])
-def test_a_database_of_an_earlier_version_is_refused(empty: Store, revision: str) -> None:
-    migrate.upgrade(empty, revision)
-    with pytest.raises(SchemaTooOld, match=revision):
+def test_a_database_of_an_earlier_version_is_refused(empty: Store, later: str) -> None:
+    older = open.KNOWN_REVISIONS[-2]
+    migrate.upgrade(empty, older)
+    with pytest.raises(SchemaTooOld, match=f"{older}, this Bullpen needs {later}") as caught:
         open_store(empty.settings)
+    assert "bullpen db upgrade" in caught.value.hint
+
+
+@pytest.mark.parametrize("revision", open.UNRELEASED_REVISIONS)
+def test_a_database_of_a_checkout_before_the_first_release_is_refused_and_not_touched(
+    empty: Store, revision: str
+) -> None:
+    migrate.upgrade(empty)
+    _set_revision(empty, revision)
+    for refused in (lambda: open_store(empty.settings), lambda: migrate.upgrade(empty)):
+        with pytest.raises(SchemaTooOld, match=revision) as caught:
+            refused()
+        assert caught.value.hint == open.UNRELEASED_HINT
+    assert empty.revision() == revision
+
+
+def test_a_database_of_the_newest_checkout_has_nothing_to_upgrade(empty: Store) -> None:
+    assert "0006" in open.KNOWN_REVISIONS
+    assert not set(open.UNRELEASED_REVISIONS) & set(open.KNOWN_REVISIONS)

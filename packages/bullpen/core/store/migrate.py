@@ -24,13 +24,16 @@ from bullpen.core.store.sqlite import SqliteStore, translate_error
 log = logging.getLogger(__name__)
 
 HERE = Path(__file__).resolve()
+BESIDE = HERE.parents[2] / "migrations"
+SCRIPTS = BESIDE if BESIDE.is_dir() else HERE.parents[4] / "migrations"
+"""Alembic's scripts: in the wheel they are in the package, in a checkout at its top."""
 
 
 def upgrade(store: Store, revision: str = "head") -> None:
     """Migrate to this revision; data are kept. A database from a newer version is refused."""
-    found = store.revision()
-    if found is not None and found not in open.KNOWN_REVISIONS:
-        open.check_schema(store)
+    revision_before = store.revision()
+    if revision_before is not None:
+        open.check_revision(revision_before, "the database is at")
     with _translated_errors(store), store.engine.begin() as connection:
         upgrade_connection(connection, revision)
     if isinstance(store, SqliteStore):
@@ -80,11 +83,7 @@ def _include_object(
 
 
 def _config(connection: Connection) -> Config:
-    beside = HERE.parents[2] / "migrations"
     config = Config()
-    # In the wheel they lie in the package, in a checkout at its top.
-    config.set_main_option(
-        "script_location", str(beside if beside.is_dir() else HERE.parents[4] / "migrations")
-    )
+    config.set_main_option("script_location", str(SCRIPTS))
     config.attributes["connection"] = connection
     return config

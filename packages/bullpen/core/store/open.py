@@ -30,22 +30,40 @@ def database_file(settings: Settings) -> Path | None:
 HEAD_REVISION = "0006"
 """The revision that this version of Bullpen works with."""
 
-KNOWN_REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006")
+KNOWN_REVISIONS: tuple[str, ...] = ("0006",)
 """Every revision that this version knows, the oldest first."""
+
+UNRELEASED_REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+"""Revisions that only checkouts had. The first migration of a release, 0006, replaces them."""
+
+UNRELEASED_HINT = (
+    "Use a checkout that still has the migrations 0001 to 0006: upgrade the database with its"
+    " `bullpen db upgrade` (restore a backup and upgrade it there first). Or start with a new home."
+)
 
 
 def check_schema(store: Store) -> None:
     """Refuse a database that this version cannot work with."""
-    found = store.revision()
-    if found == HEAD_REVISION:
+    revision = store.revision()
+    if revision == HEAD_REVISION:
         return
-    if found is None:
+    if revision is None:
         raise SchemaTooOld("the database is empty")
-    if found in KNOWN_REVISIONS:
+    check_revision(revision, "the database is at")
+    raise SchemaTooOld(
+        f"the database is at revision {revision}, this Bullpen needs {HEAD_REVISION}"
+    )
+
+
+def check_revision(revision: str, subject: str) -> None:
+    """Refuse a revision that this version cannot upgrade; `subject` begins the error's text."""
+    if revision in UNRELEASED_REVISIONS:
         raise SchemaTooOld(
-            f"the database is at revision {found}, this Bullpen needs {HEAD_REVISION}"
+            f"{subject} revision {revision}, which is older than the first release",
+            hint=UNRELEASED_HINT,
         )
-    raise SchemaTooNew(f"the database is at revision {found}, which this Bullpen does not know")
+    if revision not in KNOWN_REVISIONS:
+        raise SchemaTooNew(f"{subject} revision {revision}, which this Bullpen does not know")
 
 
 def parse_database_url(address: str) -> URL:

@@ -31,7 +31,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from bullpen.core.access.keys import list_keys, revoke_key
 from bullpen.core.clock import SECOND
-from bullpen.core.errors import BackupFailed, BadSetting, InTheWay, SchemaTooNew
+from bullpen.core.errors import BackupFailed, BadSetting, InTheWay
 from bullpen.core.maintenance.jobs import release_job_leases
 from bullpen.core.models import AGENTS, API_KEYS, LANES, SYSTEM_AGENTS, WORKERS, whole_schema
 from bullpen.core.outbox.hold import begin_hold
@@ -246,11 +246,7 @@ def restore(
     with translate_disk_errors("the home cannot be made"):
         home.parent.mkdir(parents=True, exist_ok=True)
         with staging_directory(home.parent) as here, open_backup(backup, here) as contents:
-            revision = read_manifest(contents).revision
-            if revision not in open.KNOWN_REVISIONS:
-                raise SchemaTooNew(
-                    f"the backup is of revision {revision}, which this Bullpen does not know"
-                )
+            open.check_revision(read_manifest(contents).revision, "the backup is of")
             manifest = read_verified_manifest(contents, tell)
             new = here / "home"
             new.mkdir(DIRECTORY_MODE)

@@ -74,9 +74,10 @@ def _damages(directory: Path, manifest: Manifest, tell: ProgressCallback) -> Ite
         if path not in known:
             yield f"{path} is not of this backup"
     if manifest.revision not in open.KNOWN_REVISIONS:
+        older = manifest.revision in open.UNRELEASED_REVISIONS
         yield (
             f"its schema is of revision {manifest.revision}, which this Bullpen does not know:"
-            " a later one made it"
+            f" {'a checkout before the first release' if older else 'a later one'} made it"
         )
     tell("checking the database", done, manifest.size)
     yield from _database(directory / DATABASE_FILE, manifest)
