@@ -12,7 +12,7 @@ from bullpen.core.answers.complete import complete
 from bullpen.core.clock import MINUTE
 from bullpen.core.company import remove_team
 from bullpen.core.maintenance.recovery import send_due_aggregates
-from bullpen.core.maintenance.retention import archive_finished
+from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.message import ErrorKind, RunOutput
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.manage import cancel, hold, resume_conversation
@@ -213,7 +213,7 @@ def test_parts_of_a_conversation_all_of_which_is_archived_are_sent(
     answer(store, "b", "yes")
     claim = take(store, "c")
     clock.advance(25 * 60 * MINUTE)
-    archive_finished(store)
+    run_retention(store, "archive")
     failed(store, claim.token, ErrorKind.PERMANENT)
     assert {row["agent"] for row in rows(store, MESSAGES)} == {"c"}
     send_due_aggregates(store)

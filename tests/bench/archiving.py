@@ -6,7 +6,7 @@ import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from bullpen.core.maintenance.retention import PAUSE_FACTOR, archive_messages, in_batches
+from bullpen.core.maintenance.retention import ARCHIVE_MESSAGES, PAUSE_FACTOR, in_batches
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction
@@ -54,7 +54,7 @@ def move(settings: Settings, start_at: float, seconds: float) -> int:
         if begun and time.monotonic() >= start_at + seconds:
             return 0
         begun = True  # however late it comes, there is a first batch
-        return archive_messages(tx)
+        return ARCHIVE_MESSAGES.remove_batch(tx)
 
     time.sleep(max(0.0, start_at - time.monotonic()))
     moved = in_batches(store, step, PAUSE_FACTOR)

@@ -7,7 +7,7 @@ from sqlalchemy import insert, update
 
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.errors import DuplicateMessage
-from bullpen.core.maintenance.retention import archive_finished, archive_messages, archive_responses
+from bullpen.core.maintenance.retention import ARCHIVE_MESSAGES, ARCHIVE_RESPONSES, run_retention
 from bullpen.core.message import ErrorKind, NewMessage, Priority, ReplyTo
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE, RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.outbox.manage import ack_response, drop_response
@@ -26,9 +26,9 @@ def test_finished_messages_move_after_a_day_and_not_before(store: Store, clock: 
     send(store, message_id="api_1")
     done(store, take(store).token)
     clock.advance(DAY - 1)
-    assert archive_finished(store).startswith("0 messages")
+    assert run_retention(store, "archive").startswith("0 messages")
     clock.advance(1)
-    assert archive_finished(store).startswith("1 messages")
+    assert run_retention(store, "archive").startswith("1 messages")
     assert rows(store, MESSAGES) == []
     assert [row["message_id"] for row in rows(store, MESSAGES_ARCHIVE)] == ["api_1"]
 
@@ -59,7 +59,7 @@ def test_a_message_is_kept_whole(store: Store, clock: FakeClock) -> None:
     done(store, take(store).token)
     before = rows(store, MESSAGES)
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert rows(store, MESSAGES_ARCHIVE) == before
     assert before[0]["retry_count"] == 1
 
@@ -69,7 +69,7 @@ def test_a_response_is_kept_whole(store: Store, clock: FakeClock) -> None:
     before = rows(store, RESPONSES)
     answer(store, "slack_newest")
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert rows(store, RESPONSES_ARCHIVE) == before
 
 
@@ -81,7 +81,7 @@ def test_cancelled_and_expired_messages_move_too(store: Store, clock: FakeClock)
     with store.write() as tx:
         run_timers(tx)
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert {row["message_id"] for row in rows(store, MESSAGES_ARCHIVE)} == {
         "api_cancelled",
         "api_expired",
@@ -100,7 +100,7 @@ def test_what_waits_runs_is_held_or_dead_stays_however_old_it_is(
     take(store, "running")
     send(store, agent="waiting")
     clock.advance(30 * DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     kept = {row["agent"]: row["status"] for row in rows(store, MESSAGES)}
     assert kept == {
         "dead": "dead",
@@ -117,7 +117,7 @@ def test_an_archived_id_stays_a_duplicate_and_tells_how_it_ended(
     send(store, message_id="api_1")
     done(store, take(store).token)
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     with pytest.raises(DuplicateMessage) as refused:
         send(store, message_id="api_1")
     assert refused.value.status == "completed"
@@ -128,7 +128,7 @@ def test_a_redelivery_of_an_archived_message_is_recognised(store: Store, clock: 
     send(store, message_id="slack_1", channel="slack", receipt="Ev1")
     done(store, take(store).token)
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     with store.write() as tx:
         again = enqueue(
             tx, NewMessage(agent="coder", message="hello", channel="slack", receipt="Ev1")
@@ -150,7 +150,7 @@ def test_a_transaction_moves_at_most_500_messages(store: Store, clock: FakeClock
     moved = []
     for _ in range(4):
         with store.write() as tx:
-            moved.append(archive_messages(tx))
+            moved.append(ARCHIVE_MESSAGES.remove_batch(tx))
     assert moved == [500, 500, 100, 0]
     assert rows(store, MESSAGES_ARCHIVE) == before
     assert rows(store, MESSAGES) == []
@@ -168,8 +168,8 @@ def test_a_run_of_the_loop_moves_all_that_is_due_and_says_how_many(
         )
     clock.advance(DAY)
     with store.write() as tx:
-        assert archive_responses(tx) == 500
-    assert archive_finished(store) == "0 messages, 599 responses"
+        assert ARCHIVE_RESPONSES.remove_batch(tx) == 500
+    assert run_retention(store, "archive") == "0 messages, 599 responses"
     assert len(rows(store, RESPONSES_ARCHIVE)) == 1099
     assert [each["id"] for each in rows(store, RESPONSES)] == [first, first + 1100]
 
@@ -179,7 +179,7 @@ def test_only_delivered_responses_move(store: Store, clock: FakeClock) -> None:
         put_into(store, state)
     answer(store, "slack_newest")
     clock.advance(30 * DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert [row["status"] for row in rows(store, RESPONSES_ARCHIVE)] == ["acked"]
 
 
@@ -191,14 +191,14 @@ def test_the_newest_response_stays_so_that_its_id_is_never_given_again(
         made.append(answer(store, f"slack_{number}"))
         do(store, ack_response, made[-1])
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert [row["id"] for row in rows(store, RESPONSES)] == made[-1:]
     later = answer(store, "slack_later")
     assert later > made[-1]
     do(store, drop_response, later)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert [row["id"] for row in rows(store, RESPONSES_ARCHIVE)] == made
-    assert archive_finished(store) == "0 messages, 0 responses"
+    assert run_retention(store, "archive") == "0 messages, 0 responses"
 
 
 def test_a_message_sent_after_all_were_archived_gets_an_id_of_its_own(
@@ -209,6 +209,6 @@ def test_a_message_sent_after_all_were_archived_gets_an_id_of_its_own(
         send(store)
         done(store, take(store).token)
         clock.advance(DAY)
-        archive_finished(store)
+        run_retention(store, "archive")
     ids = [row["id"] for row in rows(store, MESSAGES_ARCHIVE)]
     assert len(ids) == len(set(ids)) == 2

@@ -13,7 +13,7 @@ from bullpen.core.maintenance.recovery import (
     recover_expired_claims,
     run_all_timers,
 )
-from bullpen.core.maintenance.retention import delete_receipts
+from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.message import PULL_CHANNELS, ErrorKind
 from bullpen.core.models import RECEIPTS, RESPONSES
 from bullpen.core.outbox.delivery import begin_part
@@ -151,10 +151,10 @@ def test_receipts_are_kept_for_their_days_and_at_least_for_seven(
         lane(store)
         send(store, channel="slack", receipt="Ev1")
         clock.advance(kept * DAY - 1)
-        assert delete_receipts(store) == "0 forgotten"
+        assert run_retention(store, "receipts") == "0 forgotten"
         clock.advance(1)
         send(store, channel="slack", receipt="Ev2")
-        assert delete_receipts(store) == "1 forgotten"
+        assert run_retention(store, "receipts") == "1 forgotten"
         assert [row["event_id"] for row in rows(store, RECEIPTS)] == ["Ev2"]
 
 
@@ -165,4 +165,4 @@ def test_receipts_go_in_batches_until_none_is_left(store: Store, clock: FakeCloc
             insert(RECEIPTS), [{**row, "event_id": f"Ev{number}"} for number in range(1001)]
         )
     clock.advance(8 * DAY)
-    assert delete_receipts(store) == "1001 forgotten"
+    assert run_retention(store, "receipts") == "1001 forgotten"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bullpen.core.clock import HOUR
 from bullpen.core.events.log import EventType, append_event
-from bullpen.core.maintenance.retention import delete_progress
+from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import events
 from tests.stores import FakeClock
@@ -21,7 +21,7 @@ def test_old_progress_is_deleted_and_nothing_else(store: Store, clock: FakeClock
     say(store, EventType.CHAIN_STEP_START, EventType.AGENT_PROGRESS, EventType.CHAIN_STEP_DONE)
     clock.advance(store.settings.retention_hours * HOUR)
     say(store, EventType.AGENT_PROGRESS)
-    assert delete_progress(store) == "1 deleted"
+    assert run_retention(store, "progress") == "1 deleted"
     assert [row["type"] for row in events(store)] == [
         *("chain_step_start", "chain_step_done", "agent_progress"),
     ]
@@ -30,7 +30,7 @@ def test_old_progress_is_deleted_and_nothing_else(store: Store, clock: FakeClock
 def test_progress_is_kept_for_as_long_as_people_may_look(store: Store, clock: FakeClock) -> None:
     say(store, EventType.AGENT_PROGRESS, EventType.PROCESSOR_STOP)
     clock.advance(store.settings.retention_hours * HOUR - 1)
-    assert delete_progress(store) == "0 deleted"
+    assert run_retention(store, "progress") == "0 deleted"
 
 
 def test_the_newest_event_stays_so_that_no_id_is_given_twice(
@@ -39,6 +39,6 @@ def test_the_newest_event_stays_so_that_no_id_is_given_twice(
     say(store, EventType.AGENT_PROGRESS, EventType.AGENT_PROGRESS)
     newest = events(store)[-1]["id"]
     clock.advance(100 * store.settings.retention_hours * HOUR)
-    assert delete_progress(store) == "1 deleted"
+    assert run_retention(store, "progress") == "1 deleted"
     say(store, EventType.PROCESSOR_START)
     assert [row["id"] for row in events(store)] == [newest, newest + 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,15 +13,7 @@ from sqlalchemy import Table, insert
 from bullpen.core.clock import DAY, HOUR, SECOND
 from bullpen.core.events.log import EventType, append_event
 from bullpen.core.events.tail import EventTail
-from bullpen.core.maintenance.retention import (
-    BATCH,
-    archive_finished,
-    delete_archived,
-    delete_attempts,
-    delete_events,
-    delete_history,
-    delete_schedule_history,
-)
+from bullpen.core.maintenance.retention import BATCH_ROWS, run_retention
 from bullpen.core.maintenance.unused_files import delete_unused_files
 from bullpen.core.models import (
     AGENT_MESSAGES,
@@ -52,7 +44,7 @@ class Kept:
     table: Table
     at: str
     setting: str
-    loop: Callable[[Store], str]
+    job: str
     row: Mapping[str, object]
 
 
@@ -66,17 +58,15 @@ SAID = dict.fromkeys(("agent_id", "role", "channel", "sender", "message_id", "co
 POSTED = dict.fromkeys(("team_id", "from_agent", "message"), "x")
 
 KEPT = {
-    "events": Kept(EVENTS, "created_at", "event_days", delete_events, {"type": "x"}),
-    "attempts": Kept(ATTEMPTS, "finished_at", "attempt_days", delete_attempts, ATTEMPT),
-    "said": Kept(AGENT_MESSAGES, "created_at", "history_days", delete_history, SAID),
-    "posted": Kept(CHAT_MESSAGES, "created_at", "history_days", delete_history, POSTED),
+    "events": Kept(EVENTS, "created_at", "event_days", "events", {"type": "x"}),
+    "attempts": Kept(ATTEMPTS, "finished_at", "attempt_days", "attempts", ATTEMPT),
+    "said": Kept(AGENT_MESSAGES, "created_at", "history_days", "history", SAID),
+    "posted": Kept(CHAT_MESSAGES, "created_at", "history_days", "history", POSTED),
     "runs": Kept(
-        *(SCHEDULE_RUNS, "fired_at", "schedule_days", delete_schedule_history),
+        *(SCHEDULE_RUNS, "fired_at", "schedule_days", "due_times"),
         {"schedule_id": "s", "outcome": "x", "times": 1},
     ),
-    "beats": Kept(
-        BEATS, "fired_at", "schedule_days", delete_schedule_history, {"agent": "a", "outcome": "x"}
-    ),
+    "beats": Kept(BEATS, "fired_at", "schedule_days", "due_times", {"agent": "a", "outcome": "x"}),
 }
 
 
@@ -121,13 +111,13 @@ def test_a_row_goes_when_its_days_are_over_and_not_before(
     start = clock.now()
     fill(store, kept, [start, start + HOUR, start + 2 * HOUR])
     clock.advance(DAYS * DAY - 1)
-    kept.loop(store)
+    run_retention(store, kept.job)
     assert len(moments(store, kept)) == 3
     clock.advance(1)
-    kept.loop(store)
+    run_retention(store, kept.job)
     assert moments(store, kept) == [start + HOUR, start + 2 * HOUR]
     clock.advance(HOUR)
-    kept.loop(store)
+    run_retention(store, kept.job)
     assert moments(store, kept) == [start + 2 * HOUR]
 
 
@@ -138,8 +128,8 @@ def test_the_newest_row_stays_so_that_its_id_is_never_given_again(
     fill(store, kept, [start, start])
     (_, newest) = sorted(int(str(row["id"])) for row in rows(store, kept.table))
     clock.advance(100 * DAY)
-    kept.loop(store)
-    kept.loop(store)
+    run_retention(store, kept.job)
+    run_retention(store, kept.job)
     assert [row["id"] for row in rows(store, kept.table)] == [newest]
 
 
@@ -147,9 +137,9 @@ def test_many_rows_go_in_batches_until_none_is_left(
     store: Store, clock: FakeClock, kept: Kept
 ) -> None:
     start = clock.now()
-    fill(store, kept, [start] * (2 * BATCH + 1) + [start + DAYS * DAY])
+    fill(store, kept, [start] * (2 * BATCH_ROWS + 1) + [start + DAYS * DAY])
     clock.advance(DAYS * DAY)
-    assert str(2 * BATCH + 1) in kept.loop(store)
+    assert str(2 * BATCH_ROWS + 1) in run_retention(store, kept.job)
     assert moments(store, kept) == [start + DAYS * DAY]
 
 
@@ -159,7 +149,7 @@ def test_a_row_of_a_wrong_clock_does_not_keep_those_behind_it(
     start = clock.now()
     fill(store, kept, [start + 50 * DAY, start, start])
     clock.advance(DAYS * DAY)
-    kept.loop(store)
+    run_retention(store, kept.job)
     assert moments(store, kept) == [start, start + 50 * DAY]
 
 
@@ -168,7 +158,7 @@ def test_zero_is_for_ever(stores: Stores, clock: FakeClock, store: Store, kept: 
     clock.advance(10_000 * DAY)
     settings = replace(store.settings, **{kept.setting: 0})  # type: ignore[arg-type]
     with stores.opened(settings, clock) as opened:
-        kept.loop(opened)
+        assert run_retention(opened, kept.job) == "kept for ever"
         assert len(moments(opened, kept)) == 3
 
 
@@ -179,12 +169,12 @@ def test_archived_messages_and_responses_go_in_their_time(store: Store, clock: F
     put_into(store, ResponseState.ACKED)
     answer(store, "slack_newest")
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert (len(rows(store, MESSAGES_ARCHIVE)), len(rows(store, RESPONSES_ARCHIVE))) == (1, 1)
     clock.advance((DAYS - 1) * DAY - 1)
-    assert delete_archived(store) == "0 messages, 0 responses deleted"
+    assert run_retention(store, "archived") == "0 messages, 0 responses deleted"
     clock.advance(1)
-    assert delete_archived(store) == "1 messages, 1 responses deleted"
+    assert run_retention(store, "archived") == "1 messages, 1 responses deleted"
     assert (len(rows(store, MESSAGES_ARCHIVE)), len(rows(store, RESPONSES_ARCHIVE))) == (0, 0)
 
 
@@ -199,7 +189,7 @@ def test_many_archived_messages_go_in_batches(store: Store, clock: FakeClock) ->
             [{**row, "id": number, "message_id": f"m{number}"} for number in range(10, 1110)],
         )
     clock.advance(DAYS * DAY)
-    assert delete_archived(store) == "1100 messages, 0 responses deleted"
+    assert run_retention(store, "archived") == "1100 messages, 0 responses deleted"
 
 
 def test_the_archive_is_kept_for_ever_if_it_is_to_be(
@@ -209,10 +199,10 @@ def test_the_archive_is_kept_for_ever_if_it_is_to_be(
     send(store)
     done(store, take(store).token)
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     clock.advance(10_000 * DAY)
     with stores.opened(replace(store.settings, archive_days=0), clock) as opened:
-        assert delete_archived(opened) == "kept for ever"
+        assert run_retention(opened, "archived") == "kept for ever"
         assert len(rows(opened, MESSAGES_ARCHIVE)) == 1
 
 
@@ -229,7 +219,7 @@ def test_a_cause_of_death_is_forgotten_with_the_events_of_its_time(
             ],
         )
     clock.advance(DAYS * DAY)
-    assert delete_events(store) == "0 events, 1 causes of death deleted"
+    assert run_retention(store, "events") == "0 events, 1 causes of death deleted"
     assert [row["fingerprint"] for row in rows(store, DEATH_CAUSES)] == ["new"]
 
 
@@ -245,7 +235,7 @@ def test_a_reader_whose_place_was_deleted_goes_on_with_what_is_left(
     happen("old too")
     clock.advance(DAYS * DAY)
     happen("new")
-    assert delete_events(store).startswith("2 events")
+    assert run_retention(store, "events").startswith("2 events")
     assert [each.agent for each in tail.read()] == ["new"]
 
 
@@ -295,7 +285,7 @@ def test_a_file_that_a_message_or_a_response_names_stays(
     assert not free.exists()
     done(store, take(store).token)
     clock.advance(DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     delete_unused_files(store)
     assert not sent.exists()
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from bullpen.core.answers.fail import expire_leases, fail
 from bullpen.core.errors import BullpenError, DuplicateMessage, UnknownAgent
-from bullpen.core.maintenance.retention import archive_messages
+from bullpen.core.maintenance.retention import ARCHIVE_MESSAGES
 from bullpen.core.message import Failure, NewMessage, Outcome
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
@@ -257,7 +257,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(pause=st.sampled_from((0, 25 * 3_600_000)))
     def prune(self, pause: int) -> None:
         self.clock.advance(pause)
-        self._equal(self.model.archive, archive_messages)
+        self._equal(self.model.archive, ARCHIVE_MESSAGES.remove_batch)
 
     # Both at once
 

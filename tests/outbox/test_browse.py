@@ -14,7 +14,7 @@ from bullpen.core.inspect.responses import (
     list_responses,
     list_responses_to,
 )
-from bullpen.core.maintenance.retention import archive_responses
+from bullpen.core.maintenance.retention import ARCHIVE_RESPONSES
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.manage import ack_response, drop_response
 from bullpen.core.settings import Settings
@@ -115,7 +115,7 @@ def test_an_archived_one_is_found_by_its_number_and_by_its_message(
     do(store, ack_response, first)
     clock.advance(settings.retention_hours * HOUR)
     with store.write() as tx:
-        assert archive_responses(tx) == 1
+        assert ARCHIVE_RESPONSES.remove_batch(tx) == 1
     assert listed(store) == [last]
     with store.read() as tx:
         assert get_response(tx, str(first)).status == "acked"

@@ -55,7 +55,7 @@ HOT: dict[str, Statement[object]] = {
 
 HOT |= {
     "archive.OLD_MESSAGES": retention.FINISHED_MESSAGES,
-    "archive.COPY_MESSAGE": retention.ARCHIVE_MESSAGES,
+    "archive.COPY_MESSAGE": retention.COPY_MESSAGES,
     "archive.REMOVE_MESSAGE": retention.DELETE_MESSAGES,
     "archived.OLD_MESSAGES": retention.DELETE_ARCHIVED_MESSAGES,
     "dead_letter_jobs.UPTO": dead_letter_jobs.NEXT_CURSOR,

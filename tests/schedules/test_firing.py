@@ -84,14 +84,14 @@ def test_the_answer_goes_to_its_place_and_the_history_has_the_receipt(
 
 
 def test_the_history_outlives_the_archive(store: Store, clock: FakeClock) -> None:
-    from bullpen.core.maintenance.retention import archive_finished
+    from bullpen.core.maintenance.retention import run_retention
 
     hire(store)
     made = plan(store, timing=once_timing(START + HOUR, "UTC", START))
     wait(store, clock)
     done(store, take(store).token)
     clock.advance(3 * DAY)
-    archive_finished(store)
+    run_retention(store, "archive")
     assert rows(store, MESSAGES) == []
     assert [run.state for run in history(store, made)] == ["completed"]
 

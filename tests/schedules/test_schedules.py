@@ -17,7 +17,7 @@ from bullpen.core.errors import (
     UnknownSchedule,
     UnknownTeam,
 )
-from bullpen.core.maintenance.retention import delete_schedule_history
+from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.roster.agents import get_agent
@@ -223,8 +223,8 @@ def test_what_was_done_long_ago_is_forgotten_and_nothing_else(
     gone, kept = plan(store, timing=soon), plan(store)
     paused = plan(store, timing=soon, paused=True)
     wait(store, clock)
-    assert delete_schedule_history(store).endswith("0 schedules deleted")
+    assert run_retention(store, "due_times").endswith("0 schedules deleted")
     clock.advance(store.settings.schedule_days * DAY)
-    assert delete_schedule_history(store).endswith("1 schedules deleted")
+    assert run_retention(store, "due_times").endswith("1 schedules deleted")
     with store.read() as tx:
         assert {each.id for each in list_schedules(tx)} == {kept.id, paused.id} != {gone.id}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import (
     BindParameter,
@@ -30,16 +31,7 @@ from bullpen.core.maintenance.recovery import (
     run_all_timers,
     send_due_aggregates,
 )
-from bullpen.core.maintenance.retention import (
-    archive_finished,
-    delete_archived,
-    delete_attempts,
-    delete_events,
-    delete_history,
-    delete_progress,
-    delete_receipts,
-    delete_schedule_history,
-)
+from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.maintenance.storage import checkpoint, reclaim_space
 from bullpen.core.maintenance.unused_files import delete_unused_files
 from bullpen.core.models import SYSTEM_AGENTS
@@ -59,19 +51,23 @@ class MaintenanceJob:
     """Gives what it did, in words."""
 
 
+def _retention_job(name: str, every_seconds: int) -> MaintenanceJob:
+    return MaintenanceJob(name, every_seconds, partial(run_retention, job=name))
+
+
 JOBS: tuple[MaintenanceJob, ...] = (
     MaintenanceJob("leases", 5, recover_expired_claims),
     MaintenanceJob("gathered", 5, send_due_aggregates),
     MaintenanceJob("deadlines", 60, run_all_timers),
     MaintenanceJob("deliveries", 60, end_stale_deliveries),
-    MaintenanceJob("archive", 60, archive_finished),
-    MaintenanceJob("archived", 3600, delete_archived),
-    MaintenanceJob("events", 3600, delete_events),
-    MaintenanceJob("progress", 3600, delete_progress),
-    MaintenanceJob("attempts", 3600, delete_attempts),
-    MaintenanceJob("history", 3600, delete_history),
-    MaintenanceJob("due_times", 3600, delete_schedule_history),
-    MaintenanceJob("receipts", 3600, delete_receipts),
+    _retention_job("archive", 60),
+    _retention_job("archived", 3600),
+    _retention_job("events", 3600),
+    _retention_job("progress", 3600),
+    _retention_job("attempts", 3600),
+    _retention_job("history", 3600),
+    _retention_job("due_times", 3600),
+    _retention_job("receipts", 3600),
     MaintenanceJob("files", 3600, delete_unused_files),
     MaintenanceJob("workers", 60, check_workers),
     MaintenanceJob("dead_letters", 60, watch_dead_letters),
@@ -141,10 +137,8 @@ def _job_status(row: JobStatusTuple, every_seconds: int, now: int) -> JobStatus:
     )
 
 
-# Whose turn it is: a system agent is run by one process at a time, in its time.
-#
-# The row of each in `system_agents` is its election. Whoever runs it holds a short lease, and renews
-# it for as long as the run lasts: so a run may be long, and a dead process's turn is taken up soon.
+# One process at a time runs a job. The job's row in `system_agents` holds a short lease, which that
+# process renews while the job runs: a run may be long, and the lease of a dead process lapses soon.
 
 log = logging.getLogger(__name__)
 

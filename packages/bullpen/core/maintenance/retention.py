@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import (
+    ColumnElement,
     Delete,
     Insert,
     Select,
@@ -38,24 +39,69 @@ from bullpen.core.models import (
 )
 from bullpen.core.models.base import const
 from bullpen.core.schedules.model import ScheduleState
+from bullpen.core.settings import Settings
 from bullpen.core.states import ARCHIVED_STATES, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.paging import JsonIn, encode_ids
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
+BATCH_ROWS = 500
 MAX_BATCHES = 1000
-"""Batches in one run of a loop; what is left is for the next."""
+"""Batches in one run of a job; the next run takes the rest."""
 
 PAUSE_FACTOR = 9.0
-"""So many times as long as a batch took is the pause after it, if the work can wait."""
+"""The pause after a batch of work that can wait, as a multiple of the time that it took."""
 MAX_PAUSE_SECONDS = 1.0
 
+MIN_RECEIPT_DAYS = 7
+"""Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
 
-def in_batches(store: Store, step: Callable[[Transaction], int], rest: float = 0.0) -> int:
-    """Repeat the step, each time in a transaction of its own, until it finds nothing.
+M = MESSAGES.c
+R = RESPONSES.c
 
-    Where others write as well, a batch takes longer, and so does the pause.
+RemoveBatch = Callable[[Transaction, int], int]
+"""Removes one batch of the rows from a moment or before; gives how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """Which rows a maintenance job removes from one table, and when they are old enough."""
+
+    job: str
+    noun: str
+    """What the job's result calls the rows."""
+    setting: str
+    """How long they are kept; 0 days keeps them for ever."""
+    remove: RemoveBatch
+    min_value: int = 0
+
+    def max_age(self, settings: Settings) -> int | None:
+        """In milliseconds; None for rows that are kept for ever."""
+        value: int = max(self.min_value, getattr(settings, self.setting))
+        if self.setting.endswith("_hours"):
+            return value * HOUR
+        return value * DAY or None
+
+    def remove_batch(self, tx: Transaction) -> int:
+        """Remove one batch of the rows that are old enough; gives how many."""
+        max_age = self.max_age(tx.settings)
+        return 0 if max_age is None else self.remove(tx, tx.now - max_age)
+
+
+def run_retention(store: Store, job: str) -> str:
+    """Apply the rules of a job to all rows that are old enough, batch by batch."""
+    rules = [rule for rule in RULES if rule.job == job]
+    if all(rule.max_age(store.settings) is None for rule in rules):
+        return "kept for ever"
+    counts = [in_batches(store, rule.remove_batch, PAUSE_FACTOR) for rule in rules]
+    return ", ".join(f"{count} {rule.noun}" for count, rule in zip(counts, rules, strict=True))
+
+
+def in_batches(store: Store, step: Callable[[Transaction], int], pause_factor: float = 0.0) -> int:
+    """Repeat a step, each time in its own transaction, until it returns 0; gives the sum.
+
+    While other processes write, a batch takes longer, and so does the pause after it.
     """
     total = 0
     for _ in range(MAX_BATCHES):
@@ -65,19 +111,99 @@ def in_batches(store: Store, step: Callable[[Transaction], int], rest: float = 0
         total += count
         if count == 0:
             break
-        time.sleep(min(rest * (time.monotonic() - began), MAX_PAUSE_SECONDS))
+        time.sleep(min(pause_factor * (time.monotonic() - began), MAX_PAUSE_SECONDS))
     return total
 
 
-# Finished messages and delivered responses leave for the archive tables after a day.
-#
-# In batches of 500, each a transaction of its own, with a pause, so that a writer waits for
-# milliseconds, and seldom. The newest row of a table stays: SQLite would give its id again.
+# How rows are removed. A batch takes milliseconds, so that a writer seldom waits for one, and not
+# for long. Where SQLite would give the id of a removed row again, the newest row stays.
 
-BATCH = 500
 
-M = MESSAGES.c
-R = RESPONSES.c
+def _move(
+    rows: Statement[tuple[int]], copy: Statement[None], remove: Statement[None]
+) -> RemoveBatch:
+    """Moves the rows with these ids to another table."""
+
+    def remove_batch(tx: Transaction, before: int) -> int:
+        ids = [row_id for (row_id,) in tx.all(rows, {"before": before})]
+        if ids:
+            tx.write(copy, {"rows": encode_ids(ids)})
+            tx.write(remove, {"rows": encode_ids(ids)})
+        return len(ids)
+
+    return remove_batch
+
+
+def _copy_rows(source: Table, target: Table) -> Statement[None]:
+    def build() -> Insert:
+        names = [column.name for column in source.c]
+        rows = select(*(source.c[name] for name in names)).where(JsonIn(source.c.id, "rows"))
+        return insert(target).from_select(names, rows)
+
+    return Statement(build)
+
+
+def _delete_rows(source: Table) -> Statement[None]:
+    return Statement(lambda: delete(source).where(JsonIn(source.c.id, "rows")))
+
+
+def _delete(statement: Statement[None]) -> RemoveBatch:
+    """Deletes the rows that one statement names."""
+    return lambda tx, before: tx.change(statement, {"before": before})
+
+
+def _delete_oldest(
+    table: Table,
+    order: Sequence[str],
+    *,
+    key: Sequence[str] = ("id",),
+    where: Callable[[], Sequence[ColumnElement[bool]]] = tuple,
+) -> Statement[None]:
+    """Deletes by an index on time, which is the first column of the order."""
+
+    def build() -> Delete:
+        columns = [table.c[name] for name in key]
+        oldest = (
+            select(*columns)
+            .where(*where(), table.c[order[0]] <= bindparam("before"))
+            .order_by(*(table.c[name] for name in order))
+            .limit(const(BATCH_ROWS))
+        )
+        row = columns[0] if len(columns) == 1 else tuple_(*columns)
+        return delete(table).where(row.in_(oldest))
+
+    return Statement(build)
+
+
+def _delete_lowest(table: Table, at: str) -> RemoveBatch:
+    """Deletes from a table without an index on time: of the lowest ids those that are old."""
+
+    def highest() -> Select[int]:
+        lowest = select(table.c.id).order_by(table.c.id).limit(const(BATCH_ROWS)).subquery()
+        return select(func.max(lowest.c.id))
+
+    def older() -> Delete:
+        return delete(table).where(
+            table.c.id <= bindparam("upto"),
+            table.c[at] <= bindparam("before"),
+            _is_not_newest(table),
+        )
+
+    select_upto: Statement[tuple[int | None]] = Statement(highest)
+    delete_upto: Statement[None] = Statement(older)
+
+    def remove_batch(tx: Transaction, before: int) -> int:
+        row = tx.one(select_upto, {})
+        if row is None or row[0] is None:
+            return 0
+        return tx.change(delete_upto, {"upto": row[0], "before": before})
+
+    return remove_batch
+
+
+def _is_not_newest(table: Table) -> ColumnElement[bool]:
+    return table.c.id < select(func.max(table.alias().c.id)).scalar_subquery()
+
 
 FINISHED_MESSAGES: Statement[tuple[int]] = Statement(
     lambda: (
@@ -87,7 +213,7 @@ FINISHED_MESSAGES: Statement[tuple[int]] = Statement(
             M.updated_at <= bindparam("before"),
         )
         .order_by(M.updated_at, M.id)
-        .limit(const(BATCH))
+        .limit(const(BATCH_ROWS))
         .with_for_update(skip_locked=True)
     )
 )
@@ -98,262 +224,73 @@ DELIVERED_RESPONSES: Statement[tuple[int]] = Statement(
         .where(
             R.status == const(ResponseState.ACKED.value),
             R.acked_at <= bindparam("before"),
-            R.id < select(func.max(RESPONSES.alias().c.id)).scalar_subquery(),
+            _is_not_newest(RESPONSES),
         )
         .order_by(R.acked_at, R.id)
-        .limit(const(BATCH))
+        .limit(const(BATCH_ROWS))
     )
 )
 
+COPY_MESSAGES, DELETE_MESSAGES = _copy_rows(MESSAGES, MESSAGES_ARCHIVE), _delete_rows(MESSAGES)
+COPY_RESPONSES, DELETE_RESPONSES = _copy_rows(RESPONSES, RESPONSES_ARCHIVE), _delete_rows(RESPONSES)
 
-def _copy_rows(source: Table, target: Table) -> Statement[None]:
-    def made() -> Insert:
-        names = [column.name for column in source.c]
-        rows = select(*(source.c[name] for name in names)).where(JsonIn(source.c.id, "rows"))
-        return insert(target).from_select(names, rows)
-
-    return Statement(made)
-
-
-def _delete_rows(source: Table) -> Statement[None]:
-    return Statement(lambda: delete(source).where(JsonIn(source.c.id, "rows")))
-
-
-ARCHIVE_MESSAGES, DELETE_MESSAGES = _copy_rows(MESSAGES, MESSAGES_ARCHIVE), _delete_rows(MESSAGES)
-ARCHIVE_RESPONSES, DELETE_RESPONSES = (
-    _copy_rows(RESPONSES, RESPONSES_ARCHIVE),
-    _delete_rows(RESPONSES),
+DELETE_ARCHIVED_MESSAGES = _delete_oldest(MESSAGES_ARCHIVE, ("updated_at", "id"))
+DELETE_ARCHIVED_RESPONSES = _delete_oldest(RESPONSES_ARCHIVE, ("acked_at", "id"))
+DELETE_RECEIPTS = _delete_oldest(RECEIPTS, ("created_at",), key=("channel", "event_id"))
+DELETE_PROGRESS = _delete_oldest(
+    EVENTS,
+    ("created_at",),
+    where=lambda: (
+        EVENTS.c.type == const(EventType.AGENT_PROGRESS.value),
+        _is_not_newest(EVENTS),
+    ),
 )
 
-
-def archive_messages(tx: Transaction) -> int:
-    """Move one batch of messages that have been finished for long enough; gives how many."""
-    return _archive_batch(tx, FINISHED_MESSAGES, ARCHIVE_MESSAGES, DELETE_MESSAGES)
-
-
-def archive_responses(tx: Transaction) -> int:
-    """Move one batch of responses that were delivered long enough ago; gives how many."""
-    return _archive_batch(tx, DELIVERED_RESPONSES, ARCHIVE_RESPONSES, DELETE_RESPONSES)
-
-
-def archive_finished(store: Store) -> str:
-    """Move all that is due, batch by batch."""
-    messages, responses = (
-        in_batches(store, each, PAUSE_FACTOR) for each in (archive_messages, archive_responses)
-    )
-    return f"{messages} messages, {responses} responses"
-
-
-def _archive_batch(
-    tx: Transaction, old: Statement[tuple[int]], copy: Statement[None], remove: Statement[None]
-) -> int:
-    before = tx.now - tx.settings.retention_hours * HOUR
-    rows = [id_ for (id_,) in tx.all(old, {"before": before})]
-    if rows:
-        tx.write(copy, {"rows": encode_ids(rows)})
-        tx.write(remove, {"rows": encode_ids(rows)})
-    return len(rows)
-
-
-def _delete_older(table: Table, at: str) -> Statement[None]:
-    def made() -> Delete:
-        number, moment = table.c.id, table.c[at]
-        first = (
-            select(number)
-            .where(moment <= bindparam("old"))
-            .order_by(moment, number)
-            .limit(const(BATCH))
-        )
-        return delete(table).where(number.in_(first.scalar_subquery()))
-
-    return Statement(made)
-
-
-DELETE_ARCHIVED_MESSAGES = _delete_older(MESSAGES_ARCHIVE, "updated_at")
-DELETE_ARCHIVED_RESPONSES = _delete_older(RESPONSES_ARCHIVE, "acked_at")
-
-
-def delete_archived(store: Store) -> str:
-    """Delete all that was finished longer than `archive_days` ago."""
-    if store.settings.archive_days == 0:
-        return "kept for ever"
-    messages, responses = (
-        in_batches(store, partial(_delete_archived_batch, statement=each), PAUSE_FACTOR)
-        for each in (DELETE_ARCHIVED_MESSAGES, DELETE_ARCHIVED_RESPONSES)
-    )
-    return f"{messages} messages, {responses} responses deleted"
-
-
-def _delete_archived_batch(tx: Transaction, statement: Statement[None]) -> int:
-    return tx.change(statement, {"old": tx.now - tx.settings.archive_days * DAY})
-
-
-# Deletes the old rows of tables that only grow, and have no index on time: nor do they need one.
-#
-# Ids grow with time: so the lowest are looked at, and those of them that are old are deleted.
-
-
-class RetentionRule:
-    """The old rows of one table, by the column that says when each was written."""
-
-    def __init__(self, table: Table, at: str) -> None:
-        self._table = table
-        self._at = at
-        self._upto: Statement[tuple[int | None]] = Statement(self._highest)
-        self._delete: Statement[None] = Statement(self._older)
-
-    def _highest(self) -> Select[int]:
-        number = self._table.c.id
-        lowest = select(number).order_by(number).limit(const(BATCH)).subquery()
-        return select(func.max(lowest.c.id))
-
-    def _older(self) -> Delete:
-        number = self._table.c.id
-        return delete(self._table).where(
-            number <= bindparam("upto"),
-            self._table.c[self._at] <= bindparam("before"),
-            # The newest stays: SQLite would give its id again.
-            number < select(func.max(self._table.alias().c.id)).scalar_subquery(),
-        )
-
-    def forget(self, store: Store, days: int) -> int:
-        """Delete what is older than so many days, batch by batch; 0 is for ever."""
-        if days == 0:
-            return 0
-
-        def batch(tx: Transaction) -> int:
-            row = tx.one(self._upto, {})
-            if row is None or row[0] is None:
-                return 0
-            return tx.change(self._delete, {"upto": row[0], "before": tx.now - days * DAY})
-
-        return in_batches(store, batch, PAUSE_FACTOR)
-
-
-OLD_ATTEMPTS = RetentionRule(ATTEMPTS, "finished_at")
-
-
-def delete_attempts(store: Store) -> str:
-    """Delete all that is older than `attempt_days`."""
-    return f"{OLD_ATTEMPTS.forget(store, store.settings.attempt_days)} deleted"
-
-
-OLD_SCHEDULE_RUNS = RetentionRule(SCHEDULE_RUNS, "fired_at")
-OLD_HEARTBEAT_RUNS = RetentionRule(BEATS, "fired_at")
-
-
-# There are few, and no index is worth its while.
+# There are few rows in these two tables: no index is worth its cost, and one statement takes all.
 DELETE_DONE_SCHEDULES: Statement[None] = Statement(
     lambda: delete(SCHEDULES).where(
         SCHEDULES.c.state == const(ScheduleState.DONE.value), SCHEDULES.c.at <= bindparam("before")
     )
 )
-
-
-def delete_schedule_history(store: Store) -> str:
-    """Delete all that is older than `schedule_days`."""
-    days = store.settings.schedule_days
-    runs, beats = OLD_SCHEDULE_RUNS.forget(store, days), OLD_HEARTBEAT_RUNS.forget(store, days)
-    return f"{runs} runs, {beats} beats, {_delete_done_schedules(store, days)} schedules deleted"
-
-
-def _delete_done_schedules(store: Store, days: int) -> int:
-    if days == 0:
-        return 0
-    with store.write(durable=False) as tx:
-        return tx.change(DELETE_DONE_SCHEDULES, {"before": tx.now - days * DAY})
-
-
-OLD_EVENTS = RetentionRule(EVENTS, "created_at")
-
-# A row for each cause: there are few.
 DELETE_OLD_CAUSES: Statement[None] = Statement(
     lambda: delete(DEATH_CAUSES).where(DEATH_CAUSES.c.last_at <= bindparam("before"))
 )
 
 
-def delete_events(store: Store) -> str:
-    """Delete all that is older than `event_days`."""
-    days = store.settings.event_days
-    deleted = OLD_EVENTS.forget(store, days)
-    causes = 0
-    if days:
-        with store.write(durable=False) as tx:
-            causes = tx.change(DELETE_OLD_CAUSES, {"before": tx.now - days * DAY})
-    return f"{deleted} events, {causes} causes of death deleted"
-
-
-OLD_AGENT_MESSAGES = RetentionRule(AGENT_MESSAGES, "created_at")
-OLD_CHAT_MESSAGES = RetentionRule(CHAT_MESSAGES, "created_at")
-
-
-def delete_history(store: Store) -> str:
-    """Delete all that is older than `history_days`."""
-    days = store.settings.history_days
-    return f"{OLD_AGENT_MESSAGES.forget(store, days)} said, {OLD_CHAT_MESSAGES.forget(store, days)} posts deleted"
-
-
-E = EVENTS.c
-
-
-# The newest event stays: SQLite would give its id again.
-
-
-def _old_progress() -> Select[int]:
-    return (
-        select(E.id)
-        .where(
-            E.type == const(EventType.AGENT_PROGRESS.value),
-            E.created_at <= bindparam("before"),
-            E.id < select(func.max(EVENTS.alias().c.id)).scalar_subquery(),
-        )
-        .order_by(E.created_at)
-        .limit(const(BATCH))
-    )
-
-
-DELETE_PROGRESS: Statement[None] = Statement(
-    lambda: delete(EVENTS).where(E.id.in_(_old_progress().scalar_subquery()))
+ARCHIVE_MESSAGES = RetentionRule(
+    "archive",
+    "messages",
+    "retention_hours",
+    _move(FINISHED_MESSAGES, COPY_MESSAGES, DELETE_MESSAGES),
+)
+ARCHIVE_RESPONSES = RetentionRule(
+    "archive",
+    "responses",
+    "retention_hours",
+    _move(DELIVERED_RESPONSES, COPY_RESPONSES, DELETE_RESPONSES),
 )
 
-
-def delete_progress_batch(tx: Transaction) -> int:
-    """Delete one batch; gives how many."""
-    return tx.change(DELETE_PROGRESS, {"before": tx.now - tx.settings.retention_hours * HOUR})
-
-
-def delete_progress(store: Store) -> str:
-    """Delete all that is old."""
-    return f"{in_batches(store, delete_progress_batch, PAUSE_FACTOR)} deleted"
-
-
-C = RECEIPTS.c
-
-
-MIN_RECEIPT_DAYS = 7
-"""Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
-
-
-def _old_receipts() -> Select[str, str]:
-    return (
-        select(C.channel, C.event_id)
-        .where(C.created_at <= bindparam("before"))
-        .order_by(C.created_at)
-        .limit(const(BATCH))
-    )
-
-
-DELETE_RECEIPTS: Statement[None] = Statement(
-    lambda: delete(RECEIPTS).where(tuple_(C.channel, C.event_id).in_(_old_receipts()))
+RULES = (
+    ARCHIVE_MESSAGES,
+    ARCHIVE_RESPONSES,
+    RetentionRule("archived", "messages", "archive_days", _delete(DELETE_ARCHIVED_MESSAGES)),
+    RetentionRule(
+        "archived", "responses deleted", "archive_days", _delete(DELETE_ARCHIVED_RESPONSES)
+    ),
+    RetentionRule("events", "events", "event_days", _delete_lowest(EVENTS, "created_at")),
+    RetentionRule("events", "causes of death deleted", "event_days", _delete(DELETE_OLD_CAUSES)),
+    RetentionRule("progress", "deleted", "retention_hours", _delete(DELETE_PROGRESS)),
+    RetentionRule("attempts", "deleted", "attempt_days", _delete_lowest(ATTEMPTS, "finished_at")),
+    RetentionRule("history", "said", "history_days", _delete_lowest(AGENT_MESSAGES, "created_at")),
+    RetentionRule(
+        "history", "posts deleted", "history_days", _delete_lowest(CHAT_MESSAGES, "created_at")
+    ),
+    RetentionRule("due_times", "runs", "schedule_days", _delete_lowest(SCHEDULE_RUNS, "fired_at")),
+    RetentionRule("due_times", "beats", "schedule_days", _delete_lowest(BEATS, "fired_at")),
+    RetentionRule(
+        "due_times", "schedules deleted", "schedule_days", _delete(DELETE_DONE_SCHEDULES)
+    ),
+    RetentionRule(
+        "receipts", "forgotten", "receipt_days", _delete(DELETE_RECEIPTS), MIN_RECEIPT_DAYS
+    ),
 )
-
-
-def delete_receipts_batch(tx: Transaction) -> int:
-    """Delete one batch; gives how many."""
-    days = max(MIN_RECEIPT_DAYS, tx.settings.receipt_days)
-    return tx.change(DELETE_RECEIPTS, {"before": tx.now - days * DAY})
-
-
-def delete_receipts(store: Store) -> str:
-    """Delete all that are old."""
-    return f"{in_batches(store, delete_receipts_batch, PAUSE_FACTOR)} forgotten"

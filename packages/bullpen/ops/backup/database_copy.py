@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 # Rows from one database to another of the same schema, whatever kind each is.
 #
-# SQLite keeps what it is given, so it can hold any row of PostgreSQL's; on the way back only what is
-# true or false has to be told from numbers.
+# SQLite stores a value of any type in any column, so it can hold every row of PostgreSQL. On the way
+# back only booleans have to be told from numbers.
 
 BATCH_ROWS = 2000
 REVISION_TABLE = "alembic_version"

@@ -86,7 +86,7 @@ BACKUP_CHECKS = (no_backup, backup_stale, backup_gone)
 # Who holds a reading transaction open on SQLite, as the system's table of locks shows it.
 #
 # A reader of the write-ahead log holds a shared lock on one of five bytes of the `-shm` file. The
-# table is read, and the file never opened: to close it would drop the locks that this process holds.
+# table is read, and the file never opened: closing it would drop the locks of this process.
 
 LOCK_TABLE = Path("/proc/locks")
 READER_LOCK_BYTES = range(123, 128)

@@ -95,7 +95,8 @@ def dead_letters(patient: Installation) -> Problem | Verdict:
     if not ever:
         return PASSED
     return Problem(
-        text=f"{_format_count(ever)} messages are dead, {_format_count(lately)} of them since yesterday",
+        text=f"{_format_count(ever)} messages are dead,"
+        f" {_format_count(lately)} of them since yesterday",
         remedy="bullpen queue dead shows them and why; bullpen queue retry ID tries one again",
         severity=None if lately else Severity.INFO,
     )

@@ -70,8 +70,9 @@ def in_argv(patient: Installation) -> Problem | Verdict:
     ]
     if not found:
         return PASSED
+    names = ", ".join(str(each) for each in found[:MAX_FILES_SHOWN])
     return Problem(
-        text=f"{', '.join(str(each) for each in found[:MAX_FILES_SHOWN])} was called with a secret in its"
+        text=f"{names} was called with a secret in its"
         " arguments, where all users of this machine can read it",
         remedy="End it, change the secret, and hand it over in the environment or a file.",
     )
@@ -91,9 +92,10 @@ def log_hit(patient: Installation) -> Problem | Verdict:
     ]
     if not hit:
         return PASSED
+    shown = hit[:MAX_FILES_SHOWN]
     return Problem(
-        text=f"a secret stands in {', '.join(each.name for each in hit[:MAX_FILES_SHOWN])}",
-        remedy=f"Change the secret; then: rm {' '.join(map(str, hit[:MAX_FILES_SHOWN]))}; bullpen restart",
+        text=f"a secret stands in {', '.join(each.name for each in shown)}",
+        remedy=f"Change the secret; then: rm {' '.join(map(str, shown))}; bullpen restart",
     )
 
 

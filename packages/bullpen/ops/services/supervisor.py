@@ -39,10 +39,8 @@ def read_control_secret(settings: Settings) -> str:
         return ""
 
 
-# Waits for the end of processes that are not this one's children.
-#
-# One that has ended and whose parent has not asked how has ended all the same. psutil would wait for
-# it: for ever in a container whose first process adopts what others left, and then forgets it.
+# Waits for processes that are not children of this one. A zombie has ended: psutil would wait for it,
+# for ever in a container whose first process adopts orphans and never reaps them.
 
 EXIT_POLL_SECONDS = 0.05
 
