@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Rows from one database to another of the same schema, whatever kind each is.
 #
-# SQLite stores a value of any type in any column, so it can hold every row of PostgreSQL. On the way
+# SQLite stores any type in any column, so it can hold every row of PostgreSQL. On the way
 # back only booleans have to be told from numbers.
 
 BATCH_ROWS = 2000

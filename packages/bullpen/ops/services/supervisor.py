@@ -39,8 +39,8 @@ def read_control_secret(settings: Settings) -> str:
         return ""
 
 
-# Waits for processes that are not children of this one. A zombie has ended: psutil would wait for it,
-# for ever in a container whose first process adopts orphans and never reaps them.
+# Waits for processes that are not children of this one. A zombie has ended; psutil would wait for
+# it, and wait for ever in a container whose first process adopts orphans and never reaps them.
 
 EXIT_POLL_SECONDS = 0.05
 
