@@ -80,7 +80,7 @@ def test_hop_limit_ends_ping_pong_with_a_notice(store: Store) -> None:
     assert (len(_person(store)), len(_owner(store))) == (1, 1)
     for text in (*_person(store), *_owner(store)):
         assert "8 handoffs" in text
-        assert f"bullpen queue let-go --conversation {root}" in text
+        assert f"bullpen queue resume --conversation {root}" in text
         assert f"bullpen queue cancel --conversation {root}" in text
     assert (responses(store)[-1]["sender_id"], responses(store)[-1]["reply_to"]) == ("42", None)
     assert [event["conversation_id"] for event in events(store, "message_held")] == [root]

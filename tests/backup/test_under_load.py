@@ -95,7 +95,7 @@ def _everything_goes_out_once(new: Store, home: Path, url: str, platform: Platfo
         row["id"]: row["parts_sent"] for row in rows(new, RESPONSES) if row["status"] == "pending"
     }
     environ = {"BULLPEN_DATABASE_URL": url} if url else {}
-    told = Bullpen(home, environ).ok("db", "let-go", "--yes", "--json").json
+    told = Bullpen(home, environ).ok("db", "release", "--yes", "--json").json
     assert told["responses"] == len(waiting)
     deliver_all(new, platform)
     deliver_all(new, platform)

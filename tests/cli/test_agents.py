@@ -219,7 +219,7 @@ def test_a_held_message_is_listed_with_the_reason_and_let_go(company: Bullpen) -
     assert held["conversation_id"] == conversation["message_id"]
     assert "handoffs" in company.ok("queue", "held").out
     assert company.ok("queue", "dead", "--json").json == []
-    company.ok("queue", "let-go", "--conversation", conversation["message_id"])
+    company.ok("queue", "resume", "--conversation", conversation["message_id"])
     assert company.ok("queue", "held", "--json").json == []
     company.ok("queue", "cancel", "--conversation", conversation["message_id"], "-y")
     assert company("queue", "cancel").status == 2

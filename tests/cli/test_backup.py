@@ -1,4 +1,4 @@
-"""bullpen db backup, verify, restore and let-go, as a person at the keyboard has them."""
+"""bullpen db backup, verify, restore and release, as a person at the keyboard has them."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ def test_from_a_backup_comes_a_home_that_holds_all_until_it_is_let_go(lived: Bul
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o700
     assert "is good" in lived.ok("db", "verify", path).out
     told = lived.ok("db", "restore", path, "--to", str(lived.home / "new")).out
-    assert "bullpen db let-go" in told
+    assert "bullpen db release" in told
     new = Bullpen(lived.home / "new")
     assert "hello" in new.ok("queue", "list").out
     with direct(new) as store:
         assert lease(store) == []
-    look = new.ok("db", "let-go", "--dry-run")
+    look = new.ok("db", "release", "--dry-run")
     assert "slack" in look.out
     assert "Nothing was done" in look.err
-    assert "2 responses on the way" in new.ok("db", "let-go", "--yes").out
+    assert "2 responses on the way" in new.ok("db", "release", "--yes").out
     with direct(new) as store:
         assert [each.message for each in lease(store)] == ["the first", "the second"]
-    assert "Nothing is held" in new.ok("db", "let-go").out
+    assert "Nothing is held" in new.ok("db", "release").out
     with direct(lived) as store:
         assert len(lease(store)) == 2, "the old home goes on as it did"
 
@@ -78,11 +78,11 @@ def test_every_command_has_one_document(lived: Bullpen) -> None:
     new = lived.ok("db", "restore", made["path"], "--to", home, "--json").json
     assert (new["home"], new["held"], new["rows"]) == (home, True, made["rows"])
     there = Bullpen(lived.home / "new")
-    held = there.ok("db", "let-go", "--dry-run", "--json").json
+    held = there.ok("db", "release", "--dry-run", "--json").json
     assert (held["held"], held["responses"], held["channels"]) == (True, 2, {"slack": 2})
-    gone = there.ok("db", "let-go", "--yes", "--json").json
+    gone = there.ok("db", "release", "--yes", "--json").json
     assert (gone["held"], gone["let_go"]) == (False, True)
-    assert there.ok("db", "let-go", "--json").json == {"held": False, "let_go": False}
+    assert there.ok("db", "release", "--json").json == {"held": False, "let_go": False}
 
 
 def test_the_home_knows_its_last_backup(lived: Bullpen) -> None:
@@ -161,18 +161,18 @@ def test_a_home_is_restored_to_a_server_as_well(lived: Bullpen, stores: Stores) 
 
 def test_what_is_too_old_is_set_aside_before_the_rest_goes(lived: Bullpen) -> None:
     new = restored(lived)
-    old = new.ok("db", "let-go", "--older-than", "1h", "--dry-run", "--json").json
+    old = new.ok("db", "release", "--older-than", "1h", "--dry-run", "--json").json
     assert (old["responses"], old["set_aside"]) == (2, 0)
-    gone = new.ok("db", "let-go", "--older-than", "0s", "--yes", "--json").json
+    gone = new.ok("db", "release", "--older-than", "0s", "--yes", "--json").json
     assert (gone["responses"], gone["set_aside"]) == (0, 2)
     dead = new.ok("response", "list", "--state", "dead", "--json").json
     assert len(dead if isinstance(dead, list) else dead["responses"]) == 2
-    assert lived("db", "let-go", "--older-than", "soon").status == 2
+    assert lived("db", "release", "--older-than", "soon").status == 2
 
 
 def test_without_a_terminal_it_is_let_go_only_with_yes(lived: Bullpen) -> None:
     new = restored(lived)
-    refused = new("db", "let-go")
+    refused = new("db", "release")
     assert refused.status == 2
     assert "Let 2 responses go out" in refused.err
     assert "--yes" in refused.err
@@ -185,7 +185,7 @@ def test_without_a_terminal_it_is_let_go_only_with_yes(lived: Bullpen) -> None:
     [
         ("backup",),
         ("restore", "x", "--to", "y"),
-        ("let-go", "--yes"),
+        ("release", "--yes"),
         ("upgrade",),
     ],
     ids=lambda args: args[0],

@@ -226,7 +226,7 @@ def test_a_very_long_time_ago_is_no_mistake(on_both: Bullpen, store: Store) -> N
 @pytest.mark.parametrize(
     "args",
     [
-        *(("retry", "{}"), ("drop", "{}"), ("cancel", "--all", "--yes"), ("let-go", "{}")),
+        *(("retry", "{}"), ("drop", "{}"), ("cancel", "--all", "--yes"), ("resume", "{}")),
         *(("pause", "coder"), ("resume", "coder"), ("drain", "--all")),
     ],
     ids=" ".join,
@@ -234,7 +234,7 @@ def test_a_very_long_time_ago_is_no_mistake(on_both: Bullpen, store: Store) -> N
 def test_an_agent_may_do_nothing_of_it(
     on_both: Bullpen, store: Store, args: tuple[str, ...]
 ) -> None:
-    dead = die(store, kind=ErrorKind.NEEDS_PERSON if args[0] == "let-go" else ErrorKind.PERMANENT)
+    dead = die(store, kind=ErrorKind.NEEDS_PERSON if args[0] == "resume" else ErrorKind.PERMANENT)
     before = statuses(store)
     refused = on_both("queue", *(each.format(dead) for each in args), BULLPEN_AGENT="coder")
     assert refused.status == 1

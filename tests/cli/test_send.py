@@ -129,7 +129,7 @@ def test_it_ends_when_the_message_is_held(office: Bullpen) -> None:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 75
     assert "is held: wait for the budget" in err
-    assert f"bullpen queue let-go {row['message_id']}" in err
+    assert f"bullpen queue resume {row['message_id']}" in err
 
 
 def test_it_ends_when_the_message_is_cancelled(office: Bullpen) -> None:

@@ -104,7 +104,7 @@ def test_what_waits_for_a_person_says_what_helps(bullpen: Bullpen) -> None:
         for _ in range(5):
             failed(store, take(store, "tester").token, retry_after=0)
     shown = bullpen.ok("trace", held).out
-    assert f"the limit is reached. Next: bullpen queue let-go {held}" in shown
+    assert f"the limit is reached. Next: bullpen queue resume {held}" in shown
     assert f"Next: bullpen queue retry {dead}" in bullpen.ok("trace", dead).out
 
 

@@ -139,7 +139,7 @@ def test_rule_7_the_hop_limit_ends_a_ping_pong_with_a_notice(
     (held,) = (row for row in rows(store, MESSAGES) if row["status"] == "held")
     assert held["hop"] == store.settings.max_hops + 1
     (notice,) = (each for each in responses(store) if "goes no further" in each["message"])
-    assert f"bullpen queue let-go --conversation {asked}" in notice["message"]
+    assert f"bullpen queue resume --conversation {asked}" in notice["message"]
     assert f"bullpen queue cancel --conversation {asked}" in notice["message"]
 
 

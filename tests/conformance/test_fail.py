@@ -231,7 +231,7 @@ def test_a_message_that_needs_a_person_is_held(store: Store) -> None:
     assert try_claim(store) is None
     (told,) = responses(store)
     assert "may I delete it?" in told["message"]
-    assert f"bullpen queue let-go {sent}" in told["message"]
+    assert f"bullpen queue resume {sent}" in told["message"]
 
 
 def test_crashes_count_apart_and_the_last_allowed_one_kills(store: Store, clock: FakeClock) -> None:

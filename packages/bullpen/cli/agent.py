@@ -41,9 +41,9 @@ from bullpen.core.store.transaction import Transaction
 @click.group(
     cls=LazyGroup,
     modules={
-        "pause": "bullpen.cli.queue_actions:pause",
+        "pause": "bullpen.cli.queue_lanes:pause",
         "remove": "bullpen.cli.agent_remove:remove",
-        "resume": "bullpen.cli.queue_actions:resume",
+        "resume": "bullpen.cli.queue_lanes:resume",
     },
 )
 def agent() -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TypeAlias
 
 import click
@@ -209,7 +210,7 @@ open_messages = complete_from(
     _messages(MessageState.PROCESSING, MessageState.HELD, MessageState.PENDING)
 )
 dead_messages = complete_from(_messages(MessageState.DEAD))
-held_messages = complete_from(_messages(MessageState.HELD))
+resumable = complete_from(lambda tx: chain(_messages(MessageState.HELD)(tx), _agents(tx)))
 responses = complete_from(_responses())
 lost_responses = complete_from(_responses(ResponseState.DEAD, ResponseState.UNKNOWN))
 undelivered_responses = complete_from(_responses(ResponseState.PENDING, ResponseState.UNKNOWN))

@@ -27,11 +27,12 @@ from bullpen.ops.backup.verify import VerifyResult, verify_backup
     modules={
         "backup": "bullpen.cli.db:backup",
         "check": "bullpen.cli.db:check",
-        "let-go": "bullpen.cli.db_restore:let_go_",
+        "release": "bullpen.cli.db_restore:release_",
         "restore": "bullpen.cli.db_restore:restore_",
         "upgrade": "bullpen.cli.db:upgrade",
         "verify": "bullpen.cli.db:verify_",
     },
+    aliases={"let-go": "release"},
 )
 def db() -> None:
     """Create, upgrade and check the database; back the home up, and make a new one of a backup.

@@ -1,4 +1,4 @@
-"""bullpen db restore and let-go: a new home from a backup, and the release of what it holds back."""
+"""bullpen db restore and release: a new home from a backup, and the end of its hold."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bullpen.ops.backup.restore import RestoredHome
 
 
-@click.command(name="let-go")
+@click.command(name="release")
 @click.option(
     "--older-than",
     "age",
@@ -45,18 +45,18 @@ if TYPE_CHECKING:
 @yes
 @as_json
 @click.pass_obj
-def let_go_(settings: Settings, age: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Let responses go out of a restored home, and its schedules and heartbeats go on.
+def release_(settings: Settings, age: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Release the hold of a restored home: responses, schedules and heartbeats go on.
 
     Responses are as fresh as if they came now. What was due meanwhile is written down as missed;
     nothing is made up for. Stop the old home first: else both will act.
 
     \b
     Examples:
-      bullpen db let-go --dry-run
-      bullpen db let-go --older-than 1h
+      bullpen db release --dry-run
+      bullpen db release --older-than 1h
     """
-    require_person("let go what a person holds")
+    require_person("release what a person holds")
     with closing(open_store(settings)) as store:
         with store.read() as tx:
             now, before = tx.now, 0 if age is None else tx.now - age
@@ -150,17 +150,17 @@ OVERRIDING_VARIABLES = ("DATABASE_URL", "WORKSPACE")
 def restore_(
     _: Settings, backup: Path, home: Path, database_url: str, keep_keys: bool, as_json: bool
 ) -> None:
-    """Make a new home of a backup. Nothing goes out of it before you let it go.
+    """Make a new home of a backup. Nothing goes out of it before you release it.
 
     A restore is a journey through time: what waits in the backup may have been said and done
     since. So responses, schedules and heartbeats of the new home are held until `bullpen db
-    let-go`. What was running when the backup was made waits again. Keys and browsers of that time
+    release`. What was running when the backup was made waits again. Keys and browsers of that time
     open nothing, unless you keep the keys: one of them may have been revoked since.
 
     \b
     Examples:
       bullpen db restore ~/bullpen.tar.gz --to ~/restored
-      BULLPEN_HOME=~/restored bullpen db let-go --dry-run
+      BULLPEN_HOME=~/restored bullpen db release --dry-run
     """
     from bullpen.ops.backup.restore import restore  # with it comes what migrates
 
@@ -220,7 +220,7 @@ def _lines(made: RestoredHome) -> list[str]:
     if not manifest.with_workspace:
         found.append("The agents' workspaces are not in the backup: the settings name the old one.")
     found += [
-        "Nothing goes out of it, and no schedule or heartbeat is due, before you let it go.",
-        f"Next: BULLPEN_HOME={shlex.quote(str(made.home))} bullpen db let-go --dry-run",
+        "Nothing goes out of it, and no schedule or heartbeat is due, before you release it.",
+        f"Next: BULLPEN_HOME={shlex.quote(str(made.home))} bullpen db release --dry-run",
     ]
     return found

@@ -40,17 +40,17 @@ from bullpen.core.store.scan import BatchCursor
         "cancel": "bullpen.cli.queue_actions:cancel",
         "causes": "bullpen.cli.queue:causes",
         "dead": "bullpen.cli.queue:dead",
-        "drain": "bullpen.cli.queue_actions:drain",
+        "drain": "bullpen.cli.queue_lanes:drain",
         "drop": "bullpen.cli.queue_actions:drop",
         "held": "bullpen.cli.queue:held",
-        "let-go": "bullpen.cli.queue_actions:let_go",
         "list": "bullpen.cli.queue:list_",
-        "pause": "bullpen.cli.queue_actions:pause",
+        "pause": "bullpen.cli.queue_lanes:pause",
         "resume": "bullpen.cli.queue_actions:resume",
         "retry": "bullpen.cli.queue_actions:retry",
         "show": "bullpen.cli.queue_show:show",
         "status": "bullpen.cli.queue:status",
     },
+    aliases={"let-go": "resume"},
 )
 def queue() -> None:
     """Look at the queue, and take messages out of it or put them back.
@@ -363,7 +363,7 @@ def _next(found: QueueOverview, lanes: list[LaneActivity]) -> list[str]:
 Rows = Callable[[Sequence[MessageRecord], int], list[tuple[str, ...]]]
 
 DEAD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue retry ID, bullpen queue drop ID"
-HELD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue let-go ID, bullpen queue cancel ID"
+HELD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue resume ID, bullpen queue cancel ID"
 
 
 @click.command()

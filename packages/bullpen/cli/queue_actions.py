@@ -1,4 +1,4 @@
-"""bullpen queue cancel, retry, drop and let-go; pause, resume and drain of lanes."""
+"""bullpen queue cancel, retry, drop and resume."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.bulk import BulkJob, BulkText, print_plan, run_bulk, run_each
+from bullpen.cli.bulk import MAX_REFUSED_SHOWN, BulkJob, BulkText, print_plan, run_bulk, run_each
 from bullpen.cli.command import read_transaction, require_person, write_transaction
 from bullpen.cli.options import (
     BulkSelection,
@@ -21,20 +21,25 @@ from bullpen.cli.options import (
 )
 from bullpen.cli.output import as_json, confirm, dry_run, print_result
 from bullpen.cli.queue import dead_rows, message_rows
+from bullpen.cli.queue_lanes import all_option, resume_lanes
 from bullpen.core.bulk import apply_to_messages
+from bullpen.core.errors import NotFound, UnknownMessage
 from bullpen.core.inspect.conversations import count_messages
-from bullpen.core.inspect.messages import get_message, list_messages_by_number, message_scans
-from bullpen.core.inspect.queue import get_lane
-from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane
+from bullpen.core.inspect.messages import (
+    get_message,
+    list_messages_by_number,
+    message_scans,
+    newest_messages,
+)
 from bullpen.core.queue.manage import cancel as cancel_message
 from bullpen.core.queue.manage import cancel_conversation, resume_conversation
 from bullpen.core.queue.manage import drop as drop_message
-from bullpen.core.queue.manage import resume as let_go_message
+from bullpen.core.queue.manage import resume as resume_message
 from bullpen.core.queue.manage import retry as retry_message
-from bullpen.core.roster.agents import get_agent, list_agents
+from bullpen.core.roster.agents import find_agent
 from bullpen.core.settings import Settings
-from bullpen.core.states import LaneState, MessageState
-from bullpen.core.store.scan import BatchCursor, RowRef
+from bullpen.core.states import MessageState
+from bullpen.core.store.scan import BatchCursor, RowRef, Selection
 from bullpen.core.store.transaction import Transaction
 
 
@@ -62,14 +67,19 @@ def run_filtered(
 
 
 def print_named(
-    settings: Settings, words: BulkText, allowed: Collection[MessageState], chosen: BulkSelection
+    settings: Settings,
+    words: BulkText,
+    allowed: Collection[MessageState],
+    ids: Sequence[str],
+    *,
+    as_json: bool,
 ) -> None:
-    """Show the named ones, and to how many of them it could be done."""
+    """Show the named messages, and how many of them the verb applies to."""
     with read_transaction(settings) as tx:
-        found = [get_message(tx, each) for each in chosen.named]
+        found = [get_message(tx, each) for each in ids]
         listed = message_rows(found, tx.now)
     could = sum(each.status in allowed for each in found)
-    print_plan(words, could, listed, chosen.as_json)
+    print_plan(words, could, listed, as_json)
 
 
 def _table(tx: Transaction, found: Sequence[RowRef]) -> Sequence[Sequence[str]]:
@@ -156,7 +166,7 @@ def _do(
         states = [MessageState(each) for each in chosen.states or (MessageState.DEAD,)]
         run_filtered(settings, words, states, verb, chosen)
     elif chosen.dry_run:
-        print_named(settings, words, FINISHED_STATES, chosen)
+        print_named(settings, words, FINISHED_STATES, chosen.named, as_json=chosen.as_json)
     else:
         if words is DROP_TEXT:
             confirm(f"{words.verb} {words.of(len(chosen.named))}", chosen.sure)
@@ -200,7 +210,7 @@ def cancel(settings: Settings, /, reason: str, **given: Any) -> None:  # noqa: A
     chosen = parse_selection(given, CANCEL_TEXT.noun)
     verb = partial(cancel_message, reason=reason)
     if chosen.named and chosen.dry_run:
-        print_named(settings, CANCEL_TEXT, OPEN_STATES, chosen)
+        print_named(settings, CANCEL_TEXT, OPEN_STATES, chosen.named, as_json=chosen.as_json)
     elif chosen.named:
         run_each(settings, CANCEL_TEXT, chosen.named, verb, as_json=chosen.as_json)
     elif (whole := _whole_conversation(chosen)) is not None and not chosen.dry_run:
@@ -240,188 +250,102 @@ def _cancel_conversation(
     )
 
 
-agents_argument = click.argument("agent_id", nargs=-1, shell_complete=completion.agents)
-all_option = click.option("--all", "everybody", is_flag=True, help="All agents.")
+RESUME_TEXT = BulkText(
+    noun="message",
+    verb="Resume",
+    done="are resumed",
+    done_one="is resumed",
+    none="Nothing of it is held. Next: bullpen queue held",
+)
 
 
 @click.command()
-@agents_argument
-@all_option
-@click.option("--reason", default="paused by hand", show_default=True, help="Why, for people.")
-@dry_run
-@as_json
-@click.pass_obj
-def pause(
-    settings: Settings,
-    agent_id: tuple[str, ...],
-    everybody: bool,
-    reason: str,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Begin no more runs of these agents; messages still come in, and what runs goes on.
-
-    \b
-    Examples:
-      bullpen queue pause coder --reason "on holiday"
-      bullpen queue pause --all --reason "the provider is down"
-    """
-    require_person("pause agents")
-    named = _named(agent_id, everybody)
-    _move_lanes(
-        settings,
-        (agent_id, dry_run, as_json),
-        LaneState.PAUSED,
-        lambda tx, agent: pause_lane(tx, agent, reason),
-        f"paused ({reason}): nothing more begins. Next: bullpen queue resume {named}",
-    )
-
-
-@click.command()
-@agents_argument
+@click.argument(
+    "ids", nargs=-1, metavar="[MESSAGE_ID|AGENT_ID]...", shell_complete=completion.resumable
+)
+@click.option(
+    "--conversation",
+    metavar="ID",
+    shell_complete=completion.conversation_ids,
+    help="All held messages of this conversation.",
+)
 @all_option
 @dry_run
 @as_json
 @click.pass_obj
 def resume(
-    settings: Settings, agent_id: tuple[str, ...], everybody: bool, dry_run: bool, as_json: bool
-) -> None:
-    """Let agents that are paused or draining take in and work again.
-
-    \b
-    Examples:
-      bullpen queue resume coder
-      bullpen queue resume --all
-    """
-    require_person("let agents work again")
-    _named(agent_id, everybody)
-    _move_lanes(
-        settings,
-        (agent_id, dry_run, as_json),
-        LaneState.ACTIVE,
-        resume_lane,
-        "active: what waits is taken up.",
-    )
-
-
-@click.command()
-@agents_argument
-@all_option
-@click.option("--reason", default="drained by hand", show_default=True, help="Why, for people.")
-@dry_run
-@as_json
-@click.pass_obj
-def drain(
     settings: Settings,
-    agent_id: tuple[str, ...],
+    ids: tuple[str, ...],
+    conversation: str | None,
     everybody: bool,
-    reason: str,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Refuse new messages for these agents, and work off what is there.
+    """Resume held messages, or agents that are paused or draining.
+
+    An id is looked up among the messages first, then among the agents. Messages and agents cannot
+    be mixed in one command.
 
     \b
     Examples:
-      bullpen queue drain coder --reason "to be replaced"
-      bullpen queue drain --all
+      bullpen queue resume internal_a1b2c3d4
+      bullpen queue resume --conversation cli_a1b2c3d4
+      bullpen queue resume coder
+      bullpen queue resume --all
     """
-    require_person("drain the queues of agents")
-    named = _named(agent_id, everybody)
-    _move_lanes(
-        settings,
-        (agent_id, dry_run, as_json),
-        LaneState.DRAINING,
-        lambda tx, agent: drain_lane(tx, agent, reason),
-        f"draining ({reason}): nothing more comes in. "
-        f"Next: bullpen queue agents, bullpen queue resume {named}",
-    )
-
-
-def _named(agents: tuple[str, ...], everybody: bool) -> str:
-    """How the same agents are named once more."""
-    if bool(agents) == everybody:
+    require_person("resume messages or agents")
+    if [bool(ids), conversation is not None, everybody].count(True) != 1:
         raise click.UsageError(
-            "Say whose: agents' ids, or --all.\nThe agents are: bullpen queue agents"
+            "Give messages' ids, agents' ids, --conversation or --all.\n"
+            "What can be resumed: bullpen queue held, bullpen queue agents"
         )
-    return "--all" if everybody else " ".join(agents)
+    if conversation is not None:
+        _resume_conversation(settings, conversation, dry_run=dry_run, as_json=as_json)
+    elif everybody or not _are_messages(settings, ids):
+        resume_lanes(settings, ids, everybody=everybody, dry_run=dry_run, as_json=as_json)
+    elif dry_run:
+        print_named(settings, RESUME_TEXT, (MessageState.HELD,), ids, as_json=as_json)
+    else:
+        run_each(settings, RESUME_TEXT, ids, resume_message, as_json=as_json)
 
 
-def _move_lanes(
-    settings: Settings,
-    given: tuple[tuple[str, ...], bool, bool],
-    target: LaneState,
-    verb: Callable[[Transaction, str], None],
-    said: str,
+def _are_messages(settings: Settings, ids: tuple[str, ...]) -> bool:
+    """Whether these are ids of messages; False if they are ids of agents."""
+    with read_transaction(settings) as tx:
+        agents = [each for each in ids if not _is_message(tx, each)]
+        for each in agents:
+            if find_agent(tx, each) is None:
+                raise NotFound(
+                    f"there is no message and no agent {each[:60]!r}",
+                    hint="`bullpen queue held` and `bullpen queue agents` show what there is.",
+                )
+    if agents and len(agents) < len(ids):
+        raise click.UsageError(
+            f"{', '.join(agents)}: give the ids of messages or of agents, not of both."
+        )
+    return not agents
+
+
+def _is_message(tx: Transaction, message_id: str) -> bool:
+    try:
+        get_message(tx, message_id)
+    except UnknownMessage:
+        return False
+    return True
+
+
+def _resume_conversation(
+    settings: Settings, conversation: str, *, dry_run: bool, as_json: bool
 ) -> None:
-    """Move the lanes, by name: those that are not there already."""
-    named, dry, as_json = given
-    with (read_transaction if dry else write_transaction)(settings) as tx:
-        agents = sorted({*named} or {each.id for each in list_agents(tx)})
-        for each in named:
-            get_agent(tx, each)  # the lane of one that was removed stays closed
-        states = {each: get_lane(tx, each).state for each in agents}
-        moved = [each for each, state in states.items() if state != target]
-        for each in [] if dry else moved:
-            verb(tx, each)
-    there = [each for each in agents if each not in moved]
-    _tell(target, moved, there, said, dry, as_json)
-
-
-def _tell(
-    target: LaneState, moved: list[str], there: list[str], said: str, dry: bool, as_json: bool
-) -> None:
-    lines = []
-    if moved:
-        become = "would be" if dry else "is" if len(moved) == 1 else "are"
-        lines.append(f"{_names(moved)} {become} {said}")
-    if there:
-        lines.append(f"{_names(there)} {'was' if len(there) == 1 else 'were'} {target} already.")
-    if not lines:
-        lines.append("There are no agents. Next: bullpen agent add coder")
-    document = {"dry_run": dry, "state": target.value, "moved": moved, "already": there}
-    print_result(as_json, document, *lines)
-
-
-def _names(agents: list[str]) -> str:
-    return ", ".join(f"@{each}" for each in agents)
-
-
-RESUME_TEXT = BulkText(
-    noun="message",
-    verb="Let go",
-    done="go on",
-    done_one="goes on",
-    none="Nothing of it is held. Next: bullpen queue held",
-)
-
-
-@click.command(name="let-go")
-@click.argument("message_id", nargs=-1, shell_complete=completion.held_messages)
-@click.option(
-    "--conversation",
-    shell_complete=completion.conversation_ids,
-    help="All that is held of this conversation.",
-)
-@as_json
-@click.pass_obj
-def let_go(
-    settings: Settings, message_id: tuple[str, ...], conversation: str | None, as_json: bool
-) -> None:
-    """Let held messages go on, or all held ones of a conversation.
-
-    \b
-    Examples:
-      bullpen queue let-go internal_a1b2c3d4
-      bullpen queue let-go --conversation cli_a1b2c3d4
-    """
-    require_person("let held messages go on")
-    if bool(message_id) == (conversation is not None):
-        raise click.UsageError("Give messages' ids, or --conversation. See: bullpen queue held")
-    if conversation is None:
-        run_each(settings, RESUME_TEXT, message_id, let_go_message, as_json=as_json)
+    if dry_run:
+        with read_transaction(settings) as tx:
+            held = Selection(conversation=conversation)
+            count = count_messages(tx, conversation).by_state.get(MessageState.HELD.value, 0)
+            rows = newest_messages(tx, held, MessageState.HELD, MAX_REFUSED_SHOWN)
+            table = message_rows(rows, tx.now)
+        print_plan(RESUME_TEXT, count, table, as_json)
         return
     with write_transaction(settings) as tx:
         done = resume_conversation(tx, conversation)
-    said = f"{RESUME_TEXT.done_text(done)}, all of {conversation}" if done else RESUME_TEXT.none
-    print_result(as_json, {"done": done, "conversation": conversation}, said)
+    text = f"{RESUME_TEXT.done_text(done)}, all of {conversation}" if done else RESUME_TEXT.none
+    print_result(as_json, {"done": done, "conversation": conversation}, text)

@@ -61,7 +61,7 @@ def next_steps(found: MessageDetail) -> list[str]:
             if not found.archived:
                 steps += [f"bullpen queue retry {id_}", f"bullpen queue drop {id_}"]
         case MessageState.HELD:
-            steps += [f"bullpen queue let-go {id_}", f"bullpen queue cancel {id_}"]
+            steps += [f"bullpen queue resume {id_}", f"bullpen queue cancel {id_}"]
         case MessageState.PENDING | MessageState.PROCESSING:
             steps.append(f"bullpen queue cancel {id_}")
             if _closed(found.lane):

@@ -86,7 +86,7 @@ def _for_people(found: StoreStatus) -> Iterator[str]:
             why = f" ({lane.reason})" if lane.reason else ""
             yield f"@{lane.agent} is {lane.state}{why}. Next: bullpen queue resume {lane.agent}"
     if found.hold is not None:
-        yield f"Nothing goes out: {found.hold.reason}. Next: bullpen db let-go"
+        yield f"Nothing goes out: {found.hold.reason}. Next: bullpen db release"
     if found.queue.held:
         yield "Something waits for your word. Next: bullpen queue held"
     if found.queue.dead:

@@ -266,7 +266,7 @@ class TraceFormatter:
                 waits = format_elapsed(self.times.now - message.available_at)
                 return StyledLine(f"waits for its turn since {waits}", "cyan")
             case MessageState.HELD:
-                helps = f"bullpen queue let-go {message.message_id}"
+                helps = f"bullpen queue resume {message.message_id}"
                 return StyledLine(f"waits for a person{_because(why)}. Next: {helps}", "yellow")
             case MessageState.DEAD:
                 helps = f"bullpen queue retry {message.message_id}"

@@ -322,7 +322,7 @@ def _so_far(waited: WaitResult) -> str:
 
 def _why(each: UnfinishedMessage) -> tuple[str, ...]:
     why = f": {each.why}" if each.why else ""
-    helps = "let-go" if each.state is MessageState.HELD else "retry"
+    helps = "resume" if each.state is MessageState.HELD else "retry"
     return (
         f"{each.message_id} for @{each.agent} is {each.state}{why}",
         f"  Next: bullpen queue {helps} {each.message_id}",

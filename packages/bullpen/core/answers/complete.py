@@ -259,7 +259,7 @@ def _limit_text(primary: Message, reason: str) -> str:
     conversation = quote(primary.conversation_id)  # a client may have chosen it
     return (
         f"@{primary.agent} goes no further by itself: {reason}. What it wrote to others is held.\n"
-        f"To let it go on: bullpen queue let-go --conversation {conversation}\n"
+        f"To let it go on: bullpen queue resume --conversation {conversation}\n"
         f"To end it: bullpen queue cancel --conversation {conversation}"
     )
 

@@ -42,7 +42,7 @@ PAUSED_NOTICE = (
 
 HELD_NOTICE = (
     "@{agent} needs a person: {error}\n"
-    "To let it try again: bullpen queue let-go {id}\n"
+    "To let it try again: bullpen queue resume {id}\n"
     "To end it: bullpen queue cancel {id}"
 )
 

@@ -185,7 +185,7 @@ def on_hold(patient: Installation) -> Problem | Verdict:
         return PASSED
     return Problem(
         text=f"nothing goes out and nothing comes due until you let it go: {hold.reason[:200]}",
-        remedy="bullpen db let-go --dry-run shows what waits; bullpen db let-go",
+        remedy="bullpen db release --dry-run shows what waits; bullpen db release",
     )
 
 
