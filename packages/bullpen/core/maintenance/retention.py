@@ -149,7 +149,7 @@ def _delete_rows(source: Table) -> Statement[None]:
 
 def _delete(statement: Statement[None]) -> RemoveBatch:
     """Deletes the rows that one statement names."""
-    return lambda tx, before: tx.change(statement, {"before": before})
+    return lambda tx, until: tx.change(statement, {"until": until})
 
 
 def _delete_oldest(
@@ -165,7 +165,7 @@ def _delete_oldest(
         columns = [table.c[name] for name in key]
         oldest = (
             select(*columns)
-            .where(*where(), table.c[order[0]] <= bindparam("before"))
+            .where(*where(), table.c[order[0]] <= bindparam("until"))
             .order_by(*(table.c[name] for name in order))
             .limit(const(BATCH_ROWS))
         )
@@ -249,11 +249,11 @@ DELETE_PROGRESS = _delete_oldest(
 # There are few rows in these two tables: no index is worth its cost, and one statement takes all.
 DELETE_DONE_SCHEDULES: Statement[None] = Statement(
     lambda: delete(SCHEDULES).where(
-        SCHEDULES.c.state == const(ScheduleState.DONE.value), SCHEDULES.c.at <= bindparam("before")
+        SCHEDULES.c.state == const(ScheduleState.DONE.value), SCHEDULES.c.at <= bindparam("until")
     )
 )
 DELETE_OLD_CAUSES: Statement[None] = Statement(
-    lambda: delete(DEATH_CAUSES).where(DEATH_CAUSES.c.last_at <= bindparam("before"))
+    lambda: delete(DEATH_CAUSES).where(DEATH_CAUSES.c.last_at <= bindparam("until"))
 )
 
 
