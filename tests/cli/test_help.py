@@ -26,23 +26,27 @@ def help_of(path: Path) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_an_example(path: Path) -> None:
-    text = help_of(path)
-    assert COMMANDS[path].help
-    found = re.findall(r"^ *(?:echo .*\| )?bullpen ([a-z].*)$", text, flags=re.MULTILINE)
-    assert found, text
-    for each in found:
-        words = re.findall(r'"[^"]*"|\S+', each)
-        named = [known for known in COMMANDS if known and list(known) == words[: len(known)]]
-        assert named, f"`bullpen {each}` names no command"
+def test_every_command_has_help_with_an_example(subtests: pytest.Subtests) -> None:
+    for path in COMMANDS:
+        with subtests.test(path=path):
+            text = help_of(path)
+            assert COMMANDS[path].help
+            found = re.findall(r"^ *(?:echo .*\| )?bullpen ([a-z].*)$", text, flags=re.MULTILINE)
+            assert found, text
+            for each in found:
+                words = re.findall(r'"[^"]*"|\S+', each)
+                named = [
+                    known for known in COMMANDS if known and list(known) == words[: len(known)]
+                ]
+                assert named, f"`bullpen {each}` names no command"
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_option_says_what_it_is_for(path: Path) -> None:
-    for each in COMMANDS[path].params:
-        if isinstance(each, click.Option):
-            assert each.help, f"{' '.join(path)} {each.opts}"
+def test_every_option_says_what_it_is_for(subtests: pytest.Subtests) -> None:
+    for path in COMMANDS:
+        with subtests.test(path=path):
+            for each in COMMANDS[path].params:
+                if isinstance(each, click.Option):
+                    assert each.help, f"{' '.join(path)} {each.opts}"
 
 
 def test_every_command_is_listed_with_a_line_of_its_own() -> None:

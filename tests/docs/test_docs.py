@@ -26,38 +26,46 @@ ROOT = DOCS.parent
 COMMANDS = {" ".join(path): command for path, command in walk_commands(cli, "bullpen")}
 
 
-@pytest.mark.parametrize("page", sorted(PAGES))
-def test_a_page_that_follows_from_the_code_is_up_to_date(page: str) -> None:
-    assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run: make docs"
+def test_a_page_that_follows_from_the_code_is_up_to_date(subtests: pytest.Subtests) -> None:
+    for page in sorted(PAGES):
+        with subtests.test(page=page):
+            assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run: make docs"
 
 
-@pytest.mark.parametrize("event", EventType)
-def test_every_event_is_documented(event: EventType) -> None:
-    assert f"| `{event}` |" in (DOCS / "events.md").read_text(encoding="utf-8")
+def test_every_event_is_documented(subtests: pytest.Subtests) -> None:
+    for event in EventType:
+        with subtests.test(event=event):
+            assert f"| `{event}` |" in (DOCS / "events.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [agent.name for agent in JOBS])
-def test_every_system_agent_is_documented(name: str) -> None:
-    assert f"| `{name}` |" in (DOCS / "maintenance.md").read_text(encoding="utf-8")
+def test_every_system_agent_is_documented(subtests: pytest.Subtests) -> None:
+    for name in [agent.name for agent in JOBS]:
+        with subtests.test(name=name):
+            assert f"| `{name}` |" in (DOCS / "maintenance.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", sorted(COMMANDS))
-def test_every_command_says_what_it_does_and_gives_an_example(path: str) -> None:
-    command = COMMANDS[path]
-    assert command.help
-    assert "Example" in command.help or "Begin with" in command.help
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name not in ("help", "version"):
-            assert parameter.help, parameter.name
+def test_every_command_says_what_it_does_and_gives_an_example(subtests: pytest.Subtests) -> None:
+    for path in sorted(COMMANDS):
+        with subtests.test(path=path):
+            command = COMMANDS[path]
+            assert command.help
+            assert "Example" in command.help or "Begin with" in command.help
+            for parameter in command.params:
+                if isinstance(parameter, click.Option) and parameter.name not in (
+                    "help",
+                    "version",
+                ):
+                    assert parameter.help, parameter.name
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=str)
-def test_every_link_and_test_named_in_the_documentation_exists(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert (page.parent / target).exists(), target
-    for target in re.findall(r"\btests/[a-z_/]+(?:\.py)?\b", text):
-        assert (ROOT / target).exists(), target
+def test_every_link_and_test_named_in_the_documentation_exists(subtests: pytest.Subtests) -> None:
+    for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+        with subtests.test(page=page):
+            text = page.read_text(encoding="utf-8")
+            for target in re.findall(r"\]\(([^)#]+)\)", text):
+                assert (page.parent / target).exists(), target
+            for target in re.findall(r"\btests/[a-z_/]+(?:\.py)?\b", text):
+                assert (ROOT / target).exists(), target
 
 
 def test_the_example_of_the_readme_runs(stores: Stores) -> None:

@@ -38,12 +38,13 @@ def open_up(bullpen: Bullpen) -> None:
     (bullpen.home / "bullpen.db").chmod(0o644)
 
 
-@pytest.mark.parametrize("id_", [each.id for each in ALL_CHECKS])
-def test_every_check_is_documented_with_its_severity(id_: str) -> None:
-    (known,) = (each for each in ALL_CHECKS if each.id == id_)
-    text = (DOCS / "doctor.md").read_text(encoding="utf-8")
-    assert f"| `{id_}` | {known.severity.value}" in text
-    assert known.about
+def test_every_check_is_documented_with_its_severity(subtests: pytest.Subtests) -> None:
+    for id_ in [each.id for each in ALL_CHECKS]:
+        with subtests.test(id_=id_):
+            (known,) = (each for each in ALL_CHECKS if each.id == id_)
+            text = (DOCS / "doctor.md").read_text(encoding="utf-8")
+            assert f"| `{id_}` | {known.severity.value}" in text
+            assert known.about
 
 
 def test_nothing_is_documented_that_is_not_looked_for() -> None:

@@ -47,16 +47,18 @@ def test_every_code_is_of_one_class_only() -> None:
     assert all("code" in vars(kind) for kind in ALL)
 
 
-@pytest.mark.parametrize("kind", [each for each in ALL if each is not BullpenError])
-def test_every_error_has_a_code_an_exit_status_and_a_hint(kind: type[BullpenError]) -> None:
-    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", kind.code)
-    assert kind.exit_status in (1, 2, 3, 75)
-    assert kind.hint.endswith(".")
+def test_every_error_has_a_code_an_exit_status_and_a_hint(subtests: pytest.Subtests) -> None:
+    for kind in [each for each in ALL if each is not BullpenError]:
+        with subtests.test(kind=kind):
+            assert re.fullmatch(r"[a-z]+(_[a-z]+)*", kind.code)
+            assert kind.exit_status in (1, 2, 3, 75)
+            assert kind.hint.endswith(".")
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_every_error_of_the_tree_is_documented(kind: type[BullpenError]) -> None:
-    assert kind.__doc__
+def test_every_error_of_the_tree_is_documented(subtests: pytest.Subtests) -> None:
+    for kind in ALL:
+        with subtests.test(kind=kind):
+            assert kind.__doc__
 
 
 def test_a_hint_of_its_own_replaces_that_of_the_class() -> None:

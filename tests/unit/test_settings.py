@@ -69,9 +69,10 @@ def test_every_setting_can_be_set_in_the_file_and_in_the_environment(
         assert getattr(_load(tmp_path, f"{name} = {written}"), name) == value
 
 
-@pytest.mark.parametrize("each", fields(Settings), ids=lambda each: each.name)
-def test_every_setting_says_what_it_is_for(each: object) -> None:
-    assert getattr(each, "metadata", {}).get("doc")
+def test_every_setting_says_what_it_is_for(subtests: pytest.Subtests) -> None:
+    for each in fields(Settings):
+        with subtests.test(each=each):
+            assert getattr(each, "metadata", {}).get("doc")
 
 
 def test_a_home_may_begin_with_a_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -40,18 +40,22 @@ def test_the_statements_were_found() -> None:
     assert len(ALL) > 30
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_both_dialects_ask_for_the_same_values(name: str) -> None:
-    sqlite, postgres = (_binds(ALL[name].text[each], each) for each in DIALECTS)
-    assert sqlite == postgres
+def test_both_dialects_ask_for_the_same_values(subtests: pytest.Subtests) -> None:
+    for name in ALL:
+        with subtests.test(name=name):
+            sqlite, postgres = (_binds(ALL[name].text[each], each) for each in DIALECTS)
+            assert sqlite == postgres
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", ALL)
-def test_no_value_is_left_that_nobody_gives(name: str, dialect: str) -> None:
+def test_no_value_is_left_that_nobody_gives(subtests: pytest.Subtests) -> None:
     """SQLAlchemy names a value that nobody named `param_1`, or by its column and a number."""
-    made_up = [each for each in _binds(ALL[name].text[dialect], dialect) if each[-1].isdigit()]
-    assert made_up == []
+    for name in ALL:
+        for dialect in DIALECTS:
+            with subtests.test(name=name, dialect=dialect):
+                made_up = [
+                    each for each in _binds(ALL[name].text[dialect], dialect) if each[-1].isdigit()
+                ]
+                assert made_up == []
 
 
 def test_a_statement_is_built_and_compiled_once_when_its_text_is_asked_for() -> None:
