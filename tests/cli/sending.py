@@ -24,7 +24,7 @@ from tests.processor.working import eventually
 ONLY_WHEN_WOKEN = (
     sys.executable,
     "-c",
-    "import bullpen.cli.wait as following; following.LOOK_SECONDS = 600.0\n"
+    "import bullpen.cli.wait as following; following.POLL_SECONDS = 600.0\n"
     "from bullpen.cli.main import main; main()",
 )
 """The command, which does not look every second whether something has happened."""

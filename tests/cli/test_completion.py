@@ -109,25 +109,35 @@ def test_a_database_that_is_none_is_no_noise(empty: Bullpen) -> None:
     assert ask(empty, "agent", "show", "") == []
 
 
-def test_completing_the_commands_of_a_group_loads_no_other_module(office: Bullpen) -> None:
+def modules_loaded(office: Bullpen, words: str, expected: str) -> set[str]:
+    """The modules that a process loads to complete these words."""
     program = (
         "import sys; from bullpen.cli.main import main\n"
-        "try:\n main()\n"
+        "try:\n sys.argv[0] = 'bullpen'; main()\n"
         "finally:\n print(*sys.modules, file=sys.stderr)"
     )
     environ = office.environment(
-        COMP_WORDS="bullpen agent ", COMP_CWORD="2", _BULLPEN_COMPLETE="bash_complete"
+        COMP_WORDS=words, COMP_CWORD=str(words.count(" ")), _BULLPEN_COMPLETE="bash_complete"
     )
     found = subprocess.run(
-        [sys.executable, "-c", program.replace("main()\n", "sys.argv[0] = 'bullpen'; main()\n", 1)],
+        [sys.executable, "-c", program],
         env=environ,
         capture_output=True,
         check=True,
         text=True,
         timeout=LIMIT_SECONDS,
     )
-    assert "plain,show" in found.stdout
-    loaded = set(found.stderr.split())
+    assert expected in found.stdout
+    return set(found.stderr.split())
+
+
+def test_completing_the_names_of_commands_loads_none_of_them(office: Bullpen) -> None:
+    loaded = modules_loaded(office, "bullpen ", "plain,status")
+    assert not {"bullpen.cli.agent", "bullpen.cli.status", "sqlalchemy", "rich"} & loaded
+
+
+def test_completing_the_commands_of_a_group_loads_no_other_module(office: Bullpen) -> None:
+    loaded = modules_loaded(office, "bullpen agent ", "plain,show")
     assert "bullpen.cli.agent" in loaded
     others = {f"bullpen.cli.{each}" for each in ("agent_remove", "queue_actions", "team")}
     assert not {*others, "rich"} & loaded

@@ -22,8 +22,8 @@ from tests.processor.working import eventually
 ENDLESS = """
 import importlib, pathlib, sys
 from bullpen.cli.main import main
-stage, team = (importlib.import_module(f"bullpen.cli.demo.{name}") for name in ("stage", "team"))
-stage.LINES, team.PATIENCE_SECONDS = pathlib.Path(sys.argv.pop(1)), 9999.0
+demo = importlib.import_module("bullpen.cli.demo")
+demo.PLUGIN_FILE, demo.WAIT_SECONDS = pathlib.Path(sys.argv.pop(1)), 9999.0
 main()
 """
 

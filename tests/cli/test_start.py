@@ -45,16 +45,6 @@ def test_agents_are_listed_without_anything_that_takes_long_to_load(bullpen: Bul
         assert modules & HEAVY == set()
 
 
-def test_agents_are_listed_without_the_verbs_of_others(bullpen: Bullpen) -> None:
-    modules = loaded(bullpen, "agent", "list")
-    writing = {
-        "bullpen.core.company",
-        "bullpen.core.queue.lanes",
-        "bullpen.core.queue.dead_letters",
-    }
-    assert modules & writing == set()
-
-
 def test_what_needs_no_store_loads_none(bullpen: Bullpen) -> None:
     modules = loaded(bullpen, "--version")
     assert "click" in modules

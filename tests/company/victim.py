@@ -12,15 +12,15 @@ from typing import Any
 STEPS: dict[str, tuple[str, str, bool]] = {
     # step: (module, function, whether it dies after it and not before)
     "claimed": ("bullpen.processor.runs.Runs", "start", False),
-    "briefed": ("bullpen.processor.execute", "brief", True),
-    "furnished": ("bullpen.processor.context", "furnish", True),
+    "briefed": ("bullpen.processor.execute", "load_context", True),
+    "furnished": ("bullpen.processor.context", "write_templates", True),
     "before the child": ("bullpen.processor.children.child.Launcher", "start", False),
     "the child started": ("bullpen.processor.children.child.Launcher", "start", True),
     "the first line": ("bullpen.processor.providers.claude.ClaudeReader", "line", True),
     "something was said": ("bullpen.processor.runs.Progress", "take", True),
     "the child ended": ("bullpen.processor.providers.claude.ClaudeReader", "close", True),
     "before the answer is stored": ("bullpen.processor.execute", "complete", False),
-    "before its commit": ("bullpen.processor.execute", "keep_session", True),
+    "before its commit": ("bullpen.processor.execute", "save_session", True),
     "after its commit": ("bullpen.processor.execute.RunExecutor", "_settle", True),
 }
 

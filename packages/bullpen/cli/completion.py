@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 from click.shell_completion import (
@@ -23,8 +23,9 @@ from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.settings.parse import load_lenient
 from bullpen.core.states import MessageState, ResponseState
-from bullpen.core.store.open import database_file
-from bullpen.core.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from bullpen.core.store.transaction import Transaction
 
 SHELLS = click.Choice(["bash", "zsh", "fish"])
 PROGRAM = "bullpen"
@@ -99,6 +100,10 @@ def complete_from(find: Callable[[Transaction], Candidates]) -> Completer:
     """Complete what `find` finds in the store; nothing where the store cannot be read."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        # Imported here: names of commands are completed without the store, which is slow to load.
+        from bullpen.cli.output import read_transaction
+        from bullpen.core.store.open import database_file
+
         with suppress(BullpenError, OSError):
             settings = _settings()
             file = database_file(settings)

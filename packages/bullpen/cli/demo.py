@@ -59,7 +59,7 @@ def demo() -> None:
 
 TEAM = "dev"
 AGENTS = ("coder", "reviewer", "writer")
-PLUGIN_FILE = Path(__file__).with_name("lines.py")
+PLUGIN_FILE = Path(__file__).with_name("demo_plugin.py")
 BEGUN_SECONDS = 5.0
 REQUIRED_SERVICES = ("processor", "scheduler")
 
