@@ -17,7 +17,6 @@ from click.shell_completion import (
     get_completion_class,
 )
 
-from bullpen.cli.command import read_transaction
 from bullpen.cli.lazy import COMPLETE_VARIABLE
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
@@ -101,7 +100,7 @@ def complete_from(find: Callable[[Transaction], Candidates]) -> Completer:
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         # Imported here: names of commands are completed without the store, which is slow to load.
-        from bullpen.cli.output import read_transaction
+        from bullpen.cli.command import read_transaction
         from bullpen.core.store.open import database_file
 
         with suppress(BullpenError, OSError):
