@@ -19,13 +19,13 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 
 .DEFAULT_GOAL := help
 .PHONY: help up down venv test real clis crash fuzz upkeep check check-format check-lint check-types check-imports \
-	format docs pictures bench lock clean
+	format docs pictures bench bench-check lock clean
 
 help: ## Print this list
 	@echo 'Bullpen: a company of AI agents on a durable SQL queue'
 	@echo
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
-		while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+		while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 	@echo
 	@echo '  PYTHON=python3.12 chooses the interpreter (3.11 or later); TESTS="tests/unit -k lease" some tests.'
 	$(call next,make up)
@@ -98,6 +98,10 @@ bench: ## Measure the queue beside its peers (installs them; BENCH="..." are arg
 	@$(VENV) bench
 	$(BIN)/python -m tests.bench $(BENCH)
 	$(call next,read the results in bench-results/)
+
+bench-check: venv ## Run every section of the benchmark once at its smallest, and its own tests
+	$(PYTEST) -m bench
+	$(call next,make bench)
 
 lock: venv ## Pin the dependencies anew (LOCK_FLAGS=--upgrade takes the newest)
 	$(COMPILE) --output-file requirements.lock

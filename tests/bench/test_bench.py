@@ -1,6 +1,6 @@
 """`make bench` works: every section runs, every bar is measured, the floor writes the same rows.
 
-Nothing here looks at a speed.
+Nothing here looks at a speed. `make test` runs one section, `make bench-check` all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ class Borrowing(BenchStores):
 
 @pytest.mark.postgres
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [each if each == "cycle" else pytest.param(each, marks=pytest.mark.bench) for each in SECTIONS],
+)
 def test_the_bench_measures_each_section_and_its_bars(
     name: str, stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

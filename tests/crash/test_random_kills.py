@@ -17,7 +17,7 @@ from tests.crash.recovery import later, run_to_the_end
 from tests.crash.work import open_lanes
 from tests.stores import Stores
 
-KILLS = int(os.environ.get("CRASH_KILLS", "100"))
+KILLS = int(os.environ.get("CRASH_KILLS", "40"))
 PROCESSES = 4
 LEASE_SECONDS = 2
 

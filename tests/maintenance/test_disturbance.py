@@ -69,7 +69,7 @@ class Writers:
         return [each for done in shifts for each in done.result().milliseconds("cycle")]
 
 
-@pytest.mark.slow
+@pytest.mark.bench
 def test_writers_hardly_notice_that_much_is_archived(
     settings: Settings, pool: ProcessPoolExecutor
 ) -> None:
