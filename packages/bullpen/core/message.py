@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-
-from sqlalchemy import Column
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import BadText
-from bullpen.core.models import MESSAGES
 
 SEPARATOR = "\x1f"
 
@@ -136,7 +133,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A claimed message, as its run sees it. The fields are in the order of their columns."""
+    """A claimed message, as its run sees it: one field for each column that a run needs."""
 
     id: int
     message_id: str
@@ -232,36 +229,6 @@ class Failure:
     retry_after: int | None = None
     """Milliseconds that the provider asked to wait."""
     usage: Usage = field(default=NO_USAGE)
-
-
-def message_columns() -> tuple[Column[object], ...]:
-    """The columns of a message, in the order of its fields."""
-    return tuple(MESSAGES.c[field.name] for field in fields(Message))
-
-
-MessageTuple = tuple[
-    int,
-    str,
-    str,
-    str,
-    str | None,
-    str,
-    str,
-    str | None,
-    str | None,
-    int,
-    int,
-    str,
-    str | None,
-    int,
-    str | None,
-    str | None,
-    int,
-    int | None,
-    str | None,
-    str | None,
-    int,
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

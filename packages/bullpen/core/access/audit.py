@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from sqlalchemy import bindparam, insert
 
@@ -38,7 +38,7 @@ class AuditEntry:
     created_at: int
 
 
-AUDIT_PAGER = TablePager(AUDIT_LOG, [each.name for each in fields(AuditEntry)])
+AUDIT_PAGER = TablePager(AUDIT_LOG, AuditEntry)
 
 
 def record_audit(
@@ -61,5 +61,4 @@ def list_audit_entries(
     tx: Transaction, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[AuditEntry]:
     """The next lines after this one, up to another; without one the newest, the newest first."""
-    rows = AUDIT_PAGER.page(tx, {}, since, limit, upto)
-    return [AuditEntry(*row) for row in rows]  # type: ignore[arg-type]
+    return AUDIT_PAGER.page(tx, {}, since, limit, upto)

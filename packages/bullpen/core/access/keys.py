@@ -97,6 +97,30 @@ BROWSER_DAYS = 30
 USED_AT_INTERVAL = MINUTE
 
 
+def _key_from_row(
+    id_: str,
+    kind: str,
+    name: str,
+    scopes: str,
+    agents: str | None,
+    created_at: int,
+    expires_at: int | None,
+    used_at: int | None,
+    revoked_at: int | None,
+) -> Key:
+    return Key(
+        id=id_,
+        kind=KeyKind(kind),
+        name=name,
+        scopes=frozenset(Scope(each) for each in scopes.split()),
+        agents=None if agents is None else frozenset(agents.split()),
+        created_at=created_at,
+        expires_at=expires_at,
+        used_at=used_at,
+        revoked_at=revoked_at,
+    )
+
+
 def _columns() -> tuple[Column[object], ...]:
     return (
         *(K.id, K.kind, K.name, K.scopes, K.agents),
@@ -104,19 +128,18 @@ def _columns() -> tuple[Column[object], ...]:
     )
 
 
-KeyTuple = tuple[str, str, str, str, str | None, int, int | None, int | None, int | None]
-
-FIND_BY_HASH: Statement[KeyTuple] = Statement(
-    lambda: select(*_columns()).where(K.hash == bindparam("digest"))
+FIND_BY_HASH: Statement[Key] = Statement(
+    lambda: select(*_columns()).where(K.hash == bindparam("digest")), _key_from_row
 )
-FIND_BY_ID: Statement[KeyTuple] = Statement(
-    lambda: select(*_columns()).where(K.id == bindparam("key"))
+FIND_BY_ID: Statement[Key] = Statement(
+    lambda: select(*_columns()).where(K.id == bindparam("key")), _key_from_row
 )
-LOCK_BY_ID: Statement[KeyTuple] = Statement(
-    lambda: select(*_columns()).where(K.id == bindparam("key")).with_for_update()
+LOCK_BY_ID: Statement[Key] = Statement(
+    lambda: select(*_columns()).where(K.id == bindparam("key")).with_for_update(), _key_from_row
 )
-LIST: Statement[KeyTuple] = Statement(
-    lambda: select(*_columns()).where(K.kind != bindparam("kind")).order_by(K.created_at, K.id)
+LIST: Statement[Key] = Statement(
+    lambda: select(*_columns()).where(K.kind != bindparam("kind")).order_by(K.created_at, K.id),
+    _key_from_row,
 )
 INSERT: Statement[None] = Statement(
     lambda: insert(API_KEYS).values({column.name: bindparam(column.name) for column in K})
@@ -159,26 +182,25 @@ def add_key(
 
 def find_key(tx: Transaction, secret: str) -> Key | None:
     """The key that this secret opens; one that was revoked or has expired opens nothing."""
-    row = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
-    key = None if row is None else _key(row)
+    key = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
     return key if key is not None and key.kind is not KeyKind.LINK and key.valid(tx.now) else None
 
 
 def still_valid(tx: Transaction, key: Key) -> bool:
     """Whether a key that was found before still opens anything."""
-    row = tx.one(FIND_BY_ID, {"key": key.id})
-    return key.kind is KeyKind.OWNER or (row is not None and _key(row).valid(tx.now))
+    stored = tx.one(FIND_BY_ID, {"key": key.id})
+    return key.kind is KeyKind.OWNER or (stored is not None and stored.valid(tx.now))
 
 
 def list_keys(tx: Transaction) -> list[Key]:
     """All keys and browsers, those of the past included."""
-    return [_key(row) for row in tx.all(LIST, {"kind": KeyKind.LINK.value})]
+    return tx.all(LIST, {"kind": KeyKind.LINK.value})
 
 
 def revoke_key(tx: Transaction, key_id: str) -> None:
     """Close a key or a browser, at once and for good; once more changes nothing."""
-    row = tx.one(LOCK_BY_ID, {"key": key_id})
-    if row is None or row[1] == KeyKind.LINK:
+    key = tx.one(LOCK_BY_ID, {"key": key_id})
+    if key is None or key.kind is KeyKind.LINK:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
     if tx.change(REVOKE, {"key": key_id, "now": tx.now}):
         append_event(tx, EventType.KEY_REVOKED, key=key_id)
@@ -201,11 +223,10 @@ def create_login_link(
 
 def redeem_login_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
     """Let a browser in for a link that was not used before; gives its secret."""
-    row = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
-    if row is None:
+    link = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
+    if link is None:
         return None
-    row = tx.one(LOCK_BY_ID, {"key": row[0]})  # locked: of two that come with one link, the first
-    link = None if row is None else _key(row)
+    link = tx.one(LOCK_BY_ID, {"key": link.id})  # locked: of two that come with one link, the first
     if link is None or link.kind is not KeyKind.LINK or not link.valid(tx.now):
         return None
     tx.write(REVOKE, {"key": link.id, "now": tx.now})
@@ -249,21 +270,6 @@ def _insert_key(
         },
     )
     return key, secret
-
-
-def _key(row: KeyTuple) -> Key:
-    id_, kind, name, scopes, agents, created, expires, used_at, revoked = row
-    return Key(
-        id=id_,
-        kind=KeyKind(kind),
-        name=name,
-        scopes=frozenset(Scope(each) for each in scopes.split()),
-        agents=None if agents is None else frozenset(agents.split()),
-        created_at=created,
-        expires_at=expires,
-        used_at=used_at,
-        revoked_at=revoked,
-    )
 
 
 def add_key_as(

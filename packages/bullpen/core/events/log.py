@@ -11,7 +11,7 @@ from functools import cache
 
 from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, insert, select
 
-from bullpen.core.events.tail import Event, EventTuple, columns, event_from_row
+from bullpen.core.events.tail import Event, columns, event_from_row
 from bullpen.core.message import Message
 from bullpen.core.models import AGENT_MESSAGES, EVENTS, RESPONSES
 from bullpen.core.models.base import const
@@ -230,15 +230,16 @@ def _select_matching(names: frozenset[str]) -> Select[*tuple[object, ...]]:
 
 
 @cache
-def _page(names: frozenset[str]) -> Statement[EventTuple]:
+def _page(names: frozenset[str]) -> Statement[Event]:
     return Statement(
-        lambda: _select_matching(names).where(E.id > bindparam("since")).order_by(E.id)
+        lambda: _select_matching(names).where(E.id > bindparam("since")).order_by(E.id),
+        event_from_row,
     )
 
 
 @cache
-def _newest(names: frozenset[str]) -> Statement[EventTuple]:
-    return Statement(lambda: _select_matching(names).order_by(E.id.desc()))
+def _newest(names: frozenset[str]) -> Statement[Event]:
+    return Statement(lambda: _select_matching(names).order_by(E.id.desc()), event_from_row)
 
 
 def last_events(
@@ -272,5 +273,5 @@ def list_events(
     names = frozenset(values)
     values.update(upto=upto, limit=limit)
     if since is None:
-        return [event_from_row(row) for row in tx.all(_newest(names), values)]
-    return [event_from_row(row) for row in tx.all(_page(names), {**values, "since": since})]
+        return tx.all(_newest(names), values)
+    return tx.all(_page(names), {**values, "since": since})

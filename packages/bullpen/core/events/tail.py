@@ -40,36 +40,6 @@ MAX_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E
 
 MIN_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.min(E.id)))
 
-EventTuple = tuple[int, str, str | None, str | None, str | None, str | None, int]
-
-
-def columns() -> tuple[Column[object], ...]:
-    """What an event is made of, in the order of `EventTuple`."""
-    return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
-
-
-NEXT_EVENTS: Statement[EventTuple] = Statement(
-    lambda: (
-        select(*columns())
-        .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
-        .order_by(E.id)
-        .limit(bindparam("limit"))
-    )
-)
-
-
-def _locks() -> TableClause:
-    return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
-
-
-ACTIVE_WRITERS: Statement[tuple[str]] = Statement(
-    lambda: select(_locks().c.virtualtransaction).where(
-        # Other databases of the server may have a table of the same number.
-        text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted"),
-        text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
-    )
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -84,9 +54,47 @@ class Event:
     created_at: int
 
 
-def event_from_row(row: EventTuple) -> Event:
-    """The row, its data read."""
-    return Event(*row[:5], json.loads(row[5]) if row[5] else {}, row[6])
+def columns() -> tuple[Column[object], ...]:
+    """The columns of an event."""
+    return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
+
+
+def event_from_row(
+    id_: int,
+    type_: str,
+    agent: str | None,
+    conversation_id: str | None,
+    message_id: str | None,
+    data: str | None,
+    created_at: int,
+) -> Event:
+    """The event of these columns."""
+    found = json.loads(data) if data else {}
+    return Event(id_, type_, agent, conversation_id, message_id, found, created_at)
+
+
+NEXT_EVENTS: Statement[Event] = Statement(
+    lambda: (
+        select(*columns())
+        .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
+        .order_by(E.id)
+        .limit(bindparam("limit"))
+    ),
+    event_from_row,
+)
+
+
+def _locks() -> TableClause:
+    return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
+
+
+ACTIVE_WRITERS: Statement[tuple[str]] = Statement(
+    lambda: select(_locks().c.virtualtransaction).where(
+        # Other databases of the server may have a table of the same number.
+        text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted"),
+        text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
+    )
+)
 
 
 @dataclass(slots=True)
@@ -128,12 +136,12 @@ class EventTail:
         if self._committed_up_to <= self.position:
             return []
         with self.store.read() as tx:
-            rows = tx.all(
+            events = tx.all(
                 NEXT_EVENTS, {"after": self.position, "upto": self._committed_up_to, "limit": limit}
             )
         # Without a full page everything up to the safe id was seen, gaps included.
-        self.position = rows[-1][0] if len(rows) == limit else self._committed_up_to
-        return [event_from_row(row) for row in rows]
+        self.position = events[-1].id if len(events) == limit else self._committed_up_to
+        return events
 
     def _advance(self) -> None:
         with self.store.read() as tx:

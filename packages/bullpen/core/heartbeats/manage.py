@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypedDict, Unpack
 
@@ -16,8 +16,6 @@ from bullpen.core.heartbeats.model import (
     H,
     Heartbeat,
     HeartbeatState,
-    HeartbeatTuple,
-    columns,
     heartbeat_from_row,
     heartbeat_values,
 )
@@ -55,7 +53,7 @@ class HeartbeatRun:
     reason: str | None
 
 
-RUN_LISTING = TablePager(BEATS, [each.name for each in fields(HeartbeatRun)])
+RUN_LISTING = TablePager(BEATS, HeartbeatRun)
 
 INSERT_RUN: Statement[None] = Statement(
     lambda: insert(BEATS).values(
@@ -124,19 +122,18 @@ def list_heartbeat_runs(
     tx: Transaction, agent: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[HeartbeatRun]:
     """Those of an agent after this number and up to another; without one the newest first."""
-    rows = RUN_LISTING.page(tx, {"agent": agent}, since, limit, upto)
-    return [HeartbeatRun(*row) for row in rows]  # type: ignore[arg-type]
+    return RUN_LISTING.page(tx, {"agent": agent}, since, limit, upto)
 
 
 MIN_INTERVAL_MS, MAX_INTERVAL_MS = MINUTE, 366 * DAY
 MAX_RUNS_PER_DAY = DAY // MINUTE
 MAX_SILENT_LIMIT = 1_000_000
 
-SELECT_HEARTBEAT: Statement[HeartbeatTuple] = Statement(
-    lambda: select(*columns()).where(H.agent == bindparam("name"))
+SELECT_HEARTBEAT: Statement[Heartbeat] = Statement(
+    lambda: select(*H).where(H.agent == bindparam("name")), heartbeat_from_row
 )
-SELECT_HEARTBEATS: Statement[HeartbeatTuple] = Statement(
-    lambda: select(*columns()).order_by(H.agent)
+SELECT_HEARTBEATS: Statement[Heartbeat] = Statement(
+    lambda: select(*H).order_by(H.agent), heartbeat_from_row
 )
 INSERT_HEARTBEAT: Statement[None] = Statement(
     lambda: insert(HEARTBEATS).values({each.name: bindparam(each.name) for each in H})
@@ -175,12 +172,12 @@ class HeartbeatChange(TypedDict, total=False):
 def get_heartbeat(tx: Transaction, agent: str) -> Heartbeat:
     """The heartbeat of an agent; off, if nobody ever said anything about it."""
     row = tx.one(SELECT_HEARTBEAT, {"name": agent})
-    return Heartbeat(agent=agent) if row is None else heartbeat_from_row(row)
+    return Heartbeat(agent=agent) if row is None else row
 
 
 def list_heartbeats(tx: Transaction) -> list[Heartbeat]:
     """All that were ever set up, by their agents."""
-    return [heartbeat_from_row(row) for row in tx.all(SELECT_HEARTBEATS, {})]
+    return tx.all(SELECT_HEARTBEATS, {})
 
 
 def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChange]) -> Heartbeat:

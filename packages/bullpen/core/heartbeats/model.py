@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Column
-
 from bullpen.core.clock import HOUR, SECOND
 from bullpen.core.errors import BadHeartbeat
 from bullpen.core.message import ReplyTo
@@ -111,30 +109,37 @@ class Heartbeat:
 H = HEARTBEATS.c
 
 
-def columns() -> tuple[Column[object], ...]:
-    """The columns, in the order of `HeartbeatTuple`."""
-    return tuple(H)
-
-
-HeartbeatTuple = tuple[
-    str, str, str | None, int, int | None, int | None, int, int, str, str | None, str | None,
-    int, int, int | None, int | None, int, int,
-]  # fmt: skip
-
-
-def heartbeat_from_row(row: HeartbeatTuple) -> Heartbeat:
-    """The heartbeat in this row."""
-    (
-        agent, state, reason, every, start, end, budget, max_silent, channel, sender_id, reply_to,
-        silent, errors, due_at, last_at, created_at, updated_at,
-    ) = row  # fmt: skip
+def heartbeat_from_row(
+    agent: str,
+    state: str,
+    reason: str | None,
+    every: int,
+    active_from: int | None,
+    active_until: int | None,
+    budget: int,
+    max_silent: int,
+    channel: str,
+    sender_id: str | None,
+    reply_to: str | None,
+    silent: int,
+    errors: int,
+    due_at: int | None,
+    last_at: int | None,
+    created_at: int,
+    updated_at: int,
+) -> Heartbeat:
+    """The heartbeat of a row of the table, whose columns are in this order."""
     address = None if reply_to is None else ReplyTo.parse(reply_to)
     return Heartbeat(
         agent=agent,
         state=HeartbeatState(state),
         reason=reason,
         every=every,
-        hours=None if start is None or end is None else ActiveHours(start, end),
+        hours=(
+            None
+            if active_from is None or active_until is None
+            else ActiveHours(active_from, active_until)
+        ),
         budget=budget,
         max_silent=max_silent,
         place=DeliveryAddress(channel, sender_id, address) if channel else None,

@@ -26,8 +26,6 @@ from bullpen.core.heartbeats.model import (
     H,
     Heartbeat,
     HeartbeatState,
-    HeartbeatTuple,
-    columns,
     heartbeat_from_row,
 )
 from bullpen.core.history import INSERT_HISTORY
@@ -127,13 +125,11 @@ def _on() -> ColumnElement[bool]:
     return H.state == const(HeartbeatState.ON.value)
 
 
-SELECT_DUE: Statement[HeartbeatTuple] = Statement(
+SELECT_DUE: Statement[Heartbeat] = Statement(
     lambda: (
-        select(*columns())
-        .where(_on(), H.due_at <= bindparam("now"))
-        .order_by(H.due_at)
-        .limit(const(100))
-    )
+        select(*H).where(_on(), H.due_at <= bindparam("now")).order_by(H.due_at).limit(const(100))
+    ),
+    heartbeat_from_row,
 )
 SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: select(H.due_at).where(_on(), H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
@@ -167,7 +163,7 @@ def send_due_heartbeats(store: Store) -> float:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
         now = tx.now
-        due = [heartbeat_from_row(row) for row in tx.all(SELECT_DUE, {"now": now})]
+        due = tx.all(SELECT_DUE, {"now": now})
         following = None if due else tx.one(SELECT_NEXT_DUE, {})
     if not due:
         return seconds_until(None if following is None else following[0], now)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select, union_all
@@ -15,11 +15,9 @@ from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import list_attempts
 from bullpen.core.states import MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
-
-COLUMN_NAMES = tuple(each.name for each in fields(MessageRecord))
 
 ACTIVE_STATES = (MessageState.PENDING, MessageState.PROCESSING)
 
@@ -56,7 +54,8 @@ class StateCounts:
         )
 
 
-def _in_conversation(table: Table) -> ColumnElement[bool]:
+def in_conversation(table: Table) -> ColumnElement[bool]:
+    """Whether a live or an archived message belongs to a conversation."""
     c = table.c
     if table is MESSAGES_ARCHIVE:
         return c.conversation_id == bindparam("conversation")
@@ -66,26 +65,27 @@ def _in_conversation(table: Table) -> ColumnElement[bool]:
     )
 
 
-def select_messages(
-    table: Table, names: Iterable[str] = COLUMN_NAMES
-) -> Select[tuple[object, ...]]:
+def select_messages(table: Table) -> Select[*tuple[object, ...]]:
     """The live or the archived messages of a conversation."""
-    columns = (table.c[name] for name in names)
-    return select(*columns).where(_in_conversation(table))
+    return select(*columns(MessageRecord, table)).where(in_conversation(table))
 
 
 def select_column(name: str) -> Select[tuple[str]]:
     """One column of all its messages, live and archived."""
-    both = union_all(*(select_messages(table, (name,)) for table in (MESSAGES, MESSAGES_ARCHIVE)))
-    found = both.subquery()
-    return select(found.c[name])
+    both = union_all(
+        *(
+            select(table.c[name]).where(in_conversation(table))
+            for table in (MESSAGES, MESSAGES_ARCHIVE)
+        )
+    ).subquery()
+    return select(both.c[name])
 
 
 COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
     lambda: union_all(
         *(
             select(table.c.status, func.count())
-            .where(_in_conversation(table))
+            .where(in_conversation(table))
             .group_by(table.c.status)
             for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
@@ -129,7 +129,9 @@ class ConversationSummary:
     cost: float
 
 
-CONVERSATION_LISTING = TablePager(MESSAGES, COLUMN_NAMES, lambda: M.conversation_id == M.message_id)
+CONVERSATION_LISTING = TablePager(
+    MESSAGES, MessageRecord, lambda: M.conversation_id == M.message_id
+)
 
 
 def list_conversations(
@@ -146,7 +148,7 @@ def list_conversations(
     their first messages have in common, by the names of columns; None is anything.
     """
     rows = CONVERSATION_LISTING.page(tx, wanted, since, limit, upto)
-    return [_summary(tx, MessageRecord(*row)) for row in rows]  # type: ignore[arg-type]
+    return [_summary(tx, each) for each in rows]
 
 
 def _summary(tx: Transaction, first: MessageRecord) -> ConversationSummary:

@@ -15,8 +15,8 @@ from bullpen.core.inspect.conversations import (
     ACTIVE_STATES,
     StateCounts,
     count_messages,
+    in_conversation,
     select_column,
-    select_messages,
 )
 from bullpen.core.inspect.event_details import EventDetails, event_details
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
@@ -107,10 +107,8 @@ UNANSWERED_STATES = TERMINAL_STATES - {MessageState.COMPLETED}
 
 def _unfinished_rows() -> Select[tuple[object, ...]]:
     found = (
-        select_messages(
-            MESSAGES, ("id", "message_id", "agent", "status", "last_error", "available_at")
-        )
-        .where(M.status != const(MessageState.COMPLETED.value))
+        select(M.id, M.message_id, M.agent, M.status, M.last_error, M.available_at)
+        .where(in_conversation(MESSAGES), M.status != const(MessageState.COMPLETED.value))
         .subquery()
         .c
     )

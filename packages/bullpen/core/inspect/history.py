@@ -25,7 +25,7 @@ from bullpen.core.message import HEARTBEAT, INTERNAL, ROOM, SCHEDULE
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE, TEAMS
 from bullpen.core.models.base import const
 from bullpen.core.store.paging import first_id_since
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -37,38 +37,6 @@ MAX_RESULTS = 10_000
 
 _MAX_ID = 1 << 62
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-
-HistoryTuple = tuple[int, str, str, str, str, str, str, int]
-
-
-def _history() -> Select[HistoryTuple]:
-    return (
-        select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
-        .where(
-            func.lower(H.content).like(bindparam("pattern"), escape="\\"),
-            H.id < bindparam("before"),
-        )
-        .order_by(H.id.desc())
-        .limit(bindparam("limit"))
-    )
-
-
-def _select_people(table_number: int) -> Select[tuple[str, str, str | None]]:
-    columns = (MESSAGES, MESSAGES_ARCHIVE)[table_number].c
-    return select(columns.channel, columns.sender, columns.sender_id).where(
-        columns.from_agent.is_(None),
-        columns.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
-        columns.message_id.not_like(const(f"{SCHEDULE}\\_%"), escape="\\"),
-    )
-
-
-SEARCH_ALL: Statement[HistoryTuple] = Statement(_history)
-SEARCH_AGENT: Statement[HistoryTuple] = Statement(
-    lambda: _history().where(H.agent_id == bindparam("agent"))
-)
-SELECT_PEOPLE: Statement[tuple[str, str, str | None]] = Statement(
-    lambda: union(_select_people(0), _select_people(1))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +62,35 @@ class Person:
     sender_id: str | None
 
 
+def _history() -> Select[*tuple[object, ...]]:
+    return (
+        select(*columns(HistoryEntry, AGENT_MESSAGES))
+        .where(
+            func.lower(H.content).like(bindparam("pattern"), escape="\\"),
+            H.id < bindparam("before"),
+        )
+        .order_by(H.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+def _select_people(table: Table) -> Select[*tuple[object, ...]]:
+    return select(*columns(Person, table)).where(
+        table.c.from_agent.is_(None),
+        table.c.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
+        table.c.message_id.not_like(const(f"{SCHEDULE}\\_%"), escape="\\"),
+    )
+
+
+SEARCH_ALL: Statement[HistoryEntry] = Statement(_history, HistoryEntry)
+SEARCH_AGENT: Statement[HistoryEntry] = Statement(
+    lambda: _history().where(H.agent_id == bindparam("agent")), HistoryEntry
+)
+SELECT_PEOPLE: Statement[Person] = Statement(
+    lambda: union(*(_select_people(table) for table in (MESSAGES, MESSAGES_ARCHIVE))), Person
+)
+
+
 def search_history(
     tx: Transaction, text: str, agent: str | None = None, limit: int = 20
 ) -> list[HistoryEntry]:
@@ -111,10 +108,10 @@ def search_history(
     found: list[HistoryEntry] = []
     while len(found) < limit:
         rows = tx.all(statement, {**values, "limit": page})
-        found += [HistoryEntry(*row) for row in rows if plain in row[6].casefold()]
+        found += [each for each in rows if plain in each.content.casefold()]
         if len(rows) < page:
             break
-        values["before"] = rows[-1][0]
+        values["before"] = rows[-1].id
     return found[:limit]
 
 
@@ -127,27 +124,34 @@ def _like_pattern(text: str) -> str:
 def list_people(tx: Transaction) -> list[Person]:
     """Everybody who ever wrote."""
     return sorted(
-        (Person(*row) for row in tx.all(SELECT_PEOPLE, {})),
+        tx.all(SELECT_PEOPLE, {}),
         key=lambda each: (each.channel, each.sender, each.sender_id or ""),
     )
 
 
 C = CHAT_MESSAGES.c
 
-PostTuple = tuple[int, str, str, str, int]
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One thing that was said in a room."""
+
+    id: int
+    team_id: str
+    from_agent: str
+    message: str
+    created_at: int
 
 
-def _posts() -> Select[PostTuple]:
-    return select(C.id, C.team_id, C.from_agent, C.message, C.created_at).where(
-        C.team_id == bindparam("team")
-    )
+def _posts() -> Select[*tuple[object, ...]]:
+    return select(*columns(Post, CHAT_MESSAGES)).where(C.team_id == bindparam("team"))
 
 
-SELECT_NEWEST_POSTS: Statement[PostTuple] = Statement(
-    lambda: _posts().order_by(C.id.desc()).limit(bindparam("limit"))
+SELECT_NEWEST_POSTS: Statement[Post] = Statement(
+    lambda: _posts().order_by(C.id.desc()).limit(bindparam("limit")), Post
 )
 
-SELECT_POSTS_SINCE: Statement[PostTuple] = Statement(
+SELECT_POSTS_SINCE: Statement[Post] = Statement(
     lambda: (
         _posts()
         .where(
@@ -157,13 +161,15 @@ SELECT_POSTS_SINCE: Statement[PostTuple] = Statement(
         )
         .order_by(C.id)
         .limit(bindparam("limit"))
-    )
+    ),
+    Post,
 )
 
-SELECT_POSTS_BEFORE: Statement[PostTuple] = Statement(
+SELECT_POSTS_BEFORE: Statement[Post] = Statement(
     lambda: (
         _posts().where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
-    )
+    ),
+    Post,
 )
 
 # From the newest on: so it costs what came since, and not the whole room.
@@ -192,28 +198,14 @@ SELECT_LAST_POSTED_AT: Statement[tuple[str, int | None]] = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
-    """One thing that was said in a room."""
-
-    id: int
-    team_id: str
-    from_agent: str
-    message: str
-    created_at: int
-
-
 def newest_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
     """The newest posts of a room, the newest first."""
-    return [Post(*row) for row in tx.all(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})]
+    return tx.all(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})
 
 
 def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
     """The posts that came before this number, the newest first."""
-    return [
-        Post(*row)
-        for row in tx.all(SELECT_POSTS_BEFORE, {"team": team, "before": before, "limit": limit})
-    ]
+    return tx.all(SELECT_POSTS_BEFORE, {"team": team, "before": before, "limit": limit})
 
 
 def posts_since(
@@ -225,7 +217,7 @@ def posts_since(
         row = tx.one(SELECT_LAST_ID_BEFORE, {"team": team, "before": since - MINUTE})
         since_id = max(since_id, 0 if row is None else row[0])
     values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
-    return [Post(*row) for row in tx.all(SELECT_POSTS_SINCE, values)]
+    return tx.all(SELECT_POSTS_SINCE, values)
 
 
 def last_posted_at(tx: Transaction) -> dict[str, int]:
@@ -233,18 +225,18 @@ def last_posted_at(tx: Transaction) -> dict[str, int]:
     return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}
 
 
-def _said_last() -> Select[HistoryTuple]:
+def _said_last() -> Select[*tuple[object, ...]]:
     return (
-        select(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
+        select(*columns(HistoryEntry, AGENT_MESSAGES))
         .where(H.id > bindparam("after"), H.created_at >= bindparam("since"))
         .order_by(H.id.desc())
         .limit(bindparam("limit"))
     )
 
 
-def _posted_last() -> Select[PostTuple]:
+def _posted_last() -> Select[*tuple[object, ...]]:
     return (
-        select(C.id, C.team_id, C.from_agent, C.message, C.created_at)
+        select(*columns(Post, CHAT_MESSAGES))
         .where(
             C.team_id == bindparam("team"),
             C.id > bindparam("after"),
@@ -285,16 +277,19 @@ _CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
 
 
 @cache
-def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryTuple]:
-    return Statement(lambda: _said_last().where(*(_CONDITIONS[name]() for name in sorted(names))))
+def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryEntry]:
+    return Statement(
+        lambda: _said_last().where(*(_CONDITIONS[name]() for name in sorted(names))), HistoryEntry
+    )
 
 
 @cache
-def _select_filtered_posts(*, by_one: bool) -> Statement[PostTuple]:
+def _select_filtered_posts(*, by_one: bool) -> Statement[Post]:
     return Statement(
         lambda: (
             _posted_last().where(C.from_agent == bindparam("author")) if by_one else _posted_last()
-        )
+        ),
+        Post,
     )
 
 
@@ -304,9 +299,7 @@ def list_history(
     """The newest of it, from a moment on if one is given, the oldest first."""
     given = dict(_filter_values(tx, wanted))
     values = {**given, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit}
-    return [
-        HistoryEntry(*row) for row in tx.all(_select_filtered_history(frozenset(given)), values)
-    ][::-1]
+    return tx.all(_select_filtered_history(frozenset(given)), values)[::-1]
 
 
 def list_posts(
@@ -321,9 +314,7 @@ def list_posts(
         **_since_values(tx, CHAT_MESSAGES, since),
         "limit": limit,
     }
-    return [
-        Post(*row) for row in tx.all(_select_filtered_posts(by_one=author is not None), values)
-    ][::-1]
+    return tx.all(_select_filtered_posts(by_one=author is not None), values)[::-1]
 
 
 def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str, str]]:
@@ -339,10 +330,8 @@ def _since_values(tx: Transaction, table: Table, since: int | None) -> dict[str,
     return {"after": first_id_since(tx, table, since), "since": since}
 
 
-def _rows() -> Select[HistoryTuple]:
-    return select(
-        *(H.id, H.agent_id, H.role, H.channel, H.sender, H.message_id, H.content, H.created_at)
-    )
+def _rows() -> Select[*tuple[object, ...]]:
+    return select(*columns(HistoryEntry, AGENT_MESSAGES))
 
 
 def newest_history(
@@ -351,7 +340,7 @@ def newest_history(
     """The newest that was said to these agents or by them, the newest first; None is all."""
     values = {**_agent_values(tx, agents), "limit": limit}
     statement = _select_newest(None if agents is None else len(agents))
-    return [HistoryEntry(*row) for row in tx.all(statement, values)]
+    return tx.all(statement, values)
 
 
 def history_since(
@@ -360,20 +349,20 @@ def history_since(
     """What was said after this number and up to that one, the oldest first."""
     values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
     statement = _select_page(None if agents is None else len(agents))
-    return [HistoryEntry(*row) for row in tx.all(statement, values)]
+    return tx.all(statement, values)
 
 
 @cache
-def _select_newest(count: int | None) -> Statement[HistoryTuple]:
+def _select_newest(count: int | None) -> Statement[HistoryEntry]:
     rows = _rows().where(*_by_agents(count)).order_by(H.id.desc()).limit(bindparam("limit"))
-    return Statement(lambda: rows)
+    return Statement(lambda: rows, HistoryEntry)
 
 
 @cache
-def _select_page(count: int | None) -> Statement[HistoryTuple]:
+def _select_page(count: int | None) -> Statement[HistoryEntry]:
     between = (H.id > bindparam("since"), H.id <= bindparam("upto"))
     rows = _rows().where(*_by_agents(count), *between).order_by(H.id).limit(bindparam("limit"))
-    return Statement(lambda: rows)
+    return Statement(lambda: rows, HistoryEntry)
 
 
 def _by_agents(count: int | None) -> list[ColumnElement[bool]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select, union_all
+from sqlalchemy import ColumnElement, Table, bindparam, func, or_, select, union_all
 
 from bullpen.core.errors import UnknownMessage
+from bullpen.core.message import Message
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import ready
@@ -24,7 +25,7 @@ from bullpen.core.store.scan import (
     by_number,
     scan_in_state,
 )
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -115,39 +116,15 @@ MAX_ID_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
-class MessageRecord:
-    """A message with all that is known of it. The fields are in the order of their columns."""
+class MessageRecord(Message):
+    """A message with all that is known of it."""
 
-    id: int
-    message_id: str
-    channel: str
-    sender: str
-    sender_id: str | None
-    message: str
-    agent: str
-    from_agent: str | None
-    files: str | None
     status: str
-    retry_count: int
-    crash_count: int
     last_error: str | None
     error_kind: str | None
     claimed_by: str | None
-    conversation_id: str
-    parent_id: str | None
-    hop: int
-    team_id: str | None
-    reply_to: str | None
-    priority: int
     available_at: int
-    deadline: int | None
-    payload: str | None
-    schema: str | None
-    created_at: int
     updated_at: int
-
-
-_COLUMN_NAMES = tuple(each.name for each in fields(MessageRecord))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,65 +137,57 @@ class MessageFilter:
     conversation_id: str | None = None
 
 
-def _select_rows(table: Table) -> Select[tuple[object, ...]]:
-    return select(*(table.c[name] for name in _COLUMN_NAMES))
-
-
-SELECT_MESSAGE: Statement[tuple[object, ...]] = Statement(
+SELECT_MESSAGE: Statement[MessageRecord] = Statement(
     lambda: union_all(
         *(
-            _select_rows(table).where(table.c.message_id == bindparam("message_id"))
+            select(*columns(MessageRecord, table)).where(
+                table.c.message_id == bindparam("message_id")
+            )
             for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
-    )
+    ),
+    MessageRecord,
 )
 
-SELECT_MESSAGE_BY_NUMBER: Statement[tuple[object, ...]] = Statement(
-    lambda: _select_rows(MESSAGES).where(MESSAGES.c.id == bindparam("number"))
+SELECT_MESSAGE_BY_NUMBER: Statement[MessageRecord] = Statement(
+    lambda: select(*columns(MessageRecord, MESSAGES)).where(M.id == bindparam("number")),
+    MessageRecord,
 )
 
 
-MESSAGE_LISTING = TablePager(MESSAGES, _COLUMN_NAMES)
+MESSAGE_LISTING = TablePager(MESSAGES, MessageRecord)
 
 
 def get_message(tx: Transaction, message_id: str) -> MessageRecord:
     """The message of this id, archived or not."""
     check_text(message_id, tx.settings.message_bytes, "the message's id")
-    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
-    if row is None:
+    message = tx.one(SELECT_MESSAGE, {"message_id": message_id})
+    if message is None:
         raise UnknownMessage(f"there is no message {message_id[:60]!r}")
-    return _message_record(row)
+    return message
 
 
 def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
     """The live message of this number, or of this id where it is none."""
     if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
-        row = tx.one(SELECT_MESSAGE_BY_NUMBER, {"number": int(number)})
-        if row is not None:
-            return _message_record(row)
+        message = tx.one(SELECT_MESSAGE_BY_NUMBER, {"number": int(number)})
+        if message is not None:
+            return message
     return get_message(tx, number)
 
 
 def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[MessageRecord]:
     """The live messages of these numbers, in this order; one that is gone is left out."""
-    rows = tx.one_each(SELECT_MESSAGE_BY_NUMBER, [{"number": each} for each in numbers])
-    return [_message_record(row) for row in rows if row is not None]
+    messages = tx.one_each(SELECT_MESSAGE_BY_NUMBER, [{"number": each} for each in numbers])
+    return [each for each in messages if each is not None]
 
 
 def list_messages(
     tx: Transaction, wanted: MessageFilter, since: int | None, limit: int, *, upto: int = MAX_ROW_ID
 ) -> list[MessageRecord]:
     """The next messages after this number, up to another; without one the newest first."""
-    return [
-        _message_record(row) for row in MESSAGE_LISTING.page(tx, asdict(wanted), since, limit, upto)
-    ]
+    return MESSAGE_LISTING.page(tx, asdict(wanted), since, limit, upto)
 
-
-def _message_record(row: tuple[object, ...]) -> MessageRecord:
-    return MessageRecord(*row)  # type: ignore[arg-type]
-
-
-L = LANES.c
 
 MAX_SORTED_MESSAGES = 5_000
 """So many waiting messages are sorted by their numbers; of more the newest are met at once."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
-from sqlalchemy import Column, Subquery, bindparam, func, select
+from sqlalchemy import Subquery, bindparam, func, select
 
 from bullpen.core.background import count_live_workers
 from bullpen.core.errors import UnknownAgent
@@ -14,7 +14,7 @@ from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.states import ARCHIVED_STATES, LaneState, MessageState, ResponseState
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -23,7 +23,7 @@ L = LANES.c
 
 @dataclass(frozen=True, slots=True)
 class LaneRecord:
-    """One agent's lane. The fields are in the order of their columns."""
+    """One agent's lane."""
 
     agent: str
     outside: bool
@@ -51,37 +51,27 @@ class LaneRecord:
         return self.batch.count(",") + 1
 
 
-def _columns() -> tuple[Column[object], ...]:
-    return tuple(L[each.name] for each in fields(LaneRecord))
-
-
-SELECT_LANES: Statement[tuple[object, ...]] = Statement(
-    lambda: select(*_columns()).order_by(L.agent)
+SELECT_LANES: Statement[LaneRecord] = Statement(
+    lambda: select(*columns(LaneRecord, LANES)).order_by(L.agent), LaneRecord
 )
 
-SELECT_LANE: Statement[tuple[object, ...]] = Statement(
-    lambda: select(*_columns()).where(L.agent == bindparam("agent"))
+SELECT_LANE: Statement[LaneRecord] = Statement(
+    lambda: select(*columns(LaneRecord, LANES)).where(L.agent == bindparam("agent")), LaneRecord
 )
 
 
 def list_lanes(tx: Transaction) -> list[LaneRecord]:
     """Every lane, those of removed agents included, by the agent's id."""
-    return [_lane_record(row) for row in tx.all(SELECT_LANES, {})]
+    return tx.all(SELECT_LANES, {})
 
 
 def get_lane(tx: Transaction, agent: str) -> LaneRecord:
     """One agent's lane."""
     check_text(agent, tx.settings.message_bytes, "the agent's id")
-    row = tx.one(SELECT_LANE, {"agent": agent})
-    if row is None:
+    lane = tx.one(SELECT_LANE, {"agent": agent})
+    if lane is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
-    return _lane_record(row)
-
-
-def _lane_record(row: tuple[object, ...]) -> LaneRecord:
-    agent, outside, *rest = row
-    # SQLite has no booleans.
-    return LaneRecord(agent, bool(outside), *rest)  # type: ignore[arg-type]
+    return lane
 
 
 SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
@@ -372,6 +362,6 @@ COUNT_COMPLETED: Statement[tuple[int]] = Statement(
 
 
 def count_completed(tx: Transaction) -> int:
-    """How many of the live messages are completed, up to MAX_COUNTED; older ones are in the archive."""
+    """How many live messages are completed, up to MAX_COUNTED; the archive is not counted."""
     row = tx.one(COUNT_COMPLETED, {})
     return 0 if row is None else row[0]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, select, union_all
+from sqlalchemy import ColumnElement, Table, bindparam, select, union_all
 
 from bullpen.core.errors import UnknownResponse
 from bullpen.core.inspect.messages import id_floor
@@ -25,7 +25,7 @@ from bullpen.core.store.scan import (
     by_number,
     scan_in_state,
 )
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -34,7 +34,7 @@ R = RESPONSES.c
 
 @dataclass(frozen=True, slots=True)
 class ResponseRecord:
-    """A response with all that is known of it. The fields are in the order of their columns."""
+    """A response with all that is known of it."""
 
     id: int
     message_id: str
@@ -59,10 +59,6 @@ class ResponseRecord:
     acked_at: int | None
 
 
-_COLUMN_NAMES = tuple(each.name for each in fields(ResponseRecord))
-_DUPLICATE_INDEX = _COLUMN_NAMES.index("possible_duplicate")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseFilter:
     """What the responses have in common; None is anything."""
@@ -74,32 +70,29 @@ class ResponseFilter:
     conversation_id: str | None = None
 
 
-def _select_rows(table: Table) -> Select[tuple[object, ...]]:
-    return select(*(table.c[name] for name in _COLUMN_NAMES))
-
-
-SELECT_RESPONSE: Statement[tuple[object, ...]] = Statement(
-    lambda: union_all(
-        *(
-            _select_rows(table).where(table.c.id == bindparam("response"))
-            for table in (RESPONSES, RESPONSES_ARCHIVE)
-        )
+def _select_live_and_archived(
+    condition: Callable[[Table], ColumnElement[bool]],
+) -> Statement[ResponseRecord]:
+    return Statement(
+        lambda: union_all(
+            *(
+                select(*columns(ResponseRecord, table)).where(condition(table))
+                for table in (RESPONSES, RESPONSES_ARCHIVE)
+            )
+        ),
+        ResponseRecord,
     )
-)
 
-SELECT_RESPONSES_TO: Statement[tuple[object, ...]] = Statement(
-    lambda: union_all(
-        *(
-            _select_rows(table).where(table.c.message_id == bindparam("message_id"))
-            for table in (RESPONSES, RESPONSES_ARCHIVE)
-        )
-    )
+
+SELECT_RESPONSE = _select_live_and_archived(lambda table: table.c.id == bindparam("response"))
+SELECT_RESPONSES_TO = _select_live_and_archived(
+    lambda table: table.c.message_id == bindparam("message_id")
 )
 
 # A client that has leased one has moved `available_at` to the end of its lease.
-SELECT_DELIVERABLE: Statement[tuple[object, ...]] = Statement(
+SELECT_DELIVERABLE: Statement[ResponseRecord] = Statement(
     lambda: (
-        _select_rows(RESPONSES)
+        select(*columns(ResponseRecord, RESPONSES))
         .where(
             R.status == const(ResponseState.PENDING.value),
             R.channel == bindparam("channel"),
@@ -109,21 +102,22 @@ SELECT_DELIVERABLE: Statement[tuple[object, ...]] = Statement(
         )
         .order_by(R.id)
         .limit(bindparam("limit"))
-    )
+    ),
+    ResponseRecord,
 )
 
 
-RESPONSE_LISTING = TablePager(RESPONSES, _COLUMN_NAMES)
+RESPONSE_LISTING = TablePager(RESPONSES, ResponseRecord)
 
 
 def get_response(tx: Transaction, number: str) -> ResponseRecord:
     """The response of this number, archived or not."""
-    row = None
+    response = None
     if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
-        row = tx.one(SELECT_RESPONSE, {"response": int(number)})
-    if row is None:
+        response = tx.one(SELECT_RESPONSE, {"response": int(number)})
+    if response is None:
         raise UnknownResponse(f"there is no response {number[:60]!r}")
-    return _response_record(row)
+    return response
 
 
 def list_responses(
@@ -135,10 +129,7 @@ def list_responses(
     upto: int = MAX_ROW_ID,
 ) -> list[ResponseRecord]:
     """The next responses after this number, up to another; without one the newest first."""
-    return [
-        _response_record(row)
-        for row in RESPONSE_LISTING.page(tx, asdict(wanted), since, limit, upto)
-    ]
+    return RESPONSE_LISTING.page(tx, asdict(wanted), since, limit, upto)
 
 
 def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> list[ResponseRecord]:
@@ -150,23 +141,17 @@ def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> l
     if channel not in PULL_CHANNELS and find_hold(tx) is not None:
         return []
     values = {"channel": channel, "since": since, "limit": limit, "now": tx.now}
-    return [_response_record(row) for row in tx.all(SELECT_DELIVERABLE, values)]
+    return tx.all(SELECT_DELIVERABLE, values)
 
 
 def list_responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[ResponseRecord]:
     """What these messages were answered, archived responses included, in order."""
     found = {
-        seen.id: seen
+        response.id: response
         for message_id in message_ids
-        for seen in map(_response_record, tx.all(SELECT_RESPONSES_TO, {"message_id": message_id}))
+        for response in tx.all(SELECT_RESPONSES_TO, {"message_id": message_id})
     }
     return [found[number] for number in sorted(found)]
-
-
-def _response_record(row: tuple[object, ...]) -> ResponseRecord:
-    # SQLite has no booleans.
-    values = [bool(value) if at == _DUPLICATE_INDEX else value for at, value in enumerate(row)]
-    return ResponseRecord(*values)  # type: ignore[arg-type]
 
 
 # Named twice, so that the partial index is recognised.

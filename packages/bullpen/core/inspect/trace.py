@@ -28,11 +28,14 @@ L = LANES.c
 MAX_ROWS = 1000
 """So many messages, runs and answers of one conversation are shown."""
 
-SELECT_LIVE: Statement[tuple[object, ...]] = Statement(
-    lambda: select_messages(MESSAGES).order_by(M.id).limit(const(MAX_ROWS))
+SELECT_LIVE: Statement[MessageRecord] = Statement(
+    lambda: select_messages(MESSAGES).order_by(M.id).limit(const(MAX_ROWS)), MessageRecord
 )
-SELECT_ARCHIVED: Statement[tuple[object, ...]] = Statement(
-    lambda: select_messages(MESSAGES_ARCHIVE).order_by(MESSAGES_ARCHIVE.c.id).limit(const(MAX_ROWS))
+SELECT_ARCHIVED: Statement[MessageRecord] = Statement(
+    lambda: (
+        select_messages(MESSAGES_ARCHIVE).order_by(MESSAGES_ARCHIVE.c.id).limit(const(MAX_ROWS))
+    ),
+    MessageRecord,
 )
 
 SUM_USAGE: Statement[tuple[int, float, int, int]] = Statement(
@@ -124,8 +127,8 @@ def trace(tx: Transaction, conversation_id: str) -> Trace:
     """The conversation of this id, archived rows included."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     asked: dict[str, object] = {"conversation": conversation_id}
-    found = [(MessageRecord(*row), False) for row in tx.all(SELECT_LIVE, asked)]  # type: ignore[arg-type]
-    found += [(MessageRecord(*row), True) for row in tx.all(SELECT_ARCHIVED, asked)]  # type: ignore[arg-type]
+    found = [(each, False) for each in tx.all(SELECT_LIVE, asked)]
+    found += [(each, True) for each in tx.all(SELECT_ARCHIVED, asked)]
     found.sort(key=lambda each: each[0].id)
     attempts = list_attempts(tx, {"conversation_id": conversation_id}, 0, MAX_ROWS)
     named = {conversation_id, *(message.message_id for message, _ in found[:MAX_ROWS])}

@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, Subquery, and_, bindparam, func, select, u
 
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.events.log import EventType, append_event
-from bullpen.core.message import Message
 from bullpen.core.models import MESSAGES, SYSTEM_AGENTS
 from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import notify_owner
@@ -164,7 +163,7 @@ def _announce(tx: Transaction, cause: FailureGroup, deaths: list[DeadMessage]) -
     whom = ", ".join(f"@{agent}" for agent in agents)
     notify_owner(
         tx,
-        Message(*about),
+        about,
         f"{len(deaths)} more messages to {whom} could not be answered, {cause.deaths} in all, "
         f"and the reason is the same ({cause.kind}): {cause.error}\n"
         "bullpen queue dead lists them, bullpen queue retry ID tries one again.",

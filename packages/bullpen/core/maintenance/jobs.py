@@ -37,7 +37,7 @@ from bullpen.core.maintenance.unused_files import delete_unused_files
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
 
@@ -78,16 +78,22 @@ JOBS: tuple[MaintenanceJob, ...] = (
 
 A = SYSTEM_AGENTS.c
 
-JobStatusTuple = tuple[
-    str, int, int | None, int | None, str | None, str | None, int, str | None, int | None, int
-]
 
-LIST_JOBS: Statement[JobStatusTuple] = Statement(
-    lambda: select(
-        *(A.name, A.next_run_at, A.last_run_at, A.last_duration, A.last_result, A.last_error),
-        *(A.failures, A.holder, A.running_since, A.lease_expires_at),
-    )
-)
+@dataclass(frozen=True, slots=True)
+class _JobRow:
+    name: str
+    next_run_at: int
+    last_run_at: int | None
+    last_duration: int | None
+    last_result: str | None
+    last_error: str | None
+    failures: int
+    holder: str | None
+    running_since: int | None
+    lease_expires_at: int
+
+
+LIST_JOBS: Statement[_JobRow] = Statement(lambda: select(*columns(_JobRow, SYSTEM_AGENTS)), _JobRow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +117,7 @@ class JobStatus:
 
 def list_job_statuses(tx: Transaction) -> list[JobStatus]:
     """All of them, in the order of the rota; those that never ran as well."""
-    rows = {row[0]: row for row in tx.all(LIST_JOBS, {})}
+    rows = {row.name: row for row in tx.all(LIST_JOBS, {})}
     return [
         JobStatus(name=agent.name, every_seconds=agent.every_seconds)
         if (row := rows.get(agent.name)) is None
@@ -120,20 +126,20 @@ def list_job_statuses(tx: Transaction) -> list[JobStatus]:
     ]
 
 
-def _job_status(row: JobStatusTuple, every_seconds: int, now: int) -> JobStatus:
+def _job_status(row: _JobRow, every_seconds: int, now: int) -> JobStatus:
     # Who died in his turn is named by the row until somebody takes it.
-    held = row[9] > now
+    held = row.lease_expires_at > now
     return JobStatus(
-        name=row[0],
+        name=row.name,
         every_seconds=every_seconds,
-        next_run_at=row[1] or None,
-        last_run_at=row[2],
-        last_duration=row[3],
-        last_result=row[4],
-        last_error=row[5],
-        failures=row[6],
-        holder=row[7] if held else None,
-        running_since=row[8] if held else None,
+        next_run_at=row.next_run_at or None,
+        last_run_at=row.last_run_at,
+        last_duration=row.last_duration,
+        last_result=row.last_result,
+        last_error=row.last_error,
+        failures=row.failures,
+        holder=row.holder if held else None,
+        running_since=row.running_since if held else None,
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from sqlalchemy import Column, ColumnElement, bindparam, false, null, select, update
+from sqlalchemy import ColumnElement, bindparam, false, null, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
@@ -16,7 +16,7 @@ from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -40,7 +40,7 @@ def fenced() -> tuple[ColumnElement[bool], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A leased response, in the order of its columns."""
+    """A leased response."""
 
     id: int
     message_id: str
@@ -62,34 +62,8 @@ class Delivery:
     claim_token: str | None
 
 
-def columns() -> tuple[Column[object], ...]:
-    """The columns of a delivery, in the order of its fields."""
-    return tuple(R[field.name] for field in fields(Delivery))
-
-
-DeliveryTuple = tuple[
-    int,
-    str,
-    str,
-    str,
-    str | None,
-    str,
-    str,
-    str,
-    str | None,
-    str | None,
-    str,
-    str | None,
-    int,
-    int,
-    int,
-    bool,
-    int,
-    str | None,
-]
-
-LOCK_DELIVERY: Statement[DeliveryTuple] = Statement(
-    lambda: select(*columns()).where(*fenced()).with_for_update()
+LOCK_DELIVERY: Statement[Delivery] = Statement(
+    lambda: select(*columns(Delivery, RESPONSES)).where(*fenced()).with_for_update(), Delivery
 )
 
 RENEW_LEASE: Statement[None] = Statement(
@@ -117,10 +91,10 @@ def lock_delivery(tx: Transaction, token: str) -> Delivery:
     """The response that this token leases, locked; everything that a client does starts here."""
     if not _TOKEN.fullmatch(token):
         raise StaleToken(f"{token[:60]!r} is not a delivery")
-    row = tx.one(LOCK_DELIVERY, {"response": response_of_token(token), "token": token})
-    if row is None:
+    delivery = tx.one(LOCK_DELIVERY, {"response": response_of_token(token), "token": token})
+    if delivery is None:
         raise StaleToken(f"the delivery {token} is not yours any more")
-    return Delivery(*row)
+    return delivery
 
 
 _EVENT_OF_STATE = {
@@ -330,7 +304,7 @@ SELECT_DUE: Statement[tuple[int, int, bool, int]] = Statement(
     )
 )
 
-LEASE_RESPONSE: Statement[DeliveryTuple] = Statement(
+LEASE_RESPONSE: Statement[Delivery] = Statement(
     lambda: (
         update(RESPONSES)
         .where(R.id == bindparam("response"), pending())
@@ -342,8 +316,9 @@ LEASE_RESPONSE: Statement[DeliveryTuple] = Statement(
             available_at=bindparam("until"),
             delivery_attempts=R.delivery_attempts + 1,
         )
-        .returning(*columns())
-    )
+        .returning(*columns(Delivery, RESPONSES))
+    ),
+    Delivery,
 )
 
 
@@ -374,4 +349,4 @@ def lease_responses(
             token = tx.ids.token(str(response))
             values = {"response": response, "token": token, "worker": worker, "until": until}
             taken.append(tx.one(LEASE_RESPONSE, values))
-    return [Delivery(*row) for row in taken if row is not None]
+    return [each for each in taken if each is not None]

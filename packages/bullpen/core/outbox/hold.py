@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
 
 from bullpen.core.models import HOLDS
 from bullpen.core.models.base import const
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
 HOLD_NAME = "outgoing"
@@ -27,17 +27,6 @@ def on_hold() -> ColumnElement[bool]:
     return exists(select(HOLDS.c.name).where(_here()))
 
 
-SELECT_HOLD: Statement[tuple[str, int]] = Statement(
-    lambda: select(HOLDS.c.reason, HOLDS.c.held_at).where(_here())
-)
-INSERT_HOLD: Statement[None] = Statement(
-    lambda: insert(HOLDS).values(
-        name=const(HOLD_NAME), reason=bindparam("why"), held_at=bindparam("now")
-    )
-)
-DELETE_HOLD: Statement[None] = Statement(lambda: delete(HOLDS).where(_here()))
-
-
 @dataclass(frozen=True, slots=True)
 class Hold:
     """Why nothing goes out, and since when."""
@@ -46,10 +35,18 @@ class Hold:
     held_at: int
 
 
+SELECT_HOLD: Statement[Hold] = Statement(lambda: select(*columns(Hold, HOLDS)).where(_here()), Hold)
+INSERT_HOLD: Statement[None] = Statement(
+    lambda: insert(HOLDS).values(
+        name=const(HOLD_NAME), reason=bindparam("why"), held_at=bindparam("now")
+    )
+)
+DELETE_HOLD: Statement[None] = Statement(lambda: delete(HOLDS).where(_here()))
+
+
 def find_hold(tx: Transaction) -> Hold | None:
     """The hold of this store, if there is one."""
-    row = tx.one(SELECT_HOLD, {})
-    return None if row is None else Hold(*row)
+    return tx.one(SELECT_HOLD, {})
 
 
 def begin_hold(tx: Transaction, reason: str) -> None:

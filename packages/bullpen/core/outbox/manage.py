@@ -108,7 +108,23 @@ def _old() -> ColumnElement[bool]:
     return R.created_at < bindparam("before")
 
 
-COUNT_OUTGOING: Statement[tuple[str, int, int, int]] = Statement(
+@dataclass(frozen=True, slots=True)
+class ChannelBacklog:
+    """What waits on one channel."""
+
+    channel: str
+    count: int
+    old: int
+    """So many of them were made before the moment that was asked for."""
+    oldest_at: int
+
+    @property
+    def sent(self) -> bool:
+        """Whether clients send it; else it lies where people read it."""
+        return self.channel not in PULL_CHANNELS
+
+
+COUNT_OUTGOING: Statement[ChannelBacklog] = Statement(
     lambda: (
         select(
             R.channel,
@@ -119,7 +135,8 @@ COUNT_OUTGOING: Statement[tuple[str, int, int, int]] = Statement(
         .where(_pending())
         .group_by(R.channel)
         .order_by(R.channel)
-    )
+    ),
+    ChannelBacklog,
 )
 SELECT_OLD: Statement[tuple[int]] = Statement(
     lambda: (
@@ -144,25 +161,9 @@ EXTEND_EXPIRY: Statement[None] = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelBacklog:
-    """What waits on one channel."""
-
-    channel: str
-    count: int
-    old: int
-    """So many of them were made before the moment that was asked for."""
-    oldest_at: int
-
-    @property
-    def sent(self) -> bool:
-        """Whether clients send it; else it lies where people read it."""
-        return self.channel not in PULL_CHANNELS
-
-
 def list_backlog(tx: Transaction, before: int = 0) -> list[ChannelBacklog]:
     """What waits, by channel."""
-    return [ChannelBacklog(*row) for row in tx.all(COUNT_OUTGOING, {"before": before})]
+    return tx.all(COUNT_OUTGOING, {"before": before})
 
 
 def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:

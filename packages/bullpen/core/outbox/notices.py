@@ -7,30 +7,28 @@ from dataclasses import replace
 from sqlalchemy import bindparam, select, union_all
 
 from bullpen.core.history import keep_post
-from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message, MessageTuple, message_columns
+from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.outbox.write import OWNER, add_response
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
 # A conversation may last for longer than its first message stays among the live ones.
-SELECT_MESSAGE: Statement[MessageTuple] = Statement(
+SELECT_MESSAGE: Statement[Message] = Statement(
     lambda: union_all(
         *(
-            select(*(table.c[column.name] for column in message_columns())).where(
-                table.c.message_id == bindparam("message_id")
-            )
+            select(*columns(Message, table)).where(table.c.message_id == bindparam("message_id"))
             for table in (MESSAGES, MESSAGES_ARCHIVE)
         )
-    )
+    ),
+    Message,
 )
 
 
 def find_person_message(tx: Transaction, message_id: str) -> Message | None:
     """The message of this id, archived or not, if it has a person's address."""
-    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
-    found = None if row is None else Message(*row)
-    return None if found is None or found.channel in INTERNAL_CHANNELS else found
+    message = tx.one(SELECT_MESSAGE, {"message_id": message_id})
+    return None if message is None or message.channel in INTERNAL_CHANNELS else message
 
 
 def find_asking_message(tx: Transaction, message: Message) -> Message | None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlalchemy import ColumnElement, bindparam, insert, select
@@ -17,22 +17,20 @@ from bullpen.core.message import (
     NO_USAGE,
     Failure,
     Message,
-    MessageTuple,
     Usage,
-    message_columns,
 )
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import FREE_LANE, FreedLane, agent_of_token
 from bullpen.core.states import MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import DeferredRow, Transaction
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A run that has ended. The fields are in the order of their columns."""
+    """A run that has ended."""
 
     id: int
     message_id: str
@@ -59,7 +57,7 @@ class Attempt:
     finished_at: int
 
 
-ATTEMPT_LISTING = TablePager(ATTEMPTS, [each.name for each in fields(Attempt)])
+ATTEMPT_LISTING = TablePager(ATTEMPTS, Attempt)
 
 
 def list_attempts(
@@ -74,12 +72,7 @@ def list_attempts(
 
     `wanted` has what they have in common, by the names of columns; None is anything.
     """
-    return [attempt_from_row(row) for row in ATTEMPT_LISTING.page(tx, wanted, since, limit, upto)]
-
-
-def attempt_from_row(row: tuple[object, ...]) -> Attempt:
-    """A row, in the order of the fields."""
-    return Attempt(*row)  # type: ignore[arg-type]
+    return ATTEMPT_LISTING.page(tx, wanted, since, limit, upto)
 
 
 _VARIABLE_PART = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
@@ -145,15 +138,15 @@ def is_claimed() -> tuple[ColumnElement[bool], ...]:
     )
 
 
-SELECT_CLAIMED: Statement[MessageTuple] = Statement(
-    lambda: select(*message_columns()).where(*is_claimed())
+SELECT_CLAIMED: Statement[Message] = Statement(
+    lambda: select(*columns(Message, MESSAGES)).where(*is_claimed()), Message
 )
 
 
 def claimed_messages(tx: Transaction, ended: EndedClaim) -> list[Message]:
     """The messages of this claim, the primary first."""
     values = [{"message": each, "token": ended.token} for each in ended.ids]
-    return [Message(*row) for row in tx.one_each(SELECT_CLAIMED, values) if row is not None]
+    return [each for each in tx.one_each(SELECT_CLAIMED, values) if each is not None]
 
 
 def record_attempt(

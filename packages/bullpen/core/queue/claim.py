@@ -10,7 +10,7 @@ from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, selec
 from bullpen.core.errors import BadClaim, StaleToken, UnknownAgent
 from bullpen.core.events.log import EventType, append_message_event
 from bullpen.core.ids import Ids
-from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message, MessageTuple, message_columns
+from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import SELECT_CLAIMED
@@ -18,7 +18,7 @@ from bullpen.core.queue.lanes import LOCK_LANE, Batching, agent_of_token, ready,
 from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
 from bullpen.core.roster.agents import HTTP, find_agent
 from bullpen.core.states import MessageState
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -107,7 +107,7 @@ SELECT_BATCH_WINDOW: Statement[tuple[int, str | None]] = Statement(
     )
 )
 
-CLAIM_MESSAGE: Statement[MessageTuple] = Statement(
+CLAIM_MESSAGE: Statement[Message] = Statement(
     lambda: (
         update(MESSAGES)
         .where(
@@ -121,8 +121,9 @@ CLAIM_MESSAGE: Statement[MessageTuple] = Statement(
             claim_token=bindparam("token"),
             updated_at=bindparam("now"),
         )
-        .returning(*message_columns())
-    )
+        .returning(*columns(Message, MESSAGES))
+    ),
+    Message,
 )
 
 CLAIM_LANE: Statement[None] = Statement(
@@ -183,7 +184,7 @@ def claim(
     taken = [tx.one_deferred(CLAIM_MESSAGE, {**values, "message": each}) for each in ids]
     values.update(lane=name, expires=expires, ids=json.dumps(ids), count=len(ids))
     tx.write(CLAIM_LANE, values)
-    messages = tuple(Message(*row) for row in (take() for take in taken) if row is not None)
+    messages = tuple(row for row in (take() for take in taken) if row is not None)
     if len(messages) < len(ids):
         _correct_claim(tx, name, [message.id for message in messages], len(ids) - len(messages))
     if not messages:
@@ -259,9 +260,7 @@ def get_claim(tx: Transaction, token: str) -> Claim:
     if row is None:
         raise StaleToken(f"the claim {token} is over")
     ids = [{"message": each, "token": token} for each in json.loads(row[0])]
-    messages = tuple(
-        Message(*found) for found in tx.one_each(SELECT_CLAIMED, ids) if found is not None
-    )
+    messages = tuple(message for message in tx.one_each(SELECT_CLAIMED, ids) if message is not None)
     if not messages:
         raise StaleToken(f"the claim {token} is over")
     return Claim(token, agent, row[1], messages)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Column, ColumnElement, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, insert, select, update
 
 from bullpen.core.events.log import EventType, append_message_event
-from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message, MessageTuple, message_columns
+from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models import DEATH_CAUSES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.write import add_response
 from bullpen.core.queue.lanes import ready, refresh_lane
 from bullpen.core.states import MessageState
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
@@ -38,7 +38,7 @@ def _select_oldest(which: Callable[[], tuple[ColumnElement[bool], ...]]) -> Stat
 SELECT_OLDEST = (_select_oldest(lambda: (ready(),)), _select_oldest(lambda: (_pending(), ~M.ready)))
 """Among the ready and among the delayed, each by an index of its own."""
 
-DROP_OVERFLOWED: Statement[MessageTuple] = Statement(
+DROP_OVERFLOWED: Statement[Message] = Statement(
     lambda: (
         update(MESSAGES)
         .where(M.id == bindparam("message"), _pending())
@@ -48,8 +48,9 @@ DROP_OVERFLOWED: Statement[MessageTuple] = Statement(
             last_error=const("newer messages took its place in a full lane"),
             updated_at=bindparam("now"),
         )
-        .returning(*message_columns())
-    )
+        .returning(*columns(Message, MESSAGES))
+    ),
+    Message,
 )
 
 
@@ -77,51 +78,12 @@ def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
         row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})
     ]
     oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(found)[:count]]
-    rows = tx.one_each(DROP_OVERFLOWED, oldest)
-    dead = [Message(*row) for row in rows if row is not None]
+    dead = [each for each in tx.one_each(DROP_OVERFLOWED, oldest) if each is not None]
     refresh_lane(tx, agent, -len(dead))
     notify_dead(tx, dead, "overflow", "newer messages took its place in a full lane")
 
 
 C = DEATH_CAUSES.c
-
-FailureGroupTuple = tuple[str, str, str, int, int, int, int | None]
-
-
-def _columns() -> tuple[Column[object], ...]:
-    return (C.fingerprint, C.kind, C.error, C.deaths, C.first_at, C.last_at, C.told_at)
-
-
-ADD_TO_GROUP: Statement[FailureGroupTuple] = Statement(
-    lambda: (
-        update(DEATH_CAUSES)
-        .where(C.fingerprint == bindparam("cause"))
-        .values(
-            kind=bindparam("kind"),
-            error=bindparam("error"),
-            deaths=C.deaths + bindparam("deaths"),
-            last_at=bindparam("last_at"),
-        )
-        .returning(*_columns())
-    )
-)
-
-INSERT_GROUP: Statement[None] = Statement(
-    lambda: insert(DEATH_CAUSES).values({column.name: bindparam(column.name) for column in C})
-)
-
-MARK_NOTIFIED: Statement[None] = Statement(
-    lambda: (
-        update(DEATH_CAUSES)
-        .where(C.fingerprint == bindparam("cause"))
-        .values(told_at=bindparam("now"))
-    )
-)
-
-# There are as many rows as ways to die: an index would be larger than the table.
-SELECT_NEWEST_GROUPS: Statement[FailureGroupTuple] = Statement(
-    lambda: select(*_columns()).order_by(C.last_at.desc(), C.fingerprint).limit(bindparam("limit"))
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +99,44 @@ class FailureGroup:
     last_at: int
     told_at: int | None
     """When the owner was told of it last."""
+
+
+ADD_TO_GROUP: Statement[FailureGroup] = Statement(
+    lambda: (
+        update(DEATH_CAUSES)
+        .where(C.fingerprint == bindparam("cause"))
+        .values(
+            kind=bindparam("kind"),
+            error=bindparam("error"),
+            deaths=C.deaths + bindparam("deaths"),
+            last_at=bindparam("last_at"),
+        )
+        .returning(*columns(FailureGroup, DEATH_CAUSES))
+    ),
+    FailureGroup,
+)
+
+INSERT_GROUP: Statement[None] = Statement(
+    lambda: insert(DEATH_CAUSES).values({column.name: bindparam(column.name) for column in C})
+)
+
+MARK_NOTIFIED: Statement[None] = Statement(
+    lambda: (
+        update(DEATH_CAUSES)
+        .where(C.fingerprint == bindparam("cause"))
+        .values(told_at=bindparam("now"))
+    )
+)
+
+# There are as many rows as ways to die: an index would be larger than the table.
+SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
+    lambda: (
+        select(*columns(FailureGroup, DEATH_CAUSES))
+        .order_by(C.last_at.desc(), C.fingerprint)
+        .limit(bindparam("limit"))
+    ),
+    FailureGroup,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ def add_to_failure_group(
     """Count these, of one cause, the oldest first; gives what is known of it now."""
     first, last = deaths[0], deaths[-1]
     values = {"kind": last.kind, "error": last.error, "deaths": len(deaths), "last_at": last.at}
-    row = tx.one(ADD_TO_GROUP, {**values, "cause": cause})
-    if row is not None:
-        return FailureGroup(*row)
+    group = tx.one(ADD_TO_GROUP, {**values, "cause": cause})
+    if group is not None:
+        return group
     made = {**values, "fingerprint": cause, "first_at": first.at, "told_at": None}
     tx.write(INSERT_GROUP, made)
     return FailureGroup(cause, last.kind, last.error, len(deaths), first.at, last.at, None)
@@ -171,4 +171,4 @@ def mark_owner_notified(tx: Transaction, cause: str) -> None:
 
 def list_failure_groups(tx: Transaction, limit: int) -> list[FailureGroup]:
     """What messages died of, the cause of the latest death first."""
-    return [FailureGroup(*row) for row in tx.all(SELECT_NEWEST_GROUPS, {"limit": limit})]
+    return tx.all(SELECT_NEWEST_GROUPS, {"limit": limit})

@@ -16,12 +16,10 @@ from bullpen.core.message import (
     ROOM,
     Claim,
     Message,
-    MessageTuple,
     NewMessage,
     Outcome,
     ReplyTo,
     RoomPost,
-    message_columns,
 )
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
@@ -38,11 +36,11 @@ from bullpen.core.queue.attempts import (
 from bullpen.core.queue.enqueue import check_message, insert_checked
 from bullpen.core.queue.lanes import LOCK_LANE, agent_of_token, lock_lane
 from bullpen.core.states import MessageState
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import DeferredRow, Transaction
 from bullpen.core.text import check_text
 
-COMPLETE_MESSAGE: Statement[MessageTuple] = Statement(
+COMPLETE_MESSAGE: Statement[Message] = Statement(
     lambda: (
         update(MESSAGES)
         .where(*is_claimed())
@@ -51,8 +49,9 @@ COMPLETE_MESSAGE: Statement[MessageTuple] = Statement(
             claim_token=null(),
             updated_at=bindparam("now"),
         )
-        .returning(*message_columns())
-    )
+        .returning(*columns(Message, MESSAGES))
+    ),
+    Message,
 )
 
 
@@ -71,7 +70,7 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
         freed = end_claim_later(tx, token)
         done = _complete(tx, token, [message.id for message in claim.messages])
         run = ended_claim(token, freed)
-    messages = [Message(*row) for row in (each() for each in done) if row is not None]
+    messages = [row for row in (each() for each in done) if row is not None]
     primary = messages[0]
     for seq, answer in enumerate(outcome.answers):
         add_response(tx, primary, answer, seq)
@@ -88,7 +87,7 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
     return messages
 
 
-def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[DeferredRow[MessageTuple]]:
+def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[DeferredRow[Message]]:
     values = {"token": token, "now": tx.now}
     return [tx.one_deferred(COMPLETE_MESSAGE, {**values, "message": each}) for each in ids]
 

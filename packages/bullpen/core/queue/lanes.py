@@ -28,7 +28,7 @@ from bullpen.core.message import Priority
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.states import LANE_TRANSITIONS, LaneState, MessageState
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -93,18 +93,32 @@ def _free_head() -> ColumnElement[int | None]:
     return case((and_(_runs(), ~_waits()), _first()), else_=null())
 
 
-LOCK_LANE: Statement[
-    tuple[str, str, str, int | None, str, int, int, int | None, int | None, str | None]
-]
-LOCK_LANE = Statement(
-    lambda: (
-        select(
-            *(L.state, L.ordering, L.batching, L.max_depth, L.overflow, L.max_attempts),
-            *(L.pending, L.head_key, L.not_before, L.claim_token),
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A locked lane."""
+
+    state: str
+    ordering: str
+    batching: str
+    max_depth: int | None
+    overflow: str
+    max_attempts: int
+    pending: int
+    head_key: int | None
+    not_before: int | None
+    claim_token: str | None
+
+    @property
+    def claimable(self) -> bool:
+        """Whether a new message could be claimed at once."""
+        return (
+            self.claim_token is None and self.not_before is None and self.state == LaneState.ACTIVE
         )
-        .where(L.agent == bindparam("agent"))
-        .with_for_update()
-    )
+
+
+LOCK_LANE: Statement[Lane] = Statement(
+    lambda: select(*columns(Lane, LANES)).where(L.agent == bindparam("agent")).with_for_update(),
+    Lane,
 )
 
 LOCK_LANE_IF_FREE: Statement[tuple[str]] = Statement(
@@ -141,35 +155,12 @@ FREE_LANE: Statement[FreedLane] = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A locked lane, in the order of LOCK_LANE's columns."""
-
-    state: str
-    ordering: str
-    batching: str
-    max_depth: int | None
-    overflow: str
-    max_attempts: int
-    pending: int
-    head_key: int | None
-    not_before: int | None
-    claim_token: str | None
-
-    @property
-    def claimable(self) -> bool:
-        """Whether a new message could be claimed at once."""
-        return (
-            self.claim_token is None and self.not_before is None and self.state == LaneState.ACTIVE
-        )
-
-
 def lock_lane(tx: Transaction, agent: str) -> Lane:
     """The agent's lane, to be changed by nobody else until the transaction ends."""
-    row = tx.one(LOCK_LANE, {"agent": agent})
-    if row is None:
+    lane = tx.one(LOCK_LANE, {"agent": agent})
+    if lane is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
-    return Lane(*row)
+    return lane
 
 
 def agent_of_token(token: str) -> str:

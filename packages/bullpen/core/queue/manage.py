@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, null, or_, select, true, update
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
 from bullpen.core.events.log import EventType, append_message_event
-from bullpen.core.message import Claim, Message, MessageTuple, message_columns
+from bullpen.core.message import Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import (
@@ -22,7 +22,7 @@ from bullpen.core.queue.attempts import (
 from bullpen.core.queue.disposition import RELEASED, Disposition, apply_dispositions
 from bullpen.core.queue.lanes import delay_lane, lock_lane, refresh_lane
 from bullpen.core.states import TERMINAL_STATES, LaneState, MessageState, source_states
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -36,8 +36,9 @@ SELECT_STATUS: Statement[tuple[str, str | None]] = Statement(
     lambda: select(M.status, M.claim_token).where(M.message_id == bindparam("message_id"))
 )
 
-SELECT_MESSAGE: Statement[MessageTuple] = Statement(
-    lambda: select(*message_columns()).where(M.message_id == bindparam("message_id"))
+SELECT_MESSAGE: Statement[Message] = Statement(
+    lambda: select(*columns(Message, MESSAGES)).where(M.message_id == bindparam("message_id")),
+    Message,
 )
 
 SET_MESSAGE_STATE: Statement[None] = Statement(
@@ -72,8 +73,8 @@ def lock_message(
         raise UnknownMessage(f"there is no message {message_id!r}")
     lane = lock_lane(tx, owner[0])
     status = tx.one(SELECT_STATUS, {"message_id": message_id})
-    row = tx.one(SELECT_MESSAGE, {"message_id": message_id})
-    if status is None or row is None:
+    message = tx.one(SELECT_MESSAGE, {"message_id": message_id})
+    if status is None or message is None:
         raise UnknownMessage(f"message {message_id!r} was removed just now")
     state = MessageState(status[0])
     if state not in allowed:
@@ -84,7 +85,7 @@ def lock_message(
         )
     if back and lane.state == LaneState.ARCHIVED:
         raise LaneClosed(f"the lane of {owner[0]} is archived: nothing comes back into it")
-    return Message(*row), state, status[1]
+    return message, state, status[1]
 
 
 def set_message_state(

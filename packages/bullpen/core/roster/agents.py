@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TypedDict
 
-from sqlalchemy import Column, bindparam, select
+from sqlalchemy import bindparam, select
 
 from bullpen.core.errors import BadName, UnknownAgent
 from bullpen.core.models import AGENTS, TEAMS
 from bullpen.core.routing.address import AddressBook
 from bullpen.core.routing.tags import MAX_NAME_CHARS
 from bullpen.core.settings import Settings
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -54,7 +54,7 @@ class Scheduling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """One agent. The fields are in the order of their columns."""
+    """One agent."""
 
     id: str
     name: str = ""
@@ -135,23 +135,15 @@ def load_address_book(tx: Transaction) -> AddressBook:
 A = AGENTS.c
 
 
-def columns() -> tuple[Column[object], ...]:
-    """The columns of an agent, in the order of its fields."""
-    return tuple(A[field.name] for field in fields(Agent))
-
-
-AgentTuple = tuple[str, str, str, str, str, str, str, str, str, int]
-
-FIND: Statement[AgentTuple] = Statement(
-    lambda: select(*columns()).where(A.id == bindparam("agent"))
+FIND: Statement[Agent] = Statement(
+    lambda: select(*columns(Agent, AGENTS)).where(A.id == bindparam("agent")), Agent
 )
-LIST: Statement[AgentTuple] = Statement(lambda: select(*columns()).order_by(A.id))
+LIST: Statement[Agent] = Statement(lambda: select(*columns(Agent, AGENTS)).order_by(A.id), Agent)
 
 
 def find_agent(tx: Transaction, agent_id: str) -> Agent | None:
     """The agent of this id, if there is one."""
-    row = tx.one(FIND, {"agent": agent_id})
-    return None if row is None else _agent(row)
+    return tx.one(FIND, {"agent": agent_id})
 
 
 def get_agent(tx: Transaction, agent_id: str) -> Agent:
@@ -165,14 +157,4 @@ def get_agent(tx: Transaction, agent_id: str) -> Agent:
 
 def list_agents(tx: Transaction) -> list[Agent]:
     """All agents, by id."""
-    return [_agent(row) for row in tx.all(LIST, {})]
-
-
-def _agent(row: AgentTuple) -> Agent:
-    agent = Agent(**dict(zip((field.name for field in fields(Agent)), row, strict=True)))  # type: ignore[arg-type]
-    return replace(
-        agent,
-        permission=Permission(agent.permission),
-        context=Context(agent.context),
-        scheduling=Scheduling(agent.scheduling),
-    )
+    return tx.all(LIST, {})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from importlib.metadata import entry_points
 from typing import TypedDict, Unpack
 from urllib.parse import urlsplit
 
-from sqlalchemy import Column, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadName, BadProvider, NameTaken, UnknownProvider
 from bullpen.core.ids import check_name
@@ -16,7 +16,7 @@ from bullpen.core.models import CUSTOM_PROVIDERS
 from bullpen.core.roster.agents import ECHO, HTTP, list_agents
 from bullpen.core.roster.programs import PROGRAMS
 from bullpen.core.settings import Settings
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text, mask_url
 
@@ -72,19 +72,13 @@ class CustomProviderChange(TypedDict, total=False):
     model: str
 
 
-_FIELD_NAMES = tuple(each.name for each in fields(CustomProvider))
-
-
-def _columns() -> tuple[Column[object], ...]:
-    return tuple(P[name] for name in _FIELD_NAMES)
-
-
-ProviderTuple = tuple[str, str, str, str, str, str]
-
-FIND: Statement[ProviderTuple] = Statement(
-    lambda: select(*_columns()).where(P.id == bindparam("provider"))
+FIND: Statement[CustomProvider] = Statement(
+    lambda: select(*columns(CustomProvider, CUSTOM_PROVIDERS)).where(P.id == bindparam("provider")),
+    CustomProvider,
 )
-LIST: Statement[ProviderTuple] = Statement(lambda: select(*_columns()).order_by(P.id))
+LIST: Statement[CustomProvider] = Statement(
+    lambda: select(*columns(CustomProvider, CUSTOM_PROVIDERS)).order_by(P.id), CustomProvider
+)
 INSERT: Statement[None] = Statement(
     lambda: insert(CUSTOM_PROVIDERS).values({column.name: bindparam(column.name) for column in P})
 )
@@ -94,7 +88,11 @@ UPDATE: Statement[None] = Statement(
         .where(P.id == bindparam("provider"))
         .values(
             {
-                **{name: bindparam(name) for name in _FIELD_NAMES if name != "id"},
+                **{
+                    each.name: bindparam(each.name)
+                    for each in columns(CustomProvider, CUSTOM_PROVIDERS)
+                    if each.name != "id"
+                },
                 "updated_at": bindparam("now"),
             }
         )
@@ -140,8 +138,7 @@ def remove_custom_provider(tx: Transaction, provider_id: str) -> None:
 
 def find_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider | None:
     """The provider of this id, if there is one."""
-    row = tx.one(FIND, {"provider": provider_id})
-    return None if row is None else _provider(row)
+    return tx.one(FIND, {"provider": provider_id})
 
 
 def get_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider:
@@ -155,19 +152,7 @@ def get_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider:
 
 def list_custom_providers(tx: Transaction) -> list[CustomProvider]:
     """All of them, by id."""
-    return [_provider(row) for row in tx.all(LIST, {})]
-
-
-def _provider(row: ProviderTuple) -> CustomProvider:
-    id_, name, harness, base_url, api_key, model = row
-    return CustomProvider(
-        id=id_,
-        name=name,
-        harness=Harness(harness),
-        base_url=base_url,
-        api_key=api_key,
-        model=model,
-    )
+    return tx.all(LIST, {})
 
 
 def _host(address: str) -> str:

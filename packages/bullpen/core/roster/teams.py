@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypedDict, Unpack
 
-from sqlalchemy import Column, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadTeam, NameTaken, UnknownAgent, UnknownTeam
 from bullpen.core.events.log import EventType, append_event
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
 from bullpen.core.roster.agents import check_display_name
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -35,12 +35,13 @@ class Team:
     id: str
     name: str = ""
     leader: str
-    members: tuple[str, ...]
     delivery: DeliveryMode = DeliveryMode.STREAM
     max_hops: int | None = None
     """These three are the settings of the same name where they are None."""
     max_messages: int | None = None
     max_cost: float | None = None
+    members: tuple[str, ...] = ()
+    """In the order of the team; they have a table of their own."""
 
 
 class TeamChange(TypedDict, total=False):
@@ -59,17 +60,13 @@ T = TEAMS.c
 M = TEAM_MEMBERS.c
 
 
-def _columns() -> tuple[Column[object], ...]:
-    return (T.id, T.name, T.leader, T.delivery, T.max_hops, T.max_messages, T.max_cost)
-
-
-TeamTuple = tuple[str, str, str, str, int | None, int | None, float | None]
-
-FIND: Statement[TeamTuple] = Statement(lambda: select(*_columns()).where(T.id == bindparam("team")))
+FIND: Statement[Team] = Statement(
+    lambda: select(*columns(Team, TEAMS)).where(T.id == bindparam("team")), Team
+)
 LOCK: Statement[tuple[str]] = Statement(
     lambda: select(T.id).where(T.id == bindparam("team")).with_for_update()
 )
-LIST: Statement[TeamTuple] = Statement(lambda: select(*_columns()).order_by(T.id))
+LIST: Statement[Team] = Statement(lambda: select(*columns(Team, TEAMS)).order_by(T.id), Team)
 MEMBERS: Statement[tuple[str]] = Statement(
     lambda: select(M.agent).where(M.team_id == bindparam("team")).order_by(M.position)
 )
@@ -91,7 +88,7 @@ UPDATE: Statement[None] = Statement(
             {
                 **{
                     column.name: bindparam(column.name)
-                    for column in _columns()
+                    for column in columns(Team, TEAMS)
                     if column.name != "id"
                 },
                 "updated_at": bindparam("now"),
@@ -140,8 +137,8 @@ def disband_team(tx: Transaction, team_id: str) -> None:
 
 def find_team(tx: Transaction, team_id: str) -> Team | None:
     """The team of this id, if there is one."""
-    row = tx.one(FIND, {"team": team_id})
-    return None if row is None else _team(tx, row)
+    team = tx.one(FIND, {"team": team_id})
+    return None if team is None else _with_members(tx, team)
 
 
 def get_team(tx: Transaction, team_id: str) -> Team:
@@ -161,7 +158,7 @@ def lock_team(tx: Transaction, team_id: str) -> Team:
 
 def list_teams(tx: Transaction) -> list[Team]:
     """All teams, by id."""
-    return [_team(tx, row) for row in tx.all(LIST, {})]
+    return [_with_members(tx, each) for each in tx.all(LIST, {})]
 
 
 def teams_of(tx: Transaction, agent: str) -> list[Team]:
@@ -169,18 +166,8 @@ def teams_of(tx: Transaction, agent: str) -> list[Team]:
     return [get_team(tx, team) for (team,) in tx.all(TEAMS_OF_AGENT, {"agent": agent})]
 
 
-def _team(tx: Transaction, row: TeamTuple) -> Team:
-    team, name, leader, delivery, hops, messages, cost = row
-    return Team(
-        id=team,
-        name=name,
-        leader=leader,
-        members=tuple(agent for (agent,) in tx.all(MEMBERS, {"team": team})),
-        delivery=DeliveryMode(delivery),
-        max_hops=hops,
-        max_messages=messages,
-        max_cost=cost,
-    )
+def _with_members(tx: Transaction, team: Team) -> Team:
+    return replace(team, members=tuple(agent for (agent,) in tx.all(MEMBERS, {"team": team.id})))
 
 
 def _check(tx: Transaction, team: Team) -> None:

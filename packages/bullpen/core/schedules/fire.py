@@ -27,9 +27,7 @@ from bullpen.core.schedules.model import (
     S,
     Schedule,
     ScheduleState,
-    ScheduleTuple,
     append_schedule_event,
-    columns,
     get_schedule,
     lock_schedule,
     next_due,
@@ -255,13 +253,14 @@ def _append_fired(
 log = logging.getLogger(__name__)
 
 BATCH_SCHEDULES = 100
-SELECT_DUE: Statement[ScheduleTuple] = Statement(
+SELECT_DUE: Statement[Schedule] = Statement(
     lambda: (
-        select(*columns())
+        select(*S)
         .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
         .order_by(S.due_at)
         .limit(const(BATCH_SCHEDULES))
-    )
+    ),
+    schedule_from_row,
 )
 
 
@@ -270,7 +269,7 @@ def fire_due_schedules(store: Store) -> float:
     with store.read() as tx:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
-        due = [schedule_from_row(row) for row in tx.all(SELECT_DUE, {"now": tx.now})]
+        due = tx.all(SELECT_DUE, {"now": tx.now})
         now, following = tx.now, None if due else next_due(tx)
     if not due:
         return seconds_until(following, now)
@@ -287,10 +286,7 @@ def skip_missed(store: Store) -> int:
     total = 0
     while True:
         with store.read() as tx:
-            now, due = (
-                tx.now,
-                [schedule_from_row(row) for row in tx.all(SELECT_DUE, {"now": tx.now})],
-            )
+            now, due = tx.now, tx.all(SELECT_DUE, {"now": tx.now})
         if not due:
             return total
         for schedule in due:

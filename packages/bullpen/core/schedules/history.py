@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -25,11 +24,6 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 T = ATTEMPTS.c
-
-RUN_LISTING = TablePager(
-    SCHEDULE_RUNS,
-    ("id", "due_at", "until", "fired_at", "outcome", "times", "message_id", "reason"),
-)
 
 SELECT_STATE: Statement[tuple[str, str | None]] = Statement(
     lambda: union_all(
@@ -96,12 +90,15 @@ class ScheduleRun:
     deliveries: tuple[RunDelivery, ...] = ()
 
 
+RUN_LISTING = TablePager(SCHEDULE_RUNS, ScheduleRun)
+
+
 def list_schedule_runs(
     tx: Transaction, schedule_id: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[ScheduleRun]:
     """Those of a schedule after this number and up to another; without one the newest first."""
-    rows = RUN_LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
-    return [_run(tx, row) for row in rows]
+    runs = RUN_LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
+    return [_with_result(tx, run) for run in runs]
 
 
 def next_due_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
@@ -116,8 +113,7 @@ def _times(timing: Timing, start: int, count: int) -> tuple[int, ...]:
     return tuple(islice(timing.due_times_after(start), count))
 
 
-def _run(tx: Transaction, row: Sequence[object]) -> ScheduleRun:
-    run = ScheduleRun(*row)  # type: ignore[arg-type]
+def _with_result(tx: Transaction, run: ScheduleRun) -> ScheduleRun:
     if run.message_id is None:
         return run
     asked = {"message": run.message_id}

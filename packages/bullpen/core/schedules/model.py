@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sqlalchemy import Column, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
 from bullpen.core.errors import UnknownSchedule
 from bullpen.core.events.log import EventType, append_event
@@ -77,29 +77,38 @@ class Schedule(NewSchedule):
 S = SCHEDULES.c
 
 
-def columns() -> tuple[Column[object], ...]:
-    """The columns, in the order of `ScheduleTuple`."""
-    return tuple(SCHEDULES.c)
-
-
-ScheduleTuple = tuple[
-    str, str | None, str | None, str | None, str, str, str | None, int | None, int | None, str, int,
-    str, str, str | None, str | None, str, str, int, str, str | None, int | None, str, int, int,
-]  # fmt: skip
-
-
-def schedule_from_row(row: ScheduleTuple) -> Schedule:
-    """The schedule in this row."""
-    (
-        id_, label, agent, team, message, kind, cron, every, at, zone, anchor,
-        channel, sender, sender_id, reply_to, missed, overlap, jitter, state, reason, due_at,
-        made_by, created_at, updated_at,
-    ) = row  # fmt: skip
+def schedule_from_row(
+    id_: str,
+    label: str | None,
+    agent: str | None,
+    team_id: str | None,
+    message: str,
+    kind: str,
+    cron: str | None,
+    every: int | None,
+    at: int | None,
+    zone: str,
+    anchor: int,
+    channel: str,
+    sender: str,
+    sender_id: str | None,
+    reply_to: str | None,
+    missed: str,
+    overlap: str,
+    jitter: int,
+    state: str,
+    reason: str | None,
+    due_at: int | None,
+    made_by: str,
+    created_at: int,
+    updated_at: int,
+) -> Schedule:
+    """The schedule of a row of the table, whose columns are in this order."""
     return Schedule(
         id=id_,
         label=label,
         agent=agent,
-        team_id=team,
+        team_id=team_id,
         message=message,
         timing=Timing(
             kind=TimingKind(kind), cron=cron, every=every, at=at, zone=zone, anchor=anchor
@@ -163,23 +172,25 @@ def count_schedules(tx: Transaction) -> dict[str, int]:
 
 
 # An id comes before another's label that reads the same.
-LOCK_SCHEDULE: Statement[ScheduleTuple] = Statement(
+LOCK_SCHEDULE: Statement[Schedule] = Statement(
     lambda: (
-        select(*columns())
+        select(*S)
         .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
         .order_by(S.id != bindparam("name"))
         .with_for_update()
-    )
+    ),
+    schedule_from_row,
 )
-SELECT_SCHEDULE: Statement[ScheduleTuple] = Statement(
+SELECT_SCHEDULE: Statement[Schedule] = Statement(
     lambda: (
-        select(*columns())
+        select(*S)
         .where(or_(S.id == bindparam("name"), S.label == bindparam("name")))
         .order_by(S.id != bindparam("name"))
-    )
+    ),
+    schedule_from_row,
 )
-SELECT_SCHEDULES: Statement[ScheduleTuple] = Statement(
-    lambda: select(*columns()).order_by(S.created_at, S.id)
+SELECT_SCHEDULES: Statement[Schedule] = Statement(
+    lambda: select(*S).order_by(S.created_at, S.id), schedule_from_row
 )
 SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: (
@@ -225,11 +236,7 @@ def lock_schedule(tx: Transaction, name: str) -> Schedule:
 
 def list_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> list[Schedule]:
     """Those that are wanted, the oldest first."""
-    return [
-        each
-        for each in map(schedule_from_row, tx.all(SELECT_SCHEDULES, {}))
-        if wanted.matches(each)
-    ]
+    return [each for each in tx.all(SELECT_SCHEDULES, {}) if wanted.matches(each)]
 
 
 def next_due(tx: Transaction) -> int | None:
@@ -238,12 +245,12 @@ def next_due(tx: Transaction) -> int | None:
     return None if row is None else row[0]
 
 
-def _get_schedule(tx: Transaction, statement: Statement[ScheduleTuple], name: str) -> Schedule:
+def _get_schedule(tx: Transaction, statement: Statement[Schedule], name: str) -> Schedule:
     check_text(name, tx.settings.message_bytes, "the schedule's name")
-    row = tx.one(statement, {"name": name})
-    if row is None:
+    schedule = tx.one(statement, {"name": name})
+    if schedule is None:
         raise UnknownSchedule(f"there is no schedule {name[:60]!r}")
-    return schedule_from_row(row)
+    return schedule
 
 
 _IMMUTABLE_COLUMNS = ("id", "made_by", "created_at")

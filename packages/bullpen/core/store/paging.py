@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -28,7 +28,7 @@ from sqlalchemy.ext.compiler import compiles
 from bullpen.core.clock import MINUTE, poll_until
 from bullpen.core.models.base import const
 from bullpen.core.store.base import Store
-from bullpen.core.store.statement import Statement
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -67,64 +67,69 @@ def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # 
     return f"{column} = ANY (ARRAY({found}))"
 
 
+Row = TypeVar("Row")
+
 MAX_ROW_ID = 1 << 62
 """No row has so high a number."""
 
 
-class TablePager:
-    """The rows of a table, in the columns of these names; of some tables only some rows."""
+class TablePager(Generic[Row]):
+    """Pages of a table's rows, as a dataclass of its columns; with a condition, only some rows."""
 
     def __init__(
         self,
         table: Table,
-        names: Sequence[str],
-        always: Callable[[], ColumnElement[bool]] | None = None,
+        row: type[Row],
+        condition: Callable[[], ColumnElement[bool]] | None = None,
     ) -> None:
         self._table = table
-        self._always = always
-        self._names = names
-        self._statement = cache(self._made)
+        self._row = row
+        self._condition = condition
+        self._statement = cache(self._build_statement)
 
     def page(
         self,
         tx: Transaction,
-        alike: Mapping[str, object],
+        filters: Mapping[str, object],
         since: int | None,
         limit: int,
         upto: int = MAX_ROW_ID,
-    ) -> list[tuple[object, ...]]:
-        """The next rows after this number and up to another; without one the newest first.
+    ) -> list[Row]:
+        """The next rows after an id and up to another; without `since` the newest first.
 
-        `alike` is what they have in common, by the names of columns; None is anything. Of several
-        writers the lower number may come later: `settled` tells up to where that is over.
+        `filters` are values by column; None matches anything. With several writers a lower id may
+        be committed later: `committed_up_to` returns the id up to which no row is missing.
         """
-        given = {
+        values: dict[str, object] = {
             name: value.value if isinstance(value, Enum) else value
-            for name, value in alike.items()
+            for name, value in filters.items()
             if value is not None
         }
-        for value in given.values():
+        for value in values.values():
             check_text(str(value), tx.settings.message_bytes, "what is looked for")
-        values: dict[str, object] = {**given, "limit": limit}
+        names = frozenset(values)
+        values["limit"] = limit
         if since is not None:
             values.update(since=since, upto=upto)
-        return tx.all(self._statement(frozenset(given), since is not None), values)
+        return tx.all(self._statement(names, since is not None), values)
 
-    def _made(self, names: frozenset[str], forward: bool) -> Statement[tuple[object, ...]]:
-        number = self._table.c.id
-        alike = (self._table.c[name] == bindparam(name) for name in sorted(names))
-        which = [*([] if self._always is None else [self._always()]), *alike]
-        order = number.desc()
+    def _build_statement(self, names: frozenset[str], forward: bool) -> Statement[Row]:
+        id_ = self._table.c.id
+        where = [self._table.c[name] == bindparam(name) for name in sorted(names)]
+        if self._condition is not None:
+            where.insert(0, self._condition())
+        order = id_.desc()
         if forward:
-            which += [number > bindparam("since"), number <= bindparam("upto")]
-            order = number.asc()
+            where += [id_ > bindparam("since"), id_ <= bindparam("upto")]
+            order = id_.asc()
         return Statement(
             lambda: (
-                select(*(self._table.c[name] for name in self._names))
-                .where(*which)
+                select(*columns(self._row, self._table))
+                .where(*where)
                 .order_by(order)
                 .limit(bindparam("limit"))
-            )
+            ),
+            self._row,
         )
 
 
@@ -167,11 +172,12 @@ def _row_from_id(table: Table) -> Statement[tuple[int, int]]:
     )
 
 
-# Reads a growing table by its numbers without losing a row.
+# Reading a growing table by id without losing a row.
 #
-# A number is given before its transaction commits, so that on PostgreSQL a lower one may appear after
-# a higher one: who has read the higher one would never ask for the lower. So: note the highest
-# number, wait for those who are writing just then, and read up to it. On SQLite one writes at a time.
+# An id is taken before its transaction commits, so on PostgreSQL a lower id may appear after a
+# higher one, and a reader that has seen the higher one would never ask for the lower. So: note the
+# highest id, wait for the transactions that write at that moment, and read up to it. SQLite has
+# one writer at a time.
 
 MAX_WRITER_WAIT_SECONDS = 2.0
 WRITER_POLL_SECONDS = 0.005

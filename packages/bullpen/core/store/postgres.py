@@ -32,7 +32,7 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.base import SELECT_REVISION, Store
 from bullpen.core.store.postgres_pipeline import PendingResult, PipelineConnection
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import DeferredRow, Transaction, Values
+from bullpen.core.store.transaction import DeferredRow, Transaction, Values, make_row, make_rows
 from bullpen.core.wake.postgres import NOTIFY_CHANNEL, NotifyListener
 
 MAX_IDLE_CONNECTIONS = 8
@@ -205,27 +205,30 @@ class PipelineTransaction(Transaction):
 
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
         """Wait for the first row."""
-        row: Row | None = self._pipe.row(self._pipe.send(statement, values))
-        return row
+        return self._first(statement, self._pipe.send(statement, values))
 
     def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
         """Send all, then wait for all."""
         replies = [self._pipe.send(statement, each) for each in values]
-        return [self._pipe.row(reply) for reply in reversed(replies)][::-1]
+        return [self._first(statement, reply) for reply in reversed(replies)][::-1]
 
     def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
         """Send it off; wait when its row is asked for."""
         reply = self._pipe.send(statement, values)
-        return lambda: self._pipe.row(reply)
+        return lambda: self._first(statement, reply)
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """Wait for all rows."""
-        return self._pipe.rows(self._pipe.send(statement, values))
+        return make_rows(statement, self._pipe.rows(self._pipe.send(statement, values)))
 
     def fetch(self, sql: str) -> tuple[object, ...] | None:
         """Wait for the first row."""
         row: tuple[object, ...] | None = self._pipe.row(self._pipe.say(sql))
         return row
+
+    def _first(self, statement: Statement[Row], reply: PendingResult) -> Row | None:
+        row = self._pipe.row(reply)
+        return row if row is None else make_row(statement, row)
 
     def _count(self, reply: PendingResult) -> int:
         return self._pipe.wait(reply).command_tuples or 0

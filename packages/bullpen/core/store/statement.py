@@ -1,7 +1,7 @@
-"""A statement of the hot path: an SQLAlchemy Core expression, compiled once for each database.
+"""A statement: an SQLAlchemy Core expression, compiled once per database, and what its rows become.
 
-The expression is built when its text is first asked for: a module full of statements is imported
-at next to no cost, and a process builds those that it runs.
+The expression is built on first use, so that importing a module full of statements costs next to
+nothing, and a process builds only those that it runs.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import cache, cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
+from sqlalchemy import Column, Table
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.elements import ClauseElement
 
 DIALECTS = ("sqlite", "postgresql")
 
 Row_co = TypeVar("Row_co", covariant=True)
+
+Conversion = tuple[int, Callable[[Any], object]]
+"""A position in a row, and what its value becomes."""
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _STATEMENT_NUMBERS = itertools.count(1)
@@ -33,11 +39,19 @@ class PreparedSql(NamedTuple):
 
 
 class Statement(Generic[Row_co]):
-    """SQL text for each dialect; `Row_co` is what a row of its answer looks like."""
+    """SQL text for each dialect, and the row factory: without one, rows are plain tuples."""
 
-    def __init__(self, make: Callable[[], ClauseElement]) -> None:
+    def __init__(
+        self, make: Callable[[], ClauseElement], row: Callable[..., Row_co] | None = None
+    ) -> None:
         self.text = CompiledSql(make)
         """The SQL by the dialect's name."""
+        self._row = row
+
+    @cached_property
+    def make_row(self) -> Callable[..., Row_co] | None:
+        """Makes a row of its values; None if the tuple of values is the row."""
+        return None if self._row is None else row_factory(self._row)
 
     @cached_property
     def prepared(self) -> PreparedSql:
@@ -48,6 +62,69 @@ class Statement(Generic[Row_co]):
             "%%", "%"
         )
         return PreparedSql(f"bullpen{next(_STATEMENT_NUMBERS)}".encode(), sql.encode(), keys)
+
+
+def columns(row: type, table: Table) -> tuple[Column[Any], ...]:
+    """The table's columns for the fields of a row type.
+
+    Fields at the end that have a default need no column.
+    """
+    names = [each.name for each in fields(row)]
+    found = [name for name in names if name in table.c]
+    if found != names[: len(found)]:
+        raise TypeError(f"{table.name} has no column for {set(names) - set(found)} of {row}")
+    return tuple(table.c[name] for name in found)
+
+
+@cache
+def row_factory(row: Callable[..., Row_co]) -> Callable[..., Row_co]:
+    """A function from a row's values to the row.
+
+    The databases know neither enums nor, in SQLite, booleans: they are made where the annotations
+    of a dataclass ask for them. A class that asks for none is its own factory.
+    """
+    kind: object = row
+    if not is_dataclass(kind):
+        return row
+    names = [each.name for each in fields(kind)]
+    hints = get_type_hints(kind)
+    conversions = [
+        (at, convert)
+        for at, name in enumerate(names)
+        if (convert := _conversion(hints[name])) is not None
+    ]
+    if any(each.kw_only for each in fields(kind)):
+        return _keyword_factory(row, names, conversions)
+    return _positional_factory(row, conversions) if conversions else row
+
+
+def _positional_factory(
+    row: Callable[..., Row_co], conversions: list[Conversion]
+) -> Callable[..., Row_co]:
+    return lambda *values: row(*_converted(values, conversions))
+
+
+def _keyword_factory(
+    row: Callable[..., Row_co], names: list[str], conversions: list[Conversion]
+) -> Callable[..., Row_co]:
+    # A row may end before the fields that have a default.
+    return lambda *values: row(**dict(zip(names, _converted(values, conversions), strict=False)))
+
+
+def _converted(values: tuple[object, ...], conversions: list[Conversion]) -> list[object]:
+    converted = list(values)
+    for at, convert in conversions:
+        if at < len(converted) and converted[at] is not None:
+            converted[at] = convert(converted[at])
+    return converted
+
+
+def _conversion(hint: object) -> Callable[[Any], object] | None:
+    """What makes a value of an annotation; None if it is one as the drivers give it."""
+    for kind in get_args(hint) or (hint,):
+        if isinstance(kind, type) and (kind in (bool, float) or issubclass(kind, Enum)):
+            return kind
+    return None
 
 
 class CompiledSql(dict[str, str]):

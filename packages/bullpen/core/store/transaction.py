@@ -81,6 +81,19 @@ class Transaction(ABC):
         self.topics.add(topic)
 
 
+def make_row(statement: Statement[Row], values: Any) -> Row:  # noqa: ANN401 - as the driver gives it
+    """The row of these values."""
+    make = statement.make_row
+    row: Row = values if make is None else make(*values)
+    return row
+
+
+def make_rows(statement: Statement[Row], values: list[Any]) -> list[Row]:
+    """The rows of these values."""
+    make = statement.make_row
+    return values if make is None else [make(*each) for each in values]
+
+
 if TYPE_CHECKING:
     Cursor: TypeAlias = "sqlite3.Cursor | psycopg.Cursor[Any]"
 
@@ -116,20 +129,18 @@ class CursorTransaction(Transaction):
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
         """The first row of the answer, or None."""
         self._cursor.execute(statement.text[self.dialect], values)
-        row: Row | None = self._cursor.fetchone()
-        return row
+        return self._first(statement)
 
     def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
         """Run a statement whose first row is asked for later, together with others."""
         self._cursor.execute(statement.text[self.dialect], values)
-        row: Row | None = self._cursor.fetchone()
+        row = self._first(statement)
         return lambda: row
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """All rows of the answer."""
         self._cursor.execute(statement.text[self.dialect], values)
-        rows: list[Row] = self._cursor.fetchall()
-        return rows
+        return make_rows(statement, self._cursor.fetchall())
 
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
         """Run a statement with each of these values and count the rows that each changed."""
@@ -144,3 +155,7 @@ class CursorTransaction(Transaction):
         self._cursor.execute(sql)
         row: tuple[object, ...] | None = self._cursor.fetchone()
         return row
+
+    def _first(self, statement: Statement[Row]) -> Row | None:
+        row = self._cursor.fetchone()
+        return row if row is None else make_row(statement, row)
