@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bullpen.core.access.keys import Scope
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.system import ProcessorStart
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 
@@ -89,7 +90,7 @@ def test_a_stream_that_does_not_follow_sends_what_there_is_and_ends(
     since = newest(served)
     with inside.write() as tx:
         for number in range(250):
-            append_event(tx, EventType.PROCESSOR_START, worker=f"w{number}")
+            append_event(tx, ProcessorStart(worker=f"w{number}"))
     frames = finite(served, f"since_id={since}")
     assert (frames[0]["event"], frames[0]["id"]) == ("connected", str(since))
     ids = [int(frame["id"]) for frame in frames[1:]]

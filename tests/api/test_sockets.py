@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from bullpen.core.access.keys import Scope, list_keys, revoke_key
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.system import ProcessorStart
 from bullpen.core.events.tail import EventTail
 from bullpen.core.message import Answer, Outcome
 from bullpen.core.queue.claim import claim
@@ -69,7 +70,7 @@ def happen(store: Store, count: int, size: int = 10) -> None:
     """Let so much happen."""
     for _ in range(count):
         with store.write() as tx:
-            append_event(tx, EventType.PROCESSOR_START, worker="w" * size)
+            append_event(tx, ProcessorStart(worker="w" * size))
 
 
 def ids(found: list[Document]) -> list[int]:
@@ -243,7 +244,7 @@ def test_a_revoked_key_is_cut_off_at_once(served: Served, inside: Store, connect
         key = list_keys(tx)[-1]
     with inside.write() as tx:
         revoke_key(tx, key.id)
-        append_event(tx, EventType.PROCESSOR_START, worker="seen by others")
+        append_event(tx, ProcessorStart(worker="seen by others"))
     number, reason, before = talker.end()
     assert (number, reason) == (1008, "its key was revoked")
     assert "processor_start" not in [each["type"] for each in before]
@@ -337,7 +338,7 @@ def test_a_slow_client_is_dropped_with_the_reason_and_comes_back_without_loss(
     for _ in range(15):
         with inside.write() as tx:
             for _ in range(50):
-                append_event(tx, EventType.PROCESSOR_START, worker="w" * 4000)
+                append_event(tx, ProcessorStart(worker="w" * 4000))
         quick.upto(newest(inside))
     number, reason, got = slow.end()
     assert (number, bool(reason)) == (1013, True)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bullpen.core.access.keys import Scope, list_keys, revoke_key
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.system import ProcessorStart, ProcessorStop
 from bullpen.core.events.tail import EventTail
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -52,7 +53,7 @@ def happen(store: Store, count: int, size: int = 10) -> None:
     while count > 0:
         with store.write() as tx:
             for _ in range(min(count, 50)):
-                append_event(tx, EventType.PROCESSOR_START, worker="w" * size)
+                append_event(tx, ProcessorStart(worker="w" * size))
         count -= 50
 
 
@@ -127,9 +128,9 @@ def _write(served: Served) -> None:
     store = open_store(served.settings)
     for _ in range(20):
         with store.write() as tx:
-            append_event(tx, EventType.PROCESSOR_START, worker="w")
+            append_event(tx, ProcessorStart(worker="w"))
             time.sleep(random.uniform(0, 0.003))
-            append_event(tx, EventType.PROCESSOR_STOP, worker="w")
+            append_event(tx, ProcessorStop(worker="w"))
     store.close()
 
 
@@ -209,7 +210,7 @@ def test_a_revoked_key_is_cut_off_at_once(served: Served, inside: Store, follow:
         key = list_keys(tx)[-1]
     with inside.write() as tx:
         revoke_key(tx, key.id)
-        append_event(tx, EventType.PROCESSOR_START, worker="seen by others")
+        append_event(tx, ProcessorStart(worker="seen by others"))
     (*before, last) = listener.rest()
     assert (last.event, last.data["reason"]) == ("closed", "its key was revoked")
     assert "processor_start" not in [frame.event for frame in before]

@@ -13,7 +13,8 @@ import pytest
 
 from bullpen.core.background import register_worker
 from bullpen.core.clock import HOUR
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.conversation import AgentProgress
 from bullpen.core.message import Claim
 from bullpen.core.store.base import Store
 from tests.cli.command import PROGRAM, Bullpen
@@ -98,5 +99,5 @@ def say(store: Store, claim: Claim, text: str) -> None:
     """What a run says while it works."""
     do(
         store,
-        lambda tx: append_message_event(tx, EventType.AGENT_PROGRESS, claim.primary, text=text),
+        lambda tx: append_event(tx, AgentProgress(claim.primary, text=text)),
     )

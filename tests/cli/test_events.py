@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.events.log import EventType
+from bullpen.core.events.base import Event
+from bullpen.core.events.conversation import ChainStepDone, MessageEnqueued
 from tests.answers.talk import answer, write
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.direct import company, direct
@@ -54,9 +55,9 @@ class Follower:
         """The next line, when it is there."""
         return self._lines.get(timeout=SECONDS)
 
-    def until(self, kind: EventType) -> Any:  # noqa: ANN401 - the document of an event
+    def until(self, kind: type[Event]) -> Any:  # noqa: ANN401 - the document of an event
         """The next event of this type; those before it are over."""
-        while (found := json.loads(self.line()))["type"] != kind:
+        while (found := json.loads(self.line()))["type"] != kind.type:
             pass
         return found
 
@@ -149,9 +150,9 @@ def test_each_comes_as_it_happens_and_none_is_missed(on_both: Bullpen) -> None:
         assert [json.loads(follower.line()) for _ in every[2:]] == every[2:]
         with direct(on_both) as store:
             root = write(store, "@stranger now")
-            assert follower.until(EventType.MESSAGE_ENQUEUED)["conversation_id"] == root
+            assert follower.until(MessageEnqueued)["conversation_id"] == root
             answer(store, "stranger", "yes")
-            assert follower.until(EventType.CHAIN_STEP_DONE)["conversation_id"] == root
+            assert follower.until(ChainStepDone)["conversation_id"] == root
 
 
 def test_what_is_followed_is_chosen_too(bullpen: Bullpen) -> None:

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that follow from the code: settings and commands.
+"""Writes the pages of docs/ that follow from the code: settings, commands, routes and events.
 
 `python -m tests.docs.render` brings them up to date; a test fails while they are not.
 """
@@ -15,6 +15,8 @@ from flask_openapi3.openapi import OpenAPI
 from bullpen.api.routes import ROUTES
 from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
+from bullpen.core.events.base import EventField
+from bullpen.core.events.vocabulary import EVENT_TYPES
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 from bullpen.core.settings.file import FIXED_SETTINGS
 
@@ -90,7 +92,42 @@ def routes() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"settings.md": settings, "commands.md": commands, "routes.md": routes}
+def events() -> str:
+    """Every event, what happened, and the keys of its data."""
+    lines = [
+        "# Events",
+        "",
+        "Each event is written in the transaction of what it tells of, in the table `events`: `id`"
+        " (grows, never",
+        "given twice), `type`, `agent`, `conversation_id`, `message_id`, `data` (a JSON object) and"
+        " `created_at`",
+        "(milliseconds, UTC). `EventTail` in `bullpen.core.events.tail` follows them without loss"
+        " from any",
+        "position: on PostgreSQL, too, it never passes an event whose transaction is still to"
+        " commit.",
+        "",
+        "| type | happened | in `data` |",
+        "|---|---|---|",
+    ]
+    for name, event in EVENT_TYPES.items():
+        keys = ", ".join(map(_event_key, (each for each in event.fields if each.required)))
+        optional = ", ".join(map(_event_key, (each for each in event.fields if not each.required)))
+        if optional:
+            keys = f"{keys}, perhaps {optional}".removeprefix(", ")
+        lines.append(f"| `{name}` | {event.__doc__} | {keys} |".replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
+def _event_key(field: EventField) -> str:
+    return f"{field.name} ({field.note})" if field.note else field.name
+
+
+PAGES = {
+    "settings.md": settings,
+    "commands.md": commands,
+    "routes.md": routes,
+    "events.md": events,
+}
 
 if __name__ == "__main__":
     for page, render in PAGES.items():

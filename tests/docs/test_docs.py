@@ -13,7 +13,6 @@ import pytest
 
 from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
-from bullpen.core.events.log import EventType
 from bullpen.core.maintenance.jobs import JOBS
 from bullpen.core.models import whole_schema
 from bullpen.processor.plugins import Plugins
@@ -30,12 +29,6 @@ def test_a_page_that_follows_from_the_code_is_up_to_date(subtests: pytest.Subtes
     for page in sorted(PAGES):
         with subtests.test(page=page):
             assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run: make docs"
-
-
-def test_every_event_is_documented(subtests: pytest.Subtests) -> None:
-    for event in EventType:
-        with subtests.test(event=event):
-            assert f"| `{event}` |" in (DOCS / "events.md").read_text(encoding="utf-8")
 
 
 def test_every_system_agent_is_documented(subtests: pytest.Subtests) -> None:

@@ -8,8 +8,10 @@ from contextlib import suppress
 
 from sqlalchemy import Connection, insert
 
-from bullpen.core.events.log import EventType, append_event
-from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.conversation import MessageEnqueued
+from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
 
@@ -20,7 +22,7 @@ def happen(store: Store, *names: str) -> None:
     """Let something happen to each of these agents, in one transaction."""
     with store.write() as tx:
         for name in names:
-            append_event(tx, EventType.MESSAGE_ENQUEUED, agent=name)
+            append_event(tx, MessageEnqueued(MessageRef(name, None, None)))
 
 
 class Undone(Exception):
@@ -31,7 +33,7 @@ def undo(store: Store, *names: str) -> None:
     """Let something happen in a transaction that is rolled back."""
     with suppress(Undone), store.write() as tx:
         for name in names:
-            append_event(tx, EventType.MESSAGE_ENQUEUED, agent=name)
+            append_event(tx, MessageEnqueued(MessageRef(name, None, None)))
         raise Undone
 
 
@@ -40,14 +42,14 @@ def happen_in(connection: Connection, name: str) -> None:
     connection.execute(insert(EVENTS).values(type="message_enqueued", agent=name, created_at=0))
 
 
-def names(events: list[Event]) -> list[str]:
+def names(events: list[EventRecord]) -> list[str]:
     """To whom it happened, in order."""
     return [str(event.agent) for event in events]
 
 
-def read_all(tail: EventTail, limit: int = 500) -> list[Event]:
+def read_all(tail: EventTail, limit: int = 500) -> list[EventRecord]:
     """Read until there is nothing new, twice: on PostgreSQL a first look may only note writers."""
-    found: list[Event] = []
+    found: list[EventRecord] = []
     empty = 0
     while empty < 2:
         page = tail.read(limit)
@@ -57,9 +59,9 @@ def read_all(tail: EventTail, limit: int = 500) -> list[Event]:
     return found
 
 
-def read_until(tail: EventTail, enough: Callable[[list[Event]], bool]) -> list[Event]:
+def read_until(tail: EventTail, enough: Callable[[list[EventRecord]], bool]) -> list[EventRecord]:
     """Read until there is enough, within a generous time."""
-    found: list[Event] = []
+    found: list[EventRecord] = []
     deadline = time.monotonic() + LIMIT_SECONDS
     while not enough(found):
         assert time.monotonic() < deadline, f"only {names(found)}"

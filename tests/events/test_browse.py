@@ -5,26 +5,34 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import BadText
-from bullpen.core.events.log import EventFilter, EventType, append_event, list_events
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import Event, MessageRef, UnknownEvent
+from bullpen.core.events.conversation import MessageEnqueued, MessageReceived
+from bullpen.core.events.log import EventFilter, list_events
+from bullpen.core.events.message import MessageDead
+from bullpen.core.events.system import ProcessorStart
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 
 ANY = EventFilter()
 
 
-def happen(store: Store, kind: EventType, agent: str | None, about: str | None = None) -> None:
+def happen(
+    store: Store, kind: type[Event], agent: str | None, message_id: str | None = None
+) -> None:
     """Let something happen."""
+    about = MessageRef(agent, message_id, message_id)
     with store.write() as tx:
-        append_event(tx, kind, agent=agent, conversation_id=about, message_id=about, messages=[])
+        append_event(tx, UnknownEvent(kind.type, {}, about))
 
 
 @pytest.fixture(autouse=True)
 def _past(store: Store) -> None:
-    happen(store, EventType.MESSAGE_ENQUEUED, "a", "one")
-    happen(store, EventType.MESSAGE_RECEIVED, "a", "one")
-    happen(store, EventType.MESSAGE_ENQUEUED, "ab", "two")
-    happen(store, EventType.PROCESSOR_START, None)
-    happen(store, EventType.MESSAGE_DEAD, "b", "two")
+    happen(store, MessageEnqueued, "a", "one")
+    happen(store, MessageReceived, "a", "one")
+    happen(store, MessageEnqueued, "ab", "two")
+    happen(store, ProcessorStart, None)
+    happen(store, MessageDead, "b", "two")
 
 
 def found(

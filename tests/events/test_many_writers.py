@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from bullpen.core.events.log import EventType, append_event
-from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import UnknownEvent
+from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.store.base import Store
 
 WRITERS = 6
@@ -21,15 +22,20 @@ class Undone(Exception):
     pass
 
 
+def numbered(writer: int, number: float) -> UnknownEvent:
+    """An event that is told apart from all others."""
+    return UnknownEvent("numbered", {"writer": writer, "number": number})
+
+
 def write(store: Store, writer: int, seed: int, committed: dict[int, list[int]]) -> None:
     """Write numbered events, wait a random time before each commit, and undo some of them."""
     chance = random.Random(10 * seed + writer)
     for number in range(EACH):
         try:
             with store.write() as tx:
-                append_event(tx, EventType.MESSAGE_ENQUEUED, writer=writer, number=number)
+                append_event(tx, numbered(writer, number))
                 if chance.random() < 0.3:
-                    append_event(tx, EventType.MESSAGE_ENQUEUED, writer=writer, number=number + 0.5)
+                    append_event(tx, numbered(writer, number + 0.5))
                 time.sleep(chance.choice((0.0, 0.0, 0.001, 0.004, 0.02)))
                 if chance.random() < 0.15:
                     raise Undone
@@ -39,7 +45,7 @@ def write(store: Store, writer: int, seed: int, committed: dict[int, list[int]])
         time.sleep(chance.choice((0.0, 0.002)))
 
 
-def follow(store: Store, limit: int, done: threading.Event, into: list[Event]) -> None:
+def follow(store: Store, limit: int, done: threading.Event, into: list[EventRecord]) -> None:
     """Read all the time, and to the end when the writers are done."""
     tail = EventTail(store, 0)
     empty = 0
@@ -57,7 +63,7 @@ def follow(store: Store, limit: int, done: threading.Event, into: list[Event]) -
 def test_every_reader_gets_every_committed_event_once_and_in_order(store: Store, seed: int) -> None:
     done = threading.Event()
     committed: dict[int, list[int]] = {writer: [] for writer in range(WRITERS)}
-    read: dict[int, list[Event]] = {1: [], 7: [], 500: []}
+    read: dict[int, list[EventRecord]] = {1: [], 7: [], 500: []}
     writers = [
         threading.Thread(target=write, args=(store, writer, seed, committed))
         for writer in committed

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from bullpen.core.clock import HOUR
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import Event, UnknownEvent
+from bullpen.core.events.conversation import AgentProgress, ChainStepDone, ChainStepStart
+from bullpen.core.events.system import ProcessorStart, ProcessorStop
 from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import events
 from tests.stores import FakeClock
 
 
-def say(store: Store, *kinds: EventType) -> None:
-    """Record these events."""
+def say(store: Store, *kinds: type[Event]) -> None:
+    """Record events of these types."""
     for kind in kinds:
         with store.write() as tx:
-            append_event(tx, kind, agent="coder", text="…")
+            append_event(tx, UnknownEvent(kind.type, {"text": "…"}))
 
 
 def test_old_progress_is_deleted_and_nothing_else(store: Store, clock: FakeClock) -> None:
-    say(store, EventType.CHAIN_STEP_START, EventType.AGENT_PROGRESS, EventType.CHAIN_STEP_DONE)
+    say(store, ChainStepStart, AgentProgress, ChainStepDone)
     clock.advance(store.settings.retention_hours * HOUR)
-    say(store, EventType.AGENT_PROGRESS)
+    say(store, AgentProgress)
     assert run_retention(store, "progress") == "1 deleted"
     assert [row["type"] for row in events(store)] == [
         *("chain_step_start", "chain_step_done", "agent_progress"),
@@ -28,7 +31,7 @@ def test_old_progress_is_deleted_and_nothing_else(store: Store, clock: FakeClock
 
 
 def test_progress_is_kept_for_as_long_as_people_may_look(store: Store, clock: FakeClock) -> None:
-    say(store, EventType.AGENT_PROGRESS, EventType.PROCESSOR_STOP)
+    say(store, AgentProgress, ProcessorStop)
     clock.advance(store.settings.retention_hours * HOUR - 1)
     assert run_retention(store, "progress") == "0 deleted"
 
@@ -36,9 +39,9 @@ def test_progress_is_kept_for_as_long_as_people_may_look(store: Store, clock: Fa
 def test_the_newest_event_stays_so_that_no_id_is_given_twice(
     store: Store, clock: FakeClock
 ) -> None:
-    say(store, EventType.AGENT_PROGRESS, EventType.AGENT_PROGRESS)
+    say(store, AgentProgress, AgentProgress)
     newest = events(store)[-1]["id"]
     clock.advance(100 * store.settings.retention_hours * HOUR)
     assert run_retention(store, "progress") == "1 deleted"
-    say(store, EventType.PROCESSOR_START)
+    say(store, ProcessorStart)
     assert [row["id"] for row in events(store)] == [newest, newest + 1]

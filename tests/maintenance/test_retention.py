@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import Table, insert
 
 from bullpen.core.clock import DAY, HOUR, SECOND
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.company import AgentAdded
 from bullpen.core.events.tail import EventTail
 from bullpen.core.maintenance.retention import BATCH_ROWS, run_retention
 from bullpen.core.maintenance.unused_files import delete_unused_files
@@ -228,7 +229,7 @@ def test_a_reader_whose_place_was_deleted_goes_on_with_what_is_left(
 ) -> None:
     def happen(name: str) -> None:
         with store.write() as tx:
-            append_event(tx, EventType.AGENT_ADDED, agent=name)
+            append_event(tx, AgentAdded(agent=name))
 
     happen("old")
     tail = EventTail(store, position=0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.events.tail import Event
+from bullpen.core.events.tail import EventRecord
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.processor import plugins as plugins_module
@@ -187,7 +187,7 @@ def test_activate_is_given_the_home_a_log_and_events(
 class Listening:
     """A plugin that hears."""
 
-    def __init__(self, event: str, heard: Callable[[Event], object]) -> None:
+    def __init__(self, event: str, heard: Callable[[EventRecord], object]) -> None:
         self.event = event
         self.heard = heard
 
@@ -207,7 +207,7 @@ def test_listeners_hear_what_they_asked_for(
     plugins.add("c", Listening("*", lambda event: every.append(event.type)), tmp_path)
     assert plugins.listens
     for kind in ("message_dead", "lane_paused"):
-        plugins.dispatch(Event(1, kind, None, None, None, {}, 0))
+        plugins.dispatch(EventRecord(1, kind, None, None, None, {}, 0))
     assert (one, every) == (["message_dead"], ["message_dead", "lane_paused"])
     assert caplog.text.count("plugin b failed at") == 2
 
@@ -215,7 +215,7 @@ def test_listeners_hear_what_they_asked_for(
 def test_a_processors_plugins_hear_its_events_and_their_metadata_is_in_the_response(
     store: Store,
 ) -> None:
-    heard: list[Event] = []
+    heard: list[EventRecord] = []
 
     class Plugin(Listening):
         """Hears, and changes what is said."""

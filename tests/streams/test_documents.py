@@ -11,7 +11,10 @@ import pytest
 from bullpen.api.streams.client import Filter
 from bullpen.api.streams.encode import ALIASES, SSE, WEBSOCKET, encode_events
 from bullpen.core.answers.complete import complete
-from bullpen.core.events.log import EventType, append_event, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.conversation import AgentProgress, ChainStepDone, ChainStepStart
+from bullpen.core.events.system import ProcessorStart
 from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.event_details import MAX_TEXT_CHARS
 from bullpen.core.intake import post_in_room, submit
@@ -66,15 +69,9 @@ def test_a_question_and_its_answer_are_told_with_the_references_names_and_exactl
 ) -> None:
     asked = ask(store, "@coder " + "x" * 200)
     claim = take(store)
-    do(
-        store,
-        append_message_event,
-        EventType.CHAIN_STEP_START,
-        claim.primary,
-        provider="echo",
-        messages=[asked],
-    )
-    do(store, append_message_event, EventType.AGENT_PROGRESS, claim.primary, text="thinking")
+    started = ChainStepStart(claim.primary, provider="echo", messages=[asked], batch=None)
+    do(store, append_event, started)
+    do(store, append_event, AgentProgress(claim.primary, text="thinking"))
     with store.write() as tx:
         complete(tx, claim, RunOutput(text="done é [@helper: look]"), ())
     at = {"timestamp": store.clock.now()}
@@ -249,9 +246,8 @@ def test_an_event_is_told_although_its_message_is_archived_or_deleted(store: Sto
     to_archive(store, asked)
     assert told(store) == before
     with store.write() as tx:
-        append_event(
-            tx, EventType.CHAIN_STEP_DONE, agent="nobody", message_id="gone", messages=["gone"]
-        )
+        gone = MessageRef("nobody", None, "gone")
+        append_event(tx, ChainStepDone(gone, messages=["gone"], responses=0))
     last = told(store)[-1]
     assert (last["type"], last["agentName"], last["responseText"]) == (
         "chain_step_done",
@@ -262,6 +258,6 @@ def test_an_event_is_told_although_its_message_is_archived_or_deleted(store: Sto
 
 def test_what_is_no_text_is_escaped_and_breaks_nothing(store: Store) -> None:
     with store.write() as tx:
-        append_event(tx, EventType.PROCESSOR_START, worker="half \ud800 a pair\n\nid: 5\r\n\r\n")
+        append_event(tx, ProcessorStart(worker="half \ud800 a pair\n\nid: 5\r\n\r\n"))
     found = told(store)[-1]
     assert found["data"]["worker"] == "half \ud800 a pair\n\nid: 5\r\n\r\n"

@@ -18,8 +18,11 @@ from bullpen.api.streams.encode import EncodedEvent, EndReason, encode_events
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import OWNER_KEY, Key, KeyKind, Scope, add_key, revoke_key
 from bullpen.core.errors import Overloaded, StoreBusy
-from bullpen.core.events.log import EventType, append_event
-from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.conversation import MessageEnqueued
+from bullpen.core.events.system import ProcessorStart
+from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.events.tails import happen, happen_in
@@ -152,7 +155,7 @@ def test_a_client_gets_what_its_filter_and_its_key_let_through(
     started, _ = audience.join(hub, store, Filter(types=frozenset({"processor_start"})))
     happen(store, "a", "b", "c")
     with store.write() as tx:
-        append_event(tx, EventType.PROCESSOR_START, worker="w")
+        append_event(tx, ProcessorStart(worker="w"))
     happen(store, "b")
     assert agents(everything.upto(newest(store))) == ["a", "b", "c", None, "b"]
     assert agents(of_b.upto(newest(store))) == ["b", "b"]
@@ -180,11 +183,11 @@ def test_a_revoked_key_is_cut_off_at_once_and_sees_nothing_of_what_comes_after(
     cut, _ = audience.join(hub, store, key=key)
     left, _ = audience.join(hub, store, key=other)
     with store.write() as tx:
-        append_event(tx, EventType.MESSAGE_ENQUEUED, agent="before")
+        append_event(tx, MessageEnqueued(MessageRef("before", None, None)))
     assert cut.event().data["agent"] == "before"
     with store.write() as tx:
         revoke_key(tx, key.id)
-        append_event(tx, EventType.MESSAGE_ENQUEUED, agent="after")
+        append_event(tx, MessageEnqueued(MessageRef("after", None, None)))
     (last,) = cut.rest()
     assert (last.event, last.id, last.data["reason"]) == ("closed", None, "its key was revoked")
     assert agents(left.upto(newest(store)))[-1] == "after"
@@ -286,7 +289,7 @@ def test_a_store_that_fails_for_a_while_costs_no_event(
     listener, _ = audience.join(hub, store)
     failures = [StoreBusy("busy"), RuntimeError("a mistake")]
 
-    def failing(given: Store, events: Sequence[Event]) -> list[EncodedEvent]:
+    def failing(given: Store, events: Sequence[EventRecord]) -> list[EncodedEvent]:
         if failures:
             raise failures.pop()
         return encode_events(given, events)
@@ -304,7 +307,7 @@ def test_one_for_whom_the_store_fails_is_told_so_and_can_come_back(
     happen(store, *(f"a{number}" for number in range(2 * backlog.MAX_RECENT_EVENTS)))
     eventually(lambda: hub.position == newest(store))
 
-    def failing(*_: object) -> list[Event]:
+    def failing(*_: object) -> list[EventRecord]:
         raise StoreBusy("busy")
 
     with monkeypatch.context() as patch:

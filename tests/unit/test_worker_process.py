@@ -13,7 +13,7 @@ import pytest
 
 from bullpen.core import background
 from bullpen.core.background import Loop, WorkerProcess, run_until_stopped
-from bullpen.core.events.log import EventType
+from bullpen.core.events.system import SchedulerStart, SchedulerStop
 from bullpen.core.models import WORKERS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -33,9 +33,7 @@ def store(stores: Stores, settings: Settings) -> Iterator[Store]:
 
 
 def test_it_is_registered_from_its_making_to_its_stop(store: Store) -> None:
-    process = WorkerProcess(
-        store, "test", started=EventType.SCHEDULER_START, stopped=EventType.SCHEDULER_STOP
-    )
+    process = WorkerProcess(store, "test", started=SchedulerStart, stopped=SchedulerStop)
     process.start()
     assert [(row["id"], row["kind"]) for row in rows(store, WORKERS)] == [(process.worker, "test")]
     process.stop()

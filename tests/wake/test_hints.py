@@ -9,7 +9,8 @@ from contextlib import suppress
 import pytest
 
 from bullpen.core.background import register_worker
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.system import ProcessorStart
 from bullpen.core.message import Answer, NewMessage
 from bullpen.core.outbox.write import add_response
 from bullpen.core.queue.enqueue import enqueue
@@ -62,7 +63,7 @@ def test_a_transaction_without_news_wakes_nobody(store: Store) -> None:
 def test_a_rolled_back_transaction_wakes_nobody(store: Store) -> None:
     with listening(store) as listener:
         with suppress(Undone), store.write() as tx:
-            append_event(tx, EventType.MESSAGE_ENQUEUED)
+            append_event(tx, ProcessorStart(worker="w"))
             raise Undone
         tell_other(store)
         assert listener.wait(SOON) == {"other"}

@@ -31,7 +31,10 @@ from bullpen.cli.wait import WaitEnd, WaitResult, wait_fields
 from bullpen.core.clock import poll_until
 from bullpen.core.company import add_agent
 from bullpen.core.errors import InTheWay, ServiceFailed
-from bullpen.core.events.log import EventFilter, EventType, list_events
+from bullpen.core.events.company import RoomPosted
+from bullpen.core.events.conversation import ChainHandoff
+from bullpen.core.events.log import EventFilter, list_events
+from bullpen.core.events.message import MessageDead, MessageFailed, MessageRetried
 from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.follow import ConversationFollower
 from bullpen.core.message import NewMessage
@@ -146,11 +149,11 @@ MAX_EVENTS = 1000
 WIDTH = 79
 
 COUNTED_EVENTS = {
-    "handoffs": EventType.CHAIN_HANDOFF,
-    "room_posts": EventType.ROOM_POSTED,
-    "failed_and_tried_again": EventType.MESSAGE_FAILED,
-    "dead": EventType.MESSAGE_DEAD,
-    "tried_again_by_hand": EventType.MESSAGE_RETRIED,
+    "handoffs": ChainHandoff.type,
+    "room_posts": RoomPosted.type,
+    "failed_and_tried_again": MessageFailed.type,
+    "dead": MessageDead.type,
+    "tried_again_by_hand": MessageRetried.type,
 }
 
 

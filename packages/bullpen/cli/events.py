@@ -21,8 +21,11 @@ from bullpen.cli.options import DURATION
 from bullpen.cli.output import MAX_LIMIT, as_json, one_line, print_json, sanitize
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.errors import OutOfReach
-from bullpen.core.events.log import EventFilter, EventType, last_events, list_events
-from bullpen.core.events.tail import Event, EventTail, id_before_oldest
+from bullpen.core.events.base import Level
+from bullpen.core.events.conversation import ChainHandoff, MessageEnqueued, MessageReceived
+from bullpen.core.events.log import EventFilter, last_events, list_events
+from bullpen.core.events.tail import EventRecord, EventTail, id_before_oldest
+from bullpen.core.events.vocabulary import EVENT_TYPES
 from bullpen.core.inspect.event_details import EventDetails, event_details
 from bullpen.core.models import EVENTS
 from bullpen.core.settings import Settings
@@ -35,11 +38,16 @@ TYPE_COLUMNS = 18
 MAX_COLUMNS = 2000
 """So long is a line where no terminal says how wide it is."""
 
-FAILURE_SUFFIXES = ("_failed", "_dead", "_lost", "_refused", "_missed", "_unknown", "_grew")
-START_EVENTS = frozenset(
-    {EventType.MESSAGE_RECEIVED, EventType.MESSAGE_ENQUEUED, EventType.CHAIN_HANDOFF}
-)
-"""What is shown with the beginning of its message; others with what was said."""
+COLOURS = {
+    Level.PROGRESS: "bright_black",
+    Level.INFO: "cyan",
+    Level.NOTICE: "yellow",
+    Level.WARNING: "yellow",
+    Level.FAILURE: "red",
+}
+
+PREVIEWED = (MessageReceived, MessageEnqueued, ChainHandoff)
+"""Shown with the beginning of their message; others with what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +56,11 @@ class EventFormatter:
 
     here: ZoneInfo
 
-    def of(self, tx: Transaction, events: Sequence[Event]) -> list[str]:
+    def of(self, tx: Transaction, events: Sequence[EventRecord]) -> list[str]:
         """A line for each."""
         return [self._line(*each) for each in zip(events, event_details(tx, events), strict=True)]
 
-    def _line(self, event: Event, facts: EventDetails) -> str:
+    def _line(self, event: EventRecord, facts: EventDetails) -> str:
         local = datetime.fromtimestamp(event.created_at / SECOND, UTC).astimezone(self.here)
         # A terminal has little room: there the day is said only if it is another one.
         today = sys.stdout.isatty() and local.date() == datetime.now(self.here).date()
@@ -65,7 +73,7 @@ class EventFormatter:
         ]
         words = f"{sanitize(whose)}  {about}  "
         room = max(0, _wide() - len(head) - max(TYPE_COLUMNS, len(event.type)) - 2 - len(words))
-        kind = click.style(f"{event.type:<{TYPE_COLUMNS}}", fg=_colour(event.type))
+        kind = click.style(f"{event.type:<{TYPE_COLUMNS}}", fg=COLOURS[event.event.level])
         text = one_line(" ".join(each for each in rest if each), room) if room else ""
         return f"{head}{kind}  {words}{text}".rstrip()
 
@@ -75,7 +83,7 @@ def _wide() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_COLUMNS
 
 
-def _data(event: Event) -> Iterator[tuple[str, object]]:
+def _data(event: EventRecord) -> Iterator[tuple[str, object]]:
     """What goes with it, without what the line says already."""
     for name, value in event.data.items():
         if value is not None and name != "said" and value != [event.message_id]:
@@ -87,9 +95,9 @@ def colours() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-def _said(event: Event, facts: EventDetails) -> str:
+def _said(event: EventRecord, facts: EventDetails) -> str:
     text = facts.text
-    if text is None and event.type in START_EVENTS and facts.origin is not None:
+    if text is None and isinstance(event.event, PREVIEWED) and facts.origin is not None:
         text = facts.origin.preview
     return f'"{text}"' if text else ""
 
@@ -103,20 +111,12 @@ def _word(value: object) -> str:
     return f'"{text}"' if " " in text or not text else text
 
 
-def _colour(kind: str) -> str | None:
-    if kind.endswith(FAILURE_SUFFIXES):
-        return "red"
-    if kind == EventType.AGENT_PROGRESS:
-        return "bright_black"
-    return "yellow" if kind.endswith(("_held", "_paused", "_skipped", "_retried")) else "cyan"
-
-
 DEFAULT_EVENTS = 20
 POLL_SECONDS = 1.0
 SETTLE_SECONDS = 0.01
 """So soon again, while somebody is still writing what has an earlier number."""
 
-TYPES = click.Choice([each.value for each in EventType])
+TYPES = click.Choice(list(EVENT_TYPES))
 
 
 @click.command()
@@ -204,7 +204,7 @@ def _visible_agents(agents: tuple[str, ...]) -> frozenset[str] | None:
 
 def _last(
     store: Store, wanted: EventFilter, moment: int | None, since_id: int | None, limit: int
-) -> list[Event]:
+) -> list[EventRecord]:
     upto = EventTail.from_now(store).position
     with store.read() as tx:
         if since_id is not None:
@@ -215,7 +215,7 @@ def _last(
 def _follow(
     store: Store,
     wanted: EventFilter,
-    show: Callable[[Sequence[Event]], None],
+    show: Callable[[Sequence[EventRecord]], None],
     moment: int | None,
     since_id: int | None,
     limit: int | None,
@@ -244,10 +244,10 @@ def _follow(
         sys.stdout.close()
 
 
-def _printer(store: Store, as_json: bool) -> Callable[[Sequence[Event]], None]:
+def _printer(store: Store, as_json: bool) -> Callable[[Sequence[EventRecord]], None]:
     lines = EventFormatter(get_zone(owner_zone_name(store.settings)))
 
-    def show(found: Sequence[Event]) -> None:
+    def show(found: Sequence[EventRecord]) -> None:
         if not found:
             return
         if as_json:

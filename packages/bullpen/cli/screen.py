@@ -12,7 +12,21 @@ import click
 
 from bullpen.cli.output import one_line, sanitize
 from bullpen.core.clock import SECOND, format_interval
-from bullpen.core.events.log import EventType
+from bullpen.core.events.conversation import (
+    AgentProgress,
+    ChainStepDone,
+    ChainStepStart,
+    MessageEnqueued,
+    MessageReceived,
+)
+from bullpen.core.events.message import (
+    MessageCancelled,
+    MessageDead,
+    MessageFailed,
+    MessageHeld,
+    MessageLetGo,
+    MessageReleased,
+)
 from bullpen.core.inspect.follow import FollowedAnswer, FollowedEvent
 from bullpen.core.message import ROOM
 
@@ -22,12 +36,14 @@ PLAIN_WIDTH = 200
 
 FALLBACK_WIDTH = 79
 
-START_EVENTS = (EventType.MESSAGE_RECEIVED, EventType.CHAIN_STEP_START)
-END_EVENTS = frozenset(
-    {
-        *(EventType.CHAIN_STEP_DONE, EventType.MESSAGE_FAILED, EventType.MESSAGE_RELEASED),
-        *(EventType.MESSAGE_DEAD, EventType.MESSAGE_HELD, EventType.MESSAGE_CANCELLED),
-    }
+START_EVENTS = (MessageReceived, ChainStepStart)
+END_EVENTS = (
+    ChainStepDone,
+    MessageFailed,
+    MessageReleased,
+    MessageDead,
+    MessageHeld,
+    MessageCancelled,
 )
 
 
@@ -70,13 +86,13 @@ class Screen:
 
     def happened(self, what: FollowedEvent) -> None:
         """Show what happened, if it is worth a line."""
-        event, agent = what.event, what.event.agent or ""
-        if event.type in START_EVENTS:
+        event, agent = what.record.event, what.record.agent or ""
+        if isinstance(event, START_EVENTS):
             self._working.setdefault(agent, "")
-        elif event.type in END_EVENTS:
+        elif isinstance(event, END_EVENTS):
             self._working.pop(agent, None)
-        elif event.type == EventType.AGENT_PROGRESS:
-            self._working[agent] = str(event.data.get("text", ""))
+        elif isinstance(event, AgentProgress):
+            self._working[agent] = event.text
             if not self.moves:
                 self.line(f"@{agent} works: {self._working[agent]}")
         line = self._line_of(what)
@@ -121,22 +137,17 @@ class Screen:
         return f"{names} {verb}, {took}{at_what}" if names else ""
 
     def _line_of(self, what: FollowedEvent) -> str:
-        event, agent = what.event, what.event.agent
-        match event.type:
-            case EventType.MESSAGE_ENQUEUED:
+        agent = what.record.agent
+        match what.record.event:
+            case MessageEnqueued():
                 return self._handed_on(what)
-            case EventType.MESSAGE_FAILED:
-                wait = event.data.get("wait")
-                when = (
-                    format_interval(wait)
-                    if isinstance(wait, int) and wait >= SECOND
-                    else "a moment"
-                )
-                return f"@{agent} failed: {event.data.get('error')}; it tries again in {when}"
-            case EventType.MESSAGE_RELEASED:
+            case MessageFailed() as failed:
+                when = format_interval(failed.wait) if failed.wait >= SECOND else "a moment"
+                return f"@{agent} failed: {failed.error}; it tries again in {when}"
+            case MessageReleased():
                 return f"@{agent} was interrupted, and begins again"
-            case EventType.MESSAGE_LET_GO:
-                return f"{event.message_id} goes on to @{agent}"
+            case MessageLetGo():
+                return f"{what.record.message_id} goes on to @{agent}"
             case _:
                 return ""
 
@@ -145,7 +156,7 @@ class Screen:
         origin = what.facts.origin
         if origin is None or origin.from_agent is None:
             return ""
-        to = f"@{what.event.agent}"
+        to = f"@{what.record.agent}"
         if origin.channel == ROOM:
             to = f"#{origin.team_id}"
             said = f"{origin.from_agent} {to} {origin.preview}"

@@ -18,7 +18,8 @@ from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.system import ProcessEvent
 from bullpen.core.models import WORKERS
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -114,8 +115,8 @@ class WorkerProcess:
         store: Store,
         kind: str,
         *,
-        started: EventType | None = None,
-        stopped: EventType | None = None,
+        started: type[ProcessEvent] | None = None,
+        stopped: type[ProcessEvent] | None = None,
     ) -> None:
         self._store = store
         self._kind = kind
@@ -126,7 +127,7 @@ class WorkerProcess:
         with store.write() as tx:
             self.worker = register_worker(tx, kind, self._listener.address)
             if started is not None:
-                append_event(tx, started, worker=self.worker)
+                append_event(tx, started(worker=self.worker))
 
     def add(self, loop: Loop, *topics: str) -> Loop:
         """Run this loop as long as the process runs; commits on these topics wake it."""
@@ -167,7 +168,7 @@ class WorkerProcess:
                 release(tx, self.worker)
             unregister_worker(tx, self.worker)
             if self._stopped is not None:
-                append_event(tx, self._stopped, worker=self.worker)
+                append_event(tx, self._stopped(worker=self.worker))
         log.info("%s has stopped", self.worker)
 
     def _report_liveness(self) -> float:

@@ -11,7 +11,9 @@ from typing import Unpack
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadName, LaneBusy, NameTaken
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.company import AgentAdded, AgentChanged, AgentRemoved
+from bullpen.core.events.conversation import SessionReset
 from bullpen.core.heartbeats.manage import remove_heartbeat
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
@@ -131,7 +133,7 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
     if lock_lane(tx, agent.id).state == LaneState.ARCHIVED:
         resume_lane(tx, agent.id)
     _update_lane(tx, agent)
-    append_event(tx, EventType.AGENT_ADDED, agent=agent.id)
+    append_event(tx, AgentAdded(agent=agent.id))
 
 
 def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) -> Agent:
@@ -146,7 +148,7 @@ def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) 
         _reset_sessions(tx, agent_id)
         changed = replace(changed, resets=before.resets + 1)
     _update_lane(tx, changed)
-    append_event(tx, EventType.AGENT_CHANGED, agent=agent_id, changed=sorted(change))
+    append_event(tx, AgentChanged(agent=agent_id, changed=sorted(change)))
     return changed
 
 
@@ -169,14 +171,14 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
     tx.write(DELETE_SESSIONS, {"agent": agent_id})
     tx.write(DELETE, {"agent": agent_id})
     archive_lane(tx, agent_id, "removed")
-    append_event(tx, EventType.AGENT_REMOVED, agent=agent_id)
+    append_event(tx, AgentRemoved(agent=agent_id))
 
 
 def reset_agent(tx: Transaction, agent_id: str) -> None:
     """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
     get_agent(tx, agent_id)
     _reset_sessions(tx, agent_id)
-    append_event(tx, EventType.SESSION_RESET, agent=agent_id)
+    append_event(tx, SessionReset(agent=agent_id))
 
 
 def _check_agent(tx: Transaction, agent: Agent) -> None:

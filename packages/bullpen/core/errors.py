@@ -644,7 +644,7 @@ class BadBackup(StoreError):
 # ├── SchemaTooNew           made by a later Bullpen
 # └── SchemaTooOld           needs `bullpen db upgrade`
 #
-# Each has a stable `code` for the API, an `exit_status` for the command line, and a `hint` that says
+# Each has a stable `code` for the API, an `exit_status` for the command line, and a `hint` that tells
 # what the reader can do.
 
 __all__ = [

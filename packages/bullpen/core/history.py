@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, insert
 
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.company import RoomPosted
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -40,5 +41,5 @@ def keep_post(tx: Transaction, team: str, author: str, text: str) -> int:
     """Write a post into the room's history; gives its number."""
     row = tx.one(POST, {"team": team, "agent": author, "message": text, "now": tx.now})
     assert row is not None
-    append_event(tx, EventType.ROOM_POSTED, team=team, post=row[0], author=author)
+    append_event(tx, RoomPosted(team=team, post=row[0], author=author))
     return row[0]

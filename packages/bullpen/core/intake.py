@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bullpen.core.errors import BadText, TextTooLong
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.conversation import AgentRouted, TeamChainStart
 from bullpen.core.history import keep_post
 from bullpen.core.message import ROOM, Accepted, NewMessage
 from bullpen.core.queue.enqueue import (
@@ -171,7 +173,7 @@ def _receipts(
 
 
 def _append_routed(tx: Transaction, part: RoutedText, stored: Accepted, conversation: str) -> None:
-    told = {"message_id": stored.message_id, "conversation_id": conversation}
-    append_event(tx, EventType.AGENT_ROUTED, agent=part.agent, **told, team=part.team)
+    about = MessageRef(part.agent, conversation, stored.message_id)
+    append_event(tx, AgentRouted(about, team=part.team))
     if part.team is not None:
-        append_event(tx, EventType.TEAM_CHAIN_START, agent=part.agent, **told, team=part.team)
+        append_event(tx, TeamChainStart(about, team=part.team))

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from bullpen.core.answers.complete import complete
 from bullpen.core.answers.fail import fail
 from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.conversation import SessionLost
 from bullpen.core.message import Claim, ErrorKind, Failure, RunOutput
 from bullpen.core.queue.claim import record_start
 from bullpen.core.queue.fail import release
@@ -131,12 +132,8 @@ class RunExecutor:
         if known.key is not None:
             save_session(tx, known.agent, known.key, reply.session)
         if reply.lost is not None:
-            append_message_event(
-                tx,
-                EventType.SESSION_LOST,
-                claim.primary,
-                reason=sanitise_text(reply.lost)[:ERROR_LENGTH],
-            )
+            reason = sanitise_text(reply.lost)[:ERROR_LENGTH]
+            append_event(tx, SessionLost(claim.primary, reason=reason))
 
     def _said(self, claim: Claim, reply: Reply) -> RunOutput:
         text, metadata = self._plugins.outgoing(claim.primary, sanitise_text(reply.text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bullpen.core.background import Loop, WorkerProcess, run_until_stopped
 from bullpen.core.clock import SECOND
-from bullpen.core.events.log import EventType
+from bullpen.core.events.system import ProcessorStart, ProcessorStop
 from bullpen.core.events.tail import EventTail
 from bullpen.core.queue.claim import claim, has_claimable
 from bullpen.core.queue.timers import next_timer_at
@@ -30,9 +30,7 @@ class Processor:
         self._store = store
         self._plugins = plugins or Plugins()
         self._tail: EventTail | None = None
-        self._process = WorkerProcess(
-            store, KIND, started=EventType.PROCESSOR_START, stopped=EventType.PROCESSOR_STOP
-        )
+        self._process = WorkerProcess(store, KIND, started=ProcessorStart, stopped=ProcessorStop)
         executor = RunExecutor(store, find, self._plugins)
         self._claiming = self._process.add(Loop("claim", self._claim), "messages")
         self._runs = Runs(store, executor, store.settings.max_runs, self._claiming.wake)

@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
 
-from bullpen.core.events.tail import Event
+from bullpen.core.events.tail import EventRecord
 from bullpen.core.message import Message
 from bullpen.core.text import sanitise_text
 
@@ -34,7 +34,7 @@ MAX_METADATA_CHARS = 65_536
 MAX_PENDING_METADATA = 1024
 """So many messages' metadata are kept until they are answered; a run may fail."""
 
-Listener = Callable[[Event], object]
+Listener = Callable[[EventRecord], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Plugins:
         """Whether one of them wants to hear of events."""
         return bool(self._listeners)
 
-    def dispatch(self, event: Event) -> None:
+    def dispatch(self, event: EventRecord) -> None:
         """Call the listeners of this event."""
         for name, wanted, listener in self._listeners:
             if wanted in (ALL_EVENTS, event.type):

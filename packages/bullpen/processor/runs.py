@@ -12,7 +12,8 @@ from sqlalchemy import bindparam, select
 
 from bullpen.core.background import Loop
 from bullpen.core.errors import BullpenError, StaleToken
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.conversation import AgentProgress
 from bullpen.core.message import Claim, Message
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import extend
@@ -98,7 +99,7 @@ class ProgressBoard:
         try:
             with self._store.write(durable=False) as tx:
                 for message, text in said:
-                    append_message_event(tx, EventType.AGENT_PROGRESS, message, text=text)
+                    append_event(tx, AgentProgress(message, text=text))
         except BullpenError as error:
             log.warning("the progress of %s runs is not shown: %s", len(said), error)
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bullpen.core.background import Loop, WorkerProcess, run_until_stopped
-from bullpen.core.events.log import EventType
+from bullpen.core.events.system import SchedulerStart, SchedulerStop
 from bullpen.core.heartbeats.run import send_due_heartbeats
 from bullpen.core.maintenance.jobs import (
     JOBS,
@@ -35,9 +35,7 @@ class Scheduler:
     def __init__(self, store: Store, jobs: tuple[MaintenanceJob, ...] = JOBS) -> None:
         self._store = store
         self._jobs = jobs
-        self._process = WorkerProcess(
-            store, KIND, started=EventType.SCHEDULER_START, stopped=EventType.SCHEDULER_STOP
-        )
+        self._process = WorkerProcess(store, KIND, started=SchedulerStart, stopped=SchedulerStop)
         self._process.add(Loop("schedules", partial(fire_due_schedules, store)), "schedules")
         self._process.add(Loop("heartbeats", partial(send_due_heartbeats, store)), "heartbeats")
         self._process.add(Loop("job leases", self._renew_leases))

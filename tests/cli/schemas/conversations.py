@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field, JsonValue
+from typing import Annotated
 
-from bullpen.core.events.log import EventType
+from pydantic import AfterValidator, Field, JsonValue
+
+from bullpen.core.events.vocabulary import EVENT_TYPES
 from bullpen.core.states import MessageState, ResponseState
 from tests.cli.schemas.base import Document
 from tests.cli.schemas.queue import Attempt
@@ -165,9 +167,14 @@ class Watched(Document):
     agents: list[Worker]
 
 
+def _known_event(type_: str) -> str:
+    assert type_ in EVENT_TYPES
+    return type_
+
+
 class Event(Document):
     id: int
-    type: EventType
+    type: Annotated[str, AfterValidator(_known_event)]
     agent: str | None
     conversation_id: str | None
     message_id: str | None

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from bullpen.api.streams.encode import EncodedEvent
-from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.store.base import Store
 
 MAX_RECENT_EVENTS = 500
@@ -18,7 +18,7 @@ MAX_RECENT_BYTES = 1 << 19
 
 SETTLE_SECONDS = 5.0
 
-Show = Callable[[Sequence[Event]], list[EncodedEvent]]
+Show = Callable[[Sequence[EventRecord]], list[EncodedEvent]]
 
 
 class RecentEvents:
@@ -28,10 +28,10 @@ class RecentEvents:
         self.floor = position
         self.end = position
         self._show = show
-        self._events: deque[Event | EncodedEvent] = deque()
+        self._events: deque[EventRecord | EncodedEvent] = deque()
         self._size = 0
 
-    def add(self, events: Sequence[Event], end: int) -> None:
+    def add(self, events: Sequence[EventRecord], end: int) -> None:
         """What happened next."""
         self._events.extend(events)
         self.end = end
@@ -43,7 +43,9 @@ class RecentEvents:
 
     def after(self, position: int) -> list[EncodedEvent]:
         """The events after this position."""
-        raw = [each for each in self._events if isinstance(each, Event) and each.id > position]
+        raw = [
+            each for each in self._events if isinstance(each, EventRecord) and each.id > position
+        ]
         if raw:
             self._make_ready(raw)
         found = [each for each in self._events if isinstance(each, EncodedEvent)]
@@ -51,11 +53,12 @@ class RecentEvents:
         self._trim()
         return found
 
-    def _make_ready(self, raw: Sequence[Event]) -> None:
+    def _make_ready(self, raw: Sequence[EventRecord]) -> None:
         ready = {each.event.id: each for each in self._show(raw)}
         self._size += sum(each.size for each in ready.values())
         self._events = deque(
-            ready.get(each.id, each) if isinstance(each, Event) else each for each in self._events
+            ready.get(each.id, each) if isinstance(each, EventRecord) else each
+            for each in self._events
         )
 
     def _trim(self) -> None:

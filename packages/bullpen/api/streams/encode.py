@@ -10,9 +10,19 @@ from enum import Enum
 
 from wsproto.frame_protocol import CloseReason
 
-from bullpen.core.events.log import EventType
-from bullpen.core.events.tail import Event
-from bullpen.core.inspect.event_details import EventDetails, event_details
+from bullpen.core.events.company import RoomPosted
+from bullpen.core.events.conversation import (
+    AgentProgress,
+    ChainHandoff,
+    ChainStepDone,
+    ChainStepStart,
+    MessageEnqueued,
+    TeamChainStart,
+)
+from bullpen.core.events.message import MessageDead, MessageFailed
+from bullpen.core.events.response import ResponseReady
+from bullpen.core.events.tail import EventRecord
+from bullpen.core.inspect.event_details import EventDetails, MessageOrigin, event_details
 from bullpen.core.message import INTERNAL_CHANNELS, SCHEDULE
 from bullpen.core.store.base import Store
 
@@ -25,14 +35,14 @@ PROACTIVE = "proactive_"
 """How the ids of answers begin that answer nothing."""
 
 ALIASES: Mapping[str, str] = {
-    EventType.MESSAGE_ENQUEUED: "message:incoming",
-    EventType.CHAIN_STEP_START: "agent:invoke",
-    EventType.AGENT_PROGRESS: "agent:progress",
-    EventType.CHAIN_STEP_DONE: "agent:response",
-    EventType.MESSAGE_FAILED: "agent:response",
-    EventType.MESSAGE_DEAD: "agent:response",
-    EventType.CHAIN_HANDOFF: "agent:mention",
-    EventType.RESPONSE_READY: "message:done",
+    MessageEnqueued.type: "message:incoming",
+    ChainStepStart.type: "agent:invoke",
+    AgentProgress.type: "agent:progress",
+    ChainStepDone.type: "agent:response",
+    MessageFailed.type: "agent:response",
+    MessageDead.type: "agent:response",
+    ChainHandoff.type: "agent:mention",
+    ResponseReady.type: "message:done",
 }
 """The names that the reference's program gives its events; its documents give them ours."""
 
@@ -47,7 +57,7 @@ def encode(document: Document) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def event_document(event: Event, facts: EventDetails) -> Document:
+def event_document(event: EventRecord, facts: EventDetails) -> Document:
     """The event with its data as stored, and beside them what the reference's clients read."""
     return {
         **_flat(event, facts),
@@ -61,7 +71,7 @@ def event_document(event: Event, facts: EventDetails) -> Document:
     }
 
 
-def event_team(event: Event, facts: EventDetails) -> str | None:
+def event_team(event: EventRecord, facts: EventDetails) -> str | None:
     """The team that the event is about, or its message."""
     named = event.data.get("team")
     if isinstance(named, str):
@@ -69,7 +79,7 @@ def event_team(event: Event, facts: EventDetails) -> str | None:
     return None if facts.origin is None else facts.origin.team_id
 
 
-def alias_document(event: Event, facts: EventDetails) -> Document | None:
+def alias_document(event: EventRecord, facts: EventDetails) -> Document | None:
     """The event with exactly the reference's fields; None if it does not tell of such a thing."""
     name = ALIASES.get(event.type)
     fields = None if name is None else _alias(event, facts)
@@ -78,7 +88,7 @@ def alias_document(event: Event, facts: EventDetails) -> Document | None:
     return {"type": name, "timestamp": event.created_at, **fields}
 
 
-def _flat(event: Event, facts: EventDetails) -> Document:
+def _flat(event: EventRecord, facts: EventDetails) -> Document:
     found: Document = {}
     if event.agent is not None:
         found.update(agentId=event.agent, agentName=facts.agent_name or event.agent)
@@ -95,19 +105,19 @@ def _flat(event: Event, facts: EventDetails) -> Document:
     return found
 
 
-def _of_type(event: Event, facts: EventDetails) -> Document:
-    match event.type:
-        case EventType.RESPONSE_READY:
+def _of_type(record: EventRecord, facts: EventDetails) -> Document:
+    match record.event:
+        case ResponseReady():
             return {**_address(facts), **_text(facts)}
-        case EventType.CHAIN_STEP_DONE:
+        case ChainStepDone():
             return _text(facts)
-        case EventType.CHAIN_HANDOFF:
-            return {"fromAgent": event.agent, "toAgent": event.data.get("to")}
-        case EventType.ROOM_POSTED:
-            return {"author": event.data.get("author"), "text": facts.text}
-        case EventType.AGENT_PROGRESS:
-            return {"text": event.data.get("text")}
-        case EventType.TEAM_CHAIN_START if facts.team is not None:
+        case ChainHandoff() as handoff:
+            return {"fromAgent": record.agent, "toAgent": handoff.to}
+        case RoomPosted() as posted:
+            return {"author": posted.author, "text": facts.text}
+        case AgentProgress() as progress:
+            return {"text": progress.text}
+        case TeamChainStart() if facts.team is not None:
             team = facts.team
             return {"teamName": team.name or team.id, "leader": team.leader, "agents": team.members}
         case _:
@@ -129,48 +139,57 @@ def _of_team(facts: EventDetails) -> bool:
     return origin is not None and (origin.from_agent is not None or origin.team_id is not None)
 
 
-def _alias(event: Event, facts: EventDetails) -> Document | None:
+def _alias(record: EventRecord, facts: EventDetails) -> Document | None:
     origin = facts.origin
-    who: Document = {"agentId": event.agent, "agentName": facts.agent_name or event.agent}
+    who: Document = {"agentId": record.agent, "agentName": facts.agent_name or record.agent}
     where: Document = {
         "channel": None if origin is None else origin.channel,
         "sender": None if origin is None else origin.sender,
-        "messageId": event.message_id,
+        "messageId": record.message_id,
     }
-    match event.type:
-        case EventType.MESSAGE_ENQUEUED:
-            if (
-                origin is None
-                or origin.from_agent is not None
-                or origin.channel in INTERNAL_ORIGINS
-            ):
+    match record.event:
+        case MessageEnqueued():
+            if origin is None or not _is_from_person(record, origin):
                 return None
-            if (event.message_id or "").startswith(f"{SCHEDULE}_"):
-                return None  # it is on a person's channel, for its answer goes there
-            return {**where, "agent": event.agent, "message": origin.preview}
-        case EventType.CHAIN_STEP_START:
+            return {**where, "agent": record.agent, "message": origin.preview}
+        case ChainStepStart():
             return {**who, "fromAgent": None if origin is None else origin.from_agent}
-        case EventType.AGENT_PROGRESS:
-            return {**who, "text": event.data.get("text"), "messageId": event.message_id}
-        case EventType.CHAIN_HANDOFF:
+        case AgentProgress() as progress:
+            return {**who, "text": progress.text, "messageId": record.message_id}
+        case ChainHandoff() as handoff:
             return {
-                "teamId": event_team(event, facts),
-                "fromAgent": event.agent,
-                "toAgent": event.data.get("to"),
+                "teamId": event_team(record, facts),
+                "fromAgent": record.agent,
+                "toAgent": handoff.to,
             }
-        case EventType.RESPONSE_READY:
-            return _answered(event, facts)
+        case ResponseReady():
+            return _response_alias(record, facts)
+        case ChainStepDone() | MessageFailed() | MessageDead() as ended:
+            error = "" if isinstance(ended, ChainStepDone) else ended.error
+            content = error if facts.text is None else facts.text
+            return {
+                **who,
+                **where,
+                "role": "assistant",
+                "content": content,
+                "isTeamMessage": _of_team(facts),
+            }
         case _:
-            said = event.data.get("error") if facts.text is None else facts.text
-            told = {"role": "assistant", "content": said or "", "isTeamMessage": _of_team(facts)}
-            return {**who, **where, **told}
+            return None
 
 
-def _answered(event: Event, facts: EventDetails) -> Document:
+def _is_from_person(record: EventRecord, origin: MessageOrigin) -> bool:
+    if origin.from_agent is not None or origin.channel in INTERNAL_ORIGINS:
+        return False
+    # A schedule's message is on the channel of the person who gets its answer.
+    return not (record.message_id or "").startswith(f"{SCHEDULE}_")
+
+
+def _response_alias(record: EventRecord, facts: EventDetails) -> Document:
     to = _address(facts)
-    if (event.message_id or "").startswith(PROACTIVE):
-        return {**to, "messageId": event.message_id}
-    return {**to, "agentId": event.agent, **_text(facts), "messageId": event.message_id}
+    if (record.message_id or "").startswith(PROACTIVE):
+        return {**to, "messageId": record.message_id}
+    return {**to, "agentId": record.agent, **_text(facts), "messageId": record.message_id}
 
 
 RETRY_MILLISECONDS = 2000
@@ -307,7 +326,7 @@ class EncodedEvent:
     __slots__ = ("_alias", "_frames", "_own", "event", "team")
 
     def __init__(
-        self, event: Event, own: bytes, team: str | None, alias: tuple[str, bytes] | None
+        self, event: EventRecord, own: bytes, team: str | None, alias: tuple[str, bytes] | None
     ) -> None:
         self.event = event
         self.team = team
@@ -343,7 +362,7 @@ class EncodedEvent:
         return wire.frame(*self._alias) + own
 
 
-def encode_events(store: Store, events: Sequence[Event]) -> list[EncodedEvent]:
+def encode_events(store: Store, events: Sequence[EventRecord]) -> list[EncodedEvent]:
     """These events with all that is known of them, in one look at the store."""
     with store.read() as tx:
         facts = event_details(tx, events)
@@ -356,7 +375,7 @@ def encode_events(store: Store, events: Sequence[Event]) -> list[EncodedEvent]:
     return found
 
 
-def event_documents(store: Store, events: Sequence[Event]) -> list[Document]:
+def event_documents(store: Store, events: Sequence[EventRecord]) -> list[Document]:
     """The same as plain documents, under their own names."""
     with store.read() as tx:
         facts = event_details(tx, events)

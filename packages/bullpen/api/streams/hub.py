@@ -15,8 +15,8 @@ from bullpen.api.streams.client import Client, Filter
 from bullpen.api.streams.encode import EncodedEvent, EndReason, StreamProtocol, encode_events
 from bullpen.core.access.keys import Key
 from bullpen.core.errors import BullpenError, Overloaded
-from bullpen.core.events.log import EventType
-from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.events.company import KeyRevoked
+from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.store.base import Store
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -243,7 +243,7 @@ class Hub:
         client.end(goodbye, seconds, at_once=not ending.patient)
         self._touched.add(client)
 
-    def _show(self, events: Sequence[Event]) -> list[EncodedEvent]:
+    def _show(self, events: Sequence[EventRecord]) -> list[EncodedEvent]:
         return encode_events(self._store, events)
 
     def _run(self) -> None:
@@ -353,9 +353,9 @@ class Hub:
         if client.pending or client.gone:
             self._touched.add(client)
 
-    def _revoke(self, events: Sequence[Event]) -> None:
+    def _revoke(self, events: Sequence[EventRecord]) -> None:
         """Whose key was closed sees nothing of what came after."""
-        closed = {e.data.get("key") for e in events if e.type == EventType.KEY_REVOKED}
+        closed = {each.key for each in (e.event for e in events) if isinstance(each, KeyRevoked)}
         for client in self._clients if closed else ():
             if client.key.id in closed:
                 self._end(client, EndReason.CLOSED, "its key was revoked")

@@ -9,8 +9,16 @@ from zoneinfo import ZoneInfo
 from bullpen.cli.views.activity import ActivityLine, activity_line, concerns
 from bullpen.cli.views.app import last_line
 from bullpen.core.clock import SECOND, start_of_day
-from bullpen.core.events.log import EventFilter, EventType, list_events
-from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.events.conversation import AgentProgress, ChainStepDone
+from bullpen.core.events.log import EventFilter, list_events
+from bullpen.core.events.message import (
+    MessageCancelled,
+    MessageDead,
+    MessageFailed,
+    MessageHeld,
+    MessageReleased,
+)
+from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.inspect.activity import (
     ActiveRun,
     AgentStatus,
@@ -35,11 +43,13 @@ LOOK_SECONDS = 5
 COUNT_SECONDS = 2
 """What was spent is counted no more often, however many runs end."""
 
-RUN_END_EVENTS = frozenset(
-    {
-        *(EventType.CHAIN_STEP_DONE, EventType.MESSAGE_FAILED, EventType.MESSAGE_DEAD),
-        *(EventType.MESSAGE_HELD, EventType.MESSAGE_CANCELLED, EventType.MESSAGE_RELEASED),
-    }
+RUN_END_EVENTS = (
+    ChainStepDone,
+    MessageFailed,
+    MessageDead,
+    MessageHeld,
+    MessageCancelled,
+    MessageReleased,
 )
 """With these a run may have ended, and cost something."""
 
@@ -120,12 +130,12 @@ class CompanyReader:
         self,
         store: Store,
         ledger: SpendingCounter,
-        events: Sequence[Event],
+        events: Sequence[EventRecord],
         progress: dict[str, tuple[int, str]],
         *,
         fresh: bool,
     ) -> CompanyUpdate:
-        if any(event.type in RUN_END_EVENTS for event in events):
+        if any(isinstance(each.event, RUN_END_EVENTS) for each in events):
             ledger.run_ended()
         with store.read() as tx:
             company = get_company_status(tx, self.team)
@@ -133,16 +143,17 @@ class CompanyReader:
             ours = [event for event in events if concerns(event, self.team, members)]
             lines = _lines(tx, ours)
             ledger.count(tx)
-        for event in ours:
-            if event.type == EventType.AGENT_PROGRESS and event.agent is not None:
-                text = last_line(str(event.data.get("text", "")))
+        for record in ours:
+            event = record.event
+            if isinstance(event, AgentProgress) and record.agent is not None:
+                text = last_line(event.text)
                 if text:
-                    progress[event.agent] = (event.created_at, text)
+                    progress[record.agent] = (record.created_at, text)
         return CompanyUpdate(company, ledger.spent, lines, dict(progress), fresh)
 
 
-def _read(tail: EventTail) -> list[Event]:
-    found: list[Event] = []
+def _read(tail: EventTail) -> list[EventRecord]:
+    found: list[EventRecord] = []
     for _ in range(MAX_PAGES):
         page = tail.read(PAGE_EVENTS)
         found += page
@@ -151,8 +162,8 @@ def _read(tail: EventTail) -> list[Event]:
     return found
 
 
-def _lines(tx: Transaction, events: Sequence[Event]) -> tuple[ActivityLine, ...]:
-    worth = [event for event in events if event.type != EventType.AGENT_PROGRESS][-MAX_LINES:]
+def _lines(tx: Transaction, events: Sequence[EventRecord]) -> tuple[ActivityLine, ...]:
+    worth = [event for event in events if event.type != AgentProgress.type][-MAX_LINES:]
     lines = (activity_line(*each) for each in zip(worth, event_details(tx, worth), strict=True))
     return tuple(each for each in lines if each is not None)
 

@@ -19,8 +19,8 @@ from bullpen.cli.views.app import Gone, LiveView, Lost, single_line
 from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.cli.views.posts import OWNER, Posts
 from bullpen.core.clock import SECOND, SystemClock
-from bullpen.core.events.log import EventType
-from bullpen.core.events.tail import Event, EventTail
+from bullpen.core.events.company import RoomPosted
+from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.history import Post, newest_posts, posts_before, posts_since
 from bullpen.core.inspect.queue import list_lane_statuses
 from bullpen.core.intake import post_in_room
@@ -139,7 +139,12 @@ class RoomReader:
         yield news
         while True:
             events = tail.read(PAGE_POSTS)
-            numbers = [_post(event) for event in events if self._ours(event)]
+            posted = (each.event for each in events)
+            numbers = [
+                each.post
+                for each in posted
+                if isinstance(each, RoomPosted) and each.team == self.team
+            ]
             old = store.clock.now() - news.at >= LOOK_SECONDS * SECOND
             if not (events or old):
                 yield None
@@ -163,9 +168,6 @@ class RoomReader:
         """The posts of these numbers: an event tells of each when it can be seen."""
         return _between(tx, self.team, min(numbers) - 1, max(numbers)) if numbers else []
 
-    def _ours(self, event: Event) -> bool:
-        return event.type == EventType.ROOM_POSTED and event.data.get("team") == self.team
-
 
 def _between(tx: Transaction, team: str, since: int, upto: int) -> list[Post]:
     """All posts after the one number and up to the other."""
@@ -176,11 +178,6 @@ def _between(tx: Transaction, team: str, since: int, upto: int) -> list[Post]:
         if len(page) < PAGE_POSTS:
             return found
         since = page[-1].id
-
-
-def _post(event: Event) -> int:
-    number = event.data.get("post")
-    return number if isinstance(number, int) else 0
 
 
 class Told(Message):

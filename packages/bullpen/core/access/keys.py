@@ -12,7 +12,8 @@ from sqlalchemy import Column, bindparam, insert, select, update
 
 from bullpen.core.clock import DAY, MINUTE
 from bullpen.core.errors import BadKey, OutOfReach, ScopeTooSmall, UnknownKey
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.company import KeyAdded, KeyRevoked
 from bullpen.core.ids import check_name
 from bullpen.core.models import API_KEYS
 from bullpen.core.roster.agents import check_display_name
@@ -176,7 +177,7 @@ def add_key(
     for agent in agents or ():
         check_name(agent)
     key, secret = _insert_key(tx, KeyKind.KEY, name, scopes, agents, expires_at)
-    append_event(tx, EventType.KEY_ADDED, key=key.id, name=name)
+    append_event(tx, KeyAdded(key=key.id, name=name))
     return key, secret
 
 
@@ -203,7 +204,7 @@ def revoke_key(tx: Transaction, key_id: str) -> None:
     if key is None or key.kind is KeyKind.LINK:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
     if tx.change(REVOKE, {"key": key_id, "now": tx.now}):
-        append_event(tx, EventType.KEY_REVOKED, key=key_id)
+        append_event(tx, KeyRevoked(key=key_id))
 
 
 def record_use(tx: Transaction, key: Key) -> None:
@@ -232,7 +233,7 @@ def redeem_login_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str
     tx.write(REVOKE, {"key": link.id, "now": tx.now})
     until = tx.now + BROWSER_DAYS * DAY
     key, cookie = _insert_key(tx, KeyKind.BROWSER, name, link.scopes, link.agents, until)
-    append_event(tx, EventType.KEY_ADDED, key=key.id, name=name)
+    append_event(tx, KeyAdded(key=key.id, name=name))
     return key, cookie
 
 

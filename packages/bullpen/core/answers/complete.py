@@ -12,7 +12,8 @@ from sqlalchemy import bindparam, func, select, union_all
 from bullpen.core.answers.aggregate import add_part, is_at_rest, lock_conversation, send_aggregate
 from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, shorten_to_file, split_allowed
 from bullpen.core.answers.compose import ParsedAnswer, parse_answer
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.conversation import FileRefused, TeamChainEnd
 from bullpen.core.heartbeats.run import finish_heartbeat, is_heartbeat, strip_silent_answer
 from bullpen.core.history import INSERT_HISTORY
 from bullpen.core.message import (
@@ -272,9 +273,7 @@ def _record_notes(
         values.update(channel=INTERNAL, sender="bullpen", content=note)
         tx.write(INSERT_HISTORY, {**values, "now": tx.now})
     for each in refused:
-        append_message_event(
-            tx, EventType.FILE_REFUSED, primary, file=each.path[:500], reason=each.why
-        )
+        append_event(tx, FileRefused(primary, file=each.path[:500], reason=each.why))
 
 
 def _end_if_at_rest(tx: Transaction, primary: Message, team: Team) -> None:
@@ -282,5 +281,9 @@ def _end_if_at_rest(tx: Transaction, primary: Message, team: Team) -> None:
     lock_conversation(tx, primary.conversation_id)
     if is_at_rest(tx, primary.conversation_id):
         sent = send_aggregate(tx, primary.conversation_id)
-        answers = {} if sent is None else {"answers": sent.answers}
-        append_message_event(tx, EventType.TEAM_CHAIN_END, primary, team=team.id, **answers)
+        ended = (
+            TeamChainEnd(primary, team=team.id)
+            if sent is None
+            else TeamChainEnd(primary, team=team.id, answers=sent.answers)
+        )
+        append_event(tx, ended)

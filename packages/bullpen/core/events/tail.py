@@ -26,6 +26,8 @@ from sqlalchemy import (
 )
 
 from bullpen.core.clock import poll_until
+from bullpen.core.events.base import Event
+from bullpen.core.events.vocabulary import read_event
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -42,8 +44,8 @@ MIN_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.min(E
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened."""
+class EventRecord:
+    """A row of the event log."""
 
     id: int
     type: str
@@ -52,6 +54,11 @@ class Event:
     message_id: str | None
     data: dict[str, object] = field(hash=False)
     created_at: int
+
+    @property
+    def event(self) -> Event:
+        """What it records."""
+        return read_event(self.type, self, self.data)
 
 
 def columns() -> tuple[Column[object], ...]:
@@ -67,13 +74,13 @@ def event_from_row(
     message_id: str | None,
     data: str | None,
     created_at: int,
-) -> Event:
-    """The event of these columns."""
-    found = json.loads(data) if data else {}
-    return Event(id_, type_, agent, conversation_id, message_id, found, created_at)
+) -> EventRecord:
+    """The record in these columns, its data parsed."""
+    parsed = json.loads(data) if data else {}
+    return EventRecord(id_, type_, agent, conversation_id, message_id, parsed, created_at)
 
 
-NEXT_EVENTS: Statement[Event] = Statement(
+NEXT_EVENTS: Statement[EventRecord] = Statement(
     lambda: (
         select(*columns())
         .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
@@ -129,7 +136,7 @@ class EventTail:
         """Whether there is more that may not be shown yet, because somebody is writing."""
         return self._barrier > self.position
 
-    def read(self, limit: int = 500) -> list[Event]:
+    def read(self, limit: int = 500) -> list[EventRecord]:
         """The next events, in order; empty when there is nothing that may be shown yet."""
         if self._committed_up_to <= self.position:
             self._advance()

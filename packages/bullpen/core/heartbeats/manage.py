@@ -10,7 +10,8 @@ from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import BadHeartbeat, UnknownAgent
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.schedule import HeartbeatChanged
 from bullpen.core.heartbeats.model import (
     ActiveHours,
     H,
@@ -207,13 +208,8 @@ def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChan
     elif not on and change.get("on") is False:
         changed = replace(changed, state=HeartbeatState.OFF, reason=None, due_at=None)
     write_heartbeat(tx, changed)
-    append_event(
-        tx,
-        EventType.HEARTBEAT_CHANGED,
-        agent=agent,
-        state=changed.state.value,
-        changed=sorted(change),
-    )
+    state = changed.state.value
+    append_event(tx, HeartbeatChanged(agent=agent, state=state, changed=sorted(change)))
     tx.wake("heartbeats")
     return changed
 

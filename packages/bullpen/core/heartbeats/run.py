@@ -10,7 +10,14 @@ from sqlalchemy import ColumnElement, bindparam, select, update
 
 from bullpen.core.clock import get_zone, owner_zone_name, seconds_until, start_of_day
 from bullpen.core.errors import LaneError, UnknownAgent
-from bullpen.core.events.log import EventType, append_event, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.schedule import (
+    HeartbeatPaused,
+    HeartbeatSent,
+    HeartbeatSilent,
+    HeartbeatSkipped,
+)
 from bullpen.core.heartbeats.manage import (
     HeartbeatOutcome,
     get_heartbeat,
@@ -65,7 +72,7 @@ def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -
     heartbeat = get_heartbeat(tx, message.agent)
     if answer is None:
         set_run_outcome(tx, message.message_id, HeartbeatOutcome.SILENT)
-        append_message_event(tx, EventType.HEARTBEAT_SILENT, message)
+        append_event(tx, HeartbeatSilent(message))
         _update_counts(tx, replace(heartbeat, errors=0, silent=heartbeat.silent + 1))
         return
     set_run_outcome(tx, message.message_id, HeartbeatOutcome.SAID)
@@ -110,7 +117,7 @@ def _update_counts(tx: Transaction, heartbeat: Heartbeat, error: str = "") -> No
         write_heartbeat(tx, heartbeat)
         return
     write_heartbeat(tx, replace(heartbeat, state=HeartbeatState.PAUSED, reason=reason, due_at=None))
-    append_event(tx, EventType.HEARTBEAT_PAUSED, agent=heartbeat.agent, reason=reason)
+    append_event(tx, HeartbeatPaused(agent=heartbeat.agent, reason=reason))
     send_to_owner(
         tx,
         f"The heartbeat of @{heartbeat.agent} is paused: {reason}.\n"
@@ -206,19 +213,14 @@ def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneI
             why = str(error)
     if message is None:
         record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SKIPPED, reason=why)
-        append_event(tx, EventType.HEARTBEAT_SKIPPED, agent=agent, reason=why)
+        assert why is not None
+        append_event(tx, HeartbeatSkipped(agent=agent, reason=why))
         return False
     tx.change(
         ADVANCE_HEARTBEAT, {"name": agent, "seen": following, "next": following, "last": tx.now}
     )
     record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SENT, message_id=message)
-    append_event(
-        tx,
-        EventType.HEARTBEAT_SENT,
-        agent=agent,
-        conversation_id=message,
-        message_id=message,
-    )
+    append_event(tx, HeartbeatSent(MessageRef(agent, message, message)))
     return True
 
 

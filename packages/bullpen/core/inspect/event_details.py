@@ -9,8 +9,11 @@ from typing import TypeVar
 from sqlalchemy import Select, Table, Text, bindparam, func, select, union_all
 from sqlalchemy.sql.elements import ColumnElement
 
-from bullpen.core.events.log import EventType
-from bullpen.core.events.tail import Event
+from bullpen.core.events.base import Event
+from bullpen.core.events.company import RoomPosted
+from bullpen.core.events.conversation import ChainStepDone, TeamChainStart
+from bullpen.core.events.response import ResponseReady
+from bullpen.core.events.tail import EventRecord
 from bullpen.core.models import (
     AGENT_MESSAGES,
     AGENTS,
@@ -129,29 +132,25 @@ class EventDetails:
     team: Team | None = None
 
 
-def event_details(tx: Transaction, events: Sequence[Event]) -> list[EventDetails]:
+def event_details(tx: Transaction, records: Sequence[EventRecord]) -> list[EventDetails]:
     """The facts of each of these events."""
-    names = _rows_by_key(tx, AGENT_NAME, "agent", (event.agent for event in events))
-    origins = _rows_by_key(tx, MESSAGE, "message_id", (event.message_id for event in events))
-    answers = _rows_by_key(
-        tx, RESPONSE, "response", (_int_field(event, "response") for event in events)
-    )
-    posts = _rows_by_key(tx, ROOM_POST, "post", (_int_field(event, "post") for event in events))
-    teams = {
-        each: find_team(tx, each) for each in {_started_team(event) for event in events} if each
-    }
-    spoken = _run_texts(tx, events)
-    found = []
-    for event in events:
-        name, origin = names.get(event.agent), origins.get(event.message_id)
-        answer = answers.get(_int_field(event, "response"))
-        said = spoken.get(event.id) or posts.get(_int_field(event, "post"))
-        text, length = (None, 0) if said is None else said
+    events = [record.event for record in records]
+    names = _rows_by_key(tx, AGENT_NAME, "agent", (record.agent for record in records))
+    origins = _rows_by_key(tx, MESSAGE, "message_id", (record.message_id for record in records))
+    answers = _rows_by_key(tx, RESPONSE, "response", map(_response_id, events))
+    posts = _rows_by_key(tx, ROOM_POST, "post", map(_post_id, events))
+    teams = {each: find_team(tx, each) for each in set(map(_started_team, events)) if each}
+    run_texts = _run_texts(tx, records)
+    details = []
+    for record, event in zip(records, events, strict=True):
+        name, origin = names.get(record.agent), origins.get(record.message_id)
+        answer = answers.get(_response_id(event))
+        text, length = run_texts.get(record.id) or posts.get(_post_id(event)) or (None, 0)
         if answer is not None:
             text, length = answer[2:]
-        found.append(
+        details.append(
             EventDetails(
-                agent_name=None if name is None else name[0] or event.agent,
+                agent_name=None if name is None else name[0] or record.agent,
                 origin=None if origin is None else MessageOrigin(*origin),
                 to=None if answer is None else EventRecipient(*answer[:2]),
                 text=text,
@@ -159,7 +158,7 @@ def event_details(tx: Transaction, events: Sequence[Event]) -> list[EventDetails
                 team=teams.get(_started_team(event) or ""),
             )
         )
-    return found
+    return details
 
 
 def _rows_by_key(
@@ -171,27 +170,33 @@ def _rows_by_key(
     return {key: row for key, row in zip(wanted, rows, strict=True) if row is not None}
 
 
-def _run_texts(tx: Transaction, events: Sequence[Event]) -> dict[int, tuple[str, int]]:
-    """What the run said that each of these events ends, by the event's id."""
-    ends = [event for event in events if _int_field(event, "said") is not None]
+def _run_texts(tx: Transaction, records: Sequence[EventRecord]) -> dict[int, tuple[str, int]]:
+    """The text of the run that each of these events ends, by the event's id."""
+    ends = [record for record in records if _last_history_id(record.event) is not None]
     values = [
         {
-            "agent": event.agent,
-            "said": _int_field(event, "said"),
-            "message_id": event.message_id,
-            "at": event.created_at,
+            "agent": record.agent,
+            "said": _last_history_id(record.event),
+            "message_id": record.message_id,
+            "at": record.created_at,
         }
-        for event in ends
+        for record in ends
     ]
     rows = tx.one_each(RUN_TEXT, values)
-    return {event.id: row for event, row in zip(ends, rows, strict=True) if row is not None}
+    return {record.id: row for record, row in zip(ends, rows, strict=True) if row is not None}
 
 
-def _int_field(event: Event, name: str) -> int | None:
-    value = event.data.get(name)
-    return value if isinstance(value, int) else None
+def _last_history_id(event: Event) -> int | None:
+    return event.said if isinstance(event, ChainStepDone) else None
+
+
+def _response_id(event: Event) -> int | None:
+    return event.response if isinstance(event, ResponseReady) else None
+
+
+def _post_id(event: Event) -> int | None:
+    return event.post if isinstance(event, RoomPosted) else None
 
 
 def _started_team(event: Event) -> str | None:
-    value = event.data.get("team") if event.type == EventType.TEAM_CHAIN_START else None
-    return value if isinstance(value, str) else None
+    return event.team if isinstance(event, TeamChainStart) else None

@@ -10,7 +10,7 @@ from sqlalchemy import Select, bindparam, select
 
 from bullpen.core.answers.aggregate import SELECT_LAST_PART
 from bullpen.core.background import count_live_workers
-from bullpen.core.events.tail import MAX_EVENT_ID, Event, EventTail
+from bullpen.core.events.tail import MAX_EVENT_ID, EventRecord, EventTail
 from bullpen.core.inspect.conversations import (
     ACTIVE_STATES,
     StateCounts,
@@ -51,7 +51,7 @@ class FollowedAnswer:
 class FollowedEvent:
     """An event of the conversation, with what is known besides."""
 
-    event: Event
+    record: EventRecord
     facts: EventDetails
 
 

@@ -8,7 +8,8 @@ from collections import defaultdict
 from sqlalchemy import ColumnElement, Subquery, and_, bindparam, func, select, update
 
 from bullpen.core.clock import DAY, SECOND
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.system import DeadLettersGrew
 from bullpen.core.models import MESSAGES, SYSTEM_AGENTS
 from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import notify_owner
@@ -144,9 +145,7 @@ def _next_by_cause(tx: Transaction) -> dict[FailureGroup, list[DeadMessage]]:
 
 def _announce(tx: Transaction, cause: FailureGroup, deaths: list[DeadMessage]) -> None:
     agents = sorted({each.agent for each in deaths})
-    append_event(
-        tx,
-        EventType.DEAD_LETTERS_GREW,
+    grew = DeadLettersGrew(
         fingerprint=cause.fingerprint,
         kind=cause.kind,
         error=cause.error,
@@ -154,6 +153,7 @@ def _announce(tx: Transaction, cause: FailureGroup, deaths: list[DeadMessage]) -
         new=len(deaths),
         agents=agents,
     )
+    append_event(tx, grew)
     silent_since = tx.now - NOTICE_INTERVAL
     if cause.last_at <= silent_since or (cause.told_at or 0) > silent_since:
         return

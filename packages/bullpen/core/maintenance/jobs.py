@@ -22,7 +22,8 @@ from sqlalchemy import (
 )
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.system import SystemAgentFailed
 from bullpen.core.maintenance.dead_letters import watch_dead_letters
 from bullpen.core.maintenance.recovery import (
     check_workers,
@@ -324,5 +325,4 @@ def _run_job(store: Store, worker: str, agent: MaintenanceJob, failures: int) ->
         if tx.change(FINISH_JOB, values) == 0:
             log.warning("system agent %s was taken up by another process meanwhile", agent.name)
         elif error is not None:
-            failed_as = EventType.SYSTEM_AGENT_FAILED
-            append_event(tx, failed_as, name=agent.name, error=error, failures=failures)
+            append_event(tx, SystemAgentFailed(name=agent.name, error=error, failures=failures))

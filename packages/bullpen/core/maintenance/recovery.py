@@ -15,7 +15,9 @@ from bullpen.core.answers.aggregate import (
 )
 from bullpen.core.answers.fail import expire_leases
 from bullpen.core.background import count_live_workers, delete_lost_workers
-from bullpen.core.events.log import EventType, append_event, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.conversation import TeamChainEnd
+from bullpen.core.events.system import WorkerLost
 from bullpen.core.maintenance.retention import in_batches
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
@@ -128,8 +130,8 @@ def send_due_aggregates(store: Store) -> str:
                 continue
             sent += 1
             if is_at_rest(tx, conversation):
-                told = {"team": found.to.team_id, "answers": found.answers}
-                append_message_event(tx, EventType.TEAM_CHAIN_END, found.to, **told)
+                team, answers = found.to.team_id, found.answers
+                append_event(tx, TeamChainEnd(found.to, team=team, answers=answers))
     return f"{sent} answers sent"
 
 
@@ -153,14 +155,10 @@ def check_workers(store: Store) -> str:
             return "nobody was heard of: they are asked once more"
         lost = delete_lost_workers(tx)
         for each in lost:
-            append_event(
-                tx,
-                EventType.WORKER_LOST,
-                kind=each.kind,
-                host=each.host,
-                pid=each.pid,
-                silent_seconds=each.silent_seconds,
+            lost_worker = WorkerLost(
+                kind=each.kind, host=each.host, pid=each.pid, silent_seconds=each.silent_seconds
             )
+            append_event(tx, lost_worker)
         waiting = has_claimable(tx)
     for each in lost:
         log.warning(

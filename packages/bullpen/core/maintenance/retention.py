@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from bullpen.core.clock import DAY, HOUR
-from bullpen.core.events.log import EventType
+from bullpen.core.events.conversation import AgentProgress
 from bullpen.core.models import (
     AGENT_MESSAGES,
     ATTEMPTS,
@@ -241,7 +241,7 @@ DELETE_PROGRESS = _delete_oldest(
     EVENTS,
     ("created_at",),
     where=lambda: (
-        EVENTS.c.type == const(EventType.AGENT_PROGRESS.value),
+        EVENTS.c.type == const(AgentProgress.type),
         _is_not_newest(EVENTS),
     ),
 )

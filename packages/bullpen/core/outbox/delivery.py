@@ -10,7 +10,14 @@ from sqlalchemy import ColumnElement, bindparam, false, null, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.response import (
+    ResponseDead,
+    ResponseDelivered,
+    ResponseRetried,
+    ResponseUnknown,
+)
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
@@ -98,10 +105,10 @@ def lock_delivery(tx: Transaction, token: str) -> Delivery:
 
 
 _EVENT_OF_STATE = {
-    ResponseState.ACKED: EventType.RESPONSE_DELIVERED,
-    ResponseState.DEAD: EventType.RESPONSE_DEAD,
-    ResponseState.UNKNOWN: EventType.RESPONSE_UNKNOWN,
-    ResponseState.PENDING: EventType.RESPONSE_RETRIED,
+    ResponseState.ACKED: ResponseDelivered,
+    ResponseState.DEAD: ResponseDead,
+    ResponseState.UNKNOWN: ResponseUnknown,
+    ResponseState.PENDING: ResponseRetried,
 }
 
 MOVE_RESPONSE: Statement[tuple[str, str, str, str]] = Statement(
@@ -143,15 +150,8 @@ def move_response(
     if row is None:
         return False
     message_id, agent, conversation_id, channel = row
-    append_event(
-        tx,
-        _EVENT_OF_STATE[target],
-        agent=agent,
-        conversation_id=conversation_id,
-        message_id=message_id,
-        channel=channel,
-        error=error,
-    )
+    about = MessageRef(agent, conversation_id, message_id)
+    append_event(tx, _EVENT_OF_STATE[target](about, channel=channel, error=error))
     return True
 
 

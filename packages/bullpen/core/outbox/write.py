@@ -8,7 +8,9 @@ from sqlalchemy import bindparam, false, insert
 
 from bullpen.core.clock import HOUR
 from bullpen.core.errors import BadText
-from bullpen.core.events.log import EventType, append_event, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.response import ResponseReady
 from bullpen.core.history import INSERT_HISTORY
 from bullpen.core.message import Answer, Message
 from bullpen.core.models import RESPONSES
@@ -60,12 +62,7 @@ def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> 
             "now": tx.now,
         },
     )
-    append_message_event(
-        tx,
-        EventType.RESPONSE_READY,
-        to,
-        channel=to.channel,
-    )
+    append_event(tx, ResponseReady(to, channel=to.channel))
     tx.wake(f"responses:{to.channel}")
 
 
@@ -124,13 +121,7 @@ def send_to_person(
         said = {"agent": agent, "role": "assistant", "channel": channel, "sender": agent}
         said.update(message_id=message_id, content=answer.message)
         tx.write(INSERT_HISTORY, {**said, "now": tx.now})
-    append_event(
-        tx,
-        EventType.RESPONSE_READY,
-        agent=agent or None,
-        conversation_id=message_id,
-        message_id=message_id,
-        channel=channel,
-    )
+    about = MessageRef(agent or None, message_id, message_id)
+    append_event(tx, ResponseReady(about, channel=channel))
     tx.wake(f"responses:{channel}")
     return message_id

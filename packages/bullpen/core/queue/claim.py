@@ -8,7 +8,8 @@ from collections.abc import Callable
 from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, select, update
 
 from bullpen.core.errors import BadClaim, StaleToken, UnknownAgent
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.conversation import ChainStepStart, MessageReceived
 from bullpen.core.ids import Ids
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
@@ -25,14 +26,13 @@ from bullpen.core.text import check_text
 
 def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
     """Say that this provider begins to answer the claim's messages."""
-    append_message_event(
-        tx,
-        EventType.CHAIN_STEP_START,
+    started = ChainStepStart(
         claim.primary,
         provider=provider,
         messages=[message.message_id for message in claim.messages],
         batch=_batch_id(claim, tx.ids),
     )
+    append_event(tx, started)
 
 
 def _batch_id(claim: Claim, ids: Ids) -> str | None:
@@ -189,13 +189,8 @@ def claim(
         _correct_claim(tx, name, [message.id for message in messages], len(ids) - len(messages))
     if not messages:
         return None
-    append_message_event(
-        tx,
-        EventType.MESSAGE_RECEIVED,
-        messages[0],
-        messages=[message.message_id for message in messages],
-        worker=worker,
-    )
+    claimed = [message.message_id for message in messages]
+    append_event(tx, MessageReceived(messages[0], messages=claimed, worker=worker))
     return Claim(token, name, expires, messages)
 
 

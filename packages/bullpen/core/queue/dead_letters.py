@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, bindparam, insert, select, update
 
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.message import MessageDead
 from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models import DEATH_CAUSES, MESSAGES
 from bullpen.core.models.base import const
@@ -57,13 +58,7 @@ DROP_OVERFLOWED: Statement[Message] = Statement(
 def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
     """Say of messages that were just moved to `dead` why, to their people and in the events."""
     for message in dead:
-        append_message_event(
-            tx,
-            EventType.MESSAGE_DEAD,
-            message,
-            kind=kind,
-            error=error[:500],
-        )
+        append_event(tx, MessageDead(message, kind=kind, error=error[:500]))
         if message.channel not in INTERNAL_CHANNELS:
             text = (
                 f"@{message.agent} could not answer: {error[:500]}\n"

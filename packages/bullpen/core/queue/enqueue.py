@@ -18,7 +18,10 @@ from bullpen.core.errors import (
     LaneClosed,
     LaneFull,
 )
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.conversation import MessageEnqueued
+from bullpen.core.events.message import MessageHeld
 from bullpen.core.message import ROOM, Accepted, NewMessage
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE, RECEIPTS
 from bullpen.core.models.base import const
@@ -131,14 +134,10 @@ def _message_values(
 
 
 def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
-    told = {
-        "agent": new.agent,
-        "conversation_id": new.conversation_id or message_id,
-        "message_id": message_id,
-    }
-    append_event(tx, EventType.MESSAGE_ENQUEUED, **told)
+    about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
+    append_event(tx, MessageEnqueued(about))
     if new.hold is not None:
-        append_event(tx, EventType.MESSAGE_HELD, **told, reason=new.hold)
+        append_event(tx, MessageHeld(about, reason=new.hold))
 
 
 # An id stays taken after its message went to the archive.

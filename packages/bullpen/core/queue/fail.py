@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.message import MessageFailed, MessageHeld, MessageReleased
 from bullpen.core.message import ErrorKind, Failure, Message
 from bullpen.core.outbox.notices import notify_owner
 from bullpen.core.queue.attempts import (
@@ -80,13 +81,8 @@ def release(tx: Transaction, token: str, reason: str = "released") -> None:
     pending = apply_dispositions(tx, ended, [(each, RELEASED) for each in messages])
     refresh_lane(tx, ended.agent, pending)
     record_attempt(tx, ended, messages, AttemptOutcome.RELEASED)
-    append_message_event(
-        tx,
-        EventType.MESSAGE_RELEASED,
-        messages[0],
-        messages=[message.message_id for message in messages],
-        reason=reason,
-    )
+    ids = [message.message_id for message in messages]
+    append_event(tx, MessageReleased(messages[0], messages=ids, reason=reason))
 
 
 def _apply_to_lane(tx: Transaction, agent: str, disposition: Disposition) -> None:
@@ -124,13 +120,7 @@ def _append_events(
         if disposition.state is MessageState.DEAD:
             dead.append(message)
             continue
-        held = disposition.state is MessageState.HELD
-        append_message_event(
-            tx,
-            EventType.MESSAGE_HELD if held else EventType.MESSAGE_FAILED,
-            message,
-            kind=failure.kind.value,
-            error=failure.error[:ERROR_PREVIEW_CHARS],
-            wait=disposition.wait,
-        )
+        event = MessageHeld if disposition.state is MessageState.HELD else MessageFailed
+        kind, error = failure.kind.value, failure.error[:ERROR_PREVIEW_CHARS]
+        append_event(tx, event(message, kind=kind, error=error, wait=disposition.wait))
     notify_dead(tx, dead, failure.kind.value, failure.error)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlalchemy import bindparam, null, update
 
 from bullpen.core.errors import LaneError
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.conversation import ChainHandoff, ChainStepDone
 from bullpen.core.history import INSERT_HISTORY, keep_post
 from bullpen.core.message import (
     INTERNAL,
@@ -77,13 +78,8 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
     _hand_off(tx, primary, outcome)
     _write_history(tx, run, messages, outcome)
     record_attempt(tx, run, messages, AttemptOutcome.COMPLETED, outcome.usage)
-    append_message_event(
-        tx,
-        EventType.CHAIN_STEP_DONE,
-        primary,
-        messages=[message.message_id for message in messages],
-        responses=len(outcome.answers),
-    )
+    ended = [message.message_id for message in messages]
+    append_event(tx, ChainStepDone(primary, messages=ended, responses=len(outcome.answers)))
     return messages
 
 
@@ -124,12 +120,7 @@ def lock_target_lanes(tx: Transaction, token: str, outcome: Outcome) -> None:
 def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
     for new in outcome.handoffs:
         _enqueue_or_hold(tx, _handoff_message(primary, new))
-        append_message_event(
-            tx,
-            EventType.CHAIN_HANDOFF,
-            primary,
-            to=new.agent,
-        )
+        append_event(tx, ChainHandoff(primary, to=new.agent))
     for post in outcome.room_posts:
         keep_post(tx, post.team_id, primary.agent, post.message)
         for agent in post.to:

@@ -22,7 +22,8 @@ from sqlalchemy import (
 
 from bullpen.core.clock import DAY
 from bullpen.core.errors import IllegalMove, LaneBusy, StaleToken, UnknownAgent
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.company import LaneArchived, LaneDraining, LanePaused, LaneResumed
 from bullpen.core.ids import agent_of, check_name
 from bullpen.core.message import Priority
 from bullpen.core.models import LANES, MESSAGES
@@ -185,10 +186,10 @@ def refresh_lane(tx: Transaction, agent: str, change: int) -> None:
 
 
 _EVENT_OF_STATE = {
-    LaneState.PAUSED: EventType.LANE_PAUSED,
-    LaneState.ACTIVE: EventType.LANE_RESUMED,
-    LaneState.DRAINING: EventType.LANE_DRAINING,
-    LaneState.ARCHIVED: EventType.LANE_ARCHIVED,
+    LaneState.PAUSED: LanePaused,
+    LaneState.ACTIVE: LaneResumed,
+    LaneState.DRAINING: LaneDraining,
+    LaneState.ARCHIVED: LaneArchived,
 }
 _POLICY_COLUMNS = ("ordering", "batching", "max_depth", "overflow", "max_attempts")
 
@@ -348,7 +349,7 @@ def _set_lane_state(tx: Transaction, agent: str, target: LaneState, reason: str 
         raise IllegalMove(f"the lane of {agent} is {state} and cannot become {target}")
     tx.write(SET_LANE_STATE, {"lane": agent, "target": target.value, "why": reason, "now": tx.now})
     refresh_lane(tx, agent, 0)
-    append_event(tx, _EVENT_OF_STATE[target], agent=agent, reason=reason)
+    append_event(tx, _EVENT_OF_STATE[target](agent=agent, reason=reason))
 
 
 def _policy_values(tx: Transaction, policy: LanePolicy) -> dict[str, object]:

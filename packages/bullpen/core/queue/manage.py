@@ -9,7 +9,15 @@ from sqlalchemy import bindparam, delete, null, or_, select, true, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
-from bullpen.core.events.log import EventType, append_message_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.message import (
+    MessageCancelled,
+    MessageDropped,
+    MessageHeld,
+    MessageLetGo,
+    MessageReleased,
+    MessageRetried,
+)
 from bullpen.core.message import Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
@@ -159,12 +167,7 @@ def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
     else:
         set_message_state(tx, message, state, MessageState.CANCELLED, reason)
         refresh_lane(tx, message.agent, -int(state is MessageState.PENDING))
-    append_message_event(
-        tx,
-        EventType.MESSAGE_CANCELLED,
-        message,
-        reason=reason,
-    )
+    append_event(tx, MessageCancelled(message, reason=reason))
 
 
 def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "cancelled") -> int:
@@ -202,13 +205,12 @@ def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
     tx.wake("runs")
     others = [each for each in messages if each.id != message]
     if others:
-        append_message_event(
-            tx,
-            EventType.MESSAGE_RELEASED,
+        released = MessageReleased(
             others[0],
             messages=[each.message_id for each in others],
             reason="another message of the run was cancelled",
         )
+        append_event(tx, released)
 
 
 DELETE_MESSAGE: Statement[None] = Statement(
@@ -223,11 +225,7 @@ def drop(tx: Transaction, message_id: str) -> None:
     allowed = TERMINAL_STATES - {MessageState.COMPLETED}
     message, state, _ = lock_message(tx, message_id, allowed, "drop")
     update_message(tx, DELETE_MESSAGE, message, {"source": state.value})
-    append_message_event(
-        tx,
-        EventType.MESSAGE_DROPPED,
-        message,
-    )
+    append_event(tx, MessageDropped(message))
 
 
 SELECT_HELD: Statement[tuple[str, str]] = Statement(
@@ -252,12 +250,7 @@ def hold(tx: Transaction, message_id: str, reason: str) -> None:
     message, state, _ = lock_message(tx, message_id, (MessageState.PENDING,), "hold")
     set_message_state(tx, message, state, MessageState.HELD, reason)
     refresh_lane(tx, message.agent, -1)
-    append_message_event(
-        tx,
-        EventType.MESSAGE_HELD,
-        message,
-        reason=reason,
-    )
+    append_event(tx, MessageHeld(message, reason=reason))
 
 
 def resume(tx: Transaction, message_id: str) -> None:
@@ -265,11 +258,7 @@ def resume(tx: Transaction, message_id: str) -> None:
     message, state, _ = lock_message(tx, message_id, (MessageState.HELD,), "let go", back=True)
     set_message_state(tx, message, state, MessageState.PENDING)
     refresh_lane(tx, message.agent, 1)
-    append_message_event(
-        tx,
-        EventType.MESSAGE_LET_GO,
-        message,
-    )
+    append_event(tx, MessageLetGo(message))
 
 
 def resume_conversation(tx: Transaction, conversation_id: str) -> int:
@@ -320,8 +309,4 @@ def retry(tx: Transaction, message_id: str) -> None:
     message, state, _ = lock_message(tx, message_id, allowed, "retry", back=True)
     update_message(tx, RETRY_MESSAGE, message, {"source": state.value, "now": tx.now})
     refresh_lane(tx, message.agent, 1)
-    append_message_event(
-        tx,
-        EventType.MESSAGE_RETRIED,
-        message,
-    )
+    append_event(tx, MessageRetried(message))

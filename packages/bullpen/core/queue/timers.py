@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, bindparam, exists, func, or_, select, true, update
 
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.message import MessageExpired
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import LOCK_LANE_IF_FREE, refresh_lane
@@ -121,11 +123,6 @@ def _expire_message(tx: Transaction, message: int, agent: str) -> int:
     row = tx.one(EXPIRE_MESSAGE, {"message": message, "now": tx.now})
     if row is None:
         return 0
-    append_event(
-        tx,
-        EventType.MESSAGE_EXPIRED,
-        agent=agent,
-        conversation_id=row[1],
-        message_id=row[0],
-    )
+    message_id, conversation_id = row
+    append_event(tx, MessageExpired(MessageRef(agent, conversation_id, message_id)))
     return 1

@@ -10,7 +10,8 @@ from typing import TypedDict, Unpack
 from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.errors import BadTeam, NameTaken, UnknownAgent, UnknownTeam
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.company import TeamAdded, TeamChanged, TeamRemoved
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
 from bullpen.core.roster.agents import check_display_name
@@ -115,7 +116,7 @@ def add_team(tx: Transaction, team: Team) -> None:
     _check(tx, team)
     tx.write(INSERT, {**_values(team), "id": team.id, "created_at": tx.now, "updated_at": tx.now})
     _insert_members(tx, team)
-    append_event(tx, EventType.TEAM_ADDED, team=team.id)
+    append_event(tx, TeamAdded(team=team.id))
 
 
 def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> Team:
@@ -123,7 +124,7 @@ def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> 
     changed = replace(lock_team(tx, team_id), **change)
     _check(tx, changed)
     _update(tx, changed)
-    append_event(tx, EventType.TEAM_CHANGED, team=team_id, changed=sorted(change))
+    append_event(tx, TeamChanged(team=team_id, changed=sorted(change)))
     return changed
 
 
@@ -132,7 +133,7 @@ def disband_team(tx: Transaction, team_id: str) -> None:
     get_team(tx, team_id)
     tx.write(DELETE_MEMBERS, {"team": team_id})
     tx.write(DELETE, {"team": team_id})
-    append_event(tx, EventType.TEAM_REMOVED, team=team_id)
+    append_event(tx, TeamRemoved(team=team_id))
 
 
 def find_team(tx: Transaction, team_id: str) -> Team | None:

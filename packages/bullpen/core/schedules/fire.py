@@ -9,7 +9,10 @@ from sqlalchemy import bindparam, insert, select, update
 
 from bullpen.core.clock import seconds_until
 from bullpen.core.errors import LaneError, StoreError, UnknownAgent
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.conversation import TeamChainStart
+from bullpen.core.events.schedule import ScheduleFired, ScheduleMissed, ScheduleSkipped
 from bullpen.core.message import SCHEDULE, NewMessage
 from bullpen.core.models import MESSAGES, SCHEDULE_RUNS, SCHEDULES
 from bullpen.core.models.base import const
@@ -28,6 +31,7 @@ from bullpen.core.schedules.model import (
     Schedule,
     ScheduleState,
     append_schedule_event,
+    event_values,
     get_schedule,
     lock_schedule,
     next_due,
@@ -209,14 +213,14 @@ def _enqueue(tx: Transaction, schedule: Schedule, target: ScheduleTarget, delay:
     )
     message = enqueue(tx, new).message_id
     if target.team_id is not None:
-        told = {"message_id": message, "conversation_id": message, "team": target.team_id}
-        append_event(tx, EventType.TEAM_CHAIN_START, agent=target.agent, **told)
+        about = MessageRef(target.agent, message, message)
+        append_event(tx, TeamChainStart(about, team=target.team_id))
     return message
 
 
 def _record_skipped(tx: Transaction, schedule: Schedule, due: int, reason: str) -> None:
     record_run(tx, schedule, due, ScheduleOutcome.SKIPPED, reason=reason)
-    append_schedule_event(tx, EventType.SCHEDULE_SKIPPED, schedule, due_at=due, reason=reason)
+    append_schedule_event(tx, ScheduleSkipped(due_at=due, reason=reason, **event_values(schedule)))
 
 
 def _record_missed(tx: Transaction, schedule: Schedule, dropped: MissedTimes) -> None:
@@ -226,8 +230,12 @@ def _record_missed(tx: Transaction, schedule: Schedule, dropped: MissedTimes) ->
     if not is_recorded(tx, schedule, first):
         missed = ScheduleOutcome.MISSED
         record_run(tx, schedule, first, missed, until=last, times=times, reason=reason)
-    span = {"first": first, "last": last, "times": times}
-    append_schedule_event(tx, EventType.SCHEDULE_MISSED, schedule, reason=reason, **span)
+    append_schedule_event(
+        tx,
+        ScheduleMissed(
+            reason=reason, first=first, last=last, times=times, **event_values(schedule)
+        ),
+    )
 
 
 def _append_fired(
@@ -237,17 +245,14 @@ def _append_fired(
     message: str,
     due_at: int | None = None,
 ) -> None:
-    append_event(
-        tx,
-        EventType.SCHEDULE_FIRED,
-        agent=target.agent,
-        conversation_id=message,
-        message_id=message,
+    fired = ScheduleFired(
+        MessageRef(target.agent, message, message),
         schedule=schedule.id,
         label=schedule.label,
         team=target.team_id,
         due_at=due_at,
     )
+    append_event(tx, fired)
 
 
 log = logging.getLogger(__name__)

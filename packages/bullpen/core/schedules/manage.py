@@ -10,7 +10,13 @@ from sqlalchemy import bindparam, select
 
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.errors import BadSchedule, BadText, IllegalMove, NameTaken, OutOfReach, TooMany
-from bullpen.core.events.log import EventType
+from bullpen.core.events.schedule import (
+    ScheduleAdded,
+    ScheduleChanged,
+    SchedulePaused,
+    ScheduleRemoved,
+    ScheduleResumed,
+)
 from bullpen.core.message import INTERNAL_CHANNELS, ReplyTo
 from bullpen.core.models import AGENTS, LANES, MESSAGES
 from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, owner_address
@@ -29,6 +35,7 @@ from bullpen.core.schedules.model import (
     ScheduleState,
     append_schedule_event,
     delete_schedule,
+    event_values,
     insert_schedule,
     list_schedules,
     lock_schedule,
@@ -160,7 +167,7 @@ def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) 
     _check_texts(tx, schedule)
     _check_recipient(tx, schedule)
     insert_schedule(tx, schedule)
-    append_schedule_event(tx, EventType.SCHEDULE_ADDED, schedule, made_by=author)
+    append_schedule_event(tx, ScheduleAdded(made_by=author, **event_values(schedule)))
     return schedule
 
 
@@ -180,7 +187,7 @@ def change_schedule(
             changed = replace(changed, state=ScheduleState.ACTIVE, reason=None)
         changed = replace(changed, due_at=due if changed.state is ScheduleState.ACTIVE else None)
     changed = update_schedule(tx, changed)
-    append_schedule_event(tx, EventType.SCHEDULE_CHANGED, changed, changed=sorted(change))
+    append_schedule_event(tx, ScheduleChanged(changed=sorted(change), **event_values(changed)))
     return changed
 
 
@@ -198,7 +205,7 @@ def resume_schedule(tx: Transaction, name: str) -> Schedule:
         )
     active = replace(schedule, state=ScheduleState.ACTIVE, reason=None, due_at=due)
     active = update_schedule(tx, active)
-    append_schedule_event(tx, EventType.SCHEDULE_RESUMED, active)
+    append_schedule_event(tx, ScheduleResumed(**event_values(active)))
     return active
 
 
@@ -206,7 +213,7 @@ def remove_schedule(tx: Transaction, name: str) -> Schedule:
     """Remove it; what it has put into a queue stays there, and its history too."""
     schedule = lock_schedule(tx, name)
     delete_schedule(tx, schedule)
-    append_schedule_event(tx, EventType.SCHEDULE_REMOVED, schedule)
+    append_schedule_event(tx, ScheduleRemoved(**event_values(schedule)))
     return schedule
 
 
@@ -252,7 +259,7 @@ def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
     """Pause an active schedule that is at hand."""
     paused = replace(schedule, state=ScheduleState.PAUSED, reason=reason, due_at=None)
     paused = update_schedule(tx, paused)
-    append_schedule_event(tx, EventType.SCHEDULE_PAUSED, paused, reason=reason)
+    append_schedule_event(tx, SchedulePaused(reason=reason, **event_values(paused)))
     return paused
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypedDict
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
 from bullpen.core.errors import UnknownSchedule
-from bullpen.core.events.log import EventType, append_event
+from bullpen.core.events.append import append_event
+from bullpen.core.events.schedule import ScheduleEvent
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import SCHEDULES
 from bullpen.core.models.base import const
@@ -296,10 +298,26 @@ def delete_schedule(tx: Transaction, schedule: Schedule) -> None:
     tx.write(DELETE_SCHEDULE, {"schedule": schedule.id})
 
 
-def append_schedule_event(
-    tx: Transaction, event: EventType, schedule: Schedule, **more: object
-) -> None:
-    """Record that this happened to it, and let the schedulers look anew."""
-    more.update(schedule=schedule.id, label=schedule.label, team=schedule.team_id)
-    append_event(tx, event, agent=schedule.agent, conversation_id=None, message_id=None, **more)
+class ScheduleValues(TypedDict):
+    """What every event of a schedule says of it."""
+
+    agent: str | None
+    schedule: str
+    label: str | None
+    team: str | None
+
+
+def event_values(schedule: Schedule) -> ScheduleValues:
+    """What every event of this schedule says of it."""
+    return {
+        "agent": schedule.agent,
+        "schedule": schedule.id,
+        "label": schedule.label,
+        "team": schedule.team_id,
+    }
+
+
+def append_schedule_event(tx: Transaction, event: ScheduleEvent) -> None:
+    """Record an event of a schedule, and wake the schedulers."""
+    append_event(tx, event)
     tx.wake("schedules")

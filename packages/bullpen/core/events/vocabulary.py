@@ -1,0 +1,24 @@
+"""The vocabulary: every event by its type, in the order of docs/events.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bullpen.core.events import company, conversation, message, response, schedule, system
+from bullpen.core.events.base import About, Event, UnknownEvent
+
+_MODULES = (conversation, response, message, company, schedule, system)
+
+EVENT_TYPES: Mapping[str, type[Event]] = {
+    each.type: each
+    for module in _MODULES
+    for each in vars(module).values()
+    if isinstance(each, type) and issubclass(each, Event) and "type" in vars(each)
+}
+
+
+def read_event(type_: str, about: About, data: Mapping[str, object]) -> Event:
+    """The event in a row; an unknown one if another version of Bullpen wrote it."""
+    known = EVENT_TYPES.get(type_)
+    found = None if known is None else known.read(about, data)
+    return UnknownEvent(type_, data, about) if found is None else found
