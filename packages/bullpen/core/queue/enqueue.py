@@ -1,199 +1,22 @@
-"""Enqueue messages: ids, duplicates, lane limits and overflow."""
+"""Enqueue messages: checked, recognised when a platform delivers them again, and stored."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import bindparam, insert, select, union_all, update
+from sqlalchemy import bindparam, insert, select
 
 from bullpen.core.clock import DAY
-from bullpen.core.errors import (
-    BadDeadline,
-    BadDelay,
-    BadText,
-    DeadlinePassed,
-    DuplicateMessage,
-    LaneClosed,
-    LaneFull,
-)
-from bullpen.core.events.append import append_event
-from bullpen.core.events.base import MessageRef
-from bullpen.core.events.conversation import MessageEnqueued
-from bullpen.core.events.message import MessageHeld
-from bullpen.core.message import ROOM, Accepted, NewMessage
-from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE, RECEIPTS
-from bullpen.core.models.base import const
-from bullpen.core.queue.dead_letters import drop_oldest
-from bullpen.core.queue.lanes import Lane, Ordering, Overflow, lock_lane
-from bullpen.core.states import LaneState, MessageState
+from bullpen.core.errors import BadDeadline, BadDelay, BadText, DeadlinePassed
+from bullpen.core.message import Accepted, NewMessage
+from bullpen.core.models import RECEIPTS
+from bullpen.core.queue.insert import insert_locked
+from bullpen.core.queue.lanes import lock_lanes
+from bullpen.core.queue.message_ids import MessageIds
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
-
-M = MESSAGES.c
-MessageValues = dict[str, object]
-
-_INSERTED_COLUMNS = (
-    *("message_id", "channel", "sender", "sender_id", "message", "agent", "from_agent", "files"),
-    *("conversation_id", "parent_id", "hop", "team_id", "reply_to", "batch_key", "priority"),
-    *("sort_key", "ready", "due_at", "available_at", "deadline", "payload", "schema", "status"),
-    "last_error",
-)
-INSERT_MESSAGE: Statement[None] = Statement(
-    lambda: insert(MESSAGES).values(
-        {
-            **{name: bindparam(name) for name in _INSERTED_COLUMNS},
-            "retry_count": const(0),
-            "crash_count": const(0),
-            "created_at": bindparam("now"),
-            "updated_at": bindparam("now"),
-        }
-    )
-)
-
-UPDATE_LANE_COUNT: Statement[None] = Statement(
-    lambda: (
-        update(LANES)
-        .where(LANES.c.agent == bindparam("lane"))
-        .values(pending=LANES.c.pending + bindparam("change"), head_key=bindparam("head"))
-    )
-)
-
-
-def insert_messages(
-    tx: Transaction, news: Sequence[NewMessage], ids: Sequence[str], lanes: dict[str, Lane]
-) -> None:
-    """Write these messages under these ids."""
-    heads: dict[str, int | None] = {agent: lane.head_key for agent, lane in lanes.items()}
-    counts = dict.fromkeys(lanes, 0)
-    drafts: list[MessageValues] = []
-    for new, message_id in zip(news, ids, strict=True):
-        agent, lane = new.agent, lanes[new.agent]
-        available = tx.now + new.delay
-        key = sort_key(lane.ordering, available, new.priority.weight, new.deadline)
-        head = heads[agent]
-        if new.hold is None:
-            counts[agent] += 1
-            if new.delay == 0 and lane.claimable and (head is None or key < head):
-                heads[agent] = key
-        drafts.append(_message_values(tx, new, message_id, available, key))
-    tx.write_each(INSERT_MESSAGE, drafts)
-    for agent, count in counts.items():
-        tx.write(UPDATE_LANE_COUNT, {"lane": agent, "change": count, "head": heads[agent]})
-    for new, message_id in zip(news, ids, strict=True):
-        _append_enqueued(tx, new, message_id)
-    tx.wake("messages")
-
-
-def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> int:
-    """Where a message stands in its lane: the smallest is claimed first, whatever the time.
-
-    A tier's weight moves it forward by so much waiting, so that ageing rewrites nothing.
-    """
-    match Ordering(ordering):
-        case Ordering.FIFO:
-            return due_at
-        case Ordering.PRIORITY:
-            return due_at - weight
-        case Ordering.DEADLINE:
-            return due_at + DAY if deadline is None else deadline
-
-
-def _message_values(
-    tx: Transaction, new: NewMessage, message_id: str, available: int, key: int
-) -> MessageValues:
-    return {
-        "message_id": message_id,
-        "channel": new.channel,
-        "sender": new.sender,
-        "sender_id": new.sender_id,
-        "message": new.message,
-        "agent": new.agent,
-        "from_agent": new.from_agent,
-        "files": json.dumps(new.files) if new.files else None,
-        "conversation_id": new.conversation_id or message_id,
-        "parent_id": new.parent_id,
-        "hop": new.hop,
-        "team_id": new.team_id,
-        "reply_to": None if new.reply_to is None else str(new.reply_to),
-        "batch_key": new.batch_key,
-        "priority": int(new.priority),
-        "sort_key": key,
-        "ready": new.delay == 0,
-        "due_at": available,
-        "available_at": available,
-        "deadline": new.deadline,
-        "payload": new.payload,
-        "schema": new.schema,
-        "status": (MessageState.PENDING if new.hold is None else MessageState.HELD).value,
-        "last_error": new.hold,
-        "now": tx.now,
-    }
-
-
-def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
-    about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
-    append_event(tx, MessageEnqueued(about))
-    if new.hold is not None:
-        append_event(tx, MessageHeld(about, reason=new.hold))
-
-
-# An id stays taken after its message went to the archive.
-SELECT_STATE: Statement[tuple[str]] = Statement(
-    lambda: union_all(
-        *(
-            select(table.c.status).where(table.c.message_id == bindparam("message_id"))
-            for table in (MESSAGES, MESSAGES_ARCHIVE)
-        )
-    )
-)
-
-
-def find_message_state(tx: Transaction, message_id: str) -> str | None:
-    """The state of the message of this id, archived ones included; None if there is none."""
-    row = tx.one(SELECT_STATE, {"message_id": message_id})
-    return None if row is None else row[0]
-
-
-class MessageIds:
-    """The ids of messages that are about to be written; asked for early, settled when needed."""
-
-    def __init__(self, tx: Transaction, news: Sequence[NewMessage]) -> None:
-        self._tx = tx
-        self._news = news
-        self._ids = [new.message_id or tx.ids.new(_id_prefix(new)) for new in news]
-        self._states = [tx.one_deferred(SELECT_STATE, {"message_id": id_}) for id_ in self._ids]
-
-    def allocate(self) -> list[str]:
-        """The ids; a client's that exists already is a duplicate, one of ours is made anew."""
-        settled: dict[str, None] = {}
-        for new, id_, state in zip(self._news, self._ids, self._states, strict=True):
-            row = state()
-            if row is None and id_ not in settled:
-                settled[id_] = None
-            elif new.message_id is not None:
-                raise DuplicateMessage(id_, MessageState.PENDING.value if row is None else row[0])
-            else:
-                settled[self._another(new, settled)] = None
-        return list(settled)
-
-    def _another(self, new: NewMessage, settled: Collection[str]) -> str:
-        """A made-up id met one that exists: that is chance, not a duplicate."""
-        while True:
-            id_ = self._tx.ids.new(_id_prefix(new))
-            if id_ not in settled and find_message_state(self._tx, id_) is None:
-                return id_
-
-
-def _id_prefix(new: NewMessage) -> str:
-    if new.channel == ROOM:
-        return "chat"
-    if new.origin is not None:
-        return new.origin
-    return "internal" if new.from_agent is not None else new.channel
-
 
 MAX_DELAY_MS = 100 * 365 * DAY
 
@@ -213,37 +36,116 @@ INSERT_RECEIPT: Statement[None] = Statement(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class PlatformEvent:
+    """What a platform may deliver again: the same channel and id are the same event."""
+
+    channel: str
+    id: str
+
+    @classmethod
+    def of(cls, new: NewMessage) -> PlatformEvent | None:
+        """The event that a message came with, if it names one."""
+        return None if new.receipt is None else cls(new.channel, new.receipt)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Messages that are stored together; what one platform event came to is stored only once."""
+
+    messages: Sequence[NewMessage]
+    event: PlatformEvent | None = None
+    receipt_id: str | None = None
+    """The id that a redelivery is answered with; None is the id of the first message."""
+
+
 def enqueue(tx: Transaction, new: NewMessage) -> Accepted:
     """Store one message for its agent."""
     return enqueue_many(tx, (new,))[0]
 
 
 def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
-    """Store these messages, all or none; the receipts come in the same order."""
-    fresh: list[NewMessage] = []
-    events: dict[tuple[str, str], int] = {}
-    places: list[tuple[int, str | None]] = []
+    """Store these messages, all or none; what was accepted comes in the same order."""
+    events = [PlatformEvent.of(new) for new in news]
     for new in news:
-        event = (new.channel, new.receipt or "")
         _check_texts(tx, new)
-        known = None if new.receipt is None else _find_received(tx, event)
-        if known is None and event not in events:
-            # An event that comes again was taken in, even if its time has passed since.
+    receipts = find_receipts(tx, [each for each in events if each is not None])
+    seen = set(receipts)
+    for new, event in zip(news, events, strict=True):
+        # The time of a redelivery may have passed since the first delivery.
+        if event is None or event not in seen:
             _check_times(tx, new)
-            if new.receipt is not None:
-                events[event] = len(fresh)
-            places.append((len(fresh), None))
-            fresh.append(new)
-        else:
-            places.append((events.get(event, -1), known or ""))
-    ids = insert_checked(tx, fresh)
-    for (channel, event_id), at in events.items():
-        values = {"channel": channel, "event_id": event_id}
-        tx.write(INSERT_RECEIPT, {**values, "message_id": ids[at], "created_at": tx.now})
-    return [
-        Accepted(ids[at]) if known is None else Accepted(known or ids[at], fresh=False)
-        for at, known in places
+        if event is not None:
+            seen.add(event)
+    fresh = [
+        Submission((new,), event)
+        for new, event in zip(news, events, strict=True)
+        if event is None or event not in receipts
     ]
+    stored = iter(store_submissions(tx, fresh))
+    return [
+        next(stored)[0]
+        if event is None or event not in receipts
+        else Accepted(receipts[event], fresh=False)
+        for event in events
+    ]
+
+
+def store_submissions(
+    tx: Transaction, submissions: Sequence[Submission]
+) -> list[Sequence[Accepted]]:
+    """Store all of these checked messages, or none; each event only once."""
+    ids = MessageIds(tx)
+    proposed = [ids.propose(each.messages) for each in submissions]
+    lanes = lock_lanes(tx, [new.agent for each in submissions for new in each.messages])
+    # Only now: a redelivery at the same time has waited for the lanes, and sees the receipt.
+    receipts = find_receipts(tx, [each.event for each in submissions if each.event is not None])
+    fresh = _positions_of_fresh(submissions, receipts)
+    stored = ids.allocate([each for at in fresh for each in proposed[at]])
+    insert_locked(tx, [new for at in fresh for new in submissions[at].messages], stored, lanes)
+    left = iter(stored)
+    accepted = {at: [Accepted(next(left)) for _ in submissions[at].messages] for at in fresh}
+    for at in fresh:
+        event, receipt_id = submissions[at].event, submissions[at].receipt_id
+        if event is not None:
+            receipts[event] = receipt_id or accepted[at][0].message_id
+            _write_receipt(tx, event, receipts[event])
+    return [
+        accepted[at] if at in accepted else (_redelivered(each, receipts),)
+        for at, each in enumerate(submissions)
+    ]
+
+
+def find_receipts(tx: Transaction, events: Sequence[PlatformEvent]) -> dict[PlatformEvent, str]:
+    """The ids of the messages that these events came to, of those that were stored before."""
+    values = [{"channel": each.channel, "event_id": each.id} for each in events]
+    rows = tx.one_each(SELECT_RECEIPT, values) if values else []
+    return {event: row[0] for event, row in zip(events, rows, strict=True) if row is not None}
+
+
+def _positions_of_fresh(
+    submissions: Sequence[Submission], receipts: Collection[PlatformEvent]
+) -> list[int]:
+    """The submissions that are to be stored: of each new event the first."""
+    seen = set(receipts)
+    positions = []
+    for at, each in enumerate(submissions):
+        if each.event is None:
+            positions.append(at)
+        elif each.event not in seen:
+            seen.add(each.event)
+            positions.append(at)
+    return positions
+
+
+def _redelivered(submission: Submission, receipts: Mapping[PlatformEvent, str]) -> Accepted:
+    assert submission.event is not None
+    return Accepted(receipts[submission.event], fresh=False)
+
+
+def _write_receipt(tx: Transaction, event: PlatformEvent, message_id: str) -> None:
+    values = {"channel": event.channel, "event_id": event.id}
+    tx.write(INSERT_RECEIPT, {**values, "message_id": message_id, "created_at": tx.now})
 
 
 def check_message(tx: Transaction, new: NewMessage) -> None:
@@ -274,38 +176,3 @@ def _check_times(tx: Transaction, new: NewMessage) -> None:
         raise DeadlinePassed(f"the deadline was {tx.now - new.deadline} ms ago")
     if new.deadline is not None and new.deadline > tx.now + MAX_DELAY_MS:
         raise BadDeadline(f"the deadline is {new.deadline - tx.now} ms away")
-
-
-def insert_checked(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:
-    """Put checked messages into their lanes; gives their ids in the same order."""
-    names = MessageIds(tx, news)
-    # What is held takes no place, and a lane that takes nothing lets it be held.
-    counts = Counter([new.agent for new in news if new.hold is None])
-    lanes = {agent: lock_lane(tx, agent) for agent in sorted({new.agent for new in news})}
-    ids = names.allocate()
-    for agent, count in counts.items():
-        _check_room(agent, lanes[agent], count)
-    for agent, count in counts.items():
-        over = _overflow_count(lanes[agent], count)
-        if over > 0:
-            drop_oldest(tx, agent, over)
-            lanes[agent] = lock_lane(tx, agent)
-    insert_messages(tx, news, ids, lanes)
-    return ids
-
-
-def _check_room(agent: str, lane: Lane, count: int) -> None:
-    if lane.state in (LaneState.DRAINING, LaneState.ARCHIVED):
-        raise LaneClosed(f"the lane of {agent} is {lane.state}")
-    room = lane.pending if lane.overflow == Overflow.DROP_OLDEST else 0
-    if _overflow_count(lane, count) > room:
-        raise LaneFull(f"the lane of {agent} holds {lane.pending} of {lane.max_depth} messages")
-
-
-def _overflow_count(lane: Lane, count: int) -> int:
-    return 0 if lane.max_depth is None else lane.pending + count - lane.max_depth
-
-
-def _find_received(tx: Transaction, event: tuple[str, str]) -> str | None:
-    row = tx.one(SELECT_RECEIPT, {"channel": event[0], "event_id": event[1]})
-    return None if row is None else row[0]

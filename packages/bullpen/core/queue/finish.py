@@ -34,7 +34,8 @@ from bullpen.core.queue.attempts import (
     is_claimed,
     record_attempt,
 )
-from bullpen.core.queue.enqueue import check_message, insert_checked
+from bullpen.core.queue.enqueue import check_message
+from bullpen.core.queue.insert import insert_checked
 from bullpen.core.queue.lanes import LOCK_LANE, agent_of_token, lock_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement, columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -162,6 +163,19 @@ def lock_lane(tx: Transaction, agent: str) -> Lane:
     if lane is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
     return lane
+
+
+def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
+    """The lanes of these agents, locked in the order of their names, each once."""
+    names = sorted(set(agents))
+    if len(names) == 1:
+        return {names[0]: lock_lane(tx, names[0])}
+    rows = tx.one_each(LOCK_LANE, [{"agent": name} for name in names])
+    lanes = {name: Lane(*row) for name, row in zip(names, rows, strict=True) if row is not None}
+    for name in names:
+        if name not in lanes:
+            raise UnknownAgent(f"there is no agent {name[:40]!r}")
+    return lanes
 
 
 def agent_of_token(token: str) -> str:

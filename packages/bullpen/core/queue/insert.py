@@ -1,0 +1,170 @@
+"""Insert checked messages into locked lanes: room, overflow, order and events."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, insert, update
+
+from bullpen.core.clock import DAY
+from bullpen.core.errors import LaneClosed, LaneFull
+from bullpen.core.events.append import append_event
+from bullpen.core.events.base import MessageRef
+from bullpen.core.events.conversation import MessageEnqueued
+from bullpen.core.events.message import MessageHeld
+from bullpen.core.message import NewMessage
+from bullpen.core.models import LANES, MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.queue.dead_letters import drop_oldest
+from bullpen.core.queue.lanes import Lane, Ordering, Overflow, lock_lane, lock_lanes
+from bullpen.core.queue.message_ids import MessageIds
+from bullpen.core.states import LaneState, MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+_INSERTED_COLUMNS = (
+    *("message_id", "channel", "sender", "sender_id", "message", "agent", "from_agent", "files"),
+    *("conversation_id", "parent_id", "hop", "team_id", "reply_to", "batch_key", "priority"),
+    *("sort_key", "ready", "due_at", "available_at", "deadline", "payload", "schema", "status"),
+    "last_error",
+)
+INSERT_MESSAGE: Statement[None] = Statement(
+    lambda: insert(MESSAGES).values(
+        {
+            **{name: bindparam(name) for name in _INSERTED_COLUMNS},
+            "retry_count": const(0),
+            "crash_count": const(0),
+            "created_at": bindparam("now"),
+            "updated_at": bindparam("now"),
+        }
+    )
+)
+
+UPDATE_LANE_COUNT: Statement[None] = Statement(
+    lambda: (
+        update(LANES)
+        .where(LANES.c.agent == bindparam("lane"))
+        .values(pending=LANES.c.pending + bindparam("change"), head_key=bindparam("head"))
+    )
+)
+
+
+def insert_checked(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:
+    """Put checked messages into their lanes; gives their ids in the same order."""
+    ids = MessageIds(tx)
+    proposed = ids.propose(news)
+    lanes = lock_lanes(tx, [new.agent for new in news])
+    allocated = ids.allocate(proposed)
+    insert_locked(tx, news, allocated, lanes)
+    return allocated
+
+
+def insert_locked(
+    tx: Transaction, news: Sequence[NewMessage], ids: Sequence[str], lanes: dict[str, Lane]
+) -> None:
+    """Put checked messages into their lanes, which are locked, under these ids."""
+    if not news:
+        return
+    # What is held takes no place, and may be put into a lane that takes nothing.
+    counts = Counter([new.agent for new in news if new.hold is None])
+    for agent, count in counts.items():
+        _check_room(agent, lanes[agent], count)
+    for agent, count in counts.items():
+        over = _overflow_count(lanes[agent], count)
+        if over > 0:
+            drop_oldest(tx, agent, over)
+            # Read anew: the head of the lane may have been among them.
+            lanes[agent] = lock_lane(tx, agent)
+    _insert_messages(tx, news, ids, lanes)
+
+
+def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> int:
+    """Where a message stands in its lane: the smallest is claimed first, whatever the time.
+
+    A tier's weight moves it forward by so much waiting, so that ageing rewrites nothing.
+    """
+    match Ordering(ordering):
+        case Ordering.FIFO:
+            return due_at
+        case Ordering.PRIORITY:
+            return due_at - weight
+        case Ordering.DEADLINE:
+            return due_at + DAY if deadline is None else deadline
+
+
+def _check_room(agent: str, lane: Lane, count: int) -> None:
+    if lane.state in (LaneState.DRAINING, LaneState.ARCHIVED):
+        raise LaneClosed(f"the lane of {agent} is {lane.state}")
+    room = lane.pending if lane.overflow == Overflow.DROP_OLDEST else 0
+    if _overflow_count(lane, count) > room:
+        raise LaneFull(f"the lane of {agent} holds {lane.pending} of {lane.max_depth} messages")
+
+
+def _overflow_count(lane: Lane, count: int) -> int:
+    return 0 if lane.max_depth is None else lane.pending + count - lane.max_depth
+
+
+def _insert_messages(
+    tx: Transaction, news: Sequence[NewMessage], ids: Sequence[str], lanes: dict[str, Lane]
+) -> None:
+    """Write these messages under these ids, and count them in their locked lanes."""
+    counts = {new.agent: 0 for new in news}
+    heads = {agent: lanes[agent].head_key for agent in counts}
+    rows: list[dict[str, object]] = []
+    for new, message_id in zip(news, ids, strict=True):
+        agent, lane = new.agent, lanes[new.agent]
+        available = tx.now + new.delay
+        key = sort_key(lane.ordering, available, new.priority.weight, new.deadline)
+        head = heads[agent]
+        if new.hold is None:
+            counts[agent] += 1
+            if new.delay == 0 and lane.claimable and (head is None or key < head):
+                heads[agent] = key
+        rows.append(_message_values(tx, new, message_id, available, key))
+    tx.write_each(INSERT_MESSAGE, rows)
+    for agent, count in counts.items():
+        tx.write(UPDATE_LANE_COUNT, {"lane": agent, "change": count, "head": heads[agent]})
+    for new, message_id in zip(news, ids, strict=True):
+        _append_enqueued(tx, new, message_id)
+    tx.wake("messages")
+
+
+def _message_values(
+    tx: Transaction, new: NewMessage, message_id: str, available: int, key: int
+) -> dict[str, object]:
+    return {
+        "message_id": message_id,
+        "channel": new.channel,
+        "sender": new.sender,
+        "sender_id": new.sender_id,
+        "message": new.message,
+        "agent": new.agent,
+        "from_agent": new.from_agent,
+        "files": json.dumps(new.files) if new.files else None,
+        "conversation_id": new.conversation_id or message_id,
+        "parent_id": new.parent_id,
+        "hop": new.hop,
+        "team_id": new.team_id,
+        "reply_to": None if new.reply_to is None else str(new.reply_to),
+        "batch_key": new.batch_key,
+        "priority": int(new.priority),
+        "sort_key": key,
+        "ready": new.delay == 0,
+        "due_at": available,
+        "available_at": available,
+        "deadline": new.deadline,
+        "payload": new.payload,
+        "schema": new.schema,
+        "status": (MessageState.PENDING if new.hold is None else MessageState.HELD).value,
+        "last_error": new.hold,
+        "now": tx.now,
+    }
+
+
+def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
+    about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
+    append_event(tx, MessageEnqueued(about))
+    if new.hold is not None:
+        append_event(tx, MessageHeld(about, reason=new.hold))
