@@ -170,11 +170,13 @@ def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
     names = sorted(set(agents))
     if len(names) == 1:
         return {names[0]: lock_lane(tx, names[0])}
-    rows = tx.one_each(LOCK_LANE, [{"agent": name} for name in names])
-    lanes = {name: Lane(*row) for name, row in zip(names, rows, strict=True) if row is not None}
-    for name in names:
-        if name not in lanes:
+    lanes: dict[str, Lane] = {}
+    for name, lane in zip(
+        names, tx.one_each(LOCK_LANE, [{"agent": name} for name in names]), strict=True
+    ):
+        if lane is None:
             raise UnknownAgent(f"there is no agent {name[:40]!r}")
+        lanes[name] = lane
     return lanes
 
 

@@ -16,10 +16,10 @@ from cronsim import CronSim, CronSimError
 from bullpen.core.clock import DAY, MINUTE, SECOND, format_interval, format_time, get_zone
 from bullpen.core.errors import BadSchedule
 
-# A cron expression is read as Debian's cron does. A fixed time that the clock skips in spring is due
-# when the clock has jumped; one that comes twice in autumn is due the first time. An expression with
-# a star in its minutes or hours goes by the time that really passes: it is due in each minute in
-# which a clock shows what it says.
+# A cron expression is read as Debian's cron does. A fixed time that the clock skips in spring is
+# due when the clock has jumped; one that comes twice in autumn is due the first time. An expression
+# with a star in its minutes or hours goes by the time that really passes: it is due in each minute
+# in which a clock shows what it says.
 
 CRON_FIELDS = 5
 MAX_CRON_CHARS = 200
