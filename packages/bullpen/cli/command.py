@@ -36,6 +36,8 @@ class Result:
     """A table that follows the lines; its first row is the heading."""
     empty: str = ""
     """What is printed instead of a table without rows."""
+    hints: Iterable[str] = ()
+    """Lines for standard error, for a person only."""
     notes: Iterable[str] = ()
     """Lines for standard error, with --json as well."""
     status: int = 0
@@ -50,11 +52,20 @@ class Result:
                 click.echo(line, color=use_color())
             if self.rows is not None:
                 print_table(list(self.rows), self.empty)
-        for note in self.notes:
-            click.echo(note, err=True)
+            print_notes(self.hints)
+        print_notes(self.notes)
         if self.status:
             sys.exit(self.status)
 
+
+def print_notes(lines: Iterable[str]) -> None:
+    """Print lines to standard error."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+"""The --json of every command; a group that is a command as well takes it itself."""
 
 CommandFunction = Callable[..., Result | None]
 CommandDecorator = Callable[[CommandFunction], click.Command]
@@ -94,17 +105,12 @@ def command(
             name or function.__name__.rstrip("_").replace("_", "-"),
             context_settings={"ignore_unknown_options": True} if ignore_unknown_options else None,
         )(update_wrapper(callback, function))
-        made.params.append(json_option())
+        json_flag(made)
         if group is not None:
             group.add_command(made)
         return made
 
     return decorate
-
-
-def json_option() -> click.Option:
-    """The --json of every command."""
-    return click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document.")
 
 
 def json_requested() -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import indent
 from zoneinfo import ZoneInfo
@@ -11,9 +10,9 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import read_transaction
+from bullpen.cli.command import Result, command, read_transaction
 from bullpen.cli.options import DURATION
-from bullpen.cli.output import as_json, limit_option, print_json, print_table, sanitize
+from bullpen.cli.output import limit_option, sanitize
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.inspect.history import (
     HistoryEntry,
@@ -26,54 +25,10 @@ from bullpen.core.inspect.history import (
 )
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
+from bullpen.core.store.transaction import Transaction
 
+NOTHING_SAID = "Nothing like that has been said."
 INDENT = "    "
-
-
-def print_spoken(settings: Settings, found: Iterable[HistoryEntry]) -> None:
-    """What was said to agents and by them."""
-    _show(
-        settings, ((each.created_at, each.message_id, _who(each), each.content) for each in found)
-    )
-
-
-def print_posts(settings: Settings, found: Iterable[Post]) -> None:
-    """What was said in a room."""
-    lines = (
-        (each.created_at, "", f"{each.from_agent} → #{each.team_id}", each.message)
-        for each in found
-    )
-    _show(settings, lines)
-
-
-def _show(settings: Settings, lines: Iterable[tuple[int, str, str, str]]) -> None:
-    here = get_zone(owner_zone_name(settings))
-    for at, message_id, who, text in lines:
-        for line in _lines(_clock(at, here), sanitize(message_id), sanitize(who), sanitize(text)):
-            click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
-
-
-def _lines(when: str, message_id: str, who: str, text: str) -> Iterator[str]:
-    head = "  ".join(each for each in (click.style(when, dim=True), message_id) if each)
-    head = f"{head}  {click.style(who, bold=True)}:"
-    text = text.rstrip("\n")
-    if "\n" in text:
-        yield head
-        yield indent(text, INDENT)
-    else:
-        yield f"{head} {text}".rstrip()
-
-
-def _who(said: HistoryEntry) -> str:
-    if said.role == "user":
-        return f"{said.sender} ({said.channel}) → @{said.agent_id}"
-    if said.role == "assistant":
-        return f"@{said.agent_id} ({said.channel})"
-    return f"note to @{said.agent_id}"
-
-
-def _clock(at: int, here: ZoneInfo) -> str:
-    return f"{datetime.fromtimestamp(at / SECOND, UTC).astimezone(here):%Y-%m-%d %H:%M:%S}"
 
 
 @click.group()
@@ -87,13 +42,16 @@ def history() -> None:
     """
 
 
-@history.command(name="list")
-@click.option(
+agent_option = click.option(
     "--agent",
     metavar="ID",
     shell_complete=completion.agents,
     help="Only what was said to this agent and by it.",
 )
+
+
+@command(history)
+@agent_option
 @click.option(
     "--team", metavar="ID", shell_complete=completion.teams, help="What was said in its room."
 )
@@ -106,8 +64,6 @@ def history() -> None:
     "--since", type=DURATION, metavar="2h", help="Only what was said in the last so long."
 )
 @limit_option()
-@as_json
-@click.pass_obj
 def list_(
     settings: Settings,
     agent: str | None,
@@ -115,8 +71,7 @@ def list_(
     person: str | None,
     since: int | None,
     limit: int,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Show what was said last, the newest at the end, as in a chat.
 
     \b
@@ -131,66 +86,73 @@ def list_(
         moment = None if since is None else max(0, tx.now - since)
         if team is None:
             wanted = HistoryFilter(agent=agent, person=person)
-            said = list_history(tx, wanted, moment, limit)
-            posts = []
-        else:
-            get_team(tx, team)
-            posts = list_posts(tx, team, agent or person, moment, limit)
-            said = []
-    if as_json:
-        print_json(said if team is None else posts)
-    elif said or posts:
-        print_spoken(settings, said)
-        print_posts(settings, posts)
-    else:
-        click.echo("Nothing like that has been said.")
+            return _entries(tx, list_history(tx, wanted, moment, limit), NOTHING_SAID)
+        get_team(tx, team)
+        posts = list_posts(tx, team, agent or person, moment, limit)
+    zone = get_zone(owner_zone_name(settings))
+    return Result(posts, [_format_post(zone, each) for each in posts] or NOTHING_SAID)
 
 
-@history.command()
+@command(history, tx="read")
 @click.argument("text")
-@click.option(
-    "--agent",
-    metavar="ID",
-    shell_complete=completion.agents,
-    help="Only what was said to this agent and by it.",
-)
+@agent_option
 @limit_option()
-@as_json
-@click.pass_obj
-def search(settings: Settings, text: str, agent: str | None, limit: int, as_json: bool) -> None:
+def search(tx: Transaction, text: str, agent: str | None, limit: int) -> Result:
     """Find where TEXT occurs, the newest first.
 
     \b
     Example:
       bullpen history search "the invoice" --agent coder
     """
-    with read_transaction(settings) as tx:
-        found = search_history(tx, text, agent, limit)
-    if as_json:
-        print_json(found)
-    elif found:
-        print_spoken(settings, found)
-    else:
-        click.echo(f"Nobody has said {text!r}.")
+    entries = search_history(tx, text, agent, limit)
+    return _entries(tx, entries, f"Nobody has said {text!r}.")
 
 
-@history.command()
-@as_json
-@click.pass_obj
-def people(settings: Settings, as_json: bool) -> None:
+@command(history, tx="read")
+def people(tx: Transaction) -> Result:
     """List who wrote, on which channel and under which id.
 
     \b
     Example:
       bullpen history people
     """
-    with read_transaction(settings) as tx:
-        found = list_people(tx)
-    if as_json:
-        print_json(found)
-        return
+    people = list_people(tx)
     rows = [("CHANNEL", "NAME", "ID")]
     rows += [
-        (each.channel, sanitize(each.sender), sanitize(each.sender_id or "")) for each in found
+        (each.channel, sanitize(each.sender), sanitize(each.sender_id or "")) for each in people
     ]
-    print_table(rows, "Nobody has written yet.")
+    return Result(people, rows=rows, empty="Nobody has written yet.")
+
+
+def _entries(tx: Transaction, entries: Sequence[HistoryEntry], empty: str) -> Result:
+    zone = get_zone(owner_zone_name(tx.settings))
+    lines = (
+        _format_line(zone, each.created_at, each.message_id, _participants(each), each.content)
+        for each in entries
+    )
+    return Result(entries, lines if entries else empty)
+
+
+def _participants(entry: HistoryEntry) -> str:
+    if entry.role == "user":
+        return f"{entry.sender} ({entry.channel}) → @{entry.agent_id}"
+    if entry.role == "assistant":
+        return f"@{entry.agent_id} ({entry.channel})"
+    return f"note to @{entry.agent_id}"
+
+
+def _format_post(zone: ZoneInfo, post: Post) -> str:
+    who = f"{post.from_agent} → #{post.team_id}"
+    return _format_line(zone, post.created_at, "", who, post.message)
+
+
+def _format_line(zone: ZoneInfo, at: int, message_id: str, who: str, text: str) -> str:
+    """Return when, which message, who and what; a text of several lines follows indented."""
+    local = datetime.fromtimestamp(at / SECOND, UTC).astimezone(zone)
+    when = click.style(f"{local:%Y-%m-%d %H:%M:%S}", dim=True)
+    head = "  ".join(each for each in (when, sanitize(message_id)) if each)
+    head = f"{head}  {click.style(sanitize(who), bold=True)}:"
+    text = sanitize(text).rstrip("\n")
+    if "\n" in text:
+        return f"{head}\n{indent(text, INDENT)}"
+    return f"{head} {text}".rstrip()

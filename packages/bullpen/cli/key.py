@@ -8,18 +8,19 @@ from datetime import UTC, datetime
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import read_transaction, require_person, write_transaction
+from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import as_json, confirm, print_json, print_result, print_table, yes
+from bullpen.cli.output import confirm, yes
 from bullpen.core.access.keys import Key, Scope, add_key, list_keys, revoke_key
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.errors import UnknownKey
 from bullpen.core.settings import Settings
+from bullpen.core.store.transaction import Transaction
 
 SCOPES = click.Choice([each.value for each in Scope])
 
 
-@click.group(cls=LazyGroup, modules={})
+@click.group(cls=LazyGroup)
 def key() -> None:
     """Make keys for the API, and take them back.
 
@@ -29,7 +30,7 @@ def key() -> None:
     """
 
 
-@key.command()
+@command(key, people_only="make keys", tx="write")
 @click.argument("name")
 @click.option("--scope", "scopes", type=SCOPES, multiple=True, required=True, help="What for.")
 @click.option(
@@ -40,128 +41,101 @@ def key() -> None:
     help="An agent that it reaches, instead of all.",
 )
 @click.option("--days", type=click.IntRange(1, 36_500), help="It opens nothing after so many days.")
-@as_json
-@click.pass_obj
 def add(
-    settings: Settings,
+    tx: Transaction,
     name: str,
     scopes: tuple[str, ...],
     agents: tuple[str, ...],
     days: int | None,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Make a key, and print its secret: this once, and never again.
 
     \b
     Example:
       bullpen key add worker --scope claim --agent coder --days 90 > worker.key
     """
-    require_person("make keys")
-    with write_transaction(settings) as tx:
-        made, secret = add_key(
-            tx,
-            name,
-            [Scope(each) for each in scopes],
-            agents or None,
-            None if days is None else tx.now + days * DAY,
-        )
-    if as_json:
-        print_json({**_document(made, True), "key": secret})
-        return
-    click.echo(secret)
-    click.echo(f"It is shown this once. Next: bullpen key revoke {made.id}", err=True)
+    expires_at = None if days is None else tx.now + days * DAY
+    key, secret = add_key(tx, name, [Scope(each) for each in scopes], agents or None, expires_at)
+    hint = f"It is shown this once. Next: bullpen key revoke {key.id}"
+    return Result({**_key_fields(key, tx.now), "key": secret}, secret, hints=[hint])
 
 
-@key.command(name="list")
-@as_json
-@click.pass_obj
-def list_(settings: Settings, as_json: bool) -> None:
+@command(key, people_only="see keys", tx="read")
+def list_(tx: Transaction) -> Result:
     """List the keys and the browsers that came in, those of the past included.
 
     \b
     Example:
       bullpen key list
     """
-    require_person("see keys")
-    with read_transaction(settings) as tx:
-        found, now = list_keys(tx), tx.now
-    if as_json:
-        print_json([_document(each, each.valid(now)) for each in found])
-        return
+    keys = list_keys(tx)
     rows = [("KEY", "KIND", "STATE", "SCOPES", "AGENTS", "LAST USED", "NAME")]
     rows += [
         (
-            *(each.id, each.kind.value, _state(each, now), _words(sorted(each.scopes))),
-            *(_agents(each), _day(each.used_at, "never"), each.name),
+            *(each.id, each.kind.value, _describe_state(each, tx.now)),
+            ",".join(sorted(each.scopes)),
+            "all" if each.agents is None else ",".join(sorted(each.agents)),
+            *(_format_day(each.used_at), each.name),
         )
-        for each in found
+        for each in keys
     ]
-    print_table(rows, "There are no keys. Next: bullpen key add dashboard --scope read")
+    return Result(
+        [_key_fields(each, tx.now) for each in keys],
+        rows=rows,
+        empty="There are no keys. Next: bullpen key add dashboard --scope read",
+    )
 
 
-@key.command()
+@command(key, people_only="take keys back")
 @click.argument("key_id", nargs=-1, required=True, shell_complete=completion.keys)
 @yes
-@as_json
-@click.pass_obj
-def revoke(settings: Settings, key_id: tuple[str, ...], yes: bool, as_json: bool) -> None:
+def revoke(settings: Settings, key_id: tuple[str, ...], yes: bool) -> Result:
     """Close keys or browsers, in force with the next request.
 
     \b
     Example:
       bullpen key revoke key_a1b2c3d4
     """
-    require_person("take keys back")
     with read_transaction(settings) as tx:
-        known = {each.id: each for each in list_keys(tx)}
-    confirm("\n".join(_what(each, known) for each in key_id), yes)
+        keys = {each.id: each for each in list_keys(tx)}
+    confirm("\n".join(_describe_revocation(each, keys) for each in key_id), yes)
     with write_transaction(settings) as tx:
         for each in sorted(set(key_id)):
             revoke_key(tx, each)
-    print_result(
-        as_json, {"revoked": list(key_id)}, *(f"{each} opens nothing any more" for each in key_id)
-    )
+    return Result({"revoked": list(key_id)}, [f"{each} opens nothing any more" for each in key_id])
 
 
-def _what(key_id: str, known: Mapping[str, Key]) -> str:
-    found = known.get(key_id)
-    if found is None:
+def _describe_revocation(key_id: str, keys: Mapping[str, Key]) -> str:
+    key = keys.get(key_id)
+    if key is None:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
-    return f"Close {found.id} ({found.name}), last used {_day(found.used_at, 'never')}"
+    return f"Close {key.id} ({key.name}), last used {_format_day(key.used_at)}"
 
 
-def _document(found: Key, valid: bool) -> dict[str, object]:
+def _key_fields(key: Key, now: int) -> dict[str, object]:
     return {
-        "id": found.id,
-        "kind": found.kind.value,
-        "name": found.name,
-        "scopes": sorted(found.scopes),
-        "agents": None if found.agents is None else sorted(found.agents),
-        "created_at": found.created_at,
-        "expires_at": found.expires_at,
-        "used_at": found.used_at,
-        "revoked_at": found.revoked_at,
-        "valid": valid,
+        "id": key.id,
+        "kind": key.kind.value,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "agents": None if key.agents is None else sorted(key.agents),
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "used_at": key.used_at,
+        "revoked_at": key.revoked_at,
+        "valid": key.valid(now),
     }
 
 
-def _state(found: Key, now: int) -> str:
-    if found.revoked_at is not None:
+def _describe_state(key: Key, now: int) -> str:
+    if key.revoked_at is not None:
         return "revoked"
-    if not found.valid(now):
+    if not key.valid(now):
         return "expired"
-    return "valid" if found.expires_at is None else f"until {_day(found.expires_at, '')}"
+    return "valid" if key.expires_at is None else f"until {_format_day(key.expires_at)}"
 
 
-def _agents(found: Key) -> str:
-    return "all" if found.agents is None else _words(sorted(found.agents))
-
-
-def _words(words: list[Scope] | list[str]) -> str:
-    return ",".join(words)
-
-
-def _day(moment: int | None, otherwise: str) -> str:
+def _format_day(moment: int | None) -> str:
     if moment is None:
-        return otherwise
+        return "never"
     return datetime.fromtimestamp(moment / SECOND, UTC).date().isoformat()

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import read_transaction, require_person, write_transaction
+from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import as_json, confirm, dry_run, print_json, print_result, print_table, yes
+from bullpen.cli.output import confirm, dry_run, yes
 from bullpen.core.company import ProviderSwitch, apply_switches, plan_switches, select_agents
 from bullpen.core.roster.agents import list_agents
 from bullpen.core.roster.providers import (
@@ -23,9 +23,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
 
 
-@click.group(
-    cls=LazyGroup, modules={"list": "bullpen.cli.model:list_", "set": "bullpen.cli.model:set_"}
-)
+@click.group(cls=LazyGroup)
 def model() -> None:
     """See which model answers for which agent, and change it for one or many.
 
@@ -35,100 +33,35 @@ def model() -> None:
     """
 
 
-@click.command(name="list")
-@as_json
-@click.pass_obj
-def list_(settings: Settings, as_json: bool) -> None:
+@command(model, tx="read")
+def list_(tx: Transaction) -> Result:
     """List the models, and which agents use each.
 
     \b
     Example:
       bullpen model list
     """
-    with read_transaction(settings) as tx:
-        agents = list_agents(tx)
-        usual = {CUSTOM_PREFIX + each.id: each.model for each in list_custom_providers(tx)}
+    defaults = {CUSTOM_PREFIX + each.id: each.model for each in list_custom_providers(tx)}
     users: dict[tuple[str, str], list[str]] = {}
-    for each in agents:
-        model = each.model or usual.get(each.provider, "")
+    for each in list_agents(tx):
+        model = each.model or defaults.get(each.provider, "")
         users.setdefault((each.provider, model), []).append(each.id)
-    found = [(provider, model, users[provider, model]) for provider, model in sorted(users)]
-    if as_json:
-        names = ("provider", "model", "agents")
-        print_json([dict(zip(names, each, strict=True)) for each in found])
-        return
     rows = [("PROVIDER", "MODEL", "AGENTS")]
     rows += [
-        (provider, model or "(its own choice)", " ".join(agents))
-        for provider, model, agents in found
+        (provider, model or "(its own choice)", " ".join(users[provider, model]))
+        for provider, model in sorted(users)
     ]
-    print_table(rows, "There are no agents yet. Next: bullpen agent add coder --provider claude")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SwitchRequest:
-    """Whose provider or model is to be another, and which."""
-
-    named: Collection[str] = ()
-    of_provider: str | None = None
-    """All agents that it answers for, instead of named ones."""
-    provider: str | None = None
-    model: str | None = None
-
-
-def switch_agents(
-    settings: Settings, wish: SwitchRequest, *, sure: bool, dry_run: bool, as_json: bool
-) -> None:
-    """Show it, ask for it if it is more than was named one by one, and do it."""
-    if not wish.named and wish.of_provider is None:
-        raise click.UsageError("Say whose: name agents, or all of a provider.")
-    if wish.named and wish.of_provider is not None:
-        raise click.UsageError("Name agents, or all of a provider, not both.")
-    with read_transaction(settings) as tx:
-        found = _planned(tx, wish)
-    if dry_run:
-        print_result(
-            as_json, _document(found, done=False), *(f"Would be {_line(each)}" for each in found)
-        )
-        click.echo(f"{_agents(len(found))} would change; nothing was done.", err=True)
-        return
-    if found and wish.of_provider is not None:
-        confirm("\n".join((*map(_line, found), f"Change {_agents(len(found))}")), sure, many=True)
-    with write_transaction(settings) as tx:
-        found = _planned(tx, wish)
-        apply_switches(tx, found)
-    lines = [_line(each) for each in found] or ["Nothing is to be changed: it is so already."]
-    print_result(as_json, _document(found, done=True), *lines)
-
-
-def _planned(tx: Transaction, wish: SwitchRequest) -> list[ProviderSwitch]:
-    provider = None if wish.provider is None else resolve_provider_name(tx, wish.provider)
-    old = None if wish.of_provider is None else get_provider(tx, wish.of_provider).provider
-    return plan_switches(select_agents(tx, wish.named, old), provider, wish.model)
-
-
-def _document(found: Sequence[ProviderSwitch], *, done: bool) -> dict[str, object]:
-    return {"changed": done, "agents": [asdict(each) for each in found]}
-
-
-def _line(each: ProviderSwitch) -> str:
-    old, new = (
-        format_provider(each.old_provider, each.old_model),
-        format_provider(each.provider, each.model),
+    return Result(
+        [
+            {"provider": provider, "model": model, "agents": users[provider, model]}
+            for provider, model in sorted(users)
+        ],
+        rows=rows,
+        empty="There are no agents yet. Next: bullpen agent add coder --provider claude",
     )
-    return f"@{each.agent}: {new} (before: {old})"
 
 
-def format_provider(provider: str, model: str) -> str:
-    """What answers, in words."""
-    return f"{provider} with {model}" if model else provider
-
-
-def _agents(count: int) -> str:
-    return f"{count} agent" if count == 1 else f"{count} agents"
-
-
-@click.command(name="set")
+@command(model, people_only="change the models of agents")
 @click.argument("model", shell_complete=completion.models)
 @click.option(
     "--agent", "agents", multiple=True, shell_complete=completion.agents, help="For this agent."
@@ -138,8 +71,6 @@ def _agents(count: int) -> str:
 )
 @yes
 @dry_run
-@as_json
-@click.pass_obj
 def set_(
     settings: Settings,
     model: str,
@@ -147,8 +78,7 @@ def set_(
     provider: str | None,
     yes: bool,
     dry_run: bool,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Let agents use MODEL, named ones or all of a provider; '' is the provider's own choice.
 
     \b
@@ -156,6 +86,70 @@ def set_(
       bullpen model set opus --agent coder
       bullpen model set gpt-5.2 --provider codex --dry-run
     """
-    require_person("change the models of agents")
-    wish = SwitchRequest(named=agents, of_provider=provider, model=model)
-    switch_agents(settings, wish, sure=yes, dry_run=dry_run, as_json=as_json)
+    request = SwitchRequest(named=agents, of_provider=provider, model=model)
+    return switch_agents(settings, request, sure=yes, dry_run=dry_run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchRequest:
+    """Which agents get another provider or model, and which one."""
+
+    named: Collection[str] = ()
+    of_provider: str | None = None
+    """All agents of this provider, instead of named ones."""
+    provider: str | None = None
+    model: str | None = None
+
+
+def switch_agents(
+    settings: Settings, request: SwitchRequest, *, sure: bool, dry_run: bool
+) -> Result:
+    """Change the provider or model of agents; confirm a change of all agents of a provider."""
+    if not request.named and request.of_provider is None:
+        raise click.UsageError("Say whose: name agents, or all of a provider.")
+    if request.named and request.of_provider is not None:
+        raise click.UsageError("Name agents, or all of a provider, not both.")
+    with read_transaction(settings) as tx:
+        switches = _plan(tx, request)
+    if dry_run:
+        return Result(
+            _switch_fields(switches, done=False),
+            [f"Would be {_describe_switch(each)}" for each in switches],
+            notes=[f"{_count_agents(len(switches))} would change; nothing was done."],
+        )
+    if switches and request.of_provider is not None:
+        lines = [*map(_describe_switch, switches), f"Change {_count_agents(len(switches))}"]
+        confirm("\n".join(lines), sure, many=True)
+    with write_transaction(settings) as tx:
+        switches = _plan(tx, request)
+        apply_switches(tx, switches)
+    return Result(
+        _switch_fields(switches, done=True),
+        [_describe_switch(each) for each in switches]
+        or "Nothing is to be changed: it is so already.",
+    )
+
+
+def _plan(tx: Transaction, request: SwitchRequest) -> list[ProviderSwitch]:
+    provider = None if request.provider is None else resolve_provider_name(tx, request.provider)
+    old = None if request.of_provider is None else get_provider(tx, request.of_provider).provider
+    return plan_switches(select_agents(tx, request.named, old), provider, request.model)
+
+
+def _switch_fields(switches: Sequence[ProviderSwitch], *, done: bool) -> dict[str, object]:
+    return {"changed": done, "agents": [asdict(each) for each in switches]}
+
+
+def _describe_switch(switch: ProviderSwitch) -> str:
+    old = format_provider(switch.old_provider, switch.old_model)
+    new = format_provider(switch.provider, switch.model)
+    return f"@{switch.agent}: {new} (before: {old})"
+
+
+def format_provider(provider: str, model: str) -> str:
+    """Return a provider and, if it is not the provider's own choice, the model."""
+    return f"{provider} with {model}" if model else provider
+
+
+def _count_agents(count: int) -> str:
+    return f"{count} agent" if count == 1 else f"{count} agents"

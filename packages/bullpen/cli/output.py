@@ -116,15 +116,16 @@ def _show_plain(rows: Sequence[Sequence[str]]) -> None:
 def _to_json(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    if isinstance(value, list | Iterator):
+    if isinstance(value, list | tuple | Iterator):
         return [_to_json(each) for each in value]
     return value
 
 
 def format_fields(*fields: tuple[str, object], width: int) -> Iterator[str]:
-    """Yield a line for each name and value, the names padded to `width` columns."""
+    """Yield a line for each name and value but None, the names padded to `width` columns."""
     for name, value in fields:
-        yield f"{name:<{width}} {value}".rstrip()
+        if value is not None:
+            yield f"{name:<{width}} {value}".rstrip()
 
 
 SPAN_UNITS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import read_transaction, require_person, write_transaction
+from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.model import SwitchRequest, switch_agents
-from bullpen.cli.output import as_json, confirm, dry_run, print_json, print_result, print_table, yes
+from bullpen.cli.output import confirm, dry_run, format_fields, yes
 from bullpen.core.errors import BadProvider
 from bullpen.core.roster.programs import Program, find_programs, probe_versions
 from bullpen.core.roster.providers import (
@@ -32,17 +33,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
 
 
-@click.group(
-    cls=LazyGroup,
-    modules={
-        "add": "bullpen.cli.provider:add",
-        "list": "bullpen.cli.provider:list_",
-        "remove": "bullpen.cli.provider:remove",
-        "set": "bullpen.cli.provider:set_",
-        "show": "bullpen.cli.provider:show",
-        "use": "bullpen.cli.provider:use",
-    },
-)
+@click.group(cls=LazyGroup)
 def provider() -> None:
     """See what can answer, let agents use it, and add services of your own.
 
@@ -55,60 +46,12 @@ def provider() -> None:
 HARNESSES = click.Choice([each.value for each in Harness])
 
 
-def prompt_key() -> str:
-    """The key, asked for at a terminal, else the first line of standard input."""
-    if sys.stdin.isatty():
-        key: str = click.prompt("Key", hide_input=True, err=True)
-    else:
-        key = sys.stdin.readline().strip()
-    if not key:
-        raise BadProvider("there is no key on standard input", hint="Give it as `... < key`.")
-    return key
-
-
-def custom_id(given: str) -> str:
-    """The id of a service that was added, named with `custom:` or without."""
-    return given.removeprefix(CUSTOM_PREFIX)
-
-
-_NEEDS_NONE = {"echo": "built in", "http": "outside workers"}
-
-
-def provider_fields(found: ProviderSummary, program: Program | None) -> dict[str, object]:
-    """All of it for a JSON document."""
-    return {
-        **asdict(found),
-        "installed": found.program is None or (program is not None and program.path is not None),
-        "path": None if program is None else program.path,
-        "version": "" if program is None else program.version,
-    }
-
-
-def describe_availability(found: ProviderSummary, program: Program | None) -> str:
-    """Whether it is there, in words."""
-    if found.origin is ProviderOrigin.MISSING:
-        return "is not there"
-    if program is None:
-        return _NEEDS_NONE.get(found.provider, found.origin.value)
-    if program.path is None:
-        own = program.name == found.provider
-        return "not installed" if own else f"{program.name} is not installed"
-    return program.version or "installed"
-
-
-def format_agents(found: ProviderSummary) -> str:
-    """Which agents it answers for."""
-    return " ".join(found.agents)
-
-
-@click.command()
+@command(provider, people_only="add providers")
 @click.argument("provider_id")
 @click.option("--harness", type=HARNESSES, required=True, help="Which command line speaks to it.")
 @click.option("--base-url", required=True, help="Its address.")
 @click.option("--model", default="", help="Which model, unless an agent has its own.")
 @click.option("--name", default="", help="What people call it.")
-@as_json
-@click.pass_obj
 def add(
     settings: Settings,
     provider_id: str,
@@ -116,16 +59,14 @@ def add(
     base_url: str,
     model: str,
     name: str,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Make a service known as custom:ID. Its key is asked for, or read from standard input.
 
     \b
     Example:
       bullpen provider add local --harness claude --base-url http://127.0.0.1:8000 < key
     """
-    require_person("add providers")
-    made = CustomProvider(
+    custom = CustomProvider(
         id=provider_id,
         name=name,
         harness=Harness(harness),
@@ -134,16 +75,14 @@ def add(
         model=model,
     )
     with write_transaction(settings) as tx:
-        add_custom_provider(tx, made)
-        found = get_provider(tx, CUSTOM_PREFIX + provider_id)
-    document = provider_fields(found, find_programs((harness,))[harness])
-    print_result(as_json, document, f"Next: bullpen provider use {found.provider} --agent NAME")
+        add_custom_provider(tx, custom)
+        summary = get_provider(tx, CUSTOM_PREFIX + provider_id)
+    document = provider_fields(summary, find_programs((harness,))[harness])
+    return Result(document, f"Next: bullpen provider use {summary.provider} --agent NAME")
 
 
-@click.command(name="list")
-@as_json
-@click.pass_obj
-def list_(settings: Settings, as_json: bool) -> None:
+@command(provider)
+def list_(settings: Settings) -> Result:
     """List the providers, their versions, and which agents use each; keys are never shown.
 
     \b
@@ -151,23 +90,19 @@ def list_(settings: Settings, as_json: bool) -> None:
       bullpen provider list
     """
     with read_transaction(settings) as tx:
-        found = list_providers(tx)
-    programs = probe_versions({each.program for each in found if each.program is not None})
-    if as_json:
-        print_json([provider_fields(each, programs.get(each.program or "")) for each in found])
-        return
+        providers = list_providers(tx)
+    versions = probe_versions({each.program for each in providers if each.program is not None})
+    programs = [versions.get(each.program or "") for each in providers]
     rows = [("PROVIDER", "STATE", "ADDRESS", "MODEL", "AGENTS")]
-    for each in found:
-        where = describe_availability(each, programs.get(each.program or ""))
-        rows.append((each.provider, where, each.base_url, each.model, format_agents(each)))
-    print_table(rows, "")
+    for each, program in zip(providers, programs, strict=True):
+        state = describe_availability(each, program)
+        rows.append((each.provider, state, each.base_url, each.model, " ".join(each.agents)))
+    return Result(list(map(provider_fields, providers, programs)), rows=rows)
 
 
-@click.command()
+@command(provider)
 @click.argument("provider", shell_complete=completion.providers)
-@as_json
-@click.pass_obj
-def show(settings: Settings, provider: str, as_json: bool) -> None:
+def show(settings: Settings, provider: str) -> Result:
     """Show everything about one provider; its key is never shown.
 
     \b
@@ -175,75 +110,72 @@ def show(settings: Settings, provider: str, as_json: bool) -> None:
       bullpen provider show claude
     """
     with read_transaction(settings) as tx:
-        found = get_provider(tx, provider)
-    program = None if found.program is None else probe_versions((found.program,))[found.program]
-    if as_json:
-        print_json(provider_fields(found, program))
-        return
-    for name, value in (
-        ("provider", found.provider),
-        ("name", found.name),
-        ("origin", found.origin.value.replace("_", " ")),
-        ("program", found.program or ""),
-        ("state", describe_availability(found, program)),
-        ("path", (program.path if program else None) or ""),
-        ("address", found.base_url),
-        ("model", found.model),
-        ("key", "Bullpen has it" if found.configured and found.program else ""),
-        ("agents", format_agents(found) or "(none)"),
-    ):
-        if value:
-            click.echo(f"{name:<9} {value}")
+        summary = get_provider(tx, provider)
+    name = summary.program
+    program = None if name is None else probe_versions((name,))[name]
+    return Result(
+        provider_fields(summary, program),
+        format_fields(
+            ("provider", summary.provider),
+            ("name", summary.name or None),
+            ("origin", summary.origin.value.replace("_", " ")),
+            ("program", name),
+            ("state", describe_availability(summary, program)),
+            ("path", program.path if program else None),
+            ("address", summary.base_url or None),
+            ("model", summary.model or None),
+            ("key", "Bullpen has it" if summary.configured and name else None),
+            ("agents", " ".join(summary.agents) or "(none)"),
+            width=9,
+        ),
+    )
 
 
-@click.command()
+@command(provider, people_only="remove providers")
 @click.argument("provider_id", nargs=-1, required=True, shell_complete=completion.custom_providers)
 @yes
-@as_json
-@click.pass_obj
-def remove(settings: Settings, provider_id: tuple[str, ...], yes: bool, as_json: bool) -> None:
+def remove(settings: Settings, provider_id: tuple[str, ...], yes: bool) -> Result:
     """Forget services and their keys. Agents that name one are paused with their next message.
 
     \b
     Example:
       bullpen provider remove local
     """
-    require_person("remove providers")
     with read_transaction(settings) as tx:
-        found = _named(tx, provider_id)
-    confirm("\n".join(_what(each) for each in found), yes)
+        summaries = _get_custom_providers(tx, provider_id)
+    confirm("\n".join(_describe_removal(each) for each in summaries), yes)
     with write_transaction(settings) as tx:
-        found = _named(tx, provider_id)
-        for each in found:
+        summaries = _get_custom_providers(tx, provider_id)
+        for each in summaries:
             remove_custom_provider(tx, custom_id(each.provider))
-    left = sorted(agent for each in found for agent in each.agents)
-    document = {"removed": [each.provider for each in found], "agents": left}
-    print_result(as_json, document, *(f"{each.provider} is removed" for each in found))
-    if left and not as_json:
-        click.echo(f"{', '.join(left)}: paused with the next message, for want of a provider.")
-        click.echo(f"Next: bullpen provider use ANOTHER --from {found[0].provider}")
+    users = sorted(agent for each in summaries for agent in each.agents)
+    lines = [f"{each.provider} is removed" for each in summaries]
+    if users:
+        lines += [
+            f"{', '.join(users)}: paused with the next message, for want of a provider.",
+            f"Next: bullpen provider use ANOTHER --from {summaries[0].provider}",
+        ]
+    return Result({"removed": [each.provider for each in summaries], "agents": users}, lines)
 
 
-def _named(tx: Transaction, given: tuple[str, ...]) -> list[ProviderSummary]:
-    names = sorted({custom_id(each) for each in given})
-    return [get_provider(tx, CUSTOM_PREFIX + get_custom_provider(tx, each).id) for each in names]
+def _get_custom_providers(tx: Transaction, names: Sequence[str]) -> list[ProviderSummary]:
+    ids = sorted({custom_id(each) for each in names})
+    return [get_provider(tx, CUSTOM_PREFIX + get_custom_provider(tx, each).id) for each in ids]
 
 
-def _what(found: ProviderSummary) -> str:
-    count = len(found.agents)
+def _describe_removal(summary: ProviderSummary) -> str:
+    count = len(summary.agents)
     users = f" ({count} agent{'s use' if count > 1 else ' uses'} it)" if count else ""
-    return f"Remove {found.provider} and its key{users}"
+    return f"Remove {summary.provider} and its key{users}"
 
 
-@click.command(name="set")
+@command(provider, people_only="change providers")
 @click.argument("provider_id", shell_complete=completion.custom_providers)
 @click.option("--harness", type=HARNESSES, help="Which command line speaks to it.")
 @click.option("--base-url", help="Its address; another host needs --key as well.")
 @click.option("--model", help="Which model, unless an agent has its own; '' is its own choice.")
 @click.option("--name", help="What people call it.")
 @click.option("--key", is_flag=True, help="A new key: asked for, or read from standard input.")
-@as_json
-@click.pass_obj
 def set_(
     settings: Settings,
     provider_id: str,
@@ -252,15 +184,13 @@ def set_(
     model: str | None,
     name: str | None,
     key: bool,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Change a service that was added; what is not named stays. Runs that begin from now see it.
 
     \b
     Example:
       bullpen provider set local --key < key
     """
-    require_person("change providers")
     change = CustomProviderChange()
     if harness is not None:
         change["harness"] = Harness(harness)
@@ -274,12 +204,12 @@ def set_(
         change["api_key"] = prompt_key()
     with write_transaction(settings) as tx:
         changed = change_custom_provider(tx, custom_id(provider_id), **change)
-        found = get_provider(tx, CUSTOM_PREFIX + changed.id)
+        summary = get_provider(tx, CUSTOM_PREFIX + changed.id)
     program = find_programs((changed.harness.value,))[changed.harness.value]
-    print_result(as_json, provider_fields(found, program), f"{found.provider} is changed")
+    return Result(provider_fields(summary, program), f"{summary.provider} is changed")
 
 
-@click.command()
+@command(provider, people_only="change what answers for agents")
 @click.argument("provider", shell_complete=completion.providers)
 @click.option(
     "--agent", "agents", multiple=True, shell_complete=completion.agents, help="For this agent."
@@ -294,8 +224,6 @@ def set_(
 )
 @yes
 @dry_run
-@as_json
-@click.pass_obj
 def use(
     settings: Settings,
     provider: str,
@@ -304,8 +232,7 @@ def use(
     model: str | None,
     yes: bool,
     dry_run: bool,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Let PROVIDER answer for agents, named ones or all of another provider.
 
     Each begins a session anew; what it remembers in its files stays.
@@ -315,6 +242,46 @@ def use(
       bullpen provider use claude --agent coder --model opus
       bullpen provider use codex --from claude --dry-run
     """
-    require_person("change what answers for agents")
-    wish = SwitchRequest(named=agents, of_provider=old, provider=provider, model=model)
-    switch_agents(settings, wish, sure=yes, dry_run=dry_run, as_json=as_json)
+    request = SwitchRequest(named=agents, of_provider=old, provider=provider, model=model)
+    return switch_agents(settings, request, sure=yes, dry_run=dry_run)
+
+
+def prompt_key() -> str:
+    """Ask for the key at a terminal, else read the first line of standard input."""
+    if sys.stdin.isatty():
+        key: str = click.prompt("Key", hide_input=True, err=True)
+    else:
+        key = sys.stdin.readline().strip()
+    if not key:
+        raise BadProvider("there is no key on standard input", hint="Give it as `... < key`.")
+    return key
+
+
+def custom_id(name: str) -> str:
+    """Return the id of a custom provider, named with `custom:` or without."""
+    return name.removeprefix(CUSTOM_PREFIX)
+
+
+_WITHOUT_PROGRAM = {"echo": "built in", "http": "outside workers"}
+
+
+def provider_fields(summary: ProviderSummary, program: Program | None) -> dict[str, object]:
+    """Return a provider and its program for a JSON document."""
+    return {
+        **asdict(summary),
+        "installed": summary.program is None or (program is not None and program.path is not None),
+        "path": None if program is None else program.path,
+        "version": "" if program is None else program.version,
+    }
+
+
+def describe_availability(summary: ProviderSummary, program: Program | None) -> str:
+    """Return the version of a provider's program, or why it cannot be used."""
+    if summary.origin is ProviderOrigin.MISSING:
+        return "is not there"
+    if program is None:
+        return _WITHOUT_PROGRAM.get(summary.provider, summary.origin.value)
+    if program.path is None:
+        own = program.name == summary.provider
+        return "not installed" if own else f"{program.name} is not installed"
+    return program.version or "installed"

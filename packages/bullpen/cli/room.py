@@ -9,17 +9,26 @@ import click
 from click.shell_completion import CompletionItem
 
 from bullpen.cli import completion
-from bullpen.cli.command import acting_agent, read_transaction, require_person, write_transaction
-from bullpen.cli.output import as_json, limit_option, print_json, print_result, sanitize
+from bullpen.cli.command import (
+    Result,
+    acting_agent,
+    command,
+    json_requested,
+    read_transaction,
+    write_transaction,
+)
+from bullpen.cli.output import limit_option, sanitize
 from bullpen.core.clock import owner_zone_name
 from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.history import newest_posts
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
+from bullpen.core.store.transaction import Transaction
 
 OPEN = "open"
 OWNER = "owner"
+DEFAULT_POSTS = 50
 
 
 class RoomCommands(click.Group):
@@ -28,13 +37,13 @@ class RoomCommands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command, and what is left for it."""
+        """Return the command and its arguments; a team's name is the command `open`."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             return OPEN, self.get_command(ctx, OPEN), args
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands, and the teams."""
+        """Complete commands and teams."""
         named = super().shell_complete(ctx, incomplete)
         return named + completion.teams(
             ctx, self.params[0] if self.params else _NO_PARAMETER, incomplete
@@ -55,11 +64,9 @@ def room() -> None:
     """
 
 
-@room.command(name=OPEN)
+@command(room, OPEN, people_only="sit in a room as a person")
 @click.argument("team_id", shell_complete=completion.teams)
-@as_json
-@click.pass_obj
-def open_(settings: Settings, team_id: str, as_json: bool) -> None:
+def open_(settings: Settings, team_id: str) -> Result:
     """Read and write a room live, also of a team that is called like a command.
 
     Enter posts, Ctrl-J begins a new line, PageUp shows older posts, Esc leaves. With --json print
@@ -72,13 +79,9 @@ def open_(settings: Settings, team_id: str, as_json: bool) -> None:
     """
     from bullpen.cli.views.app import require_terminal
 
-    require_person("sit in a room as a person")
-    if as_json:
-        _read(settings, team_id, limit=50, as_json=True)
-        return
-    with read_transaction(
-        settings
-    ) as tx:  # a name that is wrong is told before the screen is taken
+    with read_transaction(settings) as tx:  # an unknown team is an error before the view opens
+        if json_requested():
+            return _newest_posts(tx, team_id, DEFAULT_POSTS)
         get_team(tx, team_id)
     require_terminal(f"bullpen room read {team_id}")
     from bullpen.cli.views.app import run_view
@@ -87,12 +90,10 @@ def open_(settings: Settings, team_id: str, as_json: bool) -> None:
     sys.exit(run_view(RoomView(settings, team_id, ZoneInfo(owner_zone_name(settings)))))
 
 
-@room.command()
+@command(room)
 @click.argument("team_id", shell_complete=completion.teams)
 @click.argument("text")
-@as_json
-@click.pass_obj
-def post(settings: Settings, team_id: str, text: str, as_json: bool) -> None:
+def post(settings: Settings, team_id: str, text: str) -> Result:
     """Say something to every member of a team.
 
     \b
@@ -106,36 +107,27 @@ def post(settings: Settings, team_id: str, text: str, as_json: bool) -> None:
         )
     with write_transaction(settings) as tx:
         posted = post_in_room(tx, team_id, text, OWNER)
-    print_result(
-        as_json,
+    return Result(
         {"id": posted.id, "team_id": team_id, "conversation_id": posted.conversation_id},
         f"{posted.conversation_id} is posted. Next: bullpen room read {team_id}",
     )
 
 
-@room.command()
+@command(room, tx="read")
 @click.argument("team_id", shell_complete=completion.teams)
-@limit_option(50)
-@as_json
-@click.pass_obj
-def read(settings: Settings, team_id: str, limit: int, as_json: bool) -> None:
+@limit_option(DEFAULT_POSTS)
+def read(tx: Transaction, team_id: str, limit: int) -> Result:
     """Print the last posts of a room.
 
     \b
     Example:
       bullpen room read dev
     """
-    _read(settings, team_id, limit, as_json)
+    return _newest_posts(tx, team_id, limit)
 
 
-def _read(settings: Settings, team_id: str, limit: int, as_json: bool) -> None:
-    with read_transaction(settings) as tx:
-        get_team(tx, team_id)
-        found = newest_posts(tx, team_id, limit)[::-1]
-    if as_json:
-        print_json(found)
-        return
-    for each in found:
-        click.echo(f"@{each.from_agent}: {sanitize(each.message)}")
-    if not found:
-        click.echo(f"Nobody has said anything in #{team_id} yet.")
+def _newest_posts(tx: Transaction, team_id: str, limit: int) -> Result:
+    get_team(tx, team_id)
+    posts = newest_posts(tx, team_id, limit)[::-1]
+    lines = [f"@{each.from_agent}: {sanitize(each.message)}" for each in posts]
+    return Result(posts, lines or f"Nobody has said anything in #{team_id} yet.")

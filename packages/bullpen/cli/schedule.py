@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import acting_agent, read_transaction, require_person, write_transaction
-from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    limit_option,
-    print_json,
-    print_result,
-    print_table,
-    yes,
+from bullpen.cli.command import (
+    Result,
+    acting_agent,
+    command,
+    json_requested,
+    print_notes,
+    read_transaction,
+    write_transaction,
 )
+from bullpen.cli.lazy import LazyGroup
+from bullpen.cli.output import confirm, limit_option, yes
 from bullpen.cli.schedule_options import (
     ScheduleOptions,
     author,
     editable_schedule,
+    format_next,
+    format_schedule,
     format_target,
     parse_changes,
     parse_reply_address,
     parse_target,
     parse_timing,
-    print_next,
-    print_schedule,
     run_row,
     schedule_fields,
     schedule_options,
@@ -54,6 +56,7 @@ from bullpen.core.schedules.model import (
 )
 from bullpen.core.schedules.timing import MissedPolicy, describe_timing
 from bullpen.core.settings import Settings
+from bullpen.core.store.transaction import Transaction
 
 SCHEDULE_STATES = click.Choice([each.value for each in ScheduleState])
 NO_SCHEDULES = (
@@ -62,7 +65,7 @@ NO_SCHEDULES = (
 )
 
 
-@click.group(cls=LazyGroup, modules={})
+@click.group(cls=LazyGroup)
 def schedule() -> None:
     """Let agents be asked at certain times. NAME is a schedule's id or its label.
 
@@ -72,13 +75,16 @@ def schedule() -> None:
     """
 
 
-@schedule.command()
+names_argument = click.argument(
+    "names", nargs=-1, required=True, shell_complete=completion.schedules, metavar="NAME..."
+)
+
+
+@command(schedule, tx="write")
 @click.argument("text")
 @schedule_options
 @click.option("--paused", is_flag=True, help="Make it, and let it fire when it is resumed.")
-@as_json
-@click.pass_obj
-def add(settings: Settings, /, text: str, paused: bool, as_json: bool, **given: str | None) -> None:
+def add(tx: Transaction, /, text: str, paused: bool, **options: str | None) -> Result:
     """Let an agent or a team be told TEXT at certain times.
 
     Say when by one of --cron, --every, --at and --in. An agent that schedules something need not
@@ -89,36 +95,31 @@ def add(settings: Settings, /, text: str, paused: bool, as_json: bool, **given: 
       bullpen schedule add "Stand-up!" --team dev --cron "0 9 * * 1-5" --to owner
       bullpen schedule add "Is the site up?" --agent ops --every 30m --to telegram:123456789
     """
-    asked = ScheduleOptions(**given)
-    with write_transaction(settings) as tx:
-        agent, team = parse_target(asked)
-        place, sender = parse_reply_address(tx, asked)
-        new = NewSchedule(
-            message=text,
-            timing=parse_timing(tx, asked),
-            agent=agent,
-            team_id=team,
-            label=asked.label,
-            place=place,
-            sender=sender,
-            missed=MissedPolicy(asked.missed or MissedPolicy.ONE),
-            overlap=OverlapPolicy(asked.overlap or OverlapPolicy.SKIP),
-            jitter=parse_duration(asked.jitter) if asked.jitter is not None else 0,
-            paused=paused,
-        )
-        made, now = add_schedule(tx, new, author()), tx.now
-    _tell(made, now, "is made", as_json)
+    parsed = ScheduleOptions(**options)
+    agent, team = parse_target(parsed)
+    address, sender = parse_reply_address(tx, parsed)
+    new = NewSchedule(
+        message=text,
+        timing=parse_timing(tx, parsed),
+        agent=agent,
+        team_id=team,
+        label=parsed.label,
+        place=address,
+        sender=sender,
+        missed=MissedPolicy(parsed.missed or MissedPolicy.ONE),
+        overlap=OverlapPolicy(parsed.overlap or OverlapPolicy.SKIP),
+        jitter=parse_duration(parsed.jitter) if parsed.jitter is not None else 0,
+        paused=paused,
+    )
+    added = add_schedule(tx, new, author())
+    return Result(schedule_fields(added, tx.now), _format_change(added, tx.now, "is made"))
 
 
-@schedule.command(name="list")
+@command(schedule, tx="read")
 @click.option("--agent", shell_complete=completion.agents, help="Only those for this agent.")
 @click.option("--team", shell_complete=completion.teams, help="Only those for this team.")
 @click.option("--state", type=SCHEDULE_STATES, help="Only those in this state.")
-@as_json
-@click.pass_obj
-def list_(
-    settings: Settings, agent: str | None, team: str | None, state: str | None, as_json: bool
-) -> None:
+def list_(tx: Transaction, agent: str | None, team: str | None, state: str | None) -> Result:
     """List schedules. An agent sees what it made and what is for it.
 
     \b
@@ -128,69 +129,51 @@ def list_(
     wanted = ScheduleFilter(
         agent=agent, team_id=team, state=None if state is None else ScheduleState(state)
     )
-    with read_transaction(settings) as tx:
-        found, now = visible_schedules(tx, wanted), tx.now
-    if as_json:
-        print_json([schedule_fields(each, now) for each in found])
-        return
+    schedules, now = visible_schedules(tx, wanted), tx.now
     rows: list[tuple[str, ...]] = [
         ("SCHEDULE", "LABEL", "ASKS", "WHEN", "NEXT", "ANSWERS TO", "STATE")
     ]
-    rows += [schedule_row(each) for each in found]
-    print_table(rows, NO_SCHEDULES)
+    rows += [schedule_row(each) for each in schedules]
+    fields = (schedule_fields(each, now) for each in schedules)
+    return Result(fields, rows=rows, empty=NO_SCHEDULES)
 
 
-@schedule.command()
+@command(schedule, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
-@as_json
-@click.pass_obj
-def show(settings: Settings, name: str, as_json: bool) -> None:
+def show(tx: Transaction, name: str) -> Result:
     """Show everything about one schedule.
 
     \b
     Example:
       bullpen schedule show schedule_a1b2c3d4
     """
-    with read_transaction(settings) as tx:
-        found, now = visible_schedule(tx, name), tx.now
-    if as_json:
-        print_json(schedule_fields(found, now))
-    else:
-        print_schedule(found, now)
+    schedule, now = visible_schedule(tx, name), tx.now
+    return Result(schedule_fields(schedule, now), format_schedule(schedule, now))
 
 
-@schedule.command(name="set")
+@command(schedule, tx="write")
 @click.argument("name", shell_complete=completion.schedules)
 @click.option("--text", help="What is said.")
 @schedule_options
-@as_json
-@click.pass_obj
-def set_(
-    settings: Settings, /, name: str, text: str | None, as_json: bool, **given: str | None
-) -> None:
+def set_(tx: Transaction, /, name: str, text: str | None, **options: str | None) -> Result:
     """Change what is named; the rest stays. --label '' takes the label away.
 
     \b
     Example:
       bullpen schedule set stand-up --cron "30 9 * * 1-5" --zone Europe/Berlin
     """
-    with write_transaction(settings) as tx:
-        before = editable_schedule(tx, name)
-        change = parse_changes(tx, ScheduleOptions(**given), before)
-        if text is not None:
-            change["message"] = text
-        changed, now = change_schedule(tx, before.id, author(), **change), tx.now
-    _tell(changed, now, "is changed", as_json)
+    before = editable_schedule(tx, name)
+    change = parse_changes(tx, ScheduleOptions(**options), before)
+    if text is not None:
+        change["message"] = text
+    changed = change_schedule(tx, before.id, author(), **change)
+    return Result(schedule_fields(changed, tx.now), _format_change(changed, tx.now, "is changed"))
 
 
-@schedule.command()
-@click.argument(
-    "names", nargs=-1, required=True, shell_complete=completion.schedules, metavar="NAME..."
-)
+@command(schedule, tx="write")
+@names_argument
 @click.option("--reason", help="Why, for people.")
-@as_json
-@click.pass_obj
-def pause(settings: Settings, names: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+def pause(tx: Transaction, names: tuple[str, ...], reason: str | None) -> Result:
     """Let schedules fire no more until they are resumed.
 
     \b
@@ -199,45 +182,35 @@ def pause(settings: Settings, names: tuple[str, ...], reason: str | None, as_jso
     """
     agent = acting_agent()
     why = reason or ("paused by hand" if agent is None else f"paused by @{agent}")
-    with write_transaction(settings) as tx:
-        paused = [
-            pause_schedule(tx, editable_schedule(tx, each).id, why) for each in sorted(set(names))
-        ]
-        document = [schedule_fields(each, tx.now) for each in paused]
-    print_result(as_json, document, *(_paused(each) for each in paused))
+    paused = [
+        pause_schedule(tx, editable_schedule(tx, each).id, why) for each in sorted(set(names))
+    ]
+    return Result(
+        [schedule_fields(each, tx.now) for each in paused], [_format_pause(each) for each in paused]
+    )
 
 
-@schedule.command()
-@click.argument(
-    "names", nargs=-1, required=True, shell_complete=completion.schedules, metavar="NAME..."
-)
-@as_json
-@click.pass_obj
-def resume(settings: Settings, names: tuple[str, ...], as_json: bool) -> None:
+@command(schedule, tx="write")
+@names_argument
+def resume(tx: Transaction, names: tuple[str, ...]) -> Result:
     """Let schedules fire again, from now on: what came due meanwhile was not missed.
 
     \b
     Example:
       bullpen schedule resume stand-up
     """
-    with write_transaction(settings) as tx:
-        found = [editable_schedule(tx, each, makes_work=True).id for each in sorted(set(names))]
-        resumed, now = [resume_schedule(tx, each) for each in dict.fromkeys(found)], tx.now
-    if as_json:
-        print_json([schedule_fields(each, now) for each in resumed])
-        return
-    for each in resumed:
-        _show_made(each, now, "goes on")
+    ids = [editable_schedule(tx, each, makes_work=True).id for each in sorted(set(names))]
+    resumed, now = [resume_schedule(tx, each) for each in dict.fromkeys(ids)], tx.now
+    return Result(
+        [schedule_fields(each, now) for each in resumed],
+        [line for each in resumed for line in _format_change(each, now, "goes on")],
+    )
 
 
-@schedule.command()
-@click.argument(
-    "names", nargs=-1, required=True, shell_complete=completion.schedules, metavar="NAME..."
-)
+@command(schedule)
+@names_argument
 @yes
-@as_json
-@click.pass_obj
-def remove(settings: Settings, names: tuple[str, ...], yes: bool, as_json: bool) -> None:
+def remove(settings: Settings, names: tuple[str, ...], yes: bool) -> Result:
     """Remove schedules; what they have put into a queue stays there.
 
     \b
@@ -245,104 +218,83 @@ def remove(settings: Settings, names: tuple[str, ...], yes: bool, as_json: bool)
       bullpen schedule remove stand-up
     """
     with read_transaction(settings) as tx:
-        found = {each.id: each for each in (visible_schedule(tx, each) for each in names)}
-    confirm("\n".join(f"Remove {_what(each)}" for each in found.values()), yes)
+        schedules = {each.id: each for each in (visible_schedule(tx, each) for each in names)}
+    confirm("\n".join(f"Remove {_describe(each)}" for each in schedules.values()), yes)
     with write_transaction(settings) as tx:
-        for each in sorted(found):
+        for each in sorted(schedules):
             remove_schedule(tx, editable_schedule(tx, each).id)
-    print_result(as_json, {"removed": list(found)}, *(f"{each} is removed" for each in found))
+    return Result({"removed": list(schedules)}, [f"{each} is removed" for each in schedules])
 
 
-@schedule.command(name="now")
+@command(schedule, people_only="let a schedule run at once", tx="write")
 @click.argument("name", shell_complete=completion.schedules)
-@as_json
-@click.pass_obj
-def now_(settings: Settings, name: str, as_json: bool) -> None:
+def now(tx: Transaction, name: str) -> Result:
     """Let a schedule run at once, whatever its state; its own times stay as they are.
 
     \b
     Example:
       bullpen schedule now stand-up
     """
-    require_person("let a schedule run at once")
-    with write_transaction(settings) as tx:
-        found = get_schedule(tx, name)
-        message = run_schedule_now(tx, found.id)
-    print_result(
-        as_json,
-        {"schedule": found.id, "message_id": message},
-        f"{format_target(found)} is asked: {message}. Next: bullpen schedule history {found.id}",
+    schedule = get_schedule(tx, name)
+    message_id = run_schedule_now(tx, schedule.id)
+    return Result(
+        {"schedule": schedule.id, "message_id": message_id},
+        f"{format_target(schedule)} is asked: {message_id}. "
+        f"Next: bullpen schedule history {schedule.id}",
     )
 
 
-@schedule.command(name="next")
+@command(schedule, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
 @click.option(
     "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many."
 )
-@as_json
-@click.pass_obj
-def next_(settings: Settings, name: str, count: int, as_json: bool) -> None:
+def next_(tx: Transaction, name: str, count: int) -> Result:
     """Show when a schedule is due next; of one that is paused, when it would be.
 
     \b
     Example:
       bullpen schedule next stand-up --count 10
     """
-    with read_transaction(settings) as tx:
-        found, now = visible_schedule(tx, name), tx.now
-    times = next_due_times(found, now, count)
-    if as_json:
-        print_json(times)
-        return
-    if found.state is not ScheduleState.ACTIVE:
-        click.echo(f"{found.id} is {found.state}", err=True)
-    for each in times:
-        click.echo(format_time(each, found.timing.zone))
+    schedule = visible_schedule(tx, name)
+    times = next_due_times(schedule, tx.now, count)
+    if schedule.state is not ScheduleState.ACTIVE and not json_requested():
+        print_notes([f"{schedule.id} is {schedule.state}"])
+    return Result(times, [format_time(each, schedule.timing.zone) for each in times])
 
 
-@schedule.command()
+@command(schedule, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
 @limit_option()
-@as_json
-@click.pass_obj
-def history(settings: Settings, name: str, limit: int, as_json: bool) -> None:
+def history(tx: Transaction, name: str, limit: int) -> Result:
     """Show what became of a schedule's runs, the newest first.
 
     \b
     Example:
       bullpen schedule history stand-up --limit 5
     """
-    with read_transaction(settings) as tx:
-        found = visible_schedule(tx, name)
-        runs = list_schedule_runs(tx, found.id, None, limit)
-    if as_json:
-        print_json(runs)
-        return
+    schedule = visible_schedule(tx, name)
+    runs = list_schedule_runs(tx, schedule.id, None, limit)
     rows: list[tuple[str, ...]] = [("DUE", "OUTCOME", "MESSAGE", "STATE", "COST", "ANSWER", "WHY")]
-    rows += [run_row(each, found.timing.zone) for each in runs]
-    print_table(rows, f"{found.id} has not run yet. Next: bullpen schedule now {found.id}")
+    rows += [run_row(each, schedule.timing.zone) for each in runs]
+    empty = f"{schedule.id} has not run yet. Next: bullpen schedule now {schedule.id}"
+    return Result(runs, rows=rows, empty=empty)
 
 
-def _tell(made: Schedule, now: int, done: str, as_json: bool) -> None:
-    if as_json:
-        print_json(schedule_fields(made, now))
-    else:
-        _show_made(made, now, done)
+def _format_change(schedule: Schedule, now: int, change: str) -> Iterator[str]:
+    """Yield the lines about a schedule after `change`, as "is made", with its next times."""
+    timing = describe_timing(schedule.timing)
+    yield f"{schedule.id} {change}: {format_target(schedule)} is asked. {timing}"
+    yield f"The answers go to {schedule.place}; times are those of {schedule.timing.zone}."
+    yield from format_next(schedule, now)
 
 
-def _show_made(made: Schedule, now: int, done: str) -> None:
-    click.echo(f"{made.id} {done}: {format_target(made)} is asked. {describe_timing(made.timing)}")
-    click.echo(f"The answers go to {made.place}; times are those of {made.timing.zone}.")
-    print_next(made, now)
+def _format_pause(schedule: Schedule) -> str:
+    if schedule.state is ScheduleState.DONE:
+        return f"{schedule.id} has nothing to come any more"
+    return f"{schedule.id} is paused. Next: bullpen schedule resume {schedule.id}"
 
 
-def _paused(paused: Schedule) -> str:
-    if paused.state is ScheduleState.DONE:
-        return f"{paused.id} has nothing to come any more"
-    return f"{paused.id} is paused. Next: bullpen schedule resume {paused.id}"
-
-
-def _what(schedule: Schedule) -> str:
+def _describe(schedule: Schedule) -> str:
     label = f" ({schedule.label})" if schedule.label else ""
     return f"the schedule {schedule.id}{label} for {format_target(schedule)}"

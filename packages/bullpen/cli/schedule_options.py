@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import acting_agent
-from bullpen.cli.output import Function
+from bullpen.cli.options import combine_options
+from bullpen.cli.output import format_fields
 from bullpen.core.clock import (
     format_interval,
     format_time,
@@ -56,7 +58,7 @@ from bullpen.core.store.transaction import Transaction
 
 TIMING_EXAMPLES = "--cron '0 9 * * 1-5', --every 30m, --at 2026-12-24T18:00 or --in 20m"
 
-_OPTIONS = (
+schedule_options = combine_options(
     click.option("--agent", shell_complete=completion.agents, help="Who is asked."),
     click.option(
         "--team", shell_complete=completion.teams, help="Which team is asked: its leader."
@@ -84,7 +86,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """The options as they were given; None is what was not named."""
+    """The options of a schedule; None is an option that was not given."""
 
     agent: str | None
     team: str | None
@@ -101,37 +103,30 @@ class ScheduleOptions:
 
     @property
     def when(self) -> list[str]:
-        """What says when."""
+        """The options that say when; a schedule needs exactly one."""
         return [each for each in (self.cron, self.every, self.at, self.within) if each is not None]
 
 
-def schedule_options(function: Function) -> Function:
-    """The options that describe a schedule."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+def parse_timing(tx: Transaction, options: ScheduleOptions) -> Timing:
+    """Return when a schedule is due, in the owner's zone unless another is named."""
+    return _timing(tx, options, options.zone or owner_zone_name(tx.settings))
 
 
-def parse_timing(tx: Transaction, given: ScheduleOptions) -> Timing:
-    """When it is due, in the owner's zone unless another is named."""
-    return _timing(tx, given, given.zone or owner_zone_name(tx.settings))
-
-
-def parse_target(given: ScheduleOptions) -> tuple[str | None, str | None]:
-    """The agent or the team; an agent that names nobody means itself."""
-    if given.agent is None and given.team is None and acting_agent() is None:
+def parse_target(options: ScheduleOptions) -> tuple[str | None, str | None]:
+    """Return the agent or the team that is asked; for an agent that names neither, itself."""
+    if options.agent is None and options.team is None and acting_agent() is None:
         raise BadSchedule("nobody is named who is asked", hint="Give --agent coder or --team dev.")
-    if given.agent is not None and given.team is not None:
+    if options.agent is not None and options.team is not None:
         raise BadSchedule(
             "a schedule is for one agent or one team", hint="Give --agent or --team, not both."
         )
-    return given.agent or (None if given.team else acting_agent()), given.team
+    return options.agent or (None if options.team else acting_agent()), options.team
 
 
-def parse_reply_address(tx: Transaction, given: ScheduleOptions) -> tuple[DeliveryAddress, str]:
-    """Where the answers go, and the name of the person there; an agent's, to whoever asked it."""
-    if given.to is not None:
-        return parse_address(given.to, tx.settings), DEFAULT_SENDER
+def parse_reply_address(tx: Transaction, options: ScheduleOptions) -> tuple[DeliveryAddress, str]:
+    """Return where the answers go, and the person's name; for an agent, where its own answer goes."""
+    if options.to is not None:
+        return parse_address(options.to, tx.settings), DEFAULT_SENDER
     agent = acting_agent()
     if agent is None:
         raise BadPlace(
@@ -142,62 +137,65 @@ def parse_reply_address(tx: Transaction, given: ScheduleOptions) -> tuple[Delive
     return current_reply_address(tx, agent)
 
 
-def parse_changes(tx: Transaction, given: ScheduleOptions, before: Schedule) -> ScheduleChange:
-    """What is named, as it is to be."""
+def parse_changes(tx: Transaction, options: ScheduleOptions, before: Schedule) -> ScheduleChange:
+    """Return the new values of what the options name."""
     change = ScheduleChange()
-    if given.agent is not None or given.team is not None:
-        change["agent"], change["team_id"] = parse_target(given)
-    if given.when:
-        change["timing"] = _timing(tx, given, given.zone or before.timing.zone)
-    elif given.zone is not None:
-        change["timing"] = _in_zone(tx, before.timing, given.zone)
-    if given.to is not None:
-        change["place"], change["sender"] = parse_reply_address(tx, given)
-    if given.label is not None:
-        change["label"] = given.label or None
-    if given.missed is not None:
-        change["missed"] = MissedPolicy(given.missed)
-    if given.overlap is not None:
-        change["overlap"] = OverlapPolicy(given.overlap)
-    if given.jitter is not None:
-        change["jitter"] = parse_duration(given.jitter)
+    if options.agent is not None or options.team is not None:
+        change["agent"], change["team_id"] = parse_target(options)
+    if options.when:
+        change["timing"] = _timing(tx, options, options.zone or before.timing.zone)
+    elif options.zone is not None:
+        change["timing"] = _in_zone(tx, before.timing, options.zone)
+    if options.to is not None:
+        change["place"], change["sender"] = parse_reply_address(tx, options)
+    if options.label is not None:
+        change["label"] = options.label or None
+    if options.missed is not None:
+        change["missed"] = MissedPolicy(options.missed)
+    if options.overlap is not None:
+        change["overlap"] = OverlapPolicy(options.overlap)
+    if options.jitter is not None:
+        change["jitter"] = parse_duration(options.jitter)
     return change
 
 
-def _timing(tx: Transaction, given: ScheduleOptions, zone_name: str) -> Timing:
-    if len(given.when) != 1:
-        many = "more than one of them says" if given.when else "nothing says"
+def _timing(tx: Transaction, options: ScheduleOptions, zone_name: str) -> Timing:
+    if len(options.when) != 1:
+        many = "more than one of them says" if options.when else "nothing says"
         raise BadSchedule(f"{many} when it is due", hint=f"Give one of {TIMING_EXAMPLES}.")
-    if given.cron is not None:
-        return cron_timing(given.cron, zone_name, tx.now)
-    if given.every is not None:
-        return every_timing(parse_duration(given.every), zone_name, tx.now)
-    if given.at is not None:
-        at = parse_time(given.at, zone_name)
+    if options.cron is not None:
+        return cron_timing(options.cron, zone_name, tx.now)
+    if options.every is not None:
+        return every_timing(parse_duration(options.every), zone_name, tx.now)
+    if options.at is not None:
+        at = parse_time(options.at, zone_name)
     else:
-        at = tx.now + parse_duration(given.within or "")
+        at = tx.now + parse_duration(options.within or "")
     if acting_agent() is not None and tx.now < at < tx.now + MIN_INTERVAL_MS:
-        # Else one that schedules itself in each run would never rest.
+        # An agent that schedules itself in each run would otherwise never stop.
         raise BadSchedule("that is in less than a minute", hint="Give a minute or more, as `20m`.")
     return once_timing(at, zone_name, tx.now)
 
 
 def _in_zone(tx: Transaction, timing: Timing, zone_name: str) -> Timing:
-    """The same in another zone: a cron expression is read by its clock, the rest only shown."""
+    """Move a timing to a zone: a cron expression is due by it, others are only shown in it."""
     if timing.kind is TimingKind.CRON:
         return cron_timing(timing.cron or "", zone_name, tx.now)
     return replace(timing, zone=get_zone(zone_name).key)
 
 
 def author() -> str:
-    """As whom a schedule is made or touched."""
+    """Return the author on whose behalf this command makes or changes schedules."""
     agent = acting_agent()
     return OWNER_AUTHOR if agent is None else f"{AGENT_AUTHOR_PREFIX}{agent}"
 
 
 def editable_schedule(tx: Transaction, name: str, *, makes_work: bool = False) -> Schedule:
-    """A schedule that may be changed by who acts; with work, as much as if it were made now."""
-    # Work locks the agent's lane, and a lane is locked before a schedule.
+    """Return a schedule that the author may change.
+
+    With `makes_work` the author must also be allowed to schedule for its agent. The schedule is
+    not locked then: the work locks the agent's lane, and a lane is locked before a schedule.
+    """
     schedule = get_schedule(tx, name) if makes_work else lock_schedule(tx, name)
     check_author(author(), schedule)
     if makes_work:
@@ -206,7 +204,7 @@ def editable_schedule(tx: Transaction, name: str, *, makes_work: bool = False) -
 
 
 def visible_schedule(tx: Transaction, name: str) -> Schedule:
-    """A schedule that may be looked at by who acts."""
+    """Return a schedule that the author may see."""
     schedule = get_schedule(tx, name)
     agent = agent_of_author(author())
     if agent is not None and not _concerns(tx, agent, schedule):
@@ -218,10 +216,12 @@ def visible_schedule(tx: Transaction, name: str) -> Schedule:
 
 
 def visible_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> list[Schedule]:
-    """Those of the wanted that may be looked at by who acts."""
+    """Return the schedules that match the filter and that the author may see."""
     agent = agent_of_author(author())
-    found = list_schedules(tx, wanted)
-    return found if agent is None else [each for each in found if _concerns(tx, agent, each)]
+    schedules = list_schedules(tx, wanted)
+    if agent is None:
+        return schedules
+    return [each for each in schedules if _concerns(tx, agent, each)]
 
 
 def _concerns(tx: Transaction, agent: str, schedule: Schedule) -> bool:
@@ -231,12 +231,12 @@ def _concerns(tx: Transaction, agent: str, schedule: Schedule) -> bool:
 
 
 def format_target(schedule: Schedule) -> str:
-    """Who is asked."""
+    """Return the agent or team that is asked, as `@coder`."""
     return f"@{schedule.agent or schedule.team_id}"
 
 
 def schedule_fields(schedule: Schedule, now: int) -> dict[str, object]:
-    """All of it for a JSON document; times are milliseconds since 1970."""
+    """Return a schedule for a JSON document; times are milliseconds since 1970."""
     fields = asdict(schedule)
     fields.update(fields.pop("timing"))
     del fields["anchor"], fields["place"], fields["paused"]
@@ -249,62 +249,60 @@ def schedule_fields(schedule: Schedule, now: int) -> dict[str, object]:
 
 
 def schedule_row(schedule: Schedule) -> tuple[str, ...]:
-    """A line of the list."""
-    zone = schedule.timing.zone
-    state = f"{schedule.state} ({schedule.reason})" if schedule.reason else schedule.state
-    due = "" if schedule.due_at is None else format_time(schedule.due_at, zone)
-    to = str(schedule.place)
+    """Return a schedule's row in the list."""
+    due = schedule.due_at
     return (
         schedule.id,
         schedule.label or "",
         format_target(schedule),
-        _brief(schedule),
-        due,
-        to,
-        state,
+        _brief_timing(schedule.timing),
+        "" if due is None else format_time(due, schedule.timing.zone),
+        str(schedule.place),
+        f"{schedule.state} ({schedule.reason})" if schedule.reason else schedule.state,
     )
 
 
-def print_next(schedule: Schedule, now: int) -> None:
-    """When it is due next, in its zone; or why it is not."""
+def format_next(schedule: Schedule, now: int) -> Iterator[str]:
+    """Yield the lines that say when a schedule is due next, in its zone, or why it is not."""
     if schedule.state is ScheduleState.DONE:
-        click.echo("Nothing of it comes any more.")
+        yield "Nothing of it comes any more."
     elif schedule.state is ScheduleState.PAUSED:
-        click.echo(f"It is paused: {schedule.reason}. Next: bullpen schedule resume {schedule.id}")
+        yield f"It is paused: {schedule.reason}. Next: bullpen schedule resume {schedule.id}"
     else:
-        click.echo("It is due next at")
+        yield "It is due next at"
         for each in next_due_times(schedule, now):
-            click.echo(f"  {format_time(each, schedule.timing.zone)}")
+            yield f"  {format_time(each, schedule.timing.zone)}"
 
 
-def print_schedule(schedule: Schedule, now: int) -> None:
-    """Everything about one."""
+def format_schedule(schedule: Schedule, now: int) -> Iterator[str]:
+    """Yield the lines of `bullpen schedule show`."""
     timing = schedule.timing
-    for name, value in (
+    yield from format_fields(
         ("id", schedule.id),
-        ("label", schedule.label or ""),
+        ("label", schedule.label or None),
         ("asks", format_target(schedule)),
         ("text", schedule.message),
         ("when", describe_timing(timing)),
-        ("cron", timing.cron or ""),
+        ("cron", timing.cron or None),
         ("zone", timing.zone),
         ("answers to", str(schedule.place)),
         ("missed", schedule.missed),
         ("overlap", schedule.overlap),
-        ("jitter", format_interval(schedule.jitter) if schedule.jitter else ""),
+        ("jitter", format_interval(schedule.jitter) if schedule.jitter else None),
         ("state", schedule.state),
         ("made by", schedule.made_by),
         ("made at", format_time(schedule.created_at, timing.zone)),
-    ):
-        if value:
-            click.echo(f"{name:<11} {value}")
-    print_next(schedule, now)
+        width=11,
+    )
+    yield from format_next(schedule, now)
 
 
 def run_row(run: ScheduleRun, zone: str) -> tuple[str, ...]:
-    """A line of the history."""
-    due = f"by hand {format_time(run.fired_at, zone)}" if run.due_at is None else ""
-    due = due or format_time(run.due_at or 0, zone)
+    """Return a run's row in the history; "by hand" is a run by `bullpen schedule now`."""
+    if run.due_at is None:
+        due = f"by hand {format_time(run.fired_at, zone)}"
+    else:
+        due = format_time(run.due_at, zone)
     if run.until is not None and run.times > 1:
         due = f"{due} to {format_time(run.until, zone)}"
     outcome = f"{run.outcome} ({run.times} times)" if run.times > 1 else run.outcome
@@ -314,20 +312,19 @@ def run_row(run: ScheduleRun, zone: str) -> tuple[str, ...]:
 
 
 def delivery_state(run: ScheduleRun) -> str:
-    """Whether its answers got there; empty if there are none."""
-    said = []
+    """Return what became of each answer of a run; empty if there are none."""
+    states = []
     for each in run.deliveries:
-        taken = each.status == ResponseState.ACKED
-        text = "delivered" if taken else each.status
+        delivered = each.status == ResponseState.ACKED
+        text = "delivered" if delivered else each.status
         receipts = f" {','.join(each.receipts)}" if each.receipts else ""
-        error = f" ({each.error})" if each.error and not taken else ""
-        said.append(f"{each.channel}: {text}{receipts}{error}")
-    return "; ".join(said)
+        error = f" ({each.error})" if each.error and not delivered else ""
+        states.append(f"{each.channel}: {text}{receipts}{error}")
+    return "; ".join(states)
 
 
-def _brief(schedule: Schedule) -> str:
-    timing = schedule.timing
+def _brief_timing(timing: Timing) -> str:
     if timing.kind is TimingKind.CRON:
         return f"{timing.cron} {timing.zone}"
-    said = describe_timing(timing)
-    return said[0].lower() + said[1:]
+    description = describe_timing(timing)
+    return description[0].lower() + description[1:]

@@ -6,8 +6,15 @@ import webbrowser
 
 import click
 
-from bullpen.cli.command import require_person, write_transaction
-from bullpen.cli.output import as_json, confirm, print_json, print_result, yes
+from bullpen.cli.command import (
+    Result,
+    command,
+    json_flag,
+    json_requested,
+    require_person,
+    write_transaction,
+)
+from bullpen.cli.output import confirm, yes
 from bullpen.core.access.keys import LINK_MINUTES, create_login_link
 from bullpen.core.access.owner import ensure_token, read_token, rotate_token
 from bullpen.core.errors import UnsafeSecret
@@ -16,28 +23,22 @@ from bullpen.core.settings import Settings
 from bullpen.core.text import MASK
 
 
-@click.command(name="open")
+@command(people_only="let a browser in")
 @click.option("--print", "only_print", is_flag=True, help="Print the link and open nothing.")
-@as_json
-@click.pass_obj
-def open_(settings: Settings, only_print: bool, as_json: bool) -> None:
+def open_(settings: Settings, only_print: bool) -> Result:
     """Let a browser in: open the API's page by a link that works once.
 
     \b
     Example:
       bullpen open --print
     """
-    require_person("let a browser in")
     with write_transaction(settings) as tx:
         code = create_login_link(tx)
     url = f"{api_url(settings)}/login?code={code}"
-    if as_json:
-        print_json({"url": url, "minutes": LINK_MINUTES})
-        return
-    click.echo(url)
-    click.echo(f"It works once, within {LINK_MINUTES} minutes.", err=True)
-    if not only_print:
+    if not (only_print or json_requested()):
         webbrowser.open(url)
+    hint = f"It works once, within {LINK_MINUTES} minutes."
+    return Result({"url": url, "minutes": LINK_MINUTES}, url, hints=[hint])
 
 
 ACTION = "see or change the owner's token"
@@ -49,7 +50,7 @@ reveal_option = click.option(
 
 @click.group(invoke_without_command=True)
 @reveal_option
-@as_json
+@json_flag
 @click.pass_context
 def token(context: click.Context, reveal: bool, as_json: bool) -> None:
     """Look at the token with which the owner uses the API, or make a new one.
@@ -64,27 +65,23 @@ def token(context: click.Context, reveal: bool, as_json: bool) -> None:
     require_person(ACTION)
     if context.invoked_subcommand is None:
         assert isinstance(context.obj, Settings)
-        _show(context.obj, reveal, as_json)
+        _show(context.obj, reveal).print(as_json)
 
 
-@token.command()
+@command(token)
 @reveal_option
-@as_json
-@click.pass_obj
-def show(settings: Settings, reveal: bool, as_json: bool) -> None:
+def show(settings: Settings, reveal: bool) -> Result:
     """Show where it is and who may read it, or with --reveal the token alone.
 
     \b
     Example:
       bullpen token show --reveal
     """
-    _show(settings, reveal, as_json)
+    return _show(settings, reveal)
 
 
-@token.command()
-@as_json
-@click.pass_obj
-def path(settings: Settings, as_json: bool) -> None:
+@command(token)
+def path(settings: Settings) -> Result:
     """Print where its file is, whether it is there yet or not.
 
     \b
@@ -92,14 +89,12 @@ def path(settings: Settings, as_json: bool) -> None:
       bullpen token path
     """
     document = {"path": str(settings.token), "exists": settings.token.exists()}
-    print_result(as_json, document, str(settings.token))
+    return Result(document, str(settings.token))
 
 
-@token.command()
+@command(token)
 @yes
-@as_json
-@click.pass_obj
-def rotate(settings: Settings, yes: bool, as_json: bool) -> None:
+def rotate(settings: Settings, yes: bool) -> Result:
     """Make a new token: the old one opens nothing from the next request on.
 
     Keys and browsers that came in stay; `bullpen key revoke` closes them.
@@ -110,32 +105,28 @@ def rotate(settings: Settings, yes: bool, as_json: bool) -> None:
     """
     confirm("Make a new token, and shut out whatever uses the old one", yes)
     rotate_token(settings)
-    print_result(
-        as_json,
-        _document(settings, MASK),
-        f"There is a new token in {settings.token}.",
-        "Next: bullpen token --reveal",
+    return Result(
+        _token_fields(settings, MASK),
+        [f"There is a new token in {settings.token}.", "Next: bullpen token --reveal"],
     )
 
 
-def _show(settings: Settings, reveal: bool, as_json: bool) -> None:
+def _show(settings: Settings, reveal: bool) -> Result:
     if reveal:
         secret = ensure_token(settings)
-        print_result(as_json, _document(settings, secret), secret)
-        return
-    document = _document(settings, MASK)
-    if as_json:
-        print_json(document)
-    elif not document["exists"]:
-        click.echo(f"There is no token yet in {settings.token}; the API makes one when it starts.")
-    else:
-        click.echo(f"{MASK}  {settings.token}  rights {document['rights']}")
-        if document["problem"]:
-            click.echo(f"It opens nothing: {document['problem']}. Next: bullpen token rotate")
+        return Result(_token_fields(settings, secret), secret)
+    fields = _token_fields(settings, MASK)
+    if not fields["exists"]:
+        line = f"There is no token yet in {settings.token}; the API makes one when it starts."
+        return Result(fields, line)
+    lines = [f"{MASK}  {settings.token}  rights {fields['rights']}"]
+    if fields["problem"]:
+        lines.append(f"It opens nothing: {fields['problem']}. Next: bullpen token rotate")
+    return Result(fields, lines)
 
 
-def _document(settings: Settings, secret: str) -> dict[str, object]:
-    """All about it; `secret` is the token or a mask."""
+def _token_fields(settings: Settings, secret: str) -> dict[str, object]:
+    """Return what --json prints of the token; `secret` is the token or a mask."""
     exists = settings.token.exists()
     problem = None
     try:
