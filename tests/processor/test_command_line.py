@@ -16,7 +16,7 @@ import pytest
 from bullpen.core.errors import UnknownProvider
 from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.roster.agents import Permission
-from bullpen.core.roster.providers import BUILT_IN_PROVIDERS, ENTRY_POINT_GROUP, Harness
+from bullpen.core.roster.providers import BUILT_IN_PROVIDERS, Harness
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import Launcher
@@ -334,7 +334,7 @@ def test_a_provider_may_come_from_another_package(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place.path / "plug-1.dist-info").mkdir()
-    points = f"[{ENTRY_POINT_GROUP}]\nplug = bullpen_test_plug:Plug\n"
+    points = "[bullpen.providers]\nplug = bullpen_test_plug:Plug\n"
     (place.path / "plug-1.dist-info" / "entry_points.txt").write_text(points)
     (place.path / "plug-1.dist-info" / "METADATA").write_text("Name: plug\nVersion: 1\n")
     plug = "class Plug:\n    def __init__(self, *given):\n        self.given = given\n"

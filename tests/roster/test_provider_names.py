@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.errors import BadProvider, BadText, BullpenError
+from bullpen.core.registry import PROVIDERS
 from bullpen.core.roster.providers import (
     BUILT_IN_PROVIDERS,
-    ENTRY_POINT_GROUP,
     CustomProvider,
     Harness,
     add_custom_provider,
-    plugin_provider_names,
     resolve_provider_name,
 )
 from bullpen.core.store.base import Store
@@ -47,11 +46,11 @@ def test_a_plugins_provider_is_taken(
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plug\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        f"[{ENTRY_POINT_GROUP}]\nplug = plug:Plug\necho = plug:Echo\n"
+        f"[{PROVIDERS.group}]\nplug = plug:Plug\necho = plug:Echo\n"
     )
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    assert "plug" in plugin_provider_names()
-    assert "echo" not in plugin_provider_names()
+    assert "plug" in PROVIDERS.plugin_names()
+    assert "echo" not in PROVIDERS.plugin_names()
     assert _name(store, "plug") == "plug"
 
 

@@ -156,9 +156,12 @@ def _custom_providers(tx: Transaction) -> Candidates:
 
 
 def _models(tx: Transaction) -> Candidates:
+    from bullpen.core.registry import PROVIDERS
     from bullpen.core.roster.agents import list_agents
 
-    return ((each, "") for each in sorted({agent.model for agent in list_agents(tx)} - {""}))
+    used = {agent.model for agent in list_agents(tx)} - {""}
+    suggested = {model for info in PROVIDERS.built_in.values() for model in info.models}
+    return ((each, "") for each in sorted(used | suggested))
 
 
 def _messages(*states: MessageState) -> Callable[[Transaction], Candidates]:

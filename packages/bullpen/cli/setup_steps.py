@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from bullpen.core.ids import check_name
 from bullpen.core.inspect.conversations import conversation_cost
 from bullpen.core.inspect.follow import ConversationFollower
 from bullpen.core.message import ErrorKind, NewMessage
+from bullpen.core.registry import PROVIDERS
 from bullpen.core.roster.agents import ECHO, HTTP, Agent
 from bullpen.core.roster.programs import PROGRAMS, Program, probe_versions
 from bullpen.core.roster.providers import (
@@ -35,7 +36,6 @@ from bullpen.core.roster.providers import (
     Harness,
     add_custom_provider,
     change_custom_provider,
-    plugin_provider_names,
 )
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
@@ -48,8 +48,6 @@ from bullpen.ops.services.supervisor import Supervisor
 CUSTOM = "custom"
 AGAIN, OTHER, ANYWAY = "again", "other", "anyway"
 HARNESSES = tuple(each.value for each in Harness)
-SUBSCRIPTION_PREFIX = "sk-ant-oat"
-"""How the tokens of a subscription to claude begin, as its `setup-token` prints them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def check_provider(
     name = PROVIDER_ALIASES.get(given, given)
     known = (
         *BUILT_IN_PROVIDERS,
-        *plugin_provider_names(),
+        *PROVIDERS.plugin_names(),
         *(CUSTOM_PREFIX + each for each in home.services),
     )
     if name not in known:
@@ -147,36 +145,19 @@ def _known(home: SetupHome, asker: Prompter, name: str) -> ChosenProvider | None
 def _with_key(home: SetupHome, asker: Prompter, name: str) -> tuple[Settings, Callable[[], None]]:
     """The settings with the key that was typed, and what keeps it once it is proved."""
     now = home.settings
-    there = {
-        "claude": now.anthropic_oauth_token or now.anthropic_api_key,
-        "codex": now.openai_api_key,
-    }
-    if name not in there:
+    info = PROVIDERS.built_in.get(name)
+    if info is None or info.login is None:
         return now, _nothing
-    usual = "the one in the settings" if there[name] else "as it has signed in by itself"
+    usual = (
+        "the one in the settings" if info.login.configured(now) else "as it has signed in by itself"
+    )
     key = asker.secret(f"Key for {name} (empty: {usual})")
     if not key:
         return now, _nothing
-    keys: dict[str, str | None] = {"openai_api_key": key}
-    if name == "claude":
-        token = key.startswith(SUBSCRIPTION_PREFIX)
-        # The token would win over the key.
-        keys = {
-            "anthropic_oauth_token": key if token else None,
-            "anthropic_api_key": None if token else key,
-        }
+    keys = info.login.assign(key)
     what = f"the key for {name}, in {now.home / SETTINGS_FILE}"
-    return _with_keys_set(now, keys), lambda: home.save_settings(what, keys)
-
-
-def _with_keys_set(settings: Settings, keys: Mapping[str, str | None]) -> Settings:
-    return replace(
-        settings,
-        openai_api_key=keys.get("openai_api_key") or settings.openai_api_key,
-        anthropic_api_key=keys.get("anthropic_api_key", settings.anthropic_api_key) or "",
-        anthropic_oauth_token=keys.get("anthropic_oauth_token", settings.anthropic_oauth_token)
-        or "",
-    )
+    proved = type(now)(**{**vars(now), **{each: value or "" for each, value in keys.items()}})
+    return proved, lambda: home.save_settings(what, keys)
 
 
 def _nothing() -> None:

@@ -25,6 +25,7 @@ from bullpen.core.company import add_agent
 from bullpen.core.errors import BullpenError, RunsAlready, ServiceFailed
 from bullpen.core.logs import LogFollower
 from bullpen.core.network import api_url
+from bullpen.core.registry import PROVIDERS
 from bullpen.core.roster.agents import ECHO, Agent, find_agent
 from bullpen.core.settings import Settings
 from bullpen.core.settings.parse import load_lenient
@@ -35,8 +36,6 @@ from bullpen.ops.services.programs import list_programs, make_directories
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Supervisor
 
 PrintLine = Callable[[str], None]
-
-AGENT_PROGRAMS = ("claude", "codex")
 
 
 def prepare(settings: Settings, tell: PrintLine) -> None:
@@ -77,9 +76,17 @@ def _ensure_agent(settings: Settings, tell: PrintLine) -> None:
     """See to it that there is somebody to answer: a real one, if one is installed."""
     with write_transaction(settings) as tx:
         if find_agent(tx, settings.default_agent) is None:
-            provider = next(filter(shutil.which, AGENT_PROGRAMS), ECHO)
+            provider = _automatic_provider()
             add_agent(tx, Agent(id=settings.default_agent, provider=provider))
             tell(f"@{settings.default_agent} is hired and answers with {provider}.")
+
+
+def _automatic_provider() -> str:
+    """The first provider whose program is installed, of those that need no choice of a model."""
+    for each in PROVIDERS.built_in.values():
+        if each.automatic and each.program is not None and shutil.which(each.program):
+            return each.name
+    return ECHO
 
 
 API = "api"

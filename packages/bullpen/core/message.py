@@ -7,6 +7,7 @@ from enum import IntEnum, StrEnum
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import BadText
+from bullpen.core.registry import CHANNELS
 
 SEPARATOR = "\x1f"
 
@@ -25,7 +26,9 @@ INTERNAL_CHANNELS = (ROOM, INTERNAL, HEARTBEAT)
 SCHEDULE = "schedule"
 """The channel of schedules whose answer goes nowhere; it can be read there for a day."""
 
-PULL_CHANNELS = frozenset({"api", "web", "cli", HEARTBEAT, SCHEDULE})
+PULL_CHANNELS = frozenset(
+    {*(each.name for each in CHANNELS.built_in.values() if each.pull), HEARTBEAT, SCHEDULE}
+)
 """The channels without a client: what is not read there within a day counts as read."""
 
 

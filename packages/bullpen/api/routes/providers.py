@@ -11,9 +11,7 @@ from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.schemas import Done, LenientBody, LongText, ShortText
 from bullpen.core.errors import BadProvider, NameTaken, NotFound
 from bullpen.core.ids import check_name
-from bullpen.core.roster.programs import PROGRAMS
 from bullpen.core.roster.providers import (
-    BUILT_IN_PROVIDERS,
     CUSTOM_PREFIX,
     CustomProvider,
     CustomProviderChange,
@@ -24,8 +22,8 @@ from bullpen.core.roster.providers import (
     find_custom_provider,
     get_custom_provider,
     has_credentials,
+    installed_providers,
     list_custom_providers,
-    plugin_provider_names,
     remove_custom_provider,
 )
 from bullpen.core.store.transaction import Transaction
@@ -137,15 +135,18 @@ def providers() -> AvailableList:
     require_reach(None)
     with read() as tx:
         custom = list_custom_providers(tx)
-    found = [_available(name, ProviderOrigin.BUILT_IN) for name in BUILT_IN_PROVIDERS]
-    found += [_available(name, ProviderOrigin.PLUGIN) for name in plugin_provider_names()]
-    found += [
+    settings = api().settings
+    available = [
+        _available(each.name, origin, each.program, configured=has_credentials(each, settings))
+        for origin, each in installed_providers()
+    ]
+    available += [
         _available(
             CUSTOM_PREFIX + each.id, ProviderOrigin.CUSTOM, each.harness.value, configured=True
         )
         for each in custom
     ]
-    return AvailableList(found)
+    return AvailableList(available)
 
 
 @routes.get("/api/custom-providers", READ)
@@ -184,11 +185,8 @@ def remove(path: ProviderPath) -> Done:
 
 
 def _available(
-    name: str, origin: ProviderOrigin, program: str | None = None, *, configured: bool | None = None
+    name: str, origin: ProviderOrigin, program: str | None, *, configured: bool
 ) -> Available:
-    program = program or (name if name in PROGRAMS else None)
-    if configured is None:
-        configured = has_credentials(name, api().settings)
     installed = program is None or shutil.which(program) is not None
     return Available(
         name=name, origin=origin, program=program, installed=installed, configured=configured

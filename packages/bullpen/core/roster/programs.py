@@ -11,10 +11,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-PROGRAMS = ("claude", "codex", "opencode")
+from bullpen.core.registry import PROVIDERS
+
+PROGRAMS = tuple(each.program for each in PROVIDERS.built_in.values() if each.program)
+"""The command lines of the built-in providers."""
 
 VERSION_TIMEOUT_SECONDS = 5.0
-"""Who has not told its version by then does not tell it."""
+"""A program that prints no version by then has none."""
 
 MAX_VERSION_CHARS = 60
 
@@ -27,7 +30,7 @@ class Program:
     path: str | None
     """None if it is not installed."""
     version: str = ""
-    """As it says itself; empty if it did not, or was not asked."""
+    """As it prints it; empty if it did not, or was not asked."""
 
 
 def find_programs(names: Iterable[str]) -> dict[str, Program]:
@@ -38,7 +41,7 @@ def find_programs(names: Iterable[str]) -> dict[str, Program]:
 def probe_versions(
     names: Iterable[str], seconds: float = VERSION_TIMEOUT_SECONDS
 ) -> dict[str, Program]:
-    """Where they are and what they say of themselves, all asked at the same time."""
+    """Where they are and which version each prints, all asked at the same time."""
     found = find_programs(names)
     asked = {each.name: _start(each.path) for each in found.values() if each.path is not None}
     deadline = time.monotonic() + seconds
@@ -55,7 +58,7 @@ def _start(path: str) -> subprocess.Popen[bytes] | None:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except OSError:  # a file that no longer is there, or is no program
+    except OSError:  # a file that is gone meanwhile, or is no program
         return None
 
 

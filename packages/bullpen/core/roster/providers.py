@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from importlib.metadata import entry_points
 from typing import TypedDict, Unpack
 from urllib.parse import urlsplit
 
@@ -13,8 +12,8 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from bullpen.core.errors import BadName, BadProvider, NameTaken, UnknownProvider
 from bullpen.core.ids import check_name
 from bullpen.core.models import CUSTOM_PROVIDERS
-from bullpen.core.roster.agents import ECHO, HTTP, list_agents
-from bullpen.core.roster.programs import PROGRAMS
+from bullpen.core.registry import PROVIDERS, ProviderInfo
+from bullpen.core.roster.agents import list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -177,20 +176,12 @@ def _check_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
         raise BadProvider(f"the key of {provider.id} is blank")
 
 
-ENTRY_POINT_GROUP = "bullpen.providers"
-"""Entry points: a name, and a callable that takes settings and launcher and gives a Provider."""
+BUILT_IN_PROVIDERS = tuple(PROVIDERS.built_in)
 
-BUILT_IN_PROVIDERS = (ECHO, "claude", "codex", "opencode", HTTP)
-
-PROVIDER_ALIASES = {"anthropic": "claude", "openai": "codex"}
+PROVIDER_ALIASES = {
+    alias: info.name for info in PROVIDERS.built_in.values() for alias in info.aliases
+}
 """Companies that are named for their command lines."""
-
-
-def plugin_provider_names() -> list[str]:
-    """The providers that plugins bring."""
-    return sorted(
-        {point.name for point in entry_points(group=ENTRY_POINT_GROUP)} - set(BUILT_IN_PROVIDERS)
-    )
 
 
 def resolve_provider_name(tx: Transaction, given: str) -> str:
@@ -203,11 +194,12 @@ def resolve_provider_name(tx: Transaction, given: str) -> str:
     if name.startswith(CUSTOM_PREFIX):
         if find_custom_provider(tx, name.removeprefix(CUSTOM_PREFIX)) is not None:
             return name
-    elif name in plugin_provider_names():
+    elif name in PROVIDERS.plugin_names():
         return name
     raise BadProvider(
         f"there is no provider {name[:60]!r}",
-        hint=f"Built in are {', '.join(BUILT_IN_PROVIDERS)}; a service that was added is {CUSTOM_PREFIX}<id>.",
+        hint=f"Built in are {', '.join(BUILT_IN_PROVIDERS)}; "
+        f"a service that was added is {CUSTOM_PREFIX}<id>.",
     )
 
 
@@ -243,21 +235,17 @@ def list_providers(tx: Transaction) -> list[ProviderSummary]:
     agents: dict[str, tuple[str, ...]] = {}
     for each in list_agents(tx):
         agents[each.provider] = (*agents.get(each.provider, ()), each.id)
-    found = [
+    summaries = [
         ProviderSummary(
-            provider=name,
-            origin=ProviderOrigin.BUILT_IN,
-            program=name if name in PROGRAMS else None,
-            configured=has_credentials(name, tx.settings),
-            agents=agents.pop(name, ()),
+            provider=info.name,
+            origin=origin,
+            program=info.program,
+            configured=has_credentials(info, tx.settings),
+            agents=agents.pop(info.name, ()),
         )
-        for name in BUILT_IN_PROVIDERS
+        for origin, info in installed_providers()
     ]
-    found += [
-        ProviderSummary(provider=name, origin=ProviderOrigin.PLUGIN, agents=agents.pop(name, ()))
-        for name in plugin_provider_names()
-    ]
-    found += [
+    summaries += [
         ProviderSummary(
             provider=CUSTOM_PREFIX + each.id,
             origin=ProviderOrigin.CUSTOM,
@@ -269,7 +257,7 @@ def list_providers(tx: Transaction) -> list[ProviderSummary]:
         )
         for each in list_custom_providers(tx)
     ]
-    return found + [
+    return summaries + [
         ProviderSummary(
             provider=name, origin=ProviderOrigin.MISSING, configured=False, agents=of_it
         )
@@ -286,14 +274,16 @@ def get_provider(tx: Transaction, given: str) -> ProviderSummary:
     return found.get(name) or found[CUSTOM_PREFIX + name]
 
 
-def has_credentials(provider: str, settings: Settings) -> bool:
-    """Whether the settings have what a built-in provider needs to sign in."""
-    match provider:
-        case "claude":
-            return bool(settings.anthropic_api_key or settings.anthropic_oauth_token)
-        case "codex":
-            return bool(settings.openai_api_key)
-        case "opencode":
-            return False
-        case _:
-            return True
+def installed_providers() -> list[tuple[ProviderOrigin, ProviderInfo]]:
+    """The built-in providers, and those of packages that can be loaded."""
+    return [
+        *((ProviderOrigin.BUILT_IN, each) for each in PROVIDERS.built_in.values()),
+        *((ProviderOrigin.PLUGIN, each) for each in PROVIDERS.plugins()),
+    ]
+
+
+def has_credentials(provider: ProviderInfo, settings: Settings) -> bool:
+    """Whether the settings have what a provider needs to sign in."""
+    if provider.program is None:
+        return True
+    return provider.login is not None and provider.login.configured(settings)

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from bullpen.core.atomic_file import replace_file
 from bullpen.core.clock import poll_until
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
+from bullpen.core.registry import PROVIDERS
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
 from bullpen.core.settings.parse import (
     BOM,
@@ -61,7 +62,12 @@ API_SETTINGS = frozenset(
 PROCESSOR_SETTINGS = frozenset(
     {
         *("max_runs", "grace_seconds", "idle_seconds", "run_seconds", "claim_limit"),
-        *("anthropic_api_key", "anthropic_oauth_token", "openai_api_key"),
+        *(
+            key.setting
+            for each in PROVIDERS.built_in.values()
+            if each.login
+            for key in each.login.credentials
+        ),
     }
 )
 """What processors alone read."""

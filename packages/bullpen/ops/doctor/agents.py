@@ -12,8 +12,8 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.heartbeats.manage import list_heartbeats
 from bullpen.core.heartbeats.model import HeartbeatState
 from bullpen.core.outbox.hold import find_hold
+from bullpen.core.registry import CHANNELS, PROVIDERS, REPORTS
 from bullpen.core.roster.agents import ECHO, HTTP, Agent, Permission, list_agents
-from bullpen.core.roster.providers import ENTRY_POINT_GROUP as PROVIDERS
 from bullpen.core.schedules.model import ScheduleState, list_schedules
 from bullpen.ops.doctor.check import PASSED, Fix, Needs, Problem, Severity, Verdict, check, skipped
 from bullpen.ops.doctor.home import OTHERS_WRITE_MASK, open_to_others
@@ -133,7 +133,7 @@ def no_budget(patient: Installation) -> Problem | Verdict:
 AGENT_CHECKS = (default_missing, skip_permissions, workspace_is_home, directory_missing, no_budget)
 
 
-GROUPS = ("bullpen.plugins", PROVIDERS)
+GROUPS = ("bullpen.plugins", PROVIDERS.group, CHANNELS.group, REPORTS.group)
 MAX_PLUGINS_SHOWN = 4
 
 

@@ -1,4 +1,4 @@
-"""Checks of what answers for the agents: is it installed, does it start, is somebody logged in."""
+"""Checks of providers: whether each is installed, starts, is logged in and answers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from bullpen.core.roster.agents import HTTP, Agent, list_agents
-from bullpen.core.roster.programs import PROGRAMS
+from bullpen.core.registry import CHANNELS, PROVIDERS, REPORTS, Login, ProviderInfo
+from bullpen.core.roster.agents import HTTP, list_agents
 from bullpen.core.roster.providers import (
     BUILT_IN_PROVIDERS,
     CUSTOM_PREFIX,
+    installed_providers,
     list_custom_providers,
-    plugin_provider_names,
 )
 from bullpen.ops.doctor.check import (
     PASSED,
@@ -35,59 +34,26 @@ VERSION_SECONDS = 1.7
 PROBE_SECONDS = 180.0
 MAX_PARALLEL_PROBES = 3
 ERROR_CHARS = 200
+MAX_ENTRIES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
-    """How one can see, without a run, that somebody is logged in."""
-
-    settings: tuple[str, ...]
-    variables: tuple[str, ...]
-    directory: str
-    """The variable that names where the program keeps its own files."""
-    place: str
-    files: tuple[str, ...]
+def _providers() -> dict[str, ProviderInfo]:
+    return {info.name: info for _, info in installed_providers()}
 
 
-LOGINS: Mapping[str, Login] = {
-    "claude": Login(
-        settings=("anthropic_api_key", "anthropic_oauth_token"),
-        variables=(
-            *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-            *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
-        ),
-        directory="CLAUDE_CONFIG_DIR",
-        place="~/.claude",
-        files=(".credentials.json",),
-    ),
-    "codex": Login(
-        settings=("openai_api_key",),
-        variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
-        directory="CODEX_HOME",
-        place="~/.codex",
-        files=("auth.json",),
-    ),
-}
-
-
-def _agents(patient: Installation) -> list[Agent]:
-    with patient.store.read() as tx:
-        return list_agents(tx)
-
-
-def _programs(patient: Installation) -> dict[str, list[str]]:
+def _programs(installation: Installation) -> dict[str, list[str]]:
     """The command lines that agents need, and which agents those are."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         agents = list_agents(tx)
-        harness = {
+        programs: dict[str, str | None] = {
             f"{CUSTOM_PREFIX}{each.id}": each.harness.value for each in list_custom_providers(tx)
         }
-    found: dict[str, list[str]] = {}
+    programs |= {name: info.program for name, info in _providers().items()}
+    needed: dict[str, list[str]] = {}
     for each in agents:
-        program = harness.get(each.provider, each.provider)
-        if program in PROGRAMS:
-            found.setdefault(program, []).append(each.id)
-    return found
+        if program := programs.get(each.provider):
+            needed.setdefault(program, []).append(each.id)
+    return needed
 
 
 def _names(agents: list[str]) -> str:
@@ -95,12 +61,12 @@ def _names(agents: list[str]) -> str:
 
 
 @check("provider.unknown", Severity.CRITICAL, Needs.SCHEMA)
-def unknown_provider(patient: Installation) -> Problem | Verdict:
+def unknown_provider(installation: Installation) -> Problem | Verdict:
     """Agents have a provider that does not exist: what is sent to them cannot be answered."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         agents = list_agents(tx)
         custom = {f"{CUSTOM_PREFIX}{each.id}" for each in list_custom_providers(tx)}
-    known = {*BUILT_IN_PROVIDERS, *plugin_provider_names(), *custom}
+    known = {*BUILT_IN_PROVIDERS, *PROVIDERS.plugin_names(), *custom}
     lost = [each for each in agents if each.provider not in known]
     if not lost:
         return PASSED
@@ -112,12 +78,12 @@ def unknown_provider(patient: Installation) -> Problem | Verdict:
 
 
 @check("provider.not_installed", Severity.CRITICAL, Needs.SCHEMA)
-def not_installed(patient: Installation) -> Problem | Verdict:
+def not_installed(installation: Installation) -> Problem | Verdict:
     """A program that agents need is not there."""
-    path = patient.environ.get("PATH")
+    path = installation.environ.get("PATH")
     gone = {
         name: agents
-        for name, agents in _programs(patient).items()
+        for name, agents in _programs(installation).items()
         if shutil.which(name, path=path) is None
     }
     if not gone:
@@ -131,14 +97,14 @@ def not_installed(patient: Installation) -> Problem | Verdict:
 
 
 @check("provider.broken", Severity.CRITICAL, Needs.SCHEMA)
-def broken(patient: Installation) -> Problem | Verdict:
+def broken(installation: Installation) -> Problem | Verdict:
     """A program that agents need is there and does not start."""
     versions, bad = [], []
-    for name in sorted(_programs(patient)):
-        program = shutil.which(name, path=patient.environ.get("PATH"))
+    for name in sorted(_programs(installation)):
+        program = shutil.which(name, path=installation.environ.get("PATH"))
         if program is None:
             continue  # provider.not_installed says so
-        version, error = _version(program, patient.environ)
+        version, error = _version(program, installation.environ)
         if error:
             bad.append(f"{name}: {error}")
         elif version:
@@ -169,41 +135,48 @@ def _version(program: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 @check("provider.login", Severity.WARNING, Needs.SCHEMA)
-def login_missing(patient: Installation) -> Problem | Verdict:
+def login_missing(installation: Installation) -> Problem | Verdict:
     """There is no sign that somebody is logged in to a program that agents need."""
-    out = []
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         used = {each.provider for each in list_agents(tx)}
-    for name, how in LOGINS.items():
-        if name in used and shutil.which(name, path=patient.environ.get("PATH")):
-            out += [] if _logged_in(patient, how) else [name]
-    if not out:
+    path = installation.environ.get("PATH")
+    missing = {
+        name: info.login
+        for name, info in _providers().items()
+        if name in used
+        and info.login is not None
+        and shutil.which(info.program or name, path=path)
+        and not _logged_in(installation, info.login)
+    }
+    if not missing:
         return PASSED
+    name, login = next(iter(missing.items()))
     return Problem(
-        text=f"there is no sign of a login or a key for {', '.join(out)}",
-        remedy=f"Run {out[0]} once and log in, or: bullpen config set {LOGINS[out[0]].settings[0]}",
+        text=f"there is no sign of a login or a key for {', '.join(missing)}",
+        remedy=f"Run {name} once and log in, or: bullpen config set {login.credentials[0].setting}",
     )
 
 
-def _logged_in(patient: Installation, how: Login) -> bool:
-    if any(getattr(patient.settings, each) for each in how.settings):
+def _logged_in(installation: Installation, login: Login) -> bool:
+    if login.configured(installation.settings):
         return True
-    if any(patient.environ.get(each) for each in how.variables):
+    if any(installation.environ.get(each) for each in login.variables):
         return True
-    directory = Path(patient.environ.get(how.directory) or how.place)
-    with suppress(RuntimeError):  # nobody's home is known
-        return any((directory.expanduser() / each).exists() for each in how.files)
+    directory = Path(installation.environ.get(login.directory_variable) or login.directory)
+    with suppress(RuntimeError):  # there is no home directory for ~
+        return any((directory.expanduser() / each).exists() for each in login.files)
     return False
 
 
 @check("provider.silent", Severity.CRITICAL, Needs.SCHEMA, deep=True, seconds=PROBE_SECONDS)
-def provider_silent(patient: Installation) -> Problem | Verdict:
+def provider_silent(installation: Installation) -> Problem | Verdict:
     """A provider that agents use does not answer: each is asked for one word."""
-    ask = patient.ask
+    ask = installation.ask
     if ask is None:
         return skipped("nobody is there to ask them")
-    wanted = sorted({(each.provider, each.model) for each in _agents(patient)})
-    wanted = [each for each in wanted if each[0] != HTTP]
+    with installation.store.read() as tx:
+        used = {(each.provider, each.model) for each in list_agents(tx)}
+    wanted = sorted(each for each in used if each[0] != HTTP)
     errors = _ask_all(ask, wanted)
     bad = [
         f"{provider}{f' ({model})' if model else ''}: {errors[provider, model][:ERROR_CHARS]}"
@@ -240,4 +213,20 @@ def _ask_all(ask: AskProvider, wanted: list[tuple[str, str]]) -> dict[tuple[str,
     return errors
 
 
-CHECKS = (unknown_provider, not_installed, broken, login_missing, provider_silent)
+@check("plugin.broken", Severity.WARNING)
+def broken_entry(installation: Installation) -> Problem | Verdict:
+    """A provider, channel or report of an installed package cannot be used."""
+    problems = [*PROVIDERS.problems(), *CHANNELS.problems(), *REPORTS.problems()]
+    if not problems:
+        return PASSED
+    more = f"; and {len(problems) - MAX_ENTRIES} more" if len(problems) > MAX_ENTRIES else ""
+    return Problem(
+        text="; ".join(map(str, problems[:MAX_ENTRIES])) + more,
+        remedy=f"Correct or remove the package {problems[0].package}, then: bullpen restart",
+    )
+
+
+CHECKS = (
+    *(unknown_provider, not_installed, broken, login_missing, provider_silent),
+    broken_entry,
+)

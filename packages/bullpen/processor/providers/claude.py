@@ -13,8 +13,9 @@ from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import ChildExit
+from bullpen.processor.children.child import ChildExit, Launcher
 from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.errors import (
     exit_failure,
     kind_of_status,
@@ -96,6 +97,11 @@ class Claude:
         if self._settings.anthropic_oauth_token or self._settings.anthropic_api_key:
             return ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
         return ()
+
+
+def make_claude(settings: Settings, launcher: Launcher) -> CliProvider:
+    """The provider `claude`."""
+    return CliProvider(Claude(settings), launcher, settings)
 
 
 class ClaudeReader:

@@ -11,8 +11,9 @@ from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
-from bullpen.processor.children.child import ChildExit
+from bullpen.processor.children.child import ChildExit, Launcher
 from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.errors import (
     exit_failure,
     is_context_overflow,
@@ -116,6 +117,11 @@ def _toml(value: object) -> str:
 def instructions_hash(system: str) -> str:
     """What stands for a text that the thread was told."""
     return hashlib.sha256(system.encode(errors="replace")).hexdigest()[:16]
+
+
+def make_codex(settings: Settings, launcher: Launcher) -> CliProvider:
+    """The provider `codex`."""
+    return CliProvider(Codex(settings), launcher, settings)
 
 
 class CodexReader:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bullpen.core.message import ErrorKind, Failure, Usage
-from bullpen.processor.children.child import Stop
+from bullpen.core.settings import Settings
+from bullpen.processor.children.child import Launcher, Stop
 from bullpen.processor.providers.base import Reply, ReportProgress, RunRequest
 
 # echo: repeats what it was told. Needs no account; for a first try, demonstrations and tests.
@@ -122,3 +123,13 @@ class Http:
     def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
         """Leave it to somebody else."""
         return None
+
+
+def make_echo(settings: Settings, launcher: Launcher) -> Echo:
+    """The provider `echo`."""
+    return Echo(settings.default_agent)
+
+
+def make_http(settings: Settings, launcher: Launcher) -> Http:
+    """The provider `http`."""
+    return Http()

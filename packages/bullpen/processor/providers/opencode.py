@@ -9,8 +9,10 @@ from pathlib import Path
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
-from bullpen.processor.children.child import ChildExit
+from bullpen.core.settings import Settings
+from bullpen.processor.children.child import ChildExit, Launcher
 from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.errors import (
     exit_failure,
     is_context_overflow,
@@ -56,6 +58,11 @@ class OpenCode:
     def reader(self, turn: RunRequest) -> OpenCodeReader:
         """A reader for one run."""
         return OpenCodeReader(turn)
+
+
+def make_opencode(settings: Settings, launcher: Launcher) -> CliProvider:
+    """The provider `opencode`."""
+    return CliProvider(OpenCode(), launcher, settings)
 
 
 class OpenCodeReader:

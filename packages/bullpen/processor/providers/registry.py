@@ -1,33 +1,24 @@
-"""Which provider answers for an agent: the built-in ones, custom ones, and those of plugins."""
+"""The providers of a process: found in the registry by name, and made when first asked for."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from pkgutil import resolve_name
 
 from bullpen.core.errors import UnknownProvider
-from bullpen.core.roster.providers import (
-    BUILT_IN_PROVIDERS,
-    CUSTOM_PREFIX,
-    ENTRY_POINT_GROUP,
-    CustomProvider,
-    Harness,
-)
+from bullpen.core.registry import PROVIDERS, LoadProblem
+from bullpen.core.roster.providers import BUILT_IN_PROVIDERS, CUSTOM_PREFIX, CustomProvider
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import Launcher
 from bullpen.processor.providers.base import Provider
-from bullpen.processor.providers.claude import Claude
-from bullpen.processor.providers.codex import Codex
-from bullpen.processor.providers.command_line import CliProvider
-from bullpen.processor.providers.echo import Echo, Http
-from bullpen.processor.providers.opencode import OpenCode
 
-Make = Callable[[Settings, Launcher], Provider]
+ProviderFactory = Callable[[Settings, Launcher], Provider]
+BROKEN_HINT = "Correct or reinstall the package, or give the agent another provider."
 
 
 class Providers:
-    """The providers of this process, each made when it is first asked for."""
+    """The providers of this process, each made once."""
 
     def __init__(self, settings: Settings, launcher: Launcher) -> None:
         self._settings = settings
@@ -43,25 +34,23 @@ class Providers:
             name = custom.harness.value
         with self._lock:
             if name not in self._made:
-                self._made[name] = self._make(name)
+                self._made[name] = _factory(name)(self._settings, self._launcher)
             return self._made[name]
 
-    def _make(self, name: str) -> Provider:
-        settings, launcher = self._settings, self._launcher
-        match name:
-            case "echo":
-                return Echo(settings.default_agent)
-            case "http":
-                return Http()
-            case Harness.CLAUDE:
-                return CliProvider(Claude(settings), launcher, settings)
-            case Harness.CODEX:
-                return CliProvider(Codex(settings), launcher, settings)
-            case "opencode":
-                return CliProvider(OpenCode(), launcher, settings)
-        for point in entry_points(group=ENTRY_POINT_GROUP, name=name):
-            make: Make = point.load()
-            return make(settings, launcher)
+
+def _factory(name: str) -> ProviderFactory:
+    info = PROVIDERS.find(name)
+    if info is None:
         raise UnknownProvider(
             f"there is no provider {name!r}", hint=f"Built in are {', '.join(BUILT_IN_PROVIDERS)}."
         )
+    if isinstance(info, LoadProblem):
+        raise UnknownProvider(str(info), hint=BROKEN_HINT)
+    try:
+        factory: ProviderFactory = resolve_name(info.factory)
+    except (Exception, SystemExit) as error:
+        raise UnknownProvider(
+            f"the provider {name} cannot be loaded: {type(error).__name__}: {error}",
+            hint=BROKEN_HINT,
+        ) from error
+    return factory

@@ -1,0 +1,393 @@
+"""Providers, channels and reports: one list of each, built-in ones and those of other packages.
+
+A package adds an entry by an entry point in the group `bullpen.providers`, `bullpen.channels` or
+`bullpen.reports`. What an entry needs at work, its `factory`, is named as `module:attribute`, so
+that a list of them costs no import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from bullpen.core.settings import Settings
+
+SETTING_PREFIX = "BULLPEN_"
+REASON_CHARS = 300
+ANY_NAME = r".+"
+SERVICE_NAME = r"[a-z0-9][a-z0-9_-]{0,31}"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A setting that holds a key; the prefix tells which setting a key belongs to."""
+
+    setting: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """How a program is logged in, as far as it shows without a run."""
+
+    credentials: tuple[Credential, ...]
+    variables: tuple[str, ...] = ()
+    """Variables of the environment, one of which is enough."""
+    directory: str
+    """Where the program keeps its files."""
+    directory_variable: str
+    """The variable that names another directory."""
+    files: tuple[str, ...]
+    """Files in the directory, one of which is enough."""
+
+    def configured(self, settings: Settings) -> bool:
+        """Whether the settings hold a key."""
+        return any(getattr(settings, each.setting) for each in self.credentials)
+
+    def assign(self, key: str) -> dict[str, str | None]:
+        """The setting that holds this key; the others are cleared, since one may win over it."""
+        fitting = [each for each in self.credentials if key.startswith(each.prefix)]
+        chosen = max(fitting, key=lambda each: len(each.prefix)).setting
+        return {each.setting: key if each.setting == chosen else None for each in self.credentials}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderInfo:
+    """A provider: what agents answer with."""
+
+    name: str
+    factory: str
+    """`module:attribute` of a callable that takes the settings and the launcher of children."""
+    program: str | None = None
+    """The command line that it starts."""
+    login: Login | None = None
+    """How the program is logged in; None if that cannot be told."""
+    automatic: bool = False
+    """Whether `bullpen up` gives it to the first agent, if its program is installed."""
+    aliases: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    """Names of models that the command line suggests."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressFormat:
+    """What a channel's addresses look like, as regular expressions of their parts."""
+
+    chat: str
+    example: str
+    thread: str | None = None
+    direct: bool = False
+    """True if an address is a person's, and needs no chat."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelLimits:
+    """What the platform takes; None is no limit."""
+
+    text_characters: int | None = None
+    """The longest text of one platform message."""
+    file_bytes: int | None = None
+    """The largest file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelInfo:
+    """A channel: a platform on which people write and are answered."""
+
+    name: str
+    address: AddressFormat | None = None
+    """None takes every printable address."""
+    needs: tuple[str, ...] = ()
+    """Settings without which its service is not started."""
+    limits: ChannelLimits = ChannelLimits()
+    factory: str = ""
+    """`module:attribute` of a callable that takes a `ChannelContext` and returns its client.
+
+    Empty if there is no client."""
+    pull: bool = False
+    """True if people fetch their responses, as with `bullpen response read`."""
+
+
+class Chart(StrEnum):
+    """How a report is drawn."""
+
+    NONE = "none"
+    BAR = "bar"
+    LINE = "line"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportInfo:
+    """A report: a question that the record of runs answers."""
+
+    name: str
+    question: str
+    columns: tuple[str, ...]
+    factory: str
+    """`module:attribute` of the function that makes its rows with Spark."""
+    chart: Chart = Chart.NONE
+
+
+class Entry(Protocol):
+    """What a registry lists."""
+
+    @property
+    def name(self) -> str:
+        """By which it is found."""
+        ...
+
+    @property
+    def factory(self) -> str:
+        """What is imported when it is used."""
+        ...
+
+
+Info = TypeVar("Info", bound=Entry)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProblem:
+    """An entry of an installed package that cannot be used."""
+
+    kind: str
+    name: str
+    package: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.name} of the package {self.package}: {self.reason}"
+
+
+class Registry(Generic[Info]):
+    """All entries of one kind. A package's entry is imported when it is asked for.
+
+    A built-in entry wins over a package's of the same name, and a package's over a later one's.
+    """
+
+    def __init__(
+        self,
+        kind: type[Info],
+        group: str,
+        built_in: tuple[Info, ...] = (),
+        *,
+        adapt: Callable[[str, str], Info] | None = None,
+        names: str = ANY_NAME,
+        reserved: frozenset[str] = frozenset(),
+    ) -> None:
+        """`adapt` makes an entry of a callable, given its name and path.
+
+        `names` is the form of packages' names, `reserved` are those that none of them may have.
+        """
+        self.group = group
+        self.built_in: Mapping[str, Info] = {each.name: each for each in built_in}
+        self._kind = kind
+        self._adapt = adapt
+        self._names = names
+        self._reserved = reserved
+
+    def plugin_names(self) -> list[str]:
+        """The names of the packages' entries; none of them is imported."""
+        return sorted(self._points())
+
+    def find(self, name: str) -> Info | LoadProblem | None:
+        """The entry of this name, or why it cannot be loaded; None if there is none."""
+        if name in self.built_in:
+            return self.built_in[name]
+        point = self._points().get(name)
+        return None if point is None else self._load(point)
+
+    def plugins(self) -> list[Info]:
+        """The packages' entries that can be loaded, by name."""
+        loaded = (self._load(point) for _, point in sorted(self._points().items()))
+        return [each for each in loaded if not isinstance(each, LoadProblem)]
+
+    def problems(self) -> list[LoadProblem]:
+        """What is wrong with packages' entries and with their factories."""
+        return [
+            problem
+            for point in self._all_points()
+            if (problem := self._name_problem(point) or self._load_problem(point)) is not None
+        ]
+
+    def _points(self) -> dict[str, EntryPoint]:
+        points: dict[str, EntryPoint] = {}
+        for point in self._all_points():
+            if not self._refusal(point.name):
+                points.setdefault(point.name, point)
+        return points
+
+    def _all_points(self) -> Iterator[EntryPoint]:
+        from importlib.metadata import entry_points  # only here: built-in entries do without
+
+        return iter(entry_points(group=self.group))
+
+    def _load(self, point: EntryPoint) -> Info | LoadProblem:
+        try:
+            found: object = point.load()
+        except (Exception, SystemExit) as error:
+            return self._problem(point, f"it cannot be loaded: {_describe(error)}")
+        if isinstance(found, self._kind):
+            if found.name == point.name:
+                return found
+            return self._problem(point, f"it calls itself {found.name[:60]!r}")
+        if self._adapt is not None and callable(found):
+            return self._adapt(point.name, f"{point.module}:{point.attr}")
+        return self._problem(point, f"it is no {self._kind.__name__}")
+
+    def _name_problem(self, point: EntryPoint) -> LoadProblem | None:
+        if refusal := self._refusal(point.name):
+            return self._problem(point, refusal)
+        first = self._points()[point.name]
+        if _package(first) != _package(point):
+            return self._problem(point, f"{_package(first)} has this name already")
+        return None
+
+    def _refusal(self, name: str) -> str:
+        """Why no package's entry may have this name; empty if it may."""
+        if name in self.built_in or name in self._reserved:
+            return "Bullpen itself has this name"
+        if not re.fullmatch(self._names, name):
+            return "its name must be of a-z 0-9 - _, and at most 32 long"
+        return ""
+
+    def _load_problem(self, point: EntryPoint) -> LoadProblem | None:
+        found = self._load(point)
+        if isinstance(found, LoadProblem):
+            return found
+        try:
+            if found.factory:
+                resolve_name(found.factory)
+        except (Exception, SystemExit) as error:
+            return self._problem(point, f"{found.factory} cannot be loaded: {_describe(error)}")
+        return None
+
+    def _problem(self, point: EntryPoint, reason: str) -> LoadProblem:
+        kind = self._kind.__name__.removesuffix("Info").lower()
+        return LoadProblem(kind, point.name[:60], _package(point), reason)
+
+
+def _package(point: EntryPoint) -> str:
+    return "(unknown)" if point.dist is None else point.dist.name
+
+
+def _describe(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}"
+    return "".join(each if each.isprintable() else " " for each in text)[:REASON_CHARS]
+
+
+def setting_value(name: str, settings: Settings, environ: Mapping[str, str]) -> str:
+    """A setting's value as text; one that Bullpen does not have is `BULLPEN_NAME` in `environ`."""
+    if name in {each.name for each in fields(settings)}:
+        return str(getattr(settings, name))
+    return environ.get(f"{SETTING_PREFIX}{name.upper()}", "")
+
+
+PROVIDERS = Registry(
+    ProviderInfo,
+    "bullpen.providers",
+    (
+        ProviderInfo(name="echo", factory="bullpen.processor.providers.echo:make_echo"),
+        ProviderInfo(
+            name="claude",
+            factory="bullpen.processor.providers.claude:make_claude",
+            program="claude",
+            login=Login(
+                credentials=(
+                    Credential("anthropic_api_key"),
+                    Credential("anthropic_oauth_token", prefix="sk-ant-oat"),
+                ),
+                variables=(
+                    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+                    *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"),
+                    "CLAUDE_CODE_USE_FOUNDRY",
+                ),
+                directory="~/.claude",
+                directory_variable="CLAUDE_CONFIG_DIR",
+                files=(".credentials.json",),
+            ),
+            automatic=True,
+            aliases=("anthropic",),
+            models=("haiku", "opus", "sonnet"),
+        ),
+        ProviderInfo(
+            name="codex",
+            factory="bullpen.processor.providers.codex:make_codex",
+            program="codex",
+            login=Login(
+                credentials=(Credential("openai_api_key"),),
+                variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
+                directory="~/.codex",
+                directory_variable="CODEX_HOME",
+                files=("auth.json",),
+            ),
+            automatic=True,
+            aliases=("openai",),
+        ),
+        ProviderInfo(
+            name="opencode",
+            factory="bullpen.processor.providers.opencode:make_opencode",
+            program="opencode",
+        ),
+        ProviderInfo(name="http", factory="bullpen.processor.providers.echo:make_http"),
+    ),
+    adapt=lambda name, path: ProviderInfo(name=name, factory=path),
+)
+
+# Half a surrogate pair is no text.
+_ANY_NAME = r"[^\s/\x00-\x1f\x7f\ud800-\udfff]{0,200}"
+_PHONE_NUMBER = r"\+[1-9]\d{6,14}"
+
+CHANNELS = Registry(
+    ChannelInfo,
+    "bullpen.channels",
+    (
+        ChannelInfo(
+            name="slack",
+            address=AddressFormat(
+                r"[CDGUW][A-Z0-9]{5,20}",
+                "slack:C0123456789 or slack:C0123456789/1700000000.000100",
+                r"\d{6,12}\.\d{1,9}",
+            ),
+        ),
+        ChannelInfo(
+            name="telegram",
+            address=AddressFormat(r"-?[1-9]\d{0,18}", "telegram:123456789", r"[1-9]\d{0,18}"),
+        ),
+        ChannelInfo(
+            name="discord", address=AddressFormat(r"\d{15,20}", "discord:123456789012345678")
+        ),
+        ChannelInfo(
+            name="sms", address=AddressFormat(_PHONE_NUMBER, "sms:+491701234567", direct=True)
+        ),
+        ChannelInfo(
+            name="whatsapp",
+            address=AddressFormat(_PHONE_NUMBER, "whatsapp:+491701234567", direct=True),
+        ),
+        ChannelInfo(
+            name="web", address=AddressFormat(_ANY_NAME, "web:ann", direct=True), pull=True
+        ),
+        ChannelInfo(
+            name="cli", address=AddressFormat(_ANY_NAME, "cli:owner", direct=True), pull=True
+        ),
+        ChannelInfo(
+            name="api", address=AddressFormat(_ANY_NAME, "api:ann", direct=True), pull=True
+        ),
+    ),
+    names=SERVICE_NAME,
+    # Bullpen's own services, the channels on which only Bullpen writes, and words for addresses.
+    reserved=frozenset(
+        {
+            *("processor", "scheduler", "minder", "supervisord", "supervisor", "channel"),
+            *("chatroom", "internal", "heartbeat", "schedule", "owner", "nowhere"),
+        }
+    ),
+)
+
+REPORTS = Registry(ReportInfo, "bullpen.reports", names=SERVICE_NAME)

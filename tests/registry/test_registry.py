@@ -1,0 +1,203 @@
+"""One list of each kind: built-in entries, packages' entries, and what is wrong with those."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+
+from bullpen.core.errors import BadPlace
+from bullpen.core.message import HEARTBEAT, INTERNAL_CHANNELS, PULL_CHANNELS, SCHEDULE
+from bullpen.core.outbox.addresses import make_address
+from bullpen.core.registry import (
+    CHANNELS,
+    PROVIDERS,
+    REPORTS,
+    ChannelInfo,
+    Chart,
+    Credential,
+    LoadProblem,
+    Login,
+    ProviderInfo,
+    ReportInfo,
+    setting_value,
+)
+from bullpen.core.settings import DEFAULTS, Settings
+from bullpen.ops.services.supervisor import CORE_SERVICES
+from bullpen.processor.children.child import Launcher
+from bullpen.processor.providers.registry import Providers
+from tests.registry.packages import install
+
+CHANNEL = """
+from bullpen.core.registry import AddressFormat, ChannelInfo
+CHANNEL = ChannelInfo(
+    name="pigeon", address=AddressFormat("[A-Z]{3}", "pigeon:LHR"), factory="pigeon_post:Client"
+)
+class Client:
+    pass
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory whose packages are installed."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    return tmp_path
+
+
+def test_every_built_in_provider_is_made_and_its_settings_exist(settings: Settings) -> None:
+    for name, info in PROVIDERS.built_in.items():
+        assert callable(Providers(settings, Launcher()).get(name).run), name
+        for each in info.login.credentials if info.login else ():
+            assert each.setting in DEFAULTS, name
+
+
+def test_every_built_in_channel_reads_its_own_example() -> None:
+    for name, info in CHANNELS.built_in.items():
+        assert info.address is not None, name
+        for example in info.address.example.split(" or "):
+            channel, _, address = example.partition(":")
+            assert str(make_address(channel, address)) == example
+        if info.factory:
+            assert callable(resolve_name(info.factory)), name
+
+
+def test_no_package_takes_the_name_of_a_service_or_of_a_channel_of_bullpens_own(path: Path) -> None:
+    names = [*CORE_SERVICES, *INTERNAL_CHANNELS, SCHEDULE, "slack", "..", "a/b"]
+    entries = dict.fromkeys(names, "taking:CHANNEL")
+    install(path, "taking", CHANNELS.group, entries, CHANNEL)
+    assert CHANNELS.plugin_names() == []
+    assert {each.name for each in CHANNELS.problems()} == set(names)
+    assert isinstance(CHANNELS.find("slack"), ChannelInfo)
+    assert CHANNELS.find("processor") is None
+
+
+def test_people_fetch_their_responses_of_channels_that_say_so() -> None:
+    assert {"api", "web", "cli", HEARTBEAT, SCHEDULE} == PULL_CHANNELS
+
+
+def test_a_packages_channel_has_its_own_form_of_address(path: Path) -> None:
+    with pytest.raises(BadPlace, match="no channel 'pigeon'"):
+        make_address("pigeon", "LHR")
+    install(path, "pigeon-post", CHANNELS.group, {"pigeon": "pigeon_post:CHANNEL"}, CHANNEL)
+    assert CHANNELS.plugin_names() == ["pigeon"]
+    assert str(make_address("pigeon", "LHR")) == "pigeon:LHR"
+    with pytest.raises(BadPlace, match="cannot read the address"):
+        make_address("pigeon", "somewhere")
+    with pytest.raises(BadPlace, match="no channel 'raven'"):
+        make_address("raven", "LHR")
+    assert CHANNELS.problems() == []
+
+
+def test_a_channel_that_cannot_be_loaded_takes_every_printable_address(path: Path) -> None:
+    install(path, "lost-post", CHANNELS.group, {"lost": "lost_post:CHANNEL"}, "import nonesuch")
+    assert str(make_address("lost", "any where")) == "lost:any where"
+    with pytest.raises(BadPlace):
+        make_address("lost", "\x07")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import nonesuch", "ModuleNotFoundError: No module named 'nonesuch'"),
+        ("raise SystemExit('enough')", "SystemExit: enough"),
+        ("", "AttributeError"),
+        ("CHANNEL = 7", "it is no ChannelInfo"),
+        (CHANNEL.replace('"pigeon",', '"raven",'), "it calls itself 'raven'"),
+        (CHANNEL.replace("class Client", "class Other"), "pigeon_post:Client cannot be loaded"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_a_problem_with_a_name(
+    path: Path, code: str, reason: str
+) -> None:
+    install(path, "pigeon-post", CHANNELS.group, {"pigeon": "pigeon_post:CHANNEL"}, code)
+    sys.modules.pop("pigeon_post", None)
+    (problem,) = CHANNELS.problems()
+    assert (problem.kind, problem.name, problem.package) == ("channel", "pigeon", "pigeon-post")
+    assert reason in problem.reason
+    assert CHANNELS.plugin_names() == ["pigeon"]
+
+
+def test_of_two_packages_with_one_name_the_first_counts_and_the_other_is_a_problem(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(path / "a", "first", REPORTS.group, {"cost": "first:R"}, _report("first"))
+    install(path / "b", "second", REPORTS.group, {"cost": "second:R"}, _report("second"))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(path / "a"), str(path / "b")])
+    found = REPORTS.find("cost")
+    assert isinstance(found, ReportInfo)
+    assert found.question == "first"
+    assert REPORTS.plugins() == [found]
+    (problem,) = REPORTS.problems()
+    assert (problem.package, "first has this name" in problem.reason) == ("second", True)
+
+
+def test_a_report_says_what_it_answers_with_which_columns_and_how_it_is_drawn(path: Path) -> None:
+    assert REPORTS.built_in == {}
+    install(path, "costs", REPORTS.group, {"cost": "costs:R"}, _report("What did it cost?"))
+    found = REPORTS.find("cost")
+    assert found == ReportInfo(
+        name="cost",
+        question="What did it cost?",
+        columns=("agent", "dollars"),
+        factory="costs:rows",
+        chart=Chart.BAR,
+    )
+    assert REPORTS.problems() == []
+
+
+def test_a_provider_is_an_info_or_only_a_callable(path: Path, settings: Settings) -> None:
+    code = "class Plug:\n    def __init__(self, *taken):\n        self.taken = taken\n"
+    info = (
+        "from bullpen.core.registry import ProviderInfo\n"
+        'PLUG = ProviderInfo(name="named", factory="plugs:Plug", program="plugger")\n'
+    )
+    entries = {"bare": "plugs:Plug", "named": "plugs:PLUG"}
+    install(path, "plugs", PROVIDERS.group, entries, code + info)
+    assert [(each.name, each.program) for each in PROVIDERS.plugins()] == [
+        ("bare", None),
+        ("named", "plugger"),
+    ]
+    launcher = Launcher()
+    for name in entries:
+        assert vars(Providers(settings, launcher).get(name))["taken"] == (settings, launcher)
+
+
+def test_a_key_belongs_to_the_setting_with_the_longest_fitting_prefix() -> None:
+    login = Login(
+        credentials=(Credential("anthropic_api_key"), Credential("openai_api_key", prefix="sk-o")),
+        directory="",
+        directory_variable="",
+        files=(),
+    )
+    assert login.assign("sk-other") == {"openai_api_key": "sk-other", "anthropic_api_key": None}
+    assert login.assign("sk-a") == {"openai_api_key": None, "anthropic_api_key": "sk-a"}
+    assert not login.configured(Settings())
+    assert login.configured(replace(Settings(), openai_api_key="k"))
+
+
+def test_a_setting_of_a_packages_own_is_read_from_the_environment() -> None:
+    environ = {"BULLPEN_PIGEON_TOKEN": "coo", "BULLPEN_OWNER_ID": "not this"}
+    assert setting_value("pigeon_token", Settings(), environ) == "coo"
+    assert setting_value("owner_id", replace(Settings(), owner_id="4711"), environ) == "4711"
+    assert setting_value("nothing_token", Settings(), environ) == ""
+
+
+def test_a_problem_says_what_and_whose_it_is() -> None:
+    problem = LoadProblem("provider", "shout", "bullpen-shout", "it is no ProviderInfo")
+    assert str(problem) == (
+        "the provider shout of the package bullpen-shout: it is no ProviderInfo"
+    )
+    assert isinstance(PROVIDERS.find("claude"), ProviderInfo)
+
+
+def _report(question: str) -> str:
+    return (
+        "from bullpen.core.registry import Chart, ReportInfo\n"
+        f"R = ReportInfo(name='cost', question={question!r}, columns=('agent', 'dollars'),\n"
+        "               factory=__name__ + ':rows', chart=Chart.BAR)\n"
+        "def rows(facts):\n    return facts\n"
+    )
