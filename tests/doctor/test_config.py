@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.clock import DAY, SystemClock
+from bullpen.core.registry import CHANNELS, PROVIDERS
 from bullpen.ops.backup.create import Backup, record_last_backup
-from bullpen.ops.doctor import agents
+from bullpen.ops.doctor import agents, providers
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import hire
 from tests.doctor.examined import checks, fine, found, look_at, seen, settings_of, store_of
+from tests.registry.packages import install
 from tests.stores import FakeClock
 
 
@@ -92,6 +94,23 @@ def test_a_package_that_may_become_another(
     said = look_at(bullpen, agents.unpinned)
     assert (said.state == "found") is loose
     assert ("shouting" in said.text) is loose
+
+
+def test_a_package_whose_provider_or_channel_cannot_be_used(
+    bullpen: Bullpen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fine(bullpen, "plugin.broken")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    install(tmp_path, "shout", PROVIDERS.group, {"shout": "shout:P", "echo": "shout:P"}, "P = 7")
+    install(tmp_path, "post", CHANNELS.group, {"post": "post:CHANNEL"}, "import nonesuch")
+    said = look_at(bullpen, providers.broken_entry)
+    assert (said.state, said.severity) == ("found", "warning")
+    for each in (
+        "the provider shout of the package shout: it is no ProviderInfo",
+        "the provider echo of the package shout: Bullpen itself has this name",
+        "the channel post of the package post: it cannot be loaded",
+    ):
+        assert each in said.text
 
 
 def test_a_home_that_was_never_backed_up(on_both: Bullpen) -> None:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -258,6 +257,8 @@ class Registry(Generic[Info]):
         return ""
 
     def _load_problem(self, point: EntryPoint) -> LoadProblem | None:
+        from pkgutil import resolve_name  # only here: a list of entries does without
+
         found = self._load(point)
         if isinstance(found, LoadProblem):
             return found
