@@ -6,7 +6,7 @@ import json
 import logging
 
 from flask import Flask, Response, g
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from werkzeug.exceptions import HTTPException
 
 from bullpen.core.errors import (
@@ -65,7 +65,7 @@ class ErrorAnswer(BaseModel):
     """Every answer that is not a success."""
 
     error: ErrorDetail
-    messageId: str | None = None  # noqa: N815 - as the reference's clients read it
+    message_id: str | None = Field(None, alias="messageId")
     """Of a duplicate: the id that was taken."""
     status: str | None = None
     """Of a duplicate: the state of the first one."""
@@ -100,9 +100,9 @@ def error_json(error: BullpenError) -> str:
         error=ErrorDetail(code=error.code, message=str(error), hint=error.hint),
     )
     if isinstance(error, DuplicateMessage):
-        told.messageId, told.status = error.message_id, error.status
+        told.message_id, told.status = error.message_id, error.status
     # A lone surrogate that somebody sent must not break the answer that says so.
-    return json.dumps(told.model_dump(exclude_none=True))
+    return json.dumps(told.model_dump(by_alias=True, exclude_none=True))
 
 
 def validation_error_response(error: ValidationError) -> Response:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from bullpen.api.auth import PUBLIC_ENDPOINTS, refuse
 from bullpen.api.context import require_scope
 from bullpen.api.errors import ErrorAnswer, status_of
+from bullpen.api.schemas import Rows
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
 
@@ -148,9 +149,18 @@ def _guard(
     return guarded
 
 
-def as_json(answer: BaseModel, status: int = 200) -> Response:
-    """A model as an answer."""
-    return Response(answer.model_dump_json(by_alias=True), status, mimetype="application/json")
+def as_json(answer: BaseModel) -> Response:
+    """A model as an answer; a list that goes on has its cursor in a header."""
+    cursor = answer.next_cursor if isinstance(answer, Rows) else None
+    return json_response(answer.model_dump_json(by_alias=True), cursor)
+
+
+def json_response(text: str | bytes, cursor: int | None = None) -> Response:
+    """This JSON as an answer."""
+    response = Response(text, mimetype="application/json")
+    if cursor is not None:
+        response.headers["X-Next-Cursor"] = str(cursor)
+    return response
 
 
 def _responses(

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Generic, Literal, Protocol, Self, TypeVar
 
-from flask import Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+from pydantic import (
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    RootModel,
+)
+from pydantic.alias_generators import to_camel
 from sqlalchemy import Table
 
 from bullpen.api.context import api
@@ -18,16 +27,41 @@ MAX_PAGE_ROWS = 500
 MAX_JSON_INT = (1 << 53) - 1
 """The largest integer that every JSON reader keeps exactly."""
 
+
+def parse_files(column: str | None) -> list[str]:
+    """The files of a row, from its column of JSON."""
+    return [] if not column else [str(each) for each in json.loads(column)]
+
+
+def parse_json(column: str | None) -> JsonValue:
+    """A column of JSON as its value; text that is not JSON stays text."""
+    if column is None:
+        return None
+    try:
+        value: JsonValue = json.loads(column)
+    except ValueError:
+        return column
+    return value
+
+
 Number = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
 Cursor = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
 ShortText = Annotated[str, Field(max_length=200)]
 LongText = Annotated[str, Field(max_length=4096)]
+FilesColumn = Annotated[list[str], BeforeValidator(parse_files)]
+JsonColumn = Annotated[JsonValue, BeforeValidator(parse_json)]
 
 
 class StrictBody(BaseModel):
     """What comes in: what is not known is not taken for something else, and nothing is guessed."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class CamelBody(StrictBody):
+    """A body whose names are camelCase in JSON, as the reference's clients send them."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
 
 
 class LenientBody(BaseModel):
@@ -37,7 +71,35 @@ class LenientBody(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class Done(BaseModel):
+class Answer(BaseModel):
+    """What a view answers, read from the attributes of a row."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def from_row(cls, row: object, **values: object) -> Self:
+        """The answer for a row; `values` are fields that the row lacks or has in another form."""
+        return cls.model_validate(_Overlay(row, values) if values else row)
+
+
+class CamelAnswer(Answer):
+    """An answer whose names are camelCase in JSON, as the reference's clients read them."""
+
+    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
+
+
+class _Overlay:
+    """A row with some attributes replaced."""
+
+    def __init__(self, row: object, values: dict[str, object]) -> None:
+        self._row = row
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._row, name)
+
+
+class Done(Answer):
     """It was done."""
 
     ok: Literal[True] = True
@@ -58,30 +120,48 @@ class Page(BaseModel):
     )
 
 
-def page_end(rows: Table, since: int | None) -> int:
-    """How far a list may go on: a number that is to come is not passed by."""
-    return MAX_ROW_ID if since is None else committed_up_to(api().store, rows)
+class Numbered(Protocol):
+    """A row that a page can go on after."""
+
+    @property
+    def id(self) -> int: ...
 
 
-def list_response(rows: RootModel[Any], numbers: list[int], page: Page) -> Response:
-    """A list as the reference's clients read it, with its cursor in a header."""
-    response = Response(rows.model_dump_json(by_alias=True), mimetype="application/json")
-    if numbers and (page.since_id is not None or len(numbers) == page.limit):
-        response.headers["X-Next-Cursor"] = str(max(numbers))
-    return response
+Item = TypeVar("Item")
 
 
-def parse_files(text: str | None) -> list[str]:
-    """The files of a row."""
-    return [] if not text else [str(each) for each in json.loads(text)]
+def next_cursor(rows: Sequence[Numbered], page: Page) -> int | None:
+    """What to give as `since_id` for the next page; None if these are all."""
+    if rows and (page.since_id is not None or len(rows) == page.limit):
+        return max(each.id for each in rows)
+    return None
 
 
-def parse_json(text: str | None) -> JsonValue:
-    """A column of JSON, as JSON again; what is none is shown as its text."""
-    if text is None:
-        return None
-    try:
-        found: JsonValue = json.loads(text)
-    except ValueError:
-        return text
-    return found
+class Rows(RootModel[list[Item]], Generic[Item]):
+    """A list of answers; of a page that may not be the last, with the cursor of the next one."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    _next_cursor: int | None = None
+
+    @classmethod
+    def of(cls, rows: Iterable[object]) -> Self:
+        """All of these rows, as answers."""
+        return cls.model_validate(list(rows))
+
+    @classmethod
+    def page(cls, rows: Sequence[Numbered], page: Page) -> Self:
+        """The rows of one page, as answers."""
+        answer = cls.of(rows)
+        answer._next_cursor = next_cursor(rows, page)
+        return answer
+
+    @property
+    def next_cursor(self) -> int | None:
+        """What to give as `since_id` for the next page."""
+        return self._next_cursor
+
+
+def page_end(table: Table, page: Page) -> int:
+    """The last id that a page may show: no row with a lower one is still to be committed."""
+    return MAX_ROW_ID if page.since_id is None else committed_up_to(api().store, table)

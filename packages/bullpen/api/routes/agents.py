@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
-from bullpen.api.schemas import Done, LenientBody, LongText, ShortText
+from bullpen.api.schemas import Answer, Done, LenientBody, LongText, ShortText
 from bullpen.core.company import add_agent, change_agent, remove_agent, reset_agent
 from bullpen.core.errors import BadRequest, Conflict, LaneBusy, LaneError, NameTaken, NotFound
-from bullpen.core.inspect.queue import LaneStatus, list_lane_statuses
+from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import create_lane, lock_lane
 from bullpen.core.roster.agents import (
     Agent,
@@ -24,7 +24,6 @@ from bullpen.core.roster.agents import (
     list_agents,
 )
 from bullpen.core.roster.providers import resolve_provider_name
-from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
@@ -47,7 +46,7 @@ class AgentBody(LenientBody):
     scheduling: Scheduling | None = Field(None, description="for whom it may make schedules")
 
 
-class AgentLane(BaseModel):
+class AgentLane(Answer):
     """An agent's queue in numbers."""
 
     state: LaneState
@@ -56,7 +55,7 @@ class AgentLane(BaseModel):
     processing: int
 
 
-class AgentAnswer(BaseModel):
+class AgentAnswer(Answer):
     """An agent."""
 
     name: str
@@ -69,26 +68,6 @@ class AgentAnswer(BaseModel):
     scheduling: Scheduling
     lane: AgentLane
 
-    @classmethod
-    def of(cls, agent: Agent, lane: LaneStatus, settings: Settings) -> AgentAnswer:
-        """The agent, as it is shown."""
-        return cls(
-            name=agent.name,
-            provider=agent.provider,
-            model=agent.model,
-            working_directory=agent.directory or sanitise_text(str(settings.workspace / agent.id)),
-            system_prompt=agent.system_prompt,
-            permission=agent.permission,
-            context=agent.context,
-            scheduling=agent.scheduling,
-            lane=AgentLane(
-                state=LaneState(lane.state),
-                reason=lane.reason,
-                pending=lane.pending,
-                processing=lane.processing,
-            ),
-        )
-
 
 class AgentMap(RootModel[dict[str, AgentAnswer]]):
     """Agents by their ids."""
@@ -96,15 +75,21 @@ class AgentMap(RootModel[dict[str, AgentAnswer]]):
 
 def agent_map(tx: Transaction) -> AgentMap:
     """The agents that the caller reaches."""
-    lanes = {lane.agent: lane for lane in list_lane_statuses(tx)}
-    found = (each for each in list_agents(tx) if caller().can_reach(each.id))
-    return AgentMap({each.id: AgentAnswer.of(each, lanes[each.id], tx.settings) for each in found})
+    lanes = {lane.agent: lane for lane in list_lanes(tx)}
+    agents = (each for each in list_agents(tx) if caller().can_reach(each.id))
+    return AgentMap({each.id: _agent_answer(tx, each, lanes[each.id]) for each in agents})
 
 
 def agent_answer(tx: Transaction, agent: Agent) -> AgentAnswer:
     """One agent with its lane."""
-    (lane,) = (each for each in list_lane_statuses(tx) if each.agent == agent.id)
-    return AgentAnswer.of(agent, lane, tx.settings)
+    return _agent_answer(tx, agent, get_lane(tx, agent.id))
+
+
+def _agent_answer(tx: Transaction, agent: Agent, lane: LaneRecord) -> AgentAnswer:
+    own_directory = sanitise_text(str(tx.settings.workspace / agent.id))
+    return AgentAnswer.from_row(
+        agent, working_directory=agent.directory or own_directory, lane=lane
+    )
 
 
 def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool = True) -> Agent:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.long_poll import client_gone
 from bullpen.api.route import CLAIM, Routes
 from bullpen.api.routes.files import resolve_uploads
-from bullpen.api.schemas import Done, StrictBody, parse_files, parse_json
+from bullpen.api.schemas import Answer, Done, FilesColumn, JsonColumn, StrictBody
 from bullpen.core.answers.complete import complete
 from bullpen.core.answers.fail import claim_for_worker, fail
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
-from bullpen.core.message import NO_USAGE, Claim, ErrorKind, Failure, Message, RunOutput, Usage
+from bullpen.core.message import NO_USAGE, ErrorKind, Failure, RunOutput, Usage
 from bullpen.core.queue.claim import extend, get_claim, get_provider_name, has_work, record_start
 from bullpen.core.queue.fail import release
 from bullpen.core.roster.agents import allowed_roots, get_agent
@@ -67,12 +67,12 @@ class ClaimBody(StrictBody):
     )
 
 
-class ClaimedMessage(BaseModel):
+class ClaimedMessage(Answer):
     """A message that is to be answered."""
 
     message_id: str
     message: str
-    files: list[str]
+    files: FilesColumn
     sender: str
     sender_id: str | None
     channel: str
@@ -83,36 +83,13 @@ class ClaimedMessage(BaseModel):
     hop: int
     priority: int
     deadline: int | None
-    payload: JsonValue
+    payload: JsonColumn
     schema_: str | None = Field(alias="schema")
     retry_count: int
     created_at: int
 
-    @classmethod
-    def of(cls, message: Message) -> ClaimedMessage:
-        """The message, as a worker is given it."""
-        return cls(
-            message_id=message.message_id,
-            message=message.message,
-            files=parse_files(message.files),
-            sender=message.sender,
-            sender_id=message.sender_id,
-            channel=message.channel,
-            conversation_id=message.conversation_id,
-            parent_id=message.parent_id,
-            from_agent=message.from_agent,
-            team_id=message.team_id,
-            hop=message.hop,
-            priority=message.priority,
-            deadline=message.deadline,
-            payload=parse_json(message.payload),
-            schema=message.schema,
-            retry_count=message.retry_count,
-            created_at=message.created_at,
-        )
 
-
-class ClaimAnswer(BaseModel):
+class ClaimAnswer(Answer):
     """A claim: one answer is for all of its messages. Without a token there was nothing."""
 
     token: str | None = None
@@ -120,15 +97,6 @@ class ClaimAnswer(BaseModel):
     messages: list[ClaimedMessage] = Field(
         default_factory=list, description="the first is the one that is answered"
     )
-
-    @classmethod
-    def of(cls, claim: Claim) -> ClaimAnswer:
-        """The claim, as a worker is given it."""
-        return cls(
-            token=claim.token,
-            lease_expires_at=claim.lease_expires_at,
-            messages=[ClaimedMessage.of(each) for each in claim.messages],
-        )
 
 
 class ExtendClaimBody(StrictBody):
@@ -276,7 +244,7 @@ def _look(asked: ClaimBody) -> ClaimAnswer | None:
         found = claim_for_worker(tx, asked.worker, asked.agent, limit=asked.limit, lease=lease)
         if found is not None:
             record_start(tx, found, get_provider_name(tx, found.agent))
-    return None if found is None else ClaimAnswer.of(found)
+    return None if found is None else ClaimAnswer.from_row(found)
 
 
 def _complete(tx: Transaction, body: CompleteClaimBody, usage: Usage) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
-from flask import Response
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
 from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import APPROVE, READ, Routes
 from bullpen.api.routes.messages import MessageAnswer, Reason
 from bullpen.api.routes.responses import ResponseAnswer
-from bullpen.api.schemas import Count, Page, list_response, page_end
+from bullpen.api.schemas import Answer, Count, Page, Rows, page_end
 from bullpen.core.errors import LaneError, NotFound
 from bullpen.core.inspect.conversations import (
     ConversationState,
@@ -20,11 +18,10 @@ from bullpen.core.inspect.conversations import (
     list_conversation_agents,
     list_conversations,
 )
-from bullpen.core.inspect.messages import MessageRecord
-from bullpen.core.inspect.trace import Step, Trace, trace
+from bullpen.core.inspect.trace import Trace, trace
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import ATTEMPTS, MESSAGES
-from bullpen.core.queue.attempts import Attempt, AttemptOutcome, list_attempts
+from bullpen.core.queue.attempts import AttemptOutcome, list_attempts
 from bullpen.core.queue.manage import cancel_conversation, resume_conversation
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
@@ -34,7 +31,7 @@ attempt_routes = Routes("attempts", "Runs that have ended.")
 Text = Annotated[str, Field(max_length=200)]
 
 
-class AttemptAnswer(BaseModel):
+class AttemptAnswer(Answer):
     """One run that has ended."""
 
     id: int
@@ -63,13 +60,8 @@ class AttemptAnswer(BaseModel):
     started_at: int
     finished_at: int
 
-    @classmethod
-    def of(cls, attempt: Attempt) -> AttemptAnswer:
-        """The row, as it is shown."""
-        return cls.model_validate(asdict(attempt))
 
-
-class AttemptList(RootModel[list[AttemptAnswer]]):
+class AttemptList(Rows[AttemptAnswer]):
     """Runs that have ended."""
 
 
@@ -84,24 +76,23 @@ class AttemptQuery(Page):
 
 
 @attempt_routes.get("/api/attempts", READ)
-def attempts(query: AttemptQuery) -> Annotated[Response, AttemptList]:
+def attempts(query: AttemptQuery) -> AttemptList:
     """List the runs, the latest first; with `since_id` those after it, the oldest first.
 
     A key for some agents must name one of them.
     """
     require_reach(query.agent)
     wanted = query.model_dump(exclude={"limit", "since_id"})
-    last = page_end(ATTEMPTS, query.since_id)
+    last = page_end(ATTEMPTS, query)
     with read() as tx:
         found = list_attempts(tx, wanted, query.since_id, query.limit, upto=last)
-    rows = AttemptList([AttemptAnswer.of(each) for each in found])
-    return list_response(rows, [each.id for each in found], query)
+    return AttemptList.page(found, query)
 
 
 routes = Routes("conversations", "All that one message of a person's set off.")
 
 
-class ConversationAnswer(BaseModel):
+class ConversationAnswer(Answer):
     """A conversation in a list, by the message that it began with."""
 
     id: int
@@ -117,20 +108,8 @@ class ConversationAnswer(BaseModel):
     cost: float = Field(description="dollars")
     created_at: int
 
-    @classmethod
-    def of(cls, begun: ConversationSummary) -> ConversationAnswer:
-        """The conversation, as it is shown."""
-        return cls.model_validate(
-            {
-                **asdict(begun.first),
-                "state": begun.stand,
-                "messages": begun.messages,
-                "cost": begun.cost,
-            }
-        )
 
-
-class ConversationList(RootModel[list[ConversationAnswer]]):
+class ConversationList(Rows[ConversationAnswer]):
     """Conversations."""
 
 
@@ -159,20 +138,8 @@ class TraceMessageAnswer(MessageAnswer):
         description="the message by whose run it was answered as well; its conversation has that"
     )
 
-    @classmethod
-    def at(cls, step: Step) -> TraceMessageAnswer:
-        """The step, as it is shown."""
-        return cls(
-            **MessageAnswer.of(step.message).model_dump(by_alias=True),
-            archived=step.archived,
-            claimed_at=step.claimed_at,
-            started_at=step.started_at,
-            finished_at=step.finished_at,
-            answered_with=step.answered_with,
-        )
 
-
-class HandoffAnswer(BaseModel):
+class HandoffAnswer(Answer):
     """A message that one agent wrote to another."""
 
     message_id: str
@@ -184,13 +151,8 @@ class HandoffAnswer(BaseModel):
     status: MessageState
     created_at: int
 
-    @classmethod
-    def of(cls, seen: MessageRecord) -> HandoffAnswer:
-        """The message, as a handoff."""
-        return cls.model_validate(asdict(seen))
 
-
-class TotalsAnswer(BaseModel):
+class TotalsAnswer(Answer):
     """What it took, all of it."""
 
     messages: int
@@ -200,7 +162,7 @@ class TotalsAnswer(BaseModel):
     output_tokens: int
 
 
-class TraceAnswer(BaseModel):
+class TraceAnswer(Answer):
     """A conversation with its whole life; of a very long one, the first thousand of each kind."""
 
     conversation_id: str
@@ -211,22 +173,9 @@ class TraceAnswer(BaseModel):
     attempts: list[AttemptAnswer]
     responses: list[ResponseAnswer]
 
-    @classmethod
-    def of(cls, found: Trace) -> TraceAnswer:
-        """The conversation, as it is shown."""
-        return cls(
-            conversation_id=found.conversation_id,
-            state=found.stand,
-            totals=TotalsAnswer(**asdict(found.totals)),
-            messages=[TraceMessageAnswer.at(each) for each in found.steps],
-            handoffs=[HandoffAnswer.of(each) for each in found.handoffs],
-            attempts=[AttemptAnswer.of(each) for each in found.attempts],
-            responses=[ResponseAnswer.of(each) for each in found.responses],
-        )
-
 
 @routes.get("/api/conversations", READ)
-def newest(query: ConversationQuery) -> Annotated[Response, ConversationList]:
+def newest(query: ConversationQuery) -> ConversationList:
     """List the conversations of the last day, and older ones whose first message is not through.
 
     The newest first; with `since_id` those that began after it, the oldest first. A key for some
@@ -234,11 +183,10 @@ def newest(query: ConversationQuery) -> Annotated[Response, ConversationList]:
     """
     require_reach(query.agent)
     wanted = query.model_dump(exclude={"limit", "since_id"})
-    last = page_end(MESSAGES, query.since_id)
+    last = page_end(MESSAGES, query)
     with read() as tx:
         found = list_conversations(tx, wanted, query.since_id, query.limit, upto=last)
-    rows = ConversationList([ConversationAnswer.of(each) for each in found])
-    return list_response(rows, [each.first.id for each in found], query)
+    return ConversationList.page([_conversation_answer(each) for each in found], query)
 
 
 @routes.get("/api/conversations/<conversation_id>", READ, NotFound)
@@ -251,7 +199,7 @@ def conversation(path: ConversationPath) -> TraceAnswer:
         found = trace(tx, path.conversation_id)
     for agent in sorted(found.agents):
         require_reach(agent)
-    return TraceAnswer.of(found)
+    return _trace_answer(found)
 
 
 @routes.post("/api/conversations/<conversation_id>/cancel", APPROVE, NotFound)
@@ -269,6 +217,27 @@ def let_go(path: ConversationPath) -> Count:
     with write() as tx:
         _known(tx, path)
         return Count(count=resume_conversation(tx, path.conversation_id))
+
+
+def _conversation_answer(summary: ConversationSummary) -> ConversationAnswer:
+    return ConversationAnswer.from_row(
+        summary.first, state=summary.stand, messages=summary.messages, cost=summary.cost
+    )
+
+
+def _trace_answer(trace: Trace) -> TraceAnswer:
+    messages = [
+        TraceMessageAnswer.from_row(
+            step.message,
+            archived=step.archived,
+            claimed_at=step.claimed_at,
+            started_at=step.started_at,
+            finished_at=step.finished_at,
+            answered_with=step.answered_with,
+        )
+        for step in trace.steps
+    ]
+    return TraceAnswer.from_row(trace, state=trace.stand, messages=messages)
 
 
 def _known(tx: Transaction, path: ConversationPath) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field
 
 from bullpen.api.context import require_reach, write
 from bullpen.api.route import PUBLISH, Routes
-from bullpen.api.schemas import Done, StrictBody, parse_files, parse_json
+from bullpen.api.schemas import Answer, Done, FilesColumn, JsonColumn, StrictBody
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import ReplyTo
@@ -42,7 +42,7 @@ class LeaseResponsesBody(StrictBody):
     )
 
 
-class ReplyToAnswer(BaseModel):
+class ReplyToAnswer(Answer):
     """Where on the platform it goes; what is empty is not known."""
 
     chat: str = ""
@@ -50,7 +50,7 @@ class ReplyToAnswer(BaseModel):
     message: str = ""
 
 
-class DeliveryAnswer(BaseModel):
+class DeliveryAnswer(Answer):
     """An answer that is yours to send."""
 
     token: str
@@ -62,8 +62,8 @@ class DeliveryAnswer(BaseModel):
     message: str
     original_message: str
     agent: str
-    files: list[str]
-    metadata: JsonValue
+    files: FilesColumn
+    metadata: JsonColumn
     conversation_id: str
     reply_to: ReplyToAnswer | None
     seq: int
@@ -72,35 +72,8 @@ class DeliveryAnswer(BaseModel):
     possible_duplicate: bool = Field(description="say so: it may have arrived before")
     expires_at: int
 
-    @classmethod
-    def of(cls, delivery: Delivery) -> DeliveryAnswer:
-        """The delivery, as its client is given it."""
-        place = None if delivery.reply_to is None else ReplyTo.parse(delivery.reply_to)
-        return cls(
-            token=delivery.claim_token or "",
-            id=delivery.id,
-            message_id=delivery.message_id,
-            channel=delivery.channel,
-            sender=delivery.sender,
-            sender_id=delivery.sender_id,
-            message=delivery.message,
-            original_message=delivery.original_message,
-            agent=delivery.agent,
-            files=parse_files(delivery.files),
-            metadata=parse_json(delivery.metadata),
-            conversation_id=delivery.conversation_id,
-            reply_to=None
-            if place is None
-            else ReplyToAnswer(chat=place.chat, thread=place.thread, message=place.message),
-            seq=delivery.seq,
-            delivery_attempts=delivery.delivery_attempts,
-            parts_sent=delivery.parts_sent,
-            possible_duplicate=delivery.possible_duplicate,
-            expires_at=delivery.expires_at,
-        )
 
-
-class LeasedAnswer(BaseModel):
+class LeasedAnswer(Answer):
     """What is yours to send, the oldest first."""
 
     responses: list[DeliveryAnswer]
@@ -150,7 +123,7 @@ def lease(body: LeaseResponsesBody) -> LeasedAnswer:
     seconds = None if body.lease is None else body.lease * SECOND
     with write() as tx:
         found = lease_responses(tx, body.channel, body.worker, body.limit, seconds)
-    return LeasedAnswer(responses=[DeliveryAnswer.of(each) for each in found])
+    return LeasedAnswer(responses=[_delivery_answer(each) for each in found])
 
 
 @routes.post("/api/responses/begin-part", PUBLISH, StaleToken)
@@ -210,3 +183,8 @@ def unknown(body: DeliveryErrorBody) -> Done:
     with write() as tx:
         delivery.mark_unknown(tx, body.token, sanitise_text(body.error))
     return Done()
+
+
+def _delivery_answer(delivery: Delivery) -> DeliveryAnswer:
+    address = None if delivery.reply_to is None else ReplyTo.parse(delivery.reply_to)
+    return DeliveryAnswer.from_row(delivery, token=delivery.claim_token or "", reply_to=address)

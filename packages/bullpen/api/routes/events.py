@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from flask import Response, request
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from bullpen.api.context import api, caller, read, require_reach
-from bullpen.api.route import READ, Described, Routes
-from bullpen.api.schemas import Page, list_response
+from bullpen.api.route import READ, Described, Routes, json_response
+from bullpen.api.schemas import Answer, Page, Rows, next_cursor
 from bullpen.api.streams.client import Filter, add_own_names
 from bullpen.api.streams.encode import SSE, encode, event_documents
 from bullpen.api.streams.subscribe import (
@@ -63,7 +63,7 @@ class EventQuery(Page):
     message_id: Name | None = None
 
 
-class EventAnswer(BaseModel):
+class EventAnswer(Answer):
     """One event; besides what is stored, what is known of its agent, message and answer."""
 
     model_config = ConfigDict(extra="allow")
@@ -77,7 +77,7 @@ class EventAnswer(BaseModel):
     data: dict[str, JsonValue]
 
 
-class EventList(RootModel[list[EventAnswer]]):
+class EventList(Rows[EventAnswer]):
     """Events."""
 
 
@@ -117,10 +117,8 @@ def events(query: EventQuery) -> Annotated[Response, EventList]:
     upto = EventTail.from_now(api().store).position
     with read() as tx:
         found = list_events(tx, wanted, query.since_id, upto, query.limit)
-    response = list_response(EventList([]), [each.id for each in found], query)
-    rows = map(encode, event_documents(api().store, found))
-    response.set_data(b"[" + b",".join(rows) + b"]")
-    return response
+    documents = map(encode, event_documents(api().store, found))
+    return json_response(b"[" + b",".join(documents) + b"]", next_cursor(found, query))
 
 
 @routes.get("/api/events/stream", READ)

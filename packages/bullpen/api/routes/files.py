@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -13,16 +12,16 @@ from flask import Response, request, send_file
 from flask_openapi3.models.media_type import MediaType
 from flask_openapi3.models.request_body import RequestBody
 from flask_openapi3.models.schema import Schema
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 from werkzeug.datastructures import FileStorage
 from werkzeug.formparser import FormDataParser
 
 from bullpen.api.context import api, require_reach, write
 from bullpen.api.route import ADMIN, PUBLISH, READ, Described, Routes
-from bullpen.api.schemas import Done, Page, list_response
+from bullpen.api.schemas import Answer, Done, Page, Rows
 from bullpen.core.answers.attachments import RefusedFile, open_allowed, resolve_allowed
 from bullpen.core.errors import BadRequest, UnknownFile
-from bullpen.core.uploads import SavedUpload, StoredFile, Upload, file_path, list_files, remove_file
+from bullpen.core.uploads import Upload, file_path, list_files, remove_file
 
 FileResponse = Annotated[
     Response,
@@ -91,13 +90,8 @@ class UploadedAnswer(Done):
     size: int
     sha256: str
 
-    @classmethod
-    def of(cls, kept: SavedUpload) -> UploadedAnswer:
-        """The file, as it is told."""
-        return cls(name=kept.name, path=str(kept.path), size=kept.size, sha256=kept.sha256)
 
-
-class FileAnswer(BaseModel):
+class FileAnswer(Answer):
     """A file."""
 
     id: int = Field(description="when it was stored, in microseconds: the list's cursor")
@@ -105,13 +99,8 @@ class FileAnswer(BaseModel):
     size: int
     created_at: int
 
-    @classmethod
-    def of(cls, file: StoredFile) -> FileAnswer:
-        """The file, as it is shown."""
-        return cls.model_validate(asdict(file))
 
-
-class FileList(RootModel[list[FileAnswer]]):
+class FileList(Rows[FileAnswer]):
     """Files."""
 
 
@@ -130,19 +119,19 @@ def upload() -> UploadedAnswer:
     """
     with _incoming() as begun:
         given = _parse(begun)
-        return UploadedAnswer.of(begun[0].keep(api().store.ids, given.filename or ""))
+        saved = begun[0].keep(api().store.ids, given.filename or "")
+        return UploadedAnswer.from_row(saved, path=str(saved.path))
 
 
 @routes.get("/api/files", READ)
-def files(query: Page) -> Annotated[Response, FileList]:
+def files(query: Page) -> FileList:
     """List the files, the newest first; with `since_id` those after it, the oldest first.
 
     For keys that reach all agents.
     """
     require_reach(None)
     found = list_files(api().settings.files, query.since_id, query.limit)
-    rows = FileList([FileAnswer.of(each) for each in found])
-    return list_response(rows, [each.id for each in found], query)
+    return FileList.page(found, query)
 
 
 @routes.get("/api/files/<name>", READ, UnknownFile)

@@ -6,17 +6,17 @@ from typing import Annotated, Literal
 
 from flask import Response, current_app
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from pydantic import BaseModel
 
 from bullpen.api.context import read, require_reach
 from bullpen.api.metrics import metrics_of
 from bullpen.api.route import NO_SCOPE, READ, Described, Routes
+from bullpen.api.schemas import Answer
 from bullpen.core.store.open import HEAD_REVISION
 
 routes = Routes("health", "Is it alive, and can it work?")
 
 
-class Alive(BaseModel):
+class Alive(Answer):
     """It is."""
 
     ok: Literal[True] = True

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
-from flask import Response
-from pydantic import BaseModel, Field, RootModel
+from pydantic import Field
 
 from bullpen.api.context import api, caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.agents import AgentPath
-from bullpen.api.schemas import Done, LenientBody, LongText, Number, Page, list_response, page_end
+from bullpen.api.schemas import Answer, Done, LenientBody, LongText, Number, Page, Rows, page_end
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import InTheWay, NotFound
 from bullpen.core.heartbeats.manage import (
@@ -55,7 +53,7 @@ class HeartbeatBody(LenientBody):
     )
 
 
-class HeartbeatAnswer(BaseModel):
+class HeartbeatAnswer(Answer):
     """How an agent is woken, and how it has fared."""
 
     agent: str
@@ -80,11 +78,11 @@ class HeartbeatText(HeartbeatAnswer):
     path: str
 
 
-class HeartbeatList(RootModel[list[HeartbeatAnswer]]):
+class HeartbeatList(Rows[HeartbeatAnswer]):
     """Heartbeats."""
 
 
-class HeartbeatRunAnswer(BaseModel):
+class HeartbeatRunAnswer(Answer):
     """One beat."""
 
     id: int
@@ -95,7 +93,7 @@ class HeartbeatRunAnswer(BaseModel):
     reason: str | None
 
 
-class HeartbeatRunList(RootModel[list[HeartbeatRunAnswer]]):
+class HeartbeatRunList(Rows[HeartbeatRunAnswer]):
     """Beats."""
 
 
@@ -105,19 +103,18 @@ def heartbeats() -> HeartbeatList:
     with read() as tx:
         found = list_heartbeats(tx)
     mine = (each for each in found if caller().can_reach(each.agent))
-    return HeartbeatList([HeartbeatAnswer.model_validate(_shown(each)) for each in mine])
+    return HeartbeatList.of(HeartbeatAnswer.from_row(each, **_values(each)) for each in mine)
 
 
 @routes.get("/api/agents/<agent_id>/heartbeat", READ, NotFound)
 def heartbeat(path: AgentPath) -> HeartbeatText:
     """Show how an agent is woken, and what it is told then."""
     found, settings = _seen(path), api().settings
-    return HeartbeatText.model_validate(
-        {
-            **_shown(found),
-            "content": read_heartbeat_text(settings, found.agent),
-            "path": sanitise_text(str(heartbeat_path(settings, found.agent))),
-        }
+    return HeartbeatText.from_row(
+        found,
+        content=read_heartbeat_text(settings, found.agent),
+        path=sanitise_text(str(heartbeat_path(settings, found.agent))),
+        **_values(found),
     )
 
 
@@ -145,17 +142,16 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
 
 
 @routes.get("/api/agents/<agent_id>/heartbeat/beats", READ, NotFound)
-def beats(path: AgentPath, query: Page) -> Annotated[Response, HeartbeatRunList]:
+def beats(path: AgentPath, query: Page) -> HeartbeatRunList:
     """List an agent's beats, and what came of each.
 
     The newest first; with `since_id` what came after it, the oldest first.
     """
     agent = _seen(path).agent
-    last = page_end(BEATS, query.since_id)
+    last = page_end(BEATS, query)
     with read() as tx:
         found = list_heartbeat_runs(tx, agent, query.since_id, query.limit, last)
-    rows = HeartbeatRunList([HeartbeatRunAnswer.model_validate(asdict(each)) for each in found])
-    return list_response(rows, [each.id for each in found], query)
+    return HeartbeatRunList.page(found, query)
 
 
 def _seen(path: AgentPath) -> Heartbeat:
@@ -164,21 +160,13 @@ def _seen(path: AgentPath) -> Heartbeat:
         return get_heartbeat(tx, get_agent(tx, path.agent_id).id)
 
 
-def _shown(found: Heartbeat) -> dict[str, object]:
+def _values(heartbeat: Heartbeat) -> dict[str, object]:
+    """The fields of its answer that have another form than in core."""
     return {
-        "agent": found.agent,
-        "enabled": found.state is HeartbeatState.ON,
-        "interval": found.every // SECOND,
-        "state": found.state,
-        "reason": found.reason,
-        "hours": None if found.hours is None else str(found.hours),
-        "budget": found.budget,
-        "max_silent": found.max_silent,
-        "to": OWNER if found.place is None else str(found.place),
-        "silent": found.silent,
-        "errors": found.errors,
-        "due_at": found.due_at,
-        "last_at": found.last_at,
+        "enabled": heartbeat.state is HeartbeatState.ON,
+        "interval": heartbeat.every // SECOND,
+        "hours": None if heartbeat.hours is None else str(heartbeat.hours),
+        "to": OWNER if heartbeat.place is None else str(heartbeat.place),
     }
 
 

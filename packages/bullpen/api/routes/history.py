@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict
 from typing import Annotated
 
-from flask import Response
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
-from bullpen.api.context import api, caller, read, require_reach, write
+from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import PUBLISH, READ, Routes
 from bullpen.api.schemas import (
-    MAX_JSON_INT,
     MAX_PAGE_ROWS,
+    Answer,
+    CamelAnswer,
     Cursor,
     Done,
     Page,
+    Rows,
     StrictBody,
-    list_response,
+    page_end,
 )
 from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
 from bullpen.core.inspect.history import (
-    HistoryEntry,
     history_since,
     last_posted_at,
     list_people,
@@ -35,7 +34,6 @@ from bullpen.core.intake import post_in_room
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.roster.agents import find_agent
 from bullpen.core.roster.teams import get_team, list_teams
-from bullpen.core.store.paging import committed_up_to
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
@@ -44,7 +42,7 @@ routes = Routes("history", "What was said, and by whom.")
 Name = Annotated[str, Field(max_length=200)]
 
 
-class HistoryEntryAnswer(BaseModel):
+class HistoryEntryAnswer(Answer):
     """One thing that was said."""
 
     id: int
@@ -57,7 +55,7 @@ class HistoryEntryAnswer(BaseModel):
     created_at: int
 
 
-class HistoryEntryList(RootModel[list[HistoryEntryAnswer]]):
+class HistoryEntryList(Rows[HistoryEntryAnswer]):
     """What was said."""
 
 
@@ -75,7 +73,7 @@ class SearchQuery(BaseModel):
     limit: int = Field(20, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
 
 
-class PersonAnswer(BaseModel):
+class PersonAnswer(Answer):
     """Somebody who wrote, and where."""
 
     channel: str
@@ -83,12 +81,12 @@ class PersonAnswer(BaseModel):
     sender_id: str | None
 
 
-class PersonList(RootModel[list[PersonAnswer]]):
+class PersonList(Rows[PersonAnswer]):
     """People."""
 
 
 @routes.get("/api/agents/<agent_id>/messages", READ)
-def of_agent(path: AgentPath, query: Page) -> Annotated[Response, HistoryEntryList]:
+def of_agent(path: AgentPath, query: Page) -> HistoryEntryList:
     """Read what was said to an agent and by it.
 
     The newest first; with `since_id` what came after it, the oldest first. What was said to an
@@ -99,7 +97,7 @@ def of_agent(path: AgentPath, query: Page) -> Annotated[Response, HistoryEntryLi
 
 
 @routes.get("/api/agent-messages", READ)
-def of_all(query: Page) -> Annotated[Response, HistoryEntryList]:
+def of_all(query: Page) -> HistoryEntryList:
     """Read what was said to all agents, and by them.
 
     The newest first; with `since_id` what came after it, the oldest first.
@@ -112,7 +110,7 @@ def search(query: SearchQuery) -> HistoryEntryList:
     """Find where a text occurs, the newest first."""
     require_reach(query.agent)
     with read() as tx:
-        return _shown(search_history(tx, query.text, query.agent, query.limit))
+        return HistoryEntryList.of(search_history(tx, query.text, query.agent, query.limit))
 
 
 @routes.get("/api/people", READ)
@@ -120,23 +118,17 @@ def people() -> PersonList:
     """List who wrote, on which channel and under which id."""
     require_reach(None)
     with read() as tx:
-        found = list_people(tx)
-    return PersonList([PersonAnswer.model_validate(asdict(each)) for each in found])
+        return PersonList.of(list_people(tx))
 
 
-def _said(agents: Collection[str] | None, query: Page) -> Response:
-    if query.since_id is None:
-        with read() as tx:
+def _said(agents: Collection[str] | None, query: Page) -> HistoryEntryList:
+    upto = page_end(AGENT_MESSAGES, query)
+    with read() as tx:
+        if query.since_id is None:
             found = newest_history(tx, agents, query.limit)
-    else:
-        upto = committed_up_to(api().store, AGENT_MESSAGES)
-        with read() as tx:
+        else:
             found = history_since(tx, agents, query.since_id, upto, query.limit)
-    return list_response(_shown(found), [each.id for each in found], query)
-
-
-def _shown(found: list[HistoryEntry]) -> HistoryEntryList:
-    return HistoryEntryList([HistoryEntryAnswer.model_validate(asdict(each)) for each in found])
+    return HistoryEntryList.page(found, query)
 
 
 room_routes = Routes("rooms", "What a team says among itself.")
@@ -159,7 +151,7 @@ class RoomQuery(Page):
     )
 
 
-class PostAnswer(BaseModel):
+class PostAnswer(Answer):
     """One post."""
 
     id: int
@@ -169,7 +161,7 @@ class PostAnswer(BaseModel):
     created_at: int
 
 
-class PostList(RootModel[list[PostAnswer]]):
+class PostList(Rows[PostAnswer]):
     """Posts."""
 
 
@@ -189,43 +181,42 @@ class NewPostAnswer(Done):
     conversation_id: str
 
 
-class Room(BaseModel):
+class Room(CamelAnswer):
     """A room in which something was said."""
 
-    teamId: str  # noqa: N815 - as the reference's clients read it
+    team_id: str
     file: str = Field(description="where its posts are read")
     time: int = Field(description="when somebody last said something")
 
 
-class RoomList(RootModel[list[Room]]):
+class RoomList(Rows[Room]):
     """Rooms."""
 
 
 @room_routes.get("/api/chatroom/<team_id>", READ, NotFound)
-def posts(path: RoomPath, query: RoomQuery) -> Annotated[Response, PostList]:
+def posts(path: RoomPath, query: RoomQuery) -> PostList:
     """Read a room.
 
     The newest posts first; with `since_id` or `since` what came after it, the oldest first.
     """
-    begins = query.since_id is not None or query.since is not None
+    since_id = query.since_id if query.since is None else query.since_id or 0
+    page = Page(limit=query.limit, since_id=since_id)
     with read() as tx:
         _reach(tx, path.team_id)
-    upto = committed_up_to(api().store, CHAT_MESSAGES) if begins else MAX_JSON_INT
+    upto = page_end(CHAT_MESSAGES, page)
     with read() as tx:
-        if begins:
+        if page.since_id is None:
+            found = newest_posts(tx, path.team_id, page.limit)
+        else:
             found = posts_since(
                 tx,
                 path.team_id,
-                since_id=query.since_id or 0,
+                since_id=page.since_id,
                 since=-1 if query.since is None else query.since,
                 upto=upto,
-                limit=query.limit,
+                limit=page.limit,
             )
-        else:
-            found = newest_posts(tx, path.team_id, query.limit)
-    rows = PostList([PostAnswer.model_validate(asdict(each)) for each in found])
-    cursor = Page(limit=query.limit, since_id=0 if begins else None)
-    return list_response(rows, [each.id for each in found], cursor)
+    return PostList.page(found, page)
 
 
 @room_routes.post("/api/chatroom/<team_id>", PUBLISH, NotFound, NameTaken, LaneError)
@@ -250,12 +241,13 @@ def rooms() -> RoomList:
     """List the rooms in which something was said, the latest first."""
     with read() as tx:
         times = last_posted_at(tx)
-        found = [
-            Room(teamId=team.id, file=f"/api/chatroom/{team.id}", time=times[team.id])
+        rooms = [
+            Room(team_id=team.id, file=f"/api/chatroom/{team.id}", time=times[team.id])
             for team in list_teams(tx)
             if team.id in times and all(map(caller().can_reach, team.members))
         ]
-    return RoomList(sorted(found, key=lambda room: (-room.time, room.teamId)))
+    rooms.sort(key=lambda room: (-room.time, room.team_id))
+    return RoomList.of(rooms)
 
 
 def _reach(tx: Transaction, team_id: str) -> None:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Collection
 from typing import Annotated
 
-from flask import Response
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, BeforeValidator, Field
 
 from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import ADMIN, Routes
-from bullpen.api.schemas import Done, Number, Page, StrictBody, list_response, page_end
-from bullpen.core.access.audit import AuditEntry, list_audit_entries
-from bullpen.core.access.keys import Key, KeyKind, Scope, add_key_as, list_keys_as, revoke_key_as
+from bullpen.api.schemas import Answer, Done, Number, Page, Rows, StrictBody, page_end
+from bullpen.core.access.audit import list_audit_entries
+from bullpen.core.access.keys import KeyKind, Scope, add_key_as, list_keys_as, revoke_key_as
 from bullpen.core.errors import UnknownKey
 from bullpen.core.models import AUDIT_LOG
 
 audit_routes = Routes("audit", "Who did what over the API.")
 
 
-class AuditEntryAnswer(BaseModel):
+class AuditEntryAnswer(Answer):
     """One thing that was done, or refused."""
 
     id: int
@@ -32,28 +31,22 @@ class AuditEntryAnswer(BaseModel):
     address: str
     created_at: int
 
-    @classmethod
-    def of(cls, deed: AuditEntry) -> AuditEntryAnswer:
-        """The line, as it is shown."""
-        return cls.model_validate(asdict(deed))
 
-
-class AuditEntryList(RootModel[list[AuditEntryAnswer]]):
+class AuditEntryList(Rows[AuditEntryAnswer]):
     """Lines of the log."""
 
 
 @audit_routes.get("/api/audit", ADMIN)
-def audit(query: Page) -> Annotated[Response, AuditEntryList]:
+def audit(query: Page) -> AuditEntryList:
     """List what was done, the latest first; with `since_id` what came after it, the oldest first.
 
     For keys that reach all agents.
     """
     require_reach(None)
-    last = page_end(AUDIT_LOG, query.since_id)
+    last = page_end(AUDIT_LOG, query)
     with read() as tx:
         found = list_audit_entries(tx, query.since_id, query.limit, last)
-    rows = AuditEntryList([AuditEntryAnswer.of(each) for each in found])
-    return list_response(rows, [each.id for each in found], query)
+    return AuditEntryList.page(found, query)
 
 
 routes = Routes("keys", "Keys for the API, each with scopes, and revoked at once.")
@@ -70,35 +63,26 @@ class NewKey(StrictBody):
     expires_at: Number | None = Field(None, description="when it opens nothing any more")
 
 
-class KeyAnswer(BaseModel):
+def _sorted_agents(agents: Collection[str] | None) -> list[str] | None:
+    return None if agents is None else sorted(agents)
+
+
+AgentSet = Annotated[list[str] | None, BeforeValidator(_sorted_agents)]
+
+
+class KeyAnswer(Answer):
     """A key, without its secret."""
 
     id: str
     kind: KeyKind
     name: str
-    scopes: list[Scope]
-    agents: list[str] | None
+    scopes: Annotated[list[Scope], BeforeValidator(sorted)]
+    agents: AgentSet
     created_at: int
     expires_at: int | None
     used_at: int | None
     revoked_at: int | None
     valid: bool = Field(description="whether it still opens anything")
-
-    @classmethod
-    def of(cls, key: Key, now: int) -> KeyAnswer:
-        """The key, as it is shown."""
-        return cls(
-            id=key.id,
-            kind=key.kind,
-            name=key.name,
-            scopes=sorted(key.scopes),
-            agents=None if key.agents is None else sorted(key.agents),
-            created_at=key.created_at,
-            expires_at=key.expires_at,
-            used_at=key.used_at,
-            revoked_at=key.revoked_at,
-            valid=key.valid(now),
-        )
 
 
 class NewKeyAnswer(KeyAnswer, Done):
@@ -107,7 +91,7 @@ class NewKeyAnswer(KeyAnswer, Done):
     key: str = Field(description="the secret: shown this once, and stored nowhere")
 
 
-class KeyList(RootModel[list[KeyAnswer]]):
+class KeyList(Rows[KeyAnswer]):
     """Keys."""
 
 
@@ -124,7 +108,8 @@ def keys() -> KeyList:
     A key for some agents sees those that are for these alone.
     """
     with read() as tx:
-        return KeyList([KeyAnswer.of(each, tx.now) for each in list_keys_as(tx, caller())])
+        keys = list_keys_as(tx, caller())
+        return KeyList.of(KeyAnswer.from_row(each, valid=each.valid(tx.now)) for each in keys)
 
 
 @routes.post("/api/keys", ADMIN)
@@ -132,8 +117,7 @@ def add(body: NewKey) -> NewKeyAnswer:
     """Make a key. No key makes one that may more, reaches more or lasts longer than itself."""
     with write() as tx:
         key, secret = add_key_as(tx, caller(), body.name, body.scopes, body.agents, body.expires_at)
-        shown = KeyAnswer.of(key, tx.now)
-    return NewKeyAnswer(**shown.model_dump(), key=secret)
+        return NewKeyAnswer.from_row(key, valid=key.valid(tx.now), key=secret)
 
 
 @routes.delete("/api/keys/<key_id>", ADMIN, UnknownKey)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
 from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.messages import Reason
-from bullpen.api.schemas import Done, StrictBody
+from bullpen.api.schemas import Answer, Done, Rows, StrictBody
 from bullpen.core.errors import Conflict, LaneError, UnknownAgent
 from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import (
@@ -32,7 +32,7 @@ MOST_DEPTH = 1_000_000_000
 MOST_ATTEMPTS = 1000
 
 
-class LaneAnswer(BaseModel):
+class LaneAnswer(Answer):
     """An agent's lane."""
 
     agent: str
@@ -49,26 +49,14 @@ class LaneAnswer(BaseModel):
     worker: str | None = Field(description="who answers it now")
     claimed_at: int | None = Field(description="since when")
     lease_expires_at: int | None
-    waits_until: int | None = Field(description="a rate limit makes it wait until then")
+    waits_until: int | None = Field(
+        validation_alias="not_before", description="a rate limit makes it wait until then"
+    )
     created_at: int
     updated_at: int
 
-    @classmethod
-    def of(cls, lane: LaneRecord) -> LaneAnswer:
-        """The lane, as it is shown."""
-        runs = lane.lease_expires_at is not None
-        return cls.model_validate(
-            {
-                **asdict(lane),
-                "processing": lane.processing,
-                "worker": lane.claimed_by if runs else None,
-                "claimed_at": lane.claimed_at if runs else None,
-                "waits_until": lane.not_before,
-            }
-        )
 
-
-class LaneList(RootModel[list[LaneAnswer]]):
+class LaneList(Rows[LaneAnswer]):
     """Lanes."""
 
 
@@ -99,8 +87,8 @@ class LaneChange(StrictBody):
 def lanes() -> LaneList:
     """List the lanes, those of removed agents included, as far as the key reaches."""
     with read() as tx:
-        found = list_lanes(tx)
-    return LaneList([LaneAnswer.of(each) for each in found if caller().can_reach(each.agent)])
+        lanes = list_lanes(tx)
+    return LaneList.of(_lane_answer(each) for each in lanes if caller().can_reach(each.agent))
 
 
 @routes.get("/api/lanes/<agent>", READ, UnknownAgent)
@@ -108,7 +96,7 @@ def lane(path: LanePath) -> LaneAnswer:
     """Show one lane."""
     require_reach(path.agent)
     with read() as tx:
-        return LaneAnswer.of(get_lane(tx, path.agent))
+        return _lane_answer(get_lane(tx, path.agent))
 
 
 @routes.patch("/api/lanes/<agent>", ADMIN, UnknownAgent)
@@ -119,7 +107,7 @@ def change(path: LanePath, body: LaneChange) -> LaneAnswer:
         get_agent(tx, path.agent)
         named = {name: getattr(body, name) for name in body.model_fields_set}
         configure_lane(tx, path.agent, replace(get_lane_policy(tx, path.agent), **named))
-        return LaneAnswer.of(get_lane(tx, path.agent))
+        return _lane_answer(get_lane(tx, path.agent))
 
 
 @routes.post("/api/lanes/<agent>/pause", ADMIN, UnknownAgent, Conflict)
@@ -160,3 +148,13 @@ def archive(path: LanePath, body: Reason) -> Done:
         get_agent(tx, path.agent)
         archive_lane(tx, path.agent, body.reason or "archived")
     return Done()
+
+
+def _lane_answer(lane: LaneRecord) -> LaneAnswer:
+    # What it ran last stays in its row.
+    runs = lane.lease_expires_at is not None
+    return LaneAnswer.from_row(
+        lane,
+        worker=lane.claimed_by if runs else None,
+        claimed_at=lane.claimed_at if runs else None,
+    )

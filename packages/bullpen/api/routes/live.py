@@ -23,7 +23,7 @@ from bullpen.api.errors import error_response, validation_error_response
 from bullpen.api.route import Routes
 from bullpen.api.routes import history, responses
 from bullpen.api.routes.messages import submit_for_key
-from bullpen.api.schemas import MAX_JSON_INT, Cursor, StrictBody
+from bullpen.api.schemas import MAX_JSON_INT, CamelBody, Cursor, StrictBody
 from bullpen.api.streams.client import Client
 from bullpen.api.streams.encode import WEBSOCKET, Document, EndReason
 from bullpen.api.streams.subscribe import (
@@ -69,15 +69,15 @@ class Subscribe(Command):
     since_id: Cursor | None = None
 
 
-class Send(Command):
+class Send(CamelBody, Command):
     """Say something, as in a chat; the answer comes as `response_ready`."""
 
     do: Literal["send"]
     message: str
     agent: Name | None = None
     sender: Name = "Web"
-    senderId: Name | None = None  # noqa: N815 - as in POST /api/message
-    messageId: Annotated[str, Field(min_length=1, max_length=200)] | None = None  # noqa: N815
+    sender_id: Name | None = None
+    message_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
 class Post(history.NewPostBody, Command):
@@ -192,8 +192,8 @@ def _send(command: Send) -> Document:
         message=command.message,
         channel=WEB,
         sender=command.sender,
-        sender_id=command.senderId,
-        message_id=command.messageId,
+        sender_id=command.sender_id,
+        message_id=command.message_id,
     )
     ids = [each.message_id for each in submit_for_key(caller(), new)]
     return {"messageId": ids[0], "conversationId": ids[0], "messages": ids}

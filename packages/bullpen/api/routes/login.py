@@ -10,11 +10,11 @@ from pydantic import BaseModel, Field
 from bullpen.api.auth import COOKIE, count_failure
 from bullpen.api.context import api, caller, write
 from bullpen.api.route import ADMIN, NO_SCOPE, Redirect, Routes
-from bullpen.api.schemas import Done
+from bullpen.api.routes.keys import AgentSet
+from bullpen.api.schemas import Answer, Done
 from bullpen.core.access.keys import (
     BROWSER_DAYS,
     LINK_MINUTES,
-    Key,
     KeyKind,
     Scope,
     create_login_link,
@@ -45,27 +45,15 @@ class Code(BaseModel):
     code: str = Field(max_length=200)
 
 
-class Me(BaseModel):
+class Me(Answer):
     """Who asks, and what that one may do."""
 
     id: str
     kind: KeyKind
     name: str
     scopes: list[Scope]
-    agents: list[str] | None = Field(description="the agents that it reaches; null is all")
+    agents: AgentSet = Field(description="the agents that it reaches; null is all")
     expires_at: int | None
-
-    @classmethod
-    def of(cls, key: Key) -> Me:
-        """The key, as it is shown."""
-        return cls(
-            id=key.id,
-            kind=key.kind,
-            name=key.name,
-            scopes=[scope for scope in Scope if key.has_scope(scope)],
-            agents=None if key.agents is None else sorted(key.agents),
-            expires_at=key.expires_at,
-        )
 
 
 @routes.post("/api/login-links", ADMIN)
@@ -118,7 +106,8 @@ def leave() -> Annotated[Response, Done]:
 @routes.get("/api/me", NO_SCOPE)
 def me() -> Me:
     """Say who asks, and what that one may do."""
-    return Me.of(caller())
+    key = caller()
+    return Me.from_row(key, scopes=[scope for scope in Scope if key.has_scope(scope)])
 
 
 @routes.get("/", NO_SCOPE)

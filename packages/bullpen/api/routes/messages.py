@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-from flask import Response, request
-from pydantic import BaseModel, Field, JsonValue, RootModel
+from flask import request
+from pydantic import BaseModel, Field, JsonValue
 
 from bullpen.api.context import api, caller, check_reach, read, require_reach, write
 from bullpen.api.route import APPROVE, PUBLISH, READ, Routes
 from bullpen.api.routes.files import check_sendable
-from bullpen.api.schemas import Done, Number, Page, StrictBody, list_response, page_end, parse_files
+from bullpen.api.schemas import (
+    Answer,
+    CamelAnswer,
+    CamelBody,
+    Done,
+    FilesColumn,
+    JsonColumn,
+    Number,
+    Page,
+    Rows,
+    StrictBody,
+    page_end,
+)
 from bullpen.core.access.keys import Key
 from bullpen.core.errors import BadRequest, BullpenError, Conflict, LaneError, NotFound
-from bullpen.core.inspect.messages import MessageFilter, MessageRecord, get_message, list_messages
+from bullpen.core.inspect.messages import MessageFilter, get_message, list_messages
 from bullpen.core.intake import submit
 from bullpen.core.message import INTERNAL_CHANNELS, Accepted, NewMessage, Priority, ReplyTo
 from bullpen.core.models import MESSAGES
@@ -64,21 +75,21 @@ class Address(StrictBody):
     message: Name = ""
 
 
-class NewMessageBody(StrictBody):
+class NewMessageBody(CamelBody):
     """A message from a person."""
 
     message: str = Field(description="to whom it is addressed is read from its text")
     agent: Name | None = Field(None, description="who gets what addresses nobody")
     sender: Name = "API"
-    senderId: Name | None = None  # noqa: N815 - as the reference's clients say it
+    sender_id: Name | None = None
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "api"
-    messageId: Id | None = Field(  # noqa: N815 - as the reference's clients say it
+    message_id: Id | None = Field(
         None, description="an id of your own; a second message with it is refused"
     )
     files: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list, max_length=64, description="names of files that were uploaded"
     )
-    replyTo: Address | None = None  # noqa: N815
+    reply_to: Address | None = None
     priority: Priority = Priority.NORMAL
     delay: Number = Field(0, description="milliseconds before it is due")
     deadline: Number | None = Field(None, description="when it is of no use any more")
@@ -86,22 +97,22 @@ class NewMessageBody(StrictBody):
     schema_: Name | None = Field(None, alias="schema", description="what the payload is")
 
 
-class EnqueuedMessage(BaseModel):
+class EnqueuedMessage(CamelAnswer):
     """One of the messages that it came to."""
 
-    messageId: str  # noqa: N815
+    message_id: str
 
 
-class EnqueuedAnswer(Done):
+class EnqueuedAnswer(CamelAnswer, Done):
     """It is stored, and will be answered."""
 
-    messageId: str  # noqa: N815
-    conversationId: str  # noqa: N815
+    message_id: str
+    conversation_id: str
     fresh: bool = Field(description="false if it was taken in before, under this Idempotency-Key")
     messages: list[EnqueuedMessage]
 
 
-class MessageAnswer(BaseModel):
+class MessageAnswer(Answer):
     """A message with all that is known of it."""
 
     id: int
@@ -112,7 +123,7 @@ class MessageAnswer(BaseModel):
     message: str
     agent: str
     from_agent: str | None
-    files: list[str]
+    files: FilesColumn
     status: MessageState
     retry_count: int
     crash_count: int
@@ -126,21 +137,13 @@ class MessageAnswer(BaseModel):
     priority: int
     available_at: int
     deadline: int | None
-    payload: JsonValue
+    payload: JsonColumn
     schema_: str | None = Field(alias="schema")
     created_at: int
     updated_at: int
 
-    @classmethod
-    def of(cls, seen: MessageRecord) -> MessageAnswer:
-        """The row, as it is shown."""
-        row: dict[str, Any] = asdict(seen)
-        row["files"] = parse_files(seen.files)
-        row["payload"] = None if seen.payload is None else _json(seen.payload)
-        return cls.model_validate(row)
 
-
-class MessageList(RootModel[list[MessageAnswer]]):
+class MessageList(Rows[MessageAnswer]):
     """Messages."""
 
 
@@ -178,11 +181,11 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
         message=body.message,
         channel=body.channel,
         sender=body.sender,
-        sender_id=body.senderId,
-        message_id=body.messageId,
+        sender_id=body.sender_id,
+        message_id=body.message_id,
         receipt=_idempotency_key(),
         files=check_sendable(body.files),
-        reply_to=None if body.replyTo is None else ReplyTo(**body.replyTo.model_dump()),
+        reply_to=None if body.reply_to is None else ReplyTo(**body.reply_to.model_dump()),
         priority=body.priority,
         delay=body.delay,
         deadline=body.deadline,
@@ -192,15 +195,15 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
     accepted = submit_for_key(caller(), new)
     first = accepted[0].message_id
     return EnqueuedAnswer(
-        messageId=first,
-        conversationId=first,
+        message_id=first,
+        conversation_id=first,
         fresh=accepted[0].fresh,
-        messages=[EnqueuedMessage(messageId=each.message_id) for each in accepted],
+        messages=[EnqueuedMessage(message_id=each.message_id) for each in accepted],
     )
 
 
 @routes.get("/api/messages", READ)
-def messages(query: MessageQuery) -> Annotated[Response, MessageList]:
+def messages(query: MessageQuery) -> MessageList:
     """List the messages of the last day, and those that are not through.
 
     The newest first; with `since_id` what came after it, the oldest first.
@@ -212,11 +215,10 @@ def messages(query: MessageQuery) -> Annotated[Response, MessageList]:
         channel=query.channel,
         conversation_id=query.conversation_id,
     )
-    last = page_end(MESSAGES, query.since_id)
+    last = page_end(MESSAGES, query)
     with read() as tx:
         found = list_messages(tx, wanted, query.since_id, query.limit, upto=last)
-    rows = MessageList([MessageAnswer.of(each) for each in found])
-    return list_response(rows, [each.id for each in found], query)
+    return MessageList.page(found, query)
 
 
 @routes.get("/api/messages/<message_id>", READ, NotFound)
@@ -225,7 +227,7 @@ def message(path: MessagePath) -> MessageAnswer:
     with read() as tx:
         found = get_message(tx, path.message_id)
     require_reach(found.agent)
-    return MessageAnswer.of(found)
+    return MessageAnswer.from_row(found)
 
 
 @routes.post("/api/messages/<message_id>/cancel", APPROVE, *DECISION)
@@ -269,11 +271,3 @@ def _idempotency_key() -> str | None:
     """A repeat is known by who sends and what key he gave it: keys of others do not collide."""
     given = request.headers.get("Idempotency-Key", "")[:200]
     return f"{caller().id}:{given}" if given else None
-
-
-def _json(text: str) -> JsonValue:
-    try:
-        found: JsonValue = json.loads(text)
-    except ValueError:
-        return text
-    return found

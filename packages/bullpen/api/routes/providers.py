@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
-from bullpen.api.schemas import Done, LenientBody, LongText, ShortText
+from bullpen.api.schemas import Answer, Done, LenientBody, LongText, Rows, ShortText
 from bullpen.core.errors import BadProvider, NameTaken, NotFound
 from bullpen.core.ids import check_name
 from bullpen.core.roster.providers import (
@@ -40,7 +40,7 @@ class ProviderBody(LenientBody):
     model: ShortText | None = None
 
 
-class ProviderAnswer(BaseModel):
+class ProviderAnswer(Answer):
     """A custom provider; its key is never shown."""
 
     name: str
@@ -49,16 +49,11 @@ class ProviderAnswer(BaseModel):
     api_key: str
     model: str
 
-    @classmethod
-    def of(cls, provider: CustomProvider) -> ProviderAnswer:
-        """The provider, as it is shown."""
-        return cls(
-            name=provider.name,
-            harness=provider.harness,
-            base_url=mask_url(provider.base_url),
-            api_key=mask(provider.api_key),
-            model=provider.model,
-        )
+
+def _provider_answer(provider: CustomProvider) -> ProviderAnswer:
+    return ProviderAnswer.from_row(
+        provider, base_url=mask_url(provider.base_url), api_key=mask(provider.api_key)
+    )
 
 
 class ProviderMap(RootModel[dict[str, ProviderAnswer]]):
@@ -67,7 +62,7 @@ class ProviderMap(RootModel[dict[str, ProviderAnswer]]):
 
 def provider_map(tx: Transaction) -> ProviderMap:
     """The custom providers."""
-    return ProviderMap({each.id: ProviderAnswer.of(each) for each in list_custom_providers(tx)})
+    return ProviderMap({each.id: _provider_answer(each) for each in list_custom_providers(tx)})
 
 
 def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> CustomProvider:
@@ -100,7 +95,7 @@ def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> Custo
 routes = Routes("providers", "What can answer for an agent.")
 
 
-class Available(BaseModel):
+class Available(Answer):
     """Something that can answer."""
 
     name: str
@@ -113,7 +108,7 @@ class Available(BaseModel):
     )
 
 
-class AvailableList(RootModel[list[Available]]):
+class AvailableList(Rows[Available]):
     """All that can answer."""
 
 
@@ -146,7 +141,7 @@ def providers() -> AvailableList:
         )
         for each in custom
     ]
-    return AvailableList(available)
+    return AvailableList.of(available)
 
 
 @routes.get("/api/custom-providers", READ)
@@ -162,7 +157,7 @@ def custom_provider(path: ProviderPath) -> ProviderAnswer:
     """Show one service that was added; its key is masked."""
     require_reach(None)
     with read() as tx:
-        return ProviderAnswer.of(get_custom_provider(tx, path.provider_id))
+        return _provider_answer(get_custom_provider(tx, path.provider_id))
 
 
 @routes.put("/api/custom-providers/<provider_id>", ADMIN, NameTaken)
@@ -172,7 +167,7 @@ def put(path: ProviderPath, body: ProviderBody) -> ProviderDone:
     Of one that exists, what is not sent stays; a key that is sent as it is shown stays as well.
     """
     with write() as tx:
-        return ProviderDone(provider=ProviderAnswer.of(put_provider(tx, path.provider_id, body)))
+        return ProviderDone(provider=_provider_answer(put_provider(tx, path.provider_id, body)))
 
 
 @routes.delete("/api/custom-providers/<provider_id>", ADMIN, NotFound)

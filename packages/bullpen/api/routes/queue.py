@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from flask import Response
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
 from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import APPROVE, READ, Routes
 from bullpen.api.schemas import (
     MAX_PAGE_ROWS,
+    Answer,
+    CamelAnswer,
     Count,
     Done,
+    FilesColumn,
     Page,
+    Rows,
     StrictBody,
-    list_response,
-    parse_files,
 )
 from bullpen.core.bulk import kill, list_dead_or_held, lock_message_in_state, retry_all_dead
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
@@ -38,7 +39,7 @@ routes = Routes("queue", "How full the queue is, what runs, and what waits for a
 Text = Annotated[str, Field(max_length=200)]
 
 
-class QueueDepth(BaseModel):
+class QueueDepth(Answer):
     """The queue in numbers: as the reference's pages read it, and as its documents say."""
 
     pending: int
@@ -51,7 +52,7 @@ class QueueDepth(BaseModel):
     outgoing: int = Field(description="answers that are to be delivered")
 
 
-class AgentDepth(BaseModel):
+class AgentDepth(Answer):
     """An agent's queue in numbers."""
 
     agent: str
@@ -62,111 +63,70 @@ class AgentDepth(BaseModel):
     reason: str | None = Field(description="why it is not active")
 
 
-class AgentDepthList(RootModel[list[AgentDepth]]):
+class AgentDepthList(Rows[AgentDepth]):
     """Agents' queues in numbers."""
 
 
-class RunningAnswer(BaseModel):
+class RunningAnswer(CamelAnswer):
     """A message that is being answered."""
 
     id: int
-    messageId: str  # noqa: N815 - as the reference's clients read it
+    message_id: str
     channel: str
     sender: str
     message: str
     agent: str
     status: MessageState
-    processAlive: bool = Field(description="whether its worker has been heard of")  # noqa: N815
-    startedAt: int  # noqa: N815
+    process_alive: bool = Field(description="whether its worker has been heard of")
+    started_at: int
     duration: int = Field(description="milliseconds")
     worker: str
-    leaseExpiresAt: int  # noqa: N815
-    conversationId: str  # noqa: N815
-
-    @classmethod
-    def of(cls, run: RunningMessage, now: int) -> RunningAnswer:
-        """The message, as it is shown."""
-        seen = run.message
-        return cls(
-            id=seen.id,
-            messageId=seen.message_id,
-            channel=seen.channel,
-            sender=seen.sender,
-            message=seen.message,
-            agent=seen.agent,
-            status=MessageState(seen.status),
-            processAlive=run.lease_expires_at > now,
-            startedAt=run.claimed_at,
-            duration=max(0, now - run.claimed_at),
-            worker=run.worker,
-            leaseExpiresAt=run.lease_expires_at,
-            conversationId=seen.conversation_id,
-        )
+    lease_expires_at: int
+    conversation_id: str
 
 
-class RunningList(RootModel[list[RunningAnswer]]):
+class RunningList(Rows[RunningAnswer]):
     """What runs."""
 
 
-class KilledAnswer(Done):
+class KilledAnswer(CamelAnswer, Done):
     """The message is cancelled."""
 
     agent: str
-    processKilled: bool = Field(  # noqa: N815
-        description="false if it only waited"
-    )
+    process_killed: bool = Field(description="false if it only waited")
 
 
-class DeadData(BaseModel):
+class DeadData(CamelAnswer):
     """What was asked."""
 
     channel: str
     sender: str
-    senderId: str | None  # noqa: N815
+    sender_id: str | None
     message: str
-    messageId: str  # noqa: N815
+    message_id: str
     agent: str
 
 
-class DeadAnswer(BaseModel):
+class DeadAnswer(CamelAnswer):
     """A message that is not tried again by itself."""
 
     id: int
     data: DeadData
-    failedReason: str | None  # noqa: N815
-    attemptsMade: int = Field(description="failed runs and crashes")  # noqa: N815
-    timestamp: int = Field(description="when it died")
-    kind: str | None = Field(description="the kind of its last error")
-    conversationId: str  # noqa: N815
-    createdAt: int  # noqa: N815
-
-    @classmethod
-    def of(cls, seen: MessageRecord) -> DeadAnswer:
-        """The message, as it is shown."""
-        return cls(
-            id=seen.id,
-            data=DeadData(
-                channel=seen.channel,
-                sender=seen.sender,
-                senderId=seen.sender_id,
-                message=seen.message,
-                messageId=seen.message_id,
-                agent=seen.agent,
-            ),
-            failedReason=seen.last_error,
-            attemptsMade=seen.retry_count + seen.crash_count,
-            timestamp=seen.updated_at,
-            kind=seen.error_kind,
-            conversationId=seen.conversation_id,
-            createdAt=seen.created_at,
-        )
+    failed_reason: str | None = Field(validation_alias="last_error")
+    attempts_made: int = Field(description="failed runs and crashes")
+    timestamp: int = Field(validation_alias="updated_at", description="when it died")
+    kind: str | None = Field(
+        validation_alias="error_kind", description="the kind of its last error"
+    )
+    conversation_id: str
+    created_at: int
 
 
-class DeadList(RootModel[list[DeadAnswer]]):
+class DeadList(Rows[DeadAnswer]):
     """The dead."""
 
 
-class HeldAnswer(BaseModel):
+class HeldAnswer(Answer):
     """A message that waits for a person."""
 
     id: int
@@ -177,39 +137,19 @@ class HeldAnswer(BaseModel):
     sender: str
     sender_id: str | None
     message: str
-    files: list[str]
+    files: FilesColumn
     conversation_id: str
     hop: int
     team_id: str | None
-    reason: str | None
-    kind: str | None = Field(description="the kind of error, if it is one")
+    reason: str | None = Field(validation_alias="last_error")
+    kind: str | None = Field(
+        validation_alias="error_kind", description="the kind of error, if it is one"
+    )
     created_at: int
-    held_at: int
-
-    @classmethod
-    def of(cls, seen: MessageRecord) -> HeldAnswer:
-        """The message, as it is shown."""
-        return cls(
-            id=seen.id,
-            message_id=seen.message_id,
-            agent=seen.agent,
-            from_agent=seen.from_agent,
-            channel=seen.channel,
-            sender=seen.sender,
-            sender_id=seen.sender_id,
-            message=seen.message,
-            files=parse_files(seen.files),
-            conversation_id=seen.conversation_id,
-            hop=seen.hop,
-            team_id=seen.team_id,
-            reason=seen.last_error,
-            kind=seen.error_kind,
-            created_at=seen.created_at,
-            held_at=seen.updated_at,
-        )
+    held_at: int = Field(validation_alias="updated_at")
 
 
-class HeldList(RootModel[list[HeldAnswer]]):
+class HeldList(Rows[HeldAnswer]):
     """The held."""
 
 
@@ -241,15 +181,7 @@ def status() -> QueueDepth:
     with read() as tx:
         found = queue_status(tx)
         done = count_completed(tx)
-    return QueueDepth(
-        pending=found.pending,
-        processing=found.processing,
-        dead=found.dead,
-        held=found.held,
-        incoming=found.pending,
-        completed=done,
-        outgoing=found.outgoing,
-    )
+    return QueueDepth.from_row(found, incoming=found.pending, completed=done)
 
 
 @routes.get("/api/queue/agents", READ)
@@ -257,18 +189,10 @@ def agents() -> AgentDepthList:
     """Say how full each agent's queue is, as far as the key reaches."""
     with read() as tx:
         lanes = list_lanes(tx)
-    return AgentDepthList(
-        [
-            AgentDepth(
-                agent=lane.agent,
-                pending=lane.pending,
-                processing=lane.processing,
-                state=LaneState(lane.state),
-                reason=lane.reason,
-            )
-            for lane in lanes
-            if lane.state != LaneState.ARCHIVED and caller().can_reach(lane.agent)
-        ]
+    return AgentDepthList.of(
+        lane
+        for lane in lanes
+        if lane.state != LaneState.ARCHIVED and caller().can_reach(lane.agent)
     )
 
 
@@ -277,8 +201,8 @@ def processing() -> RunningList:
     """List what is being answered, the longest first, as far as the key reaches."""
     with read() as tx:
         found = list_running(tx)
-    return RunningList(
-        [RunningAnswer.of(each, tx.now) for each in found if caller().can_reach(each.message.agent)]
+    return RunningList.of(
+        _running_answer(each, tx.now) for each in found if caller().can_reach(each.message.agent)
     )
 
 
@@ -288,18 +212,17 @@ def kill_one(path: NumberPath) -> KilledAnswer:
     with write() as tx:
         require_reach(get_message_by_number(tx, path.number).agent)
         killed = kill(tx, path.number)
-    return KilledAnswer(agent=killed.agent, processKilled=killed.ran)
+    return KilledAnswer(agent=killed.agent, process_killed=killed.ran)
 
 
 @routes.get("/api/queue/dead", READ)
-def dead(query: DeadOrHeldQuery) -> Annotated[Response, DeadList]:
+def dead(query: DeadOrHeldQuery) -> DeadList:
     """List the messages that are not tried again by themselves, the latest to die first.
 
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
     one of them.
     """
-    found = _stuck(MessageState.DEAD, query)
-    return list_response(DeadList([DeadAnswer.of(each) for each in found]), _numbers(found), query)
+    return DeadList.page([_dead_answer(each) for each in _stuck(MessageState.DEAD, query)], query)
 
 
 @routes.post("/api/queue/dead/retry", APPROVE, LaneError)
@@ -330,14 +253,13 @@ def drop_one(path: NumberPath) -> Done:
 
 
 @routes.get("/api/queue/held", READ)
-def held(query: DeadOrHeldQuery) -> Annotated[Response, HeldList]:
+def held(query: DeadOrHeldQuery) -> HeldList:
     """List the messages that wait for a person, and why, the latest first.
 
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
     one of them.
     """
-    found = _stuck(MessageState.HELD, query)
-    return list_response(HeldList([HeldAnswer.of(each) for each in found]), _numbers(found), query)
+    return HeldList.page(_stuck(MessageState.HELD, query), query)
 
 
 @routes.post("/api/queue/held/<number>/let-go", APPROVE, UnknownMessage, Conflict, LaneError)
@@ -357,5 +279,18 @@ def _stuck(state: MessageState, query: DeadOrHeldQuery) -> list[MessageRecord]:
         )
 
 
-def _numbers(found: list[MessageRecord]) -> list[int]:
-    return [each.id for each in found]
+def _running_answer(run: RunningMessage, now: int) -> RunningAnswer:
+    return RunningAnswer.from_row(
+        run.message,
+        process_alive=run.lease_expires_at > now,
+        started_at=run.claimed_at,
+        duration=max(0, now - run.claimed_at),
+        worker=run.worker,
+        lease_expires_at=run.lease_expires_at,
+    )
+
+
+def _dead_answer(message: MessageRecord) -> DeadAnswer:
+    return DeadAnswer.from_row(
+        message, data=message, attempts_made=message.retry_count + message.crash_count
+    )

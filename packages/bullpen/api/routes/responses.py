@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from flask import Response
-from pydantic import BaseModel, Field, JsonValue, RootModel
+from pydantic import BaseModel, Field, JsonValue
 
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.route import APPROVE, PUBLISH, READ, Routes
@@ -15,14 +14,16 @@ from bullpen.api.routes.files import FileResponse, check_sendable, download
 from bullpen.api.routes.messages import Reason
 from bullpen.api.schemas import (
     MAX_PAGE_ROWS,
+    CamelAnswer,
+    CamelBody,
     Cursor,
     Done,
+    FilesColumn,
+    JsonColumn,
     Page,
-    StrictBody,
-    list_response,
+    Rows,
     page_end,
     parse_files,
-    parse_json,
 )
 from bullpen.core.errors import Conflict, IllegalMove, UnknownAgent, UnknownFile, UnknownResponse
 from bullpen.core.inspect.responses import (
@@ -47,62 +48,35 @@ Short = Annotated[str, Field(max_length=40)]
 """What an agent or a channel may be called at the longest, and more."""
 
 
-class ResponseAnswer(BaseModel):
+class ResponseAnswer(CamelAnswer):
     """An answer for one person on one channel."""
 
     id: int
     channel: str
     sender: str
-    senderId: str | None  # noqa: N815 - as the reference's clients read it
+    sender_id: str | None
     message: str
-    originalMessage: str  # noqa: N815
-    timestamp: int
-    messageId: str  # noqa: N815
+    original_message: str
+    timestamp: int = Field(validation_alias="created_at")
+    message_id: str
     agent: str
-    files: list[str]
-    metadata: JsonValue
+    files: FilesColumn
+    metadata: JsonColumn
     status: ResponseState
-    conversationId: str  # noqa: N815
+    conversation_id: str
     seq: int = Field(description="which of the answers to this message it is")
-    deliveryAttempts: int  # noqa: N815
-    partsSent: int  # noqa: N815
-    possibleDuplicate: bool = Field(  # noqa: N815
+    delivery_attempts: int
+    parts_sent: int
+    possible_duplicate: bool = Field(
         description="it was sent before, and nobody knows whether it arrived"
     )
-    availableAt: int  # noqa: N815
-    expiresAt: int  # noqa: N815
-    lastError: str | None  # noqa: N815
-    ackedAt: int | None  # noqa: N815
-
-    @classmethod
-    def of(cls, seen: ResponseRecord) -> ResponseAnswer:
-        """The row, as it is shown."""
-        return cls(
-            id=seen.id,
-            channel=seen.channel,
-            sender=seen.sender,
-            senderId=seen.sender_id,
-            message=seen.message,
-            originalMessage=seen.original_message,
-            timestamp=seen.created_at,
-            messageId=seen.message_id,
-            agent=seen.agent,
-            files=parse_files(seen.files),
-            metadata=parse_json(seen.metadata),
-            status=ResponseState(seen.status),
-            conversationId=seen.conversation_id,
-            seq=seen.seq,
-            deliveryAttempts=seen.delivery_attempts,
-            partsSent=seen.parts_sent,
-            possibleDuplicate=seen.possible_duplicate,
-            availableAt=seen.available_at,
-            expiresAt=seen.expires_at,
-            lastError=seen.last_error,
-            ackedAt=seen.acked_at,
-        )
+    available_at: int
+    expires_at: int
+    last_error: str | None
+    acked_at: int | None
 
 
-class ResponseList(RootModel[list[ResponseAnswer]]):
+class ResponseList(Rows[ResponseAnswer]):
     """Answers to people."""
 
 
@@ -125,15 +99,13 @@ class PendingQuery(BaseModel):
     since_id: Cursor = Field(0, description="only what has a higher number")
 
 
-class NewResponseBody(StrictBody):
+class NewResponseBody(CamelBody):
     """What a person is told who has not asked."""
 
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
     sender: Name = Field(min_length=1, description="to whom, by name")
     message: str
-    senderId: Name | None = Field(  # noqa: N815 - as the reference's clients say it
-        None, description="to whom, by the channel's own id"
-    )
+    sender_id: Name | None = Field(None, description="to whom, by the channel's own id")
     agent: Name | None = Field(None, description="who says it")
     files: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list,
@@ -143,10 +115,10 @@ class NewResponseBody(StrictBody):
     metadata: dict[str, JsonValue] | None = None
 
 
-class NewResponseAnswer(Done):
+class NewResponseAnswer(CamelAnswer, Done):
     """It is stored, and will be delivered."""
 
-    messageId: str  # noqa: N815
+    message_id: str
 
 
 class ResponsePath(BaseModel):
@@ -162,7 +134,7 @@ class ResponseFilePath(ResponsePath):
 
 
 @routes.get("/api/responses", READ)
-def responses(query: ResponseQuery) -> Annotated[Response, ResponseList]:
+def responses(query: ResponseQuery) -> ResponseList:
     """List the answers of the last day, and those that are not delivered.
 
     The newest first; with `since_id` what came after it, the oldest first. A key for some agents
@@ -176,14 +148,14 @@ def responses(query: ResponseQuery) -> Annotated[Response, ResponseList]:
         message_id=query.message_id,
         conversation_id=query.conversation_id,
     )
-    last = page_end(RESPONSES, query.since_id)
+    last = page_end(RESPONSES, query)
     with read() as tx:
         found = list_responses(tx, wanted, query.since_id, query.limit, upto=last)
-    return _list(found, query)
+    return ResponseList.page(found, query)
 
 
 @routes.get("/api/responses/pending", READ)
-def pending(query: PendingQuery) -> Annotated[Response, ResponseList]:
+def pending(query: PendingQuery) -> ResponseList:
     """List what is to be delivered on a channel now, the oldest first.
 
     What a channel client of Bullpen's is about to deliver is not among it.
@@ -191,7 +163,7 @@ def pending(query: PendingQuery) -> Annotated[Response, ResponseList]:
     require_reach(None)
     with read() as tx:
         found = list_deliverable(tx, query.channel, query.since_id, query.limit)
-    return _list(found, Page(limit=query.limit, since_id=query.since_id))
+    return ResponseList.page(found, Page(limit=query.limit, since_id=query.since_id))
 
 
 @routes.post("/api/responses", PUBLISH, UnknownAgent, UnknownFile)
@@ -210,17 +182,17 @@ def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
             answer,
             channel=body.channel,
             sender=body.sender,
-            sender_id=body.senderId,
+            sender_id=body.sender_id,
             agent=body.agent or "",
         )
-    return NewResponseAnswer(messageId=message_id)
+    return NewResponseAnswer(message_id=message_id)
 
 
 @routes.get("/api/responses/<response_id>", READ, UnknownResponse)
 def response(path: ResponsePath) -> ResponseAnswer:
     """Show one answer, archived ones included."""
     with read() as tx:
-        return ResponseAnswer.of(_reached(tx, path))
+        return ResponseAnswer.from_row(_reached(tx, path))
 
 
 @routes.get("/api/responses/<response_id>/files/<number>", READ, UnknownResponse, UnknownFile)
@@ -275,8 +247,3 @@ def _reached(tx: Transaction, path: ResponsePath) -> ResponseRecord:
 
 def _roots(tx: Transaction, agent: str) -> tuple[Path, ...]:
     return allowed_roots(tx.settings, get_agent(tx, agent))
-
-
-def _list(found: list[ResponseRecord], page: Page) -> Response:
-    rows = ResponseList([ResponseAnswer.of(each) for each in found])
-    return list_response(rows, [each.id for each in found], page)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import BaseModel, Field, RootModel, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
-from bullpen.api.schemas import MAX_JSON_INT, LenientBody, LongText, Number, ShortText
+from bullpen.api.schemas import MAX_JSON_INT, Answer, LenientBody, LongText, Number, Rows, ShortText
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name, parse_time
 from bullpen.core.errors import BadPlace, BadSchedule, BadText
 from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, make_address, parse_address
-from bullpen.core.schedules.history import ScheduleRun, next_due_times
+from bullpen.core.schedules.history import next_due_times
 from bullpen.core.schedules.manage import ScheduleChange
 from bullpen.core.schedules.model import (
     DEFAULT_SENDER,
@@ -38,17 +38,23 @@ WhenKind = Annotated[
 ]
 
 
-class ScheduleAnswer(BaseModel):
+class ScheduleAnswer(Answer):
     """A schedule."""
 
     id: str
     label: str | None
-    agentId: str | None = Field(description="whom it asks; null of a team's")  # noqa: N815
-    team: str | None = Field(description="the team whose leader it asks; null of an agent's")
+    agent_id: str | None = Field(
+        validation_alias="agent",
+        serialization_alias="agentId",
+        description="whom it asks; null of a team's",
+    )
+    team: str | None = Field(
+        validation_alias="team_id", description="the team whose leader it asks; null of an agent's"
+    )
     message: str
     kind: WhenKind = Field(description="which of the next three says when")
     cron: str | None
-    runAt: str | None = Field(description="ISO 8601, UTC")  # noqa: N815
+    run_at: str | None = Field(serialization_alias="runAt", description="ISO 8601, UTC")
     every_seconds: int | None
     at: int | None = Field(description="`runAt` in milliseconds")
     zone: str = Field(description="whose clock a cron expression is read by")
@@ -67,44 +73,31 @@ class ScheduleAnswer(BaseModel):
     due_at: int | None
     next: list[int] = Field(description="the next due times; of one that is paused, if it were not")
     made_by: str = Field(description="`owner`, `key:<id>` or `agent:<id>`")
-    createdAt: int  # noqa: N815
+    created_at: int = Field(serialization_alias="createdAt")
     updated_at: int
 
-    @classmethod
-    def of(cls, schedule: Schedule, now: int) -> ScheduleAnswer:
-        """The schedule, as it is shown."""
-        timing, place = schedule.timing, schedule.place
-        return cls(
-            id=schedule.id,
-            label=schedule.label,
-            agentId=schedule.agent,
-            team=schedule.team_id,
-            message=schedule.message,
-            kind=timing.kind,
-            cron=timing.cron,
-            runAt=None if timing.at is None else _iso(timing.at),
-            every_seconds=None if timing.every is None else timing.every // SECOND,
-            at=timing.at,
-            zone=timing.zone,
-            meaning=describe_timing(timing),
-            channel=place.channel,
-            to=str(place),
-            sender=schedule.sender,
-            missed=schedule.missed,
-            overlap=schedule.overlap,
-            jitter_seconds=schedule.jitter // SECOND,
-            enabled=schedule.state is ScheduleState.ACTIVE,
-            state=schedule.state,
-            reason=schedule.reason,
-            due_at=schedule.due_at,
-            next=next_due_times(schedule, now),
-            made_by=schedule.made_by,
-            createdAt=schedule.created_at,
-            updated_at=schedule.updated_at,
-        )
+
+def schedule_answer(schedule: Schedule, now: int) -> ScheduleAnswer:
+    """A schedule as it is at this moment."""
+    timing, address = schedule.timing, schedule.place
+    return ScheduleAnswer.from_row(
+        schedule,
+        kind=timing.kind,
+        cron=timing.cron,
+        run_at=None if timing.at is None else _iso(timing.at),
+        every_seconds=None if timing.every is None else timing.every // SECOND,
+        at=timing.at,
+        zone=timing.zone,
+        meaning=describe_timing(timing),
+        channel=address.channel,
+        to=str(address),
+        jitter_seconds=schedule.jitter // SECOND,
+        enabled=schedule.state is ScheduleState.ACTIVE,
+        next=next_due_times(schedule, now),
+    )
 
 
-class ScheduleList(RootModel[list[ScheduleAnswer]]):
+class ScheduleList(Rows[ScheduleAnswer]):
     """Schedules."""
 
 
@@ -121,12 +114,12 @@ class ScheduleBody(LenientBody):
     """A schedule, or what of it is to be changed."""
 
     message: str | None = Field(None, description="what is said each time")
-    agentId: ShortText | None = Field(None, description="whom it asks")  # noqa: N815
+    agent_id: ShortText | None = Field(None, alias="agentId", description="whom it asks")
     agent: ShortText | None = Field(None, description="the same")
     team: ShortText | None = Field(None, description="instead: the team whose leader it asks")
     cron: Text | None = Field(None, description="as `0 9 * * 1-5`, or `@daily`")
-    runAt: Text | Moment | None = Field(  # noqa: N815 - as the reference's clients say it
-        None, description="once, at a time in ISO 8601 or in milliseconds"
+    run_at: Text | Moment | None = Field(
+        None, alias="runAt", description="once, at a time in ISO 8601 or in milliseconds"
     )
     every_seconds: Number | None = Field(None, description="again and again; 60 at least")
     label: ShortText | None = Field(None, description="a name that no other has; empty is none")
@@ -204,7 +197,7 @@ def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> Sc
 def _target(
     body: ScheduleBody, agent: str | None, team: str | None
 ) -> tuple[str | None, str | None]:
-    agents = {each for each in (body.agentId, body.agent) if each is not None} - {agent}
+    agents = {each for each in (body.agent_id, body.agent) if each is not None} - {agent}
     teams = {each for each in (body.team,) if each is not None} - {team}
     if len(agents) + len(teams) > 1:
         raise BadSchedule(
@@ -255,7 +248,7 @@ def _timings(
     if before is not None:
         cron, every, at = before.cron, before.every, before.at
     seconds = None if every is None else every // SECOND
-    run_at = parse_time(body.runAt, here) if isinstance(body.runAt, str) else body.runAt
+    run_at = parse_time(body.run_at, here) if isinstance(body.run_at, str) else body.run_at
     return [
         None if body.cron in (None, cron) else cron_timing(body.cron or "", here, tx.now),
         None if run_at in (None, at) else once_timing(run_at or 0, here, tx.now),
@@ -265,7 +258,7 @@ def _timings(
     ]
 
 
-class RunDelivery(BaseModel):
+class RunDelivery(Answer):
     """An answer on its way."""
 
     response: int
@@ -276,7 +269,7 @@ class RunDelivery(BaseModel):
     error: str | None
 
 
-class ScheduleRunAnswer(BaseModel):
+class ScheduleRunAnswer(Answer):
     """What became of a due time, or of several that were missed."""
 
     id: int
@@ -293,11 +286,6 @@ class ScheduleRunAnswer(BaseModel):
     tokens: int
     deliveries: list[RunDelivery]
 
-    @classmethod
-    def of(cls, run: ScheduleRun) -> ScheduleRunAnswer:
-        """The run, as it is shown."""
-        return cls.model_validate(asdict(run))
 
-
-class ScheduleRunList(RootModel[list[ScheduleRunAnswer]]):
+class ScheduleRunList(Rows[ScheduleRunAnswer]):
     """Runs."""

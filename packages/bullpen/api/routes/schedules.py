@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from flask import Response
 from pydantic import BaseModel, Field
 
 from bullpen.api.context import caller, read, require_reach, write
@@ -14,12 +11,12 @@ from bullpen.api.routes.schedule_schemas import (
     ScheduleAnswer,
     ScheduleBody,
     ScheduleList,
-    ScheduleRunAnswer,
     ScheduleRunList,
     new_schedule,
+    schedule_answer,
     schedule_change,
 )
-from bullpen.api.schemas import Done, Page, ShortText, list_response, page_end
+from bullpen.api.schemas import Answer, CamelAnswer, Done, Page, ShortText, page_end
 from bullpen.core.access.keys import OWNER_KEY, KeyKind
 from bullpen.core.errors import Conflict, LaneError, NotFound
 from bullpen.core.models import SCHEDULE_RUNS
@@ -75,10 +72,10 @@ class ScheduleDone(Done):
     schedule: ScheduleAnswer
 
 
-class Started(Done):
+class Started(CamelAnswer, Done):
     """Its message is in the queue."""
 
-    messageId: str  # noqa: N815 - as of any message
+    message_id: str
 
 
 class NextQuery(BaseModel):
@@ -87,7 +84,7 @@ class NextQuery(BaseModel):
     count: int = Field(5, ge=1, le=100)
 
 
-class NextAnswer(BaseModel):
+class NextAnswer(Answer):
     """Due times to come."""
 
     next: list[int] = Field(description="of one that is paused, when it would be due")
@@ -101,7 +98,7 @@ def schedules(query: ScheduleQuery) -> ScheduleList:
     with read() as tx:
         found, now = list_schedules(tx, wanted), tx.now
     mine = (each for each in found if caller().can_reach(each.agent))
-    return ScheduleList([ScheduleAnswer.of(each, now) for each in mine])
+    return ScheduleList.of(schedule_answer(each, now) for each in mine)
 
 
 @routes.post("/api/schedules", ADMIN, NotFound, Conflict)
@@ -121,7 +118,7 @@ def make(body: NewScheduleBody) -> ScheduleDone:
 def schedule(path: SchedulePath) -> ScheduleAnswer:
     """Show one schedule."""
     with read() as tx:
-        return ScheduleAnswer.of(_seen(tx, path), tx.now)
+        return schedule_answer(_seen(tx, path), tx.now)
 
 
 @routes.put("/api/schedules/<schedule>", ADMIN, NotFound, Conflict)
@@ -171,20 +168,19 @@ def run(path: SchedulePath) -> Started:
     """
     with write() as tx:
         # A lane is locked before a schedule, so it is only looked at.
-        return Started(messageId=run_schedule_now(tx, _seen(tx, path).id))
+        return Started(message_id=run_schedule_now(tx, _seen(tx, path).id))
 
 
 @routes.get("/api/schedules/<schedule>/runs", READ, NotFound)
-def runs(path: SchedulePath, query: Page) -> Annotated[Response, ScheduleRunList]:
+def runs(path: SchedulePath, query: Page) -> ScheduleRunList:
     """List what became of its due times: each run with its cost, and whether the answer arrived.
 
     The newest first; with `since_id` what came after it, the oldest first.
     """
-    last = page_end(SCHEDULE_RUNS, query.since_id)
+    last = page_end(SCHEDULE_RUNS, query)
     with read() as tx:
         found = list_schedule_runs(tx, _seen(tx, path).id, query.since_id, query.limit, last)
-    rows = ScheduleRunList([ScheduleRunAnswer.of(each) for each in found])
-    return list_response(rows, [each.id for each in found], query)
+    return ScheduleRunList.page(found, query)
 
 
 @routes.get("/api/schedules/<schedule>/next", READ, NotFound)
@@ -225,7 +221,7 @@ def _lock_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
 
 
 def _done(tx: Transaction, found: Schedule) -> ScheduleDone:
-    return ScheduleDone(schedule=ScheduleAnswer.of(found, tx.now))
+    return ScheduleDone(schedule=schedule_answer(found, tx.now))
 
 
 def _author() -> str:

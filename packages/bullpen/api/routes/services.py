@@ -9,11 +9,11 @@ from enum import StrEnum
 from typing import Annotated
 
 from flask import Response
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
 from bullpen.api.context import api, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes, as_json
-from bullpen.api.schemas import Done
+from bullpen.api.schemas import Answer, Done, Rows
 from bullpen.core.errors import (
     BullpenError,
     NoSupervisor,
@@ -31,17 +31,12 @@ STOP_SECONDS = 120.0
 START_SECONDS = 15.0
 
 
-class ServiceAnswer(BaseModel):
+class ServiceAnswer(Answer):
     """One service."""
 
     name: str
     state: str
     pid: int
-
-    @classmethod
-    def of(cls, service: Service) -> ServiceAnswer:
-        """The service, as it is shown."""
-        return cls(name=service["name"], state=service["state"], pid=service["pid"])
 
 
 def known_services() -> list[Service] | None:
@@ -92,7 +87,7 @@ class Action(StrEnum):
 WORDS = {Action.START: "started", Action.STOP: "stopped", Action.RESTART: "restarted"}
 
 
-class ServiceList(RootModel[list[ServiceAnswer]]):
+class ServiceList(Rows[ServiceAnswer]):
     """The services; none where no supervisor answers."""
 
 
@@ -143,7 +138,7 @@ class Restarting(Done):
 def services() -> ServiceList:
     """List the services with their states and process ids."""
     require_reach(None)
-    return ServiceList([ServiceAnswer.of(each) for each in known_services() or ()])
+    return ServiceList.of(known_services() or ())
 
 
 @routes.post("/api/services/apply", ADMIN, NoSupervisor)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Annotated, TypeVar
 
 from pydantic import (
@@ -24,7 +23,7 @@ from bullpen.api.routes.agents import AgentBody, AgentMap, agent_map, put_agent
 from bullpen.api.routes.providers import ProviderBody, ProviderMap, provider_map, put_provider
 from bullpen.api.routes.services import known_services
 from bullpen.api.routes.teams import TeamBody, TeamMap, put_team, team_map
-from bullpen.api.schemas import Done, StrictBody
+from bullpen.api.schemas import Answer, Done, StrictBody
 from bullpen.core.errors import (
     BadSetting,
     BullpenError,
@@ -45,20 +44,20 @@ REFERENCE_NAMES = {command: family for family, command in PROVIDER_ALIASES.items
 """What the reference's clients call our command lines."""
 
 
-class WorkspaceAnswer(BaseModel):
+class WorkspaceAnswer(Answer):
     """Where agents work."""
 
     path: str
     name: str
 
 
-class ChannelsAnswer(BaseModel):
+class ChannelsAnswer(Answer):
     """The channels whose clients run."""
 
     enabled: list[str]
 
 
-class FamilyAnswer(BaseModel):
+class FamilyAnswer(Answer):
     """What one provider is given."""
 
     model: str = Field(description="the default agent's, if this is its provider")
@@ -66,7 +65,7 @@ class FamilyAnswer(BaseModel):
     oauth_token: str = ""
 
 
-class ModelsAnswer(BaseModel):
+class ModelsAnswer(Answer):
     """What answers for the default agent, and what the providers are given."""
 
     provider: str
@@ -75,13 +74,13 @@ class ModelsAnswer(BaseModel):
     opencode: FamilyAnswer
 
 
-class MonitoringAnswer(BaseModel):
+class MonitoringAnswer(Answer):
     """How often agents are told to do something by themselves."""
 
     heartbeat_interval: int = Field(0, description="in seconds; 0 is never")
 
 
-class SettingAnswer(BaseModel):
+class SettingAnswer(Answer):
     """One setting, as it will be after the next start; a secret is masked."""
 
     value: str | int | float
@@ -92,7 +91,7 @@ class SettingAnswer(BaseModel):
     fixed: str | None = Field(description="why it cannot be changed over the API; null if it can")
 
 
-class ProblemAnswer(BaseModel):
+class ProblemAnswer(Answer):
     """Something in the file that does not count; no secret is in it."""
 
     line: int | None = Field(description="null if it is about the file as a whole")
@@ -102,7 +101,7 @@ class ProblemAnswer(BaseModel):
     warning: bool = Field(description="nothing is lost by it")
 
 
-class SettingsAnswer(BaseModel):
+class SettingsAnswer(Answer):
     """Everything that can be set; no secret is in it."""
 
     workspace: WorkspaceAnswer
@@ -134,10 +133,8 @@ def show_settings(tx: Transaction) -> SettingsAnswer:
         teams=team_map(tx),
         custom_providers=provider_map(tx),
         monitoring=MonitoringAnswer(),
-        settings={
-            name: SettingAnswer.model_validate(asdict(each)) for name, each in settings.items()
-        },
-        problems=[ProblemAnswer.model_validate(asdict(each)) for each in file.problems()],
+        settings={name: SettingAnswer.from_row(each) for name, each in settings.items()},
+        problems=[ProblemAnswer.from_row(each) for each in file.problems()],
     )
 
 

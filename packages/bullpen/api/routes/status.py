@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
 from bullpen import __version__
 from bullpen.api.context import api, caller, read, require_reach
 from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.services import ServiceAnswer, known_services
-from bullpen.api.schemas import Done
+from bullpen.api.schemas import Answer, CamelAnswer, Done, Rows
 from bullpen.core.access.owner import read_token
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import SECOND
@@ -31,28 +30,26 @@ from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 routes = Routes("status", "What runs, and how it fares.")
 
 
-class ServerAnswer(BaseModel):
+class ServerAnswer(Answer):
     """This process."""
 
     running: bool = True
     port: int
 
 
-class ChannelAnswer(BaseModel):
+class ChannelAnswer(Answer):
     """A channel's client."""
 
     running: bool
     pid: int | None
 
 
-class HeartbeatsAnswer(BaseModel):
+class HeartbeatsAnswer(CamelAnswer):
     """What is sent to agents so that they do something by themselves."""
 
     running: bool = Field(description="whether any agent is woken")
     interval: int = Field(description="the shortest, in seconds; 0 is never")
-    lastSent: dict[str, int] = Field(  # noqa: N815 - as the reference's clients read it
-        description="when each agent was woken last"
-    )
+    last_sent: dict[str, int] = Field(description="when each agent was woken last")
 
     @classmethod
     def of(cls, heartbeats: Iterable[Heartbeat]) -> HeartbeatsAnswer:
@@ -62,11 +59,11 @@ class HeartbeatsAnswer(BaseModel):
         return cls(
             running=bool(every),
             interval=min(every, default=0) // SECOND,
-            lastSent={each.agent: each.last_at for each in mine if each.last_at is not None},
+            last_sent={each.agent: each.last_at for each in mine if each.last_at is not None},
         )
 
 
-class QueueAnswer(BaseModel):
+class QueueAnswer(Answer):
     """The queue in numbers, of the agents that the key reaches."""
 
     pending: int
@@ -110,13 +107,13 @@ class LogQuery(BaseModel):
     service: str = Field("processor", max_length=200)
 
 
-class LogAnswer(BaseModel):
+class LogAnswer(Answer):
     """The end of a log, the oldest line first."""
 
     lines: list[str]
 
 
-class SystemAgentAnswer(BaseModel):
+class SystemAgentAnswer(Answer):
     """A maintenance loop. What is null has not come to pass yet."""
 
     name: str
@@ -131,7 +128,7 @@ class SystemAgentAnswer(BaseModel):
     running_since: int | None
 
 
-class SystemAgentList(RootModel[list[SystemAgentAnswer]]):
+class SystemAgentList(Rows[SystemAgentAnswer]):
     """The maintenance loops."""
 
 
@@ -157,7 +154,7 @@ def status() -> StatusAnswer:
         },
         heartbeat=HeartbeatsAnswer.of(heartbeats),
         supervised=services is not None,
-        services=[ServiceAnswer.of(each) for each in services or ()],
+        services=[ServiceAnswer.from_row(each) for each in services or ()],
         queue=QueueAnswer.of(queue),
         workers=workers,
     )
@@ -175,8 +172,7 @@ def loops() -> SystemAgentList:
     """List the maintenance loops: when each ran last, and what it did."""
     require_reach(None)
     with read() as tx:
-        found = list_job_statuses(tx)
-    return SystemAgentList([SystemAgentAnswer.model_validate(asdict(each)) for each in found])
+        return SystemAgentList.of(list_job_statuses(tx))
 
 
 def _secrets() -> list[str]:

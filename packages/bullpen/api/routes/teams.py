@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
-from bullpen.api.schemas import Done, LenientBody, ShortText
+from bullpen.api.schemas import Answer, Done, LenientBody, ShortText
 from bullpen.core.company import remove_team
 from bullpen.core.errors import BadRequest, BadTeam, NameTaken, NotFound, UnknownAgent
 from bullpen.core.ids import check_name
@@ -46,7 +46,7 @@ class TeamBody(LenientBody):
     limits: LimitsBody | None = None
 
 
-class LimitsAnswer(BaseModel):
+class LimitsAnswer(Answer):
     """What a conversation of the team may cost; null is the setting of the same name."""
 
     max_hops: int | None
@@ -54,27 +54,14 @@ class LimitsAnswer(BaseModel):
     max_cost: float | None
 
 
-class TeamAnswer(BaseModel):
+class TeamAnswer(Answer):
     """A team."""
 
     name: str
-    agents: list[str]
-    leader_agent: str
+    agents: list[str] = Field(validation_alias="members")
+    leader_agent: str = Field(validation_alias="leader")
     delivery: DeliveryMode
     limits: LimitsAnswer
-
-    @classmethod
-    def of(cls, team: Team) -> TeamAnswer:
-        """The team, as it is shown."""
-        return cls(
-            name=team.name,
-            agents=list(team.members),
-            leader_agent=team.leader,
-            delivery=team.delivery,
-            limits=LimitsAnswer(
-                max_hops=team.max_hops, max_messages=team.max_messages, max_cost=team.max_cost
-            ),
-        )
 
 
 class TeamMap(RootModel[dict[str, TeamAnswer]]):
@@ -83,8 +70,12 @@ class TeamMap(RootModel[dict[str, TeamAnswer]]):
 
 def team_map(tx: Transaction) -> TeamMap:
     """The teams all of whose members the caller reaches."""
-    found = (each for each in list_teams(tx) if all(map(caller().can_reach, each.members)))
-    return TeamMap({each.id: TeamAnswer.of(each) for each in found})
+    teams = (each for each in list_teams(tx) if all(map(caller().can_reach, each.members)))
+    return TeamMap({each.id: _team_answer(each) for each in teams})
+
+
+def _team_answer(team: Team) -> TeamAnswer:
+    return TeamAnswer.from_row(team, limits=team)
 
 
 def reach_all(agents: Iterable[str]) -> None:
@@ -161,7 +152,7 @@ def team(path: TeamPath) -> TeamAnswer:
     with read() as tx:
         found = get_team(tx, path.team_id)
     reach_all(found.members)
-    return TeamAnswer.of(found)
+    return _team_answer(found)
 
 
 @routes.put("/api/teams/<team_id>", ADMIN, NameTaken)
@@ -171,14 +162,14 @@ def put(path: TeamPath, body: TeamBody) -> TeamDone:
     A new one needs a name, agents and a leader. Of one that exists, what is not sent stays.
     """
     with write() as tx:
-        return TeamDone(team=TeamAnswer.of(put_team(tx, path.team_id, body)))
+        return TeamDone(team=_team_answer(put_team(tx, path.team_id, body)))
 
 
 @routes.patch("/api/teams/<team_id>", ADMIN, NotFound)
 def change(path: TeamPath, body: TeamBody) -> TeamDone:
     """Change a team that exists; what is not sent stays."""
     with write() as tx:
-        return TeamDone(team=TeamAnswer.of(put_team(tx, path.team_id, body, create=False)))
+        return TeamDone(team=_team_answer(put_team(tx, path.team_id, body, create=False)))
 
 
 @routes.delete("/api/teams/<team_id>", ADMIN, NotFound)

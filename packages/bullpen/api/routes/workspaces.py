@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import Field
 
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.agents import AgentPath
-from bullpen.api.schemas import Done, StrictBody
+from bullpen.api.schemas import Answer, CamelAnswer, Done, Rows, StrictBody
 from bullpen.core.errors import InTheWay, NotFound
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.text import sanitise_text
@@ -29,7 +29,7 @@ class Instructions(StrictBody):
     content: str
 
 
-class InstructionsAnswer(BaseModel):
+class InstructionsAnswer(Answer):
     """The user's part of the agent's AGENTS.md, as its prompt has it."""
 
     content: str
@@ -37,7 +37,7 @@ class InstructionsAnswer(BaseModel):
     truncated: bool = Field(description="whether there is more of it than is shown")
 
 
-class SkillAnswer(BaseModel):
+class SkillAnswer(Answer):
     """A skill, and what it says of itself."""
 
     id: str
@@ -45,23 +45,23 @@ class SkillAnswer(BaseModel):
     description: str
 
 
-class SkillList(RootModel[list[SkillAnswer]]):
+class SkillList(Rows[SkillAnswer]):
     """Skills."""
 
 
-class MemoryFile(BaseModel):
+class MemoryFile(Answer):
     """A file that the agent wrote to remember something."""
 
     name: str
     path: str = Field(description="below its memory")
 
 
-class MemoryAnswer(BaseModel):
+class MemoryAnswer(CamelAnswer):
     """What an agent remembers."""
 
     index: str
     files: list[MemoryFile]
-    memoryDir: str  # noqa: N815 - as the reference's clients read it
+    memory_dir: str
 
 
 class MemoryPath(AgentPath):
@@ -102,8 +102,7 @@ def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
 def skills(path: AgentPath) -> SkillList:
     """List what an agent knows how to do."""
     _exists(path.agent_id)
-    found = list_skills(api().settings, path.agent_id)
-    return SkillList([SkillAnswer(id=s.id, name=s.name, description=s.description) for s in found])
+    return SkillList.of(list_skills(api().settings, path.agent_id))
 
 
 @routes.get("/api/agents/<agent_id>/memory", READ, NotFound)
@@ -115,7 +114,7 @@ def memory(path: AgentPath) -> MemoryAnswer:
     return MemoryAnswer(
         index=found.index,
         files=[MemoryFile(name=PurePosixPath(each).name, path=each) for each in found.files],
-        memoryDir=sanitise_text(str(settings.workspace / path.agent_id / MEMORY_DIRECTORY)),
+        memory_dir=sanitise_text(str(settings.workspace / path.agent_id / MEMORY_DIRECTORY)),
     )
 
 
