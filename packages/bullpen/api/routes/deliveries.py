@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -14,13 +15,14 @@ from bullpen.core.errors import StaleToken
 from bullpen.core.message import ReplyTo
 from bullpen.core.outbox import delivery
 from bullpen.core.outbox.delivery import Delivery, lease_responses
+from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 
 routes = Routes("deliveries", "Answers on their way out, by channel clients outside of Bullpen.")
 
 HOUR_SECONDS = 3600
 WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
-MOST_LEASED = 100
+MAX_LEASED = 100
 MAX_ERROR_CHARS = 10_000
 
 Token = Annotated[str, Field(max_length=200, description="the delivery's token")]
@@ -32,7 +34,7 @@ class LeaseResponsesBody(StrictBody):
 
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
     worker: str = Field("outside", min_length=1, max_length=200, description="who delivers it")
-    limit: int = Field(10, ge=1, le=MOST_LEASED, description="how many at the most")
+    limit: int = Field(10, ge=1, le=MAX_LEASED, description="how many at the most")
     lease: int | None = Field(
         None,
         ge=1,
@@ -120,10 +122,10 @@ def lease(body: LeaseResponsesBody) -> LeasedAnswer:
     itself. For keys that reach all agents.
     """
     require_reach(None)
-    seconds = None if body.lease is None else body.lease * SECOND
+    lease = None if body.lease is None else body.lease * SECOND
     with write() as tx:
-        found = lease_responses(tx, body.channel, body.worker, body.limit, seconds)
-    return LeasedAnswer(responses=[_delivery_answer(each) for each in found])
+        leased = lease_responses(tx, body.channel, body.worker, body.limit, lease)
+    return LeasedAnswer(responses=[_delivery_answer(each) for each in leased])
 
 
 @routes.post("/api/responses/begin-part", PUBLISH, StaleToken)
@@ -132,56 +134,52 @@ def begin_part(body: DeliveryTokenBody) -> Done:
 
     409 `stale_token`: do not send it, another one does, or a person has set it aside.
     """
-    require_reach(None)
-    with write() as tx:
-        delivery.begin_part(tx, body.token)
-    return Done()
+    return _apply(lambda tx: delivery.begin_part(tx, body.token))
 
 
 @routes.post("/api/responses/end-part", PUBLISH, StaleToken)
 def end_part(body: EndPartBody) -> Done:
     """Say that the platform took the part."""
-    require_reach(None)
-    with write() as tx:
-        delivery.end_part(tx, body.token, sanitise_text(body.receipt))
-    return Done()
+    return _apply(lambda tx: delivery.end_part(tx, body.token, sanitise_text(body.receipt)))
 
 
 @routes.post("/api/responses/ack-leased", PUBLISH, StaleToken)
 def ack_leased(body: DeliveryTokenBody) -> Done:
     """Say that the platform took the last part."""
-    require_reach(None)
-    with write() as tx:
-        delivery.ack(tx, body.token)
-    return Done()
+    return _apply(lambda tx: delivery.ack(tx, body.token))
 
 
 @routes.post("/api/responses/reschedule", PUBLISH, StaleToken)
 def reschedule(body: RescheduleBody) -> Done:
     """Say that it could not be sent now; after the last counted try it is dead."""
-    require_reach(None)
+    error = sanitise_text(body.error)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
-    with write() as tx:
-        error = sanitise_text(body.error)
-        delivery.reschedule(tx, body.token, error, retry_after=after, counted=body.counted)
-    return Done()
+    return _apply(
+        lambda tx: delivery.reschedule(
+            tx, body.token, error, retry_after=after, counted=body.counted
+        )
+    )
 
 
 @routes.post("/api/responses/undeliverable", PUBLISH, StaleToken)
 def undeliverable(body: DeliveryErrorBody) -> Done:
     """Say that it can never be sent: the recipient does not exist, or will not have it."""
-    require_reach(None)
-    with write() as tx:
-        delivery.mark_undeliverable(tx, body.token, sanitise_text(body.error))
-    return Done()
+    error = sanitise_text(body.error)
+    return _apply(lambda tx: delivery.mark_undeliverable(tx, body.token, error))
 
 
 @routes.post("/api/responses/unknown", PUBLISH, StaleToken)
 def unknown(body: DeliveryErrorBody) -> Done:
     """Say that it was sent and no answer came: a person decides whether it goes out again."""
+    error = sanitise_text(body.error)
+    return _apply(lambda tx: delivery.mark_unknown(tx, body.token, error))
+
+
+def _apply(change: Callable[[Transaction], object]) -> Done:
+    """Change a delivery that this client has leased; only keys that reach all agents may."""
     require_reach(None)
     with write() as tx:
-        delivery.mark_unknown(tx, body.token, sanitise_text(body.error))
+        change(tx)
     return Done()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from pydantic import BaseModel, Field
 
@@ -25,11 +27,12 @@ from bullpen.core.queue.lanes import (
 )
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.states import LaneState
+from bullpen.core.store.transaction import Transaction
 
 routes = Routes("lanes", "Agents' queues: how each behaves, and whether it runs.")
 
-MOST_DEPTH = 1_000_000_000
-MOST_ATTEMPTS = 1000
+MAX_DEPTH = 1_000_000_000
+MAX_ATTEMPTS = 1000
 
 
 class LaneAnswer(Answer):
@@ -72,13 +75,13 @@ class LaneChange(StrictBody):
     ordering: Ordering = Field(Ordering.FIFO, description="what waits is put into the new order")
     batching: Batching = Field(Batching.ALL, description="how many messages one run answers")
     max_depth: int | None = Field(
-        None, ge=1, le=MOST_DEPTH, description="how many messages may wait; null is any number"
+        None, ge=1, le=MAX_DEPTH, description="how many messages may wait; null is any number"
     )
     overflow: Overflow = Field(Overflow.REJECT, description="what happens when it is full")
     max_attempts: int | None = Field(
         None,
         ge=1,
-        le=MOST_ATTEMPTS,
+        le=MAX_ATTEMPTS,
         description="failed runs before a message is dead; null is the setting",
     )
 
@@ -105,48 +108,41 @@ def change(path: LanePath, body: LaneChange) -> LaneAnswer:
     require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
-        named = {name: getattr(body, name) for name in body.model_fields_set}
-        configure_lane(tx, path.agent, replace(get_lane_policy(tx, path.agent), **named))
+        changes = {name: getattr(body, name) for name in body.model_fields_set}
+        configure_lane(tx, path.agent, replace(get_lane_policy(tx, path.agent), **changes))
         return _lane_answer(get_lane(tx, path.agent))
 
 
 @routes.post("/api/lanes/<agent>/pause", ADMIN, UnknownAgent, Conflict)
 def pause(path: LanePath, body: Reason) -> Done:
     """Begin no more runs of this agent; messages still come in, and wait."""
-    require_reach(path.agent)
-    with write() as tx:
-        get_agent(tx, path.agent)
-        pause_lane(tx, path.agent, body.reason or "paused")
-    return Done()
+    return _apply(path, partial(pause_lane, reason=body.reason or "paused"))
 
 
 @routes.post("/api/lanes/<agent>/resume", ADMIN, UnknownAgent, Conflict)
 def resume(path: LanePath) -> Done:
     """Let the agent take in and answer again."""
-    require_reach(path.agent)
-    with write() as tx:
-        get_agent(tx, path.agent)
-        resume_lane(tx, path.agent)
-    return Done()
+    return _apply(path, resume_lane)
 
 
 @routes.post("/api/lanes/<agent>/drain", ADMIN, UnknownAgent, Conflict)
 def drain(path: LanePath, body: Reason) -> Done:
     """Take nothing new in, and answer what is there."""
-    require_reach(path.agent)
-    with write() as tx:
-        get_agent(tx, path.agent)
-        drain_lane(tx, path.agent, body.reason or "draining")
-    return Done()
+    return _apply(path, partial(drain_lane, reason=body.reason or "draining"))
 
 
 @routes.post("/api/lanes/<agent>/archive", ADMIN, UnknownAgent, Conflict, LaneError)
 def archive(path: LanePath, body: Reason) -> Done:
     """Close an empty lane: nothing in, nothing out."""
+    return _apply(path, partial(archive_lane, reason=body.reason or "archived"))
+
+
+def _apply(path: LanePath, verb: Callable[[Transaction, str], None]) -> Done:
+    """Apply the verb to the lane of an agent that exists."""
     require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
-        archive_lane(tx, path.agent, body.reason or "archived")
+        verb(tx, path.agent)
     return Done()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -22,8 +23,8 @@ from bullpen.api.schemas import (
 from bullpen.core.bulk import kill, list_dead_or_held, lock_message_in_state, retry_all_dead
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
 from bullpen.core.inspect.messages import MessageRecord, get_message_by_number
-from bullpen.core.inspect.queue import MAX_COUNTED as MOST_COMPLETED
 from bullpen.core.inspect.queue import (
+    MAX_COUNTED,
     RunningMessage,
     count_completed,
     list_lanes,
@@ -33,6 +34,7 @@ from bullpen.core.inspect.queue import (
 from bullpen.core.message import ErrorKind
 from bullpen.core.queue.manage import drop, resume, retry
 from bullpen.core.states import LaneState, MessageState
+from bullpen.core.store.transaction import Transaction
 
 routes = Routes("queue", "How full the queue is, what runs, and what waits for a person.")
 
@@ -48,7 +50,7 @@ class QueueDepth(Answer):
     held: int = Field(description="they wait for a person")
     incoming: int = Field(description="the same as `pending`")
     queued: int = Field(0, description="always 0: what is claimed runs")
-    completed: int = Field(description=f"of the last day, counted up to {MOST_COMPLETED}")
+    completed: int = Field(description=f"of the last day, counted up to {MAX_COUNTED}")
     outgoing: int = Field(description="answers that are to be delivered")
 
 
@@ -179,9 +181,9 @@ def status() -> QueueDepth:
     """Say how full the queue is. For keys that reach all agents."""
     require_reach(None)
     with read() as tx:
-        found = queue_status(tx)
-        done = count_completed(tx)
-    return QueueDepth.from_row(found, incoming=found.pending, completed=done)
+        status = queue_status(tx)
+        completed = count_completed(tx)
+    return QueueDepth.from_row(status, incoming=status.pending, completed=completed)
 
 
 @routes.get("/api/queue/agents", READ)
@@ -200,9 +202,9 @@ def agents() -> AgentDepthList:
 def processing() -> RunningList:
     """List what is being answered, the longest first, as far as the key reaches."""
     with read() as tx:
-        found = list_running(tx)
+        runs = list_running(tx)
     return RunningList.of(
-        _running_answer(each, tx.now) for each in found if caller().can_reach(each.message.agent)
+        _running_answer(each, tx.now) for each in runs if caller().can_reach(each.message.agent)
     )
 
 
@@ -222,7 +224,8 @@ def dead(query: DeadOrHeldQuery) -> DeadList:
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
     one of them.
     """
-    return DeadList.page([_dead_answer(each) for each in _stuck(MessageState.DEAD, query)], query)
+    messages = _list_dead_or_held(MessageState.DEAD, query)
+    return DeadList.page([_dead_answer(each) for each in messages], query)
 
 
 @routes.post("/api/queue/dead/retry", APPROVE, LaneError)
@@ -237,19 +240,13 @@ def retry_dead(body: RetryDeadBody) -> Count:
 @routes.post("/api/queue/dead/<number>/retry", APPROVE, UnknownMessage, Conflict, LaneError)
 def retry_one(path: NumberPath) -> Done:
     """Try a dead message again; its failures are forgotten."""
-    with write() as tx:
-        require_reach(get_message_by_number(tx, path.number).agent)
-        retry(tx, lock_message_in_state(tx, path.number, MessageState.DEAD).message_id)
-    return Done()
+    return _decide(path, MessageState.DEAD, retry)
 
 
 @routes.delete("/api/queue/dead/<number>", APPROVE, UnknownMessage, Conflict)
 def drop_one(path: NumberPath) -> Done:
     """Delete a dead message for good."""
-    with write() as tx:
-        require_reach(get_message_by_number(tx, path.number).agent)
-        drop(tx, lock_message_in_state(tx, path.number, MessageState.DEAD).message_id)
-    return Done()
+    return _decide(path, MessageState.DEAD, drop)
 
 
 @routes.get("/api/queue/held", READ)
@@ -259,19 +256,26 @@ def held(query: DeadOrHeldQuery) -> HeldList:
     With `since_id` those of higher numbers, the oldest first. A key for some agents must name
     one of them.
     """
-    return HeldList.page(_stuck(MessageState.HELD, query), query)
+    return HeldList.page(_list_dead_or_held(MessageState.HELD, query), query)
 
 
 @routes.post("/api/queue/held/<number>/let-go", APPROVE, UnknownMessage, Conflict, LaneError)
 def let_go_one(path: NumberPath) -> Done:
     """Let a held message go on."""
+    return _decide(path, MessageState.HELD, resume)
+
+
+def _decide(
+    path: NumberPath, state: MessageState, verb: Callable[[Transaction, str], None]
+) -> Done:
+    """Apply the verb to this message, which must be in this state."""
     with write() as tx:
         require_reach(get_message_by_number(tx, path.number).agent)
-        resume(tx, lock_message_in_state(tx, path.number, MessageState.HELD).message_id)
+        verb(tx, lock_message_in_state(tx, path.number, state).message_id)
     return Done()
 
 
-def _stuck(state: MessageState, query: DeadOrHeldQuery) -> list[MessageRecord]:
+def _list_dead_or_held(state: MessageState, query: DeadOrHeldQuery) -> list[MessageRecord]:
     require_reach(query.agent)
     with read() as tx:
         return list_dead_or_held(
