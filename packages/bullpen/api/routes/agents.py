@@ -93,7 +93,7 @@ def _agent_answer(tx: Transaction, agent: Agent, lane: LaneRecord) -> AgentAnswe
 
 
 def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool = True) -> Agent:
-    """Take on this agent, or change what is sent of it; `provision` its directory afterwards."""
+    """Add this agent, or change the fields that were sent; prepare its directory afterwards."""
     require_reach(agent_id)
     if body.prompt_file:
         raise BadRequest(
@@ -101,7 +101,7 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
             hint="Send its text as `system_prompt`.",
         )
     if create:
-        # Whoever adds the same agent at the same time waits here, and then finds it.
+        # A request that adds the same agent at the same time waits here, and then finds it.
         create_lane(tx, agent_id)
         lock_lane(tx, agent_id)
     change = _agent_change(tx, agent_id, body)

@@ -27,11 +27,11 @@ from bullpen.core.text import sanitise_text
 routes = Routes("claims", "Outside workers: claim, extend, complete, fail, release.")
 
 DAY_SECONDS = 86_400
-MOST_MESSAGES = 256
-MOST_USED = 1_000_000_000
+MAX_MESSAGES = 256
+MAX_USAGE = 1_000_000_000
 """More tokens, or dollars, than any run takes."""
 
-NOTHING_SAID = "it answered nothing at all"
+EMPTY_ANSWER = "it answered nothing at all"
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Token = Annotated[str, Field(max_length=200, description="the claim's token")]
@@ -43,7 +43,7 @@ Lease = Annotated[
         description="seconds that the claim lasts from now; the setting `lease_seconds` by default",
     ),
 ]
-Tokens = Annotated[int, Field(ge=0, le=MOST_USED)]
+Tokens = Annotated[int, Field(ge=0, le=MAX_USAGE)]
 
 
 class ClaimBody(StrictBody):
@@ -54,7 +54,7 @@ class ClaimBody(StrictBody):
     limit: int | None = Field(
         None,
         ge=1,
-        le=MOST_MESSAGES,
+        le=MAX_MESSAGES,
         description="how many messages one run answers; the setting `claim_limit` by default",
     )
     lease: Lease | None = None
@@ -119,7 +119,7 @@ class UsageBody(StrictBody):
     model: str | None = Field(None, max_length=200)
     input_tokens: Tokens = 0
     output_tokens: Tokens = 0
-    cost: float = Field(0, ge=0, le=MOST_USED, allow_inf_nan=False, description="dollars")
+    cost: float = Field(0, ge=0, le=MAX_USAGE, allow_inf_nan=False, description="dollars")
 
 
 class CompleteClaimBody(StrictBody):
@@ -175,13 +175,13 @@ def claim(body: ClaimBody) -> ClaimAnswer:
     processors take some as well.
     """
     require_reach(body.agent)
-    return api().bell.wait_for(lambda: _look(body), body.wait) or ClaimAnswer()
+    return api().bell.wait_for(lambda: _try_claim(body), body.wait) or ClaimAnswer()
 
 
 @routes.post("/api/queue/extend", CLAIM, StaleToken)
 def extend_claim(body: ExtendClaimBody) -> ExtendClaimAnswer:
     """Go on for longer. 409 `stale_token`: stop the run, the messages are another one's now."""
-    _reach(body.token)
+    _require_claim_reach(body.token)
     lease = None if body.lease is None else body.lease * SECOND
     with write(durable=False) as tx:
         return ExtendClaimAnswer(lease_expires_at=extend(tx, body.token, lease))
@@ -195,12 +195,12 @@ def complete_claim(body: CompleteClaimBody) -> CompleteClaimAnswer:
     agent's directories or that of uploads; of another one the person is told that it was not
     sent. An answer with nothing in it is a failure that is tried again.
     """
-    _reach(body.token)
+    _require_claim_reach(body.token)
     usage = _usage(body.usage)
     with write() as tx:
         if not body.response.strip() and not body.files:
-            nothing = Failure(kind=ErrorKind.RETRYABLE, error=NOTHING_SAID, usage=usage)
-            fail(tx, body.token, nothing)
+            failure = Failure(kind=ErrorKind.RETRYABLE, error=EMPTY_ANSWER, usage=usage)
+            fail(tx, body.token, failure)
             return CompleteClaimAnswer(status="failed")
         _complete(tx, body, usage)
     return CompleteClaimAnswer(status="completed")
@@ -214,7 +214,7 @@ def fail_claim(body: FailClaimBody) -> Done:
     `permanent` is dead at once, `auth`, `quota` and `setup` pause the agent and tell the owner,
     `needs_person` holds the messages.
     """
-    _reach(body.token)
+    _require_claim_reach(body.token)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
     failure = Failure(
         kind=body.kind, error=sanitise_text(body.error), retry_after=after, usage=_usage(body.usage)
@@ -227,47 +227,47 @@ def fail_claim(body: FailClaimBody) -> Done:
 @routes.post("/api/queue/release", CLAIM, StaleToken)
 def release_claim(body: ReleaseClaimBody) -> Done:
     """Give the messages back as they were; no try is counted."""
-    _reach(body.token)
+    _require_claim_reach(body.token)
     with write() as tx:
         release(tx, body.token, sanitise_text(body.reason))
     return Done()
 
 
-def _look(asked: ClaimBody) -> ClaimAnswer | None:
+def _try_claim(body: ClaimBody) -> ClaimAnswer | None:
     if client_gone():
-        return ClaimAnswer()  # a message that nobody takes would be lost until its lease ends
+        return ClaimAnswer()  # a claim that its worker never receives blocks the lane for a lease
     with read() as tx:
-        if not has_work(tx, asked.agent):
+        if not has_work(tx, body.agent):
             return None
-    lease = None if asked.lease is None else asked.lease * SECOND
+    lease = None if body.lease is None else body.lease * SECOND
     with write(durable=False) as tx:
-        found = claim_for_worker(tx, asked.worker, asked.agent, limit=asked.limit, lease=lease)
-        if found is not None:
-            record_start(tx, found, get_provider_name(tx, found.agent))
-    return None if found is None else ClaimAnswer.from_row(found)
+        claim = claim_for_worker(tx, body.worker, body.agent, limit=body.limit, lease=lease)
+        if claim is not None:
+            record_start(tx, claim, get_provider_name(tx, claim.agent))
+    return None if claim is None else ClaimAnswer.from_row(claim)
 
 
 def _complete(tx: Transaction, body: CompleteClaimBody, usage: Usage) -> None:
     claim = get_claim(tx, body.token)
     agent = get_agent(tx, claim.agent)
-    said = RunOutput(
+    output = RunOutput(
         text=body.response,
         files=resolve_uploads(body.files),
         metadata=None if body.metadata is None else json.dumps(body.metadata),
         usage=usage,
     )
-    complete(tx, claim, said, allowed_roots(tx.settings, agent))
+    complete(tx, claim, output, allowed_roots(tx.settings, agent))
 
 
-def _reach(token: str) -> None:
-    """A token says whose claim it is: another agent's is not for this key to end."""
+def _require_claim_reach(token: str) -> None:
+    """Refuse a key that does not reach the agent of this claim."""
     require_reach(agent_of(token))
 
 
-def _usage(used: UsageBody | None) -> Usage:
-    if used is None:
+def _usage(body: UsageBody | None) -> Usage:
+    if body is None:
         return NO_USAGE
-    for text in (used.provider, used.model):
+    for text in (body.provider, body.model):
         if text is not None and sanitise_text(text) != text:
             raise BadText("the provider or the model has a NUL character, or half a surrogate pair")
-    return Usage(**used.model_dump())
+    return Usage(**body.model_dump())

@@ -82,11 +82,11 @@ def attempts(query: AttemptQuery) -> AttemptList:
     A key for some agents must name one of them.
     """
     require_reach(query.agent)
-    wanted = query.model_dump(exclude={"limit", "since_id"})
+    filters = query.model_dump(exclude={"limit", "since_id"})
     last = page_end(ATTEMPTS, query)
     with read() as tx:
-        found = list_attempts(tx, wanted, query.since_id, query.limit, upto=last)
-    return AttemptList.page(found, query)
+        rows = list_attempts(tx, filters, query.since_id, query.limit, upto=last)
+    return AttemptList.page(rows, query)
 
 
 routes = Routes("conversations", "All that one message of a person's set off.")
@@ -182,11 +182,11 @@ def newest(query: ConversationQuery) -> ConversationList:
     agents must name one of them.
     """
     require_reach(query.agent)
-    wanted = query.model_dump(exclude={"limit", "since_id"})
+    filters = query.model_dump(exclude={"limit", "since_id"})
     last = page_end(MESSAGES, query)
     with read() as tx:
-        found = list_conversations(tx, wanted, query.since_id, query.limit, upto=last)
-    return ConversationList.page([_conversation_answer(each) for each in found], query)
+        rows = list_conversations(tx, filters, query.since_id, query.limit, upto=last)
+    return ConversationList.page([_conversation_answer(each) for each in rows], query)
 
 
 @routes.get("/api/conversations/<conversation_id>", READ, NotFound)
@@ -206,7 +206,7 @@ def conversation(path: ConversationPath) -> TraceAnswer:
 def cancel(path: ConversationPath, body: Reason) -> Count:
     """End everything of a conversation that is not over; what runs is stopped."""
     with write() as tx:
-        _known(tx, path)
+        _check_reach(tx, path)
         reason = body.reason or "cancelled"
         return Count(count=cancel_conversation(tx, path.conversation_id, reason))
 
@@ -215,7 +215,7 @@ def cancel(path: ConversationPath, body: Reason) -> Count:
 def let_go(path: ConversationPath) -> Count:
     """Let everything go on that is held of a conversation."""
     with write() as tx:
-        _known(tx, path)
+        _check_reach(tx, path)
         return Count(count=resume_conversation(tx, path.conversation_id))
 
 
@@ -240,8 +240,8 @@ def _trace_answer(trace: Trace) -> TraceAnswer:
     return TraceAnswer.from_row(trace, state=trace.stand, messages=messages)
 
 
-def _known(tx: Transaction, path: ConversationPath) -> None:
-    """It exists, and the key reaches all of it."""
+def _check_reach(tx: Transaction, path: ConversationPath) -> None:
+    """Check that the conversation exists and that the key reaches all of its agents."""
     agents = list_conversation_agents(tx, path.conversation_id)
     if not agents:
         raise NotFound(

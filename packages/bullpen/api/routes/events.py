@@ -51,7 +51,7 @@ StreamResponse = Annotated[
 ]
 
 HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
-"""A proxy that collects what it gets before it hands it on would make it late."""
+"""A proxy that buffers the stream would delay events."""
 
 
 class EventQuery(Page):
@@ -108,7 +108,7 @@ def events(query: EventQuery) -> Annotated[Response, EventList]:
     if query.agent is not None:
         require_reach(query.agent)
     types = split_names(query.types)
-    wanted = EventFilter(
+    filters = EventFilter(
         types=None if types is None else add_own_names(types),
         agents=caller().agents if query.agent is None else frozenset({query.agent}),
         conversation_id=query.conversation_id,
@@ -116,7 +116,7 @@ def events(query: EventQuery) -> Annotated[Response, EventList]:
     )
     upto = EventTail.from_now(api().store).position
     with read() as tx:
-        found = list_events(tx, wanted, query.since_id, upto, query.limit)
+        found = list_events(tx, filters, query.since_id, upto, query.limit)
     documents = map(encode, event_documents(api().store, found))
     return json_response(b"[" + b",".join(documents) + b"]", next_cursor(found, query))
 
@@ -136,7 +136,7 @@ def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
     if request.method == "HEAD":
         return Response(mimetype=MIMETYPE, headers=HEADERS)
     if not query.follow:
-        return Response(_all(store, wanted, since), mimetype=MIMETYPE, headers=HEADERS)
+        return Response(_backlog(store, wanted, since), mimetype=MIMETYPE, headers=HEADERS)
     position = starting_point(hub, store, since)
     client = open_stream(hub, store, request.environ, wire=SSE, key=caller(), wanted=wanted)
 
@@ -149,8 +149,8 @@ def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
     return response
 
 
-def _all(store: Store, wanted: Filter, since: int | None) -> Iterator[bytes]:
-    """What there is after this id, and nothing without one."""
+def _backlog(store: Store, wanted: Filter, since: int | None) -> Iterator[bytes]:
+    """The stored events after this id; none without an id."""
     upto = EventTail.from_now(store).position
     position = upto if since is None else min(max(since, id_before_oldest(store)), upto)
     yield SSE.hello(position, store.clock.now())

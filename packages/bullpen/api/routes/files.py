@@ -28,8 +28,8 @@ FileResponse = Annotated[
     Described("The file.", "application/octet-stream", {"type": "string", "format": "binary"}),
 ]
 
-ALONE = "sandbox; default-src 'none'"
-"""A page that somebody uploaded does nothing in a browser."""
+SANDBOX_POLICY = "sandbox; default-src 'none'"
+"""Stops an uploaded page from doing anything in a browser."""
 
 
 def check_sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
@@ -37,29 +37,29 @@ def check_sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[st
 
     One that may not be sent is an error.
     """
-    found = [
+    paths = [
         resolve_allowed(name, (*roots, api().settings.files)) for name in resolve_uploads(names)
     ]
-    for each in found:
+    for each in paths:
         if isinstance(each, RefusedFile):
             raise UnknownFile(str(each))
-    return tuple(str(each) for each in found)
+    return tuple(str(each) for each in paths)
 
 
 def resolve_uploads(names: Sequence[str]) -> tuple[str, ...]:
-    """The same names; of uploaded files, where they lie. Which of them may leave is seen later."""
+    """Replace names of uploaded files with their paths; a later check says which may be sent."""
     return tuple(str(_uploaded(name) or name) for name in names)
 
 
 def download(path: str, roots: Sequence[Path]) -> Response:
-    """This file, to be kept and not to be shown; one that may not leave is not there."""
-    found = open_allowed(path, roots)
-    if isinstance(found, RefusedFile):
-        raise UnknownFile(str(found))
+    """Answer with this file as an attachment; one that may not be sent is an unknown file."""
+    file = open_allowed(path, roots)
+    if isinstance(file, RefusedFile):
+        raise UnknownFile(str(file))
     name = "".join(each if each.isprintable() else "_" for each in Path(path).name)
-    response = send_file(found, as_attachment=True, download_name=name, etag=False)
-    response.content_length = os.fstat(found.fileno()).st_size
-    response.headers["Content-Security-Policy"] = ALONE
+    response = send_file(file, as_attachment=True, download_name=name, etag=False)
+    response.content_length = os.fstat(file.fileno()).st_size
+    response.headers["Content-Security-Policy"] = SANDBOX_POLICY
     response.headers["Cache-Control"] = "private, no-store"
     return response
 
@@ -77,9 +77,9 @@ def _uploaded(name: str) -> Path | None:
 routes = Routes("files", "What people send along, and what goes out with answers.")
 
 FIELD = "file"
-MOST_PARTS = 8
-MOST_TEXT = 64 << 10
-"""So many bytes of what else the form has are read."""
+MAX_FORM_PARTS = 8
+MAX_FORM_TEXT_BYTES = 64 << 10
+"""How much of the form's other fields is read."""
 
 
 class UploadedAnswer(Done):
@@ -117,9 +117,9 @@ def upload() -> UploadedAnswer:
     It gets a name of its own, so that none takes the place of another. The setting `upload_bytes`
     is the most that the request may have.
     """
-    with _incoming() as begun:
-        given = _parse(begun)
-        saved = begun[0].keep(api().store.ids, given.filename or "")
+    with _collect_uploads() as uploads:
+        file_storage = _parse_form(uploads)
+        saved = uploads[0].keep(api().store.ids, file_storage.filename or "")
         return UploadedAnswer.from_row(saved, path=str(saved.path))
 
 
@@ -130,8 +130,8 @@ def files(query: Page) -> FileList:
     For keys that reach all agents.
     """
     require_reach(None)
-    found = list_files(api().settings.files, query.since_id, query.limit)
-    return FileList.page(found, query)
+    rows = list_files(api().settings.files, query.since_id, query.limit)
+    return FileList.page(rows, query)
 
 
 @routes.get("/api/files/<name>", READ, UnknownFile)
@@ -152,39 +152,39 @@ def remove(path: FilePath) -> Done:
 
 
 @contextmanager
-def _incoming() -> Iterator[list[Upload]]:
-    """The files of a form; what was not kept of them is forgotten."""
-    begun: list[Upload] = []
+def _collect_uploads() -> Iterator[list[Upload]]:
+    """Collect the uploads of a form; those that were not kept are deleted."""
+    uploads: list[Upload] = []
     try:
-        yield begun
+        yield uploads
     finally:
-        for each in begun:
+        for each in uploads:
             each.drop()
 
 
-def _parse(begun: list[Upload]) -> FileStorage:
-    """Read the form, its file straight to the disk."""
+def _parse_form(uploads: list[Upload]) -> FileStorage:
+    """Read the form; its file goes straight to the disk."""
 
     def begin(*_: object, **__: object) -> Upload:
-        begun.append(Upload(api().settings.files))
-        return begun[-1]
+        uploads.append(Upload(api().settings.files))
+        return uploads[-1]
 
     parser = FormDataParser(
         stream_factory=begin,  # type: ignore[arg-type] # it takes what the parser writes
-        max_form_memory_size=MOST_TEXT,
-        max_form_parts=MOST_PARTS,
+        max_form_memory_size=MAX_FORM_TEXT_BYTES,
+        max_form_parts=MAX_FORM_PARTS,
         silent=False,
     )
     try:
-        _, _, found = parser.parse(
+        _, _, fields = parser.parse(
             request.stream, request.mimetype, request.content_length, request.mimetype_params
         )
     except ValueError as error:
         raise BadRequest(f"the form cannot be read: {str(error)[:200]!a}") from None
-    given = found.getlist(FIELD)
-    if len(given) != 1 or len(begun) != 1:
+    files = fields.getlist(FIELD)
+    if len(files) != 1 or len(uploads) != 1:
         raise BadRequest(f"a form with one file is expected, in a field called `{FIELD}`")
-    return given[0]
+    return files[0]
 
 
 routes.blueprint.paths["/api/files"].post.requestBody = RequestBody(

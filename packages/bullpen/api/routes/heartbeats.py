@@ -101,15 +101,15 @@ class HeartbeatRunList(Rows[HeartbeatRunAnswer]):
 def heartbeats() -> HeartbeatList:
     """List the heartbeats that were ever set up, as far as the key reaches."""
     with read() as tx:
-        found = list_heartbeats(tx)
-    mine = (each for each in found if caller().can_reach(each.agent))
+        heartbeats = list_heartbeats(tx)
+    mine = (each for each in heartbeats if caller().can_reach(each.agent))
     return HeartbeatList.of(HeartbeatAnswer.from_row(each, **_values(each)) for each in mine)
 
 
 @routes.get("/api/agents/<agent_id>/heartbeat", READ, NotFound)
 def heartbeat(path: AgentPath) -> HeartbeatText:
     """Show how an agent is woken, and what it is told then."""
-    found, settings = _seen(path), api().settings
+    found, settings = _get_heartbeat(path), api().settings
     return HeartbeatText.from_row(
         found,
         content=read_heartbeat_text(settings, found.agent),
@@ -124,7 +124,7 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
 
     To turn it on begins its counts anew.
     """
-    found, settings = _seen(path), api().settings
+    found, settings = _get_heartbeat(path), api().settings
     text = body.content
     if text is not None and text == read_heartbeat_text(settings, found.agent):
         text = None
@@ -135,7 +135,7 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
         get_agent(tx, found.agent)
         if change:
             change_heartbeat(tx, found.agent, **change)
-        # Last, and before the rest is committed: all of it is done, or nothing.
+        # Last, before the transaction commits: either all of it is done, or nothing.
         if text is not None:
             write_heartbeat_text(settings, found.agent, text)
     return Done()
@@ -147,14 +147,14 @@ def beats(path: AgentPath, query: Page) -> HeartbeatRunList:
 
     The newest first; with `since_id` what came after it, the oldest first.
     """
-    agent = _seen(path).agent
+    agent = _get_heartbeat(path).agent
     last = page_end(BEATS, query)
     with read() as tx:
-        found = list_heartbeat_runs(tx, agent, query.since_id, query.limit, last)
-    return HeartbeatRunList.page(found, query)
+        rows = list_heartbeat_runs(tx, agent, query.since_id, query.limit, last)
+    return HeartbeatRunList.page(rows, query)
 
 
-def _seen(path: AgentPath) -> Heartbeat:
+def _get_heartbeat(path: AgentPath) -> Heartbeat:
     require_reach(path.agent_id)
     with read() as tx:
         return get_heartbeat(tx, get_agent(tx, path.agent_id).id)

@@ -93,7 +93,7 @@ def of_agent(path: AgentPath, query: Page) -> HistoryEntryList:
     agent stays when it is removed.
     """
     require_reach(path.agent_id)
-    return _said([path.agent_id], query)
+    return _list_history([path.agent_id], query)
 
 
 @routes.get("/api/agent-messages", READ)
@@ -102,7 +102,7 @@ def of_all(query: Page) -> HistoryEntryList:
 
     The newest first; with `since_id` what came after it, the oldest first.
     """
-    return _said(caller().agents, query)
+    return _list_history(caller().agents, query)
 
 
 @routes.get("/api/history/search", READ)
@@ -121,14 +121,14 @@ def people() -> PersonList:
         return PersonList.of(list_people(tx))
 
 
-def _said(agents: Collection[str] | None, query: Page) -> HistoryEntryList:
+def _list_history(agents: Collection[str] | None, query: Page) -> HistoryEntryList:
     upto = page_end(AGENT_MESSAGES, query)
     with read() as tx:
         if query.since_id is None:
-            found = newest_history(tx, agents, query.limit)
+            rows = newest_history(tx, agents, query.limit)
         else:
-            found = history_since(tx, agents, query.since_id, upto, query.limit)
-    return HistoryEntryList.page(found, query)
+            rows = history_since(tx, agents, query.since_id, upto, query.limit)
+    return HistoryEntryList.page(rows, query)
 
 
 room_routes = Routes("rooms", "What a team says among itself.")
@@ -202,13 +202,13 @@ def posts(path: RoomPath, query: RoomQuery) -> PostList:
     since_id = query.since_id if query.since is None else query.since_id or 0
     page = Page(limit=query.limit, since_id=since_id)
     with read() as tx:
-        _reach(tx, path.team_id)
+        _require_members(tx, path.team_id)
     upto = page_end(CHAT_MESSAGES, page)
     with read() as tx:
         if page.since_id is None:
-            found = newest_posts(tx, path.team_id, page.limit)
+            rows = newest_posts(tx, path.team_id, page.limit)
         else:
-            found = posts_since(
+            rows = posts_since(
                 tx,
                 path.team_id,
                 since_id=page.since_id,
@@ -216,7 +216,7 @@ def posts(path: RoomPath, query: RoomQuery) -> PostList:
                 upto=upto,
                 limit=page.limit,
             )
-    return PostList.page(found, page)
+    return PostList.page(rows, page)
 
 
 @room_routes.post("/api/chatroom/<team_id>", PUBLISH, NotFound, NameTaken, LaneError)
@@ -226,7 +226,7 @@ def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
     if not text:
         raise BadText("the message is empty")
     with write() as tx:
-        _reach(tx, path.team_id)
+        _require_members(tx, path.team_id)
         sender = check_text(body.sender, tx.settings.message_bytes, "the sender")
         if sender == SYSTEM_AUTHOR or find_agent(tx, sender) is not None:
             raise NameTaken(
@@ -250,7 +250,7 @@ def rooms() -> RoomList:
     return RoomList.of(rooms)
 
 
-def _reach(tx: Transaction, team_id: str) -> None:
+def _require_members(tx: Transaction, team_id: str) -> None:
     """Refuse a caller who does not reach every member."""
     for member in get_team(tx, team_id).members:
         require_reach(member)

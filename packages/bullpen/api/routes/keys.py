@@ -45,8 +45,8 @@ def audit(query: Page) -> AuditEntryList:
     require_reach(None)
     last = page_end(AUDIT_LOG, query)
     with read() as tx:
-        found = list_audit_entries(tx, query.since_id, query.limit, last)
-    return AuditEntryList.page(found, query)
+        rows = list_audit_entries(tx, query.since_id, query.limit, last)
+    return AuditEntryList.page(rows, query)
 
 
 routes = Routes("keys", "Keys for the API, each with scopes, and revoked at once.")

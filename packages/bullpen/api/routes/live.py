@@ -43,7 +43,7 @@ from bullpen.core.message import NewMessage
 log = logging.getLogger(__name__)
 
 WEB = "web"
-"""The channel of live chat: nobody delivers its answers, they are read where they lie."""
+"""The channel of live chat: its responses are read from the database and not delivered."""
 
 Ref = (
     Annotated[str, Field(max_length=200)]
@@ -105,14 +105,14 @@ COMMAND: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discr
 
 
 def run_command(client: Client, text: str | bytes) -> None:
-    """Do what is asked for, and say what came of it; nothing that is asked ends the connection."""
+    """Run a command and report its result; no command ends the connection."""
     ref: Ref = None
     try:
-        asked = _parse(text)
-        found = asked.get("ref")
-        ref = found if isinstance(found, str | int) else None
+        command = _parse(text)
+        given_ref = command.get("ref")
+        ref = given_ref if isinstance(given_ref, str | int) else None
         _check_key()
-        _do(client, COMMAND.validate_python(asked), ref)
+        _do(client, COMMAND.validate_python(command), ref)
     except ValidationError as error:
         _refuse(client, ref, validation_error_response(error).get_json()["error"])
     except BullpenError as error:
@@ -129,16 +129,16 @@ def _parse(text: str | bytes) -> dict[str, object]:
     if isinstance(text, bytes):
         raise BadRequest("a command is text, and no bytes")
     try:
-        found = json.loads(text)
+        command = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the command is no JSON: {str(error)[:200]}") from None
-    if not isinstance(found, dict):
+    if not isinstance(command, dict):
         raise BadRequest("a command is one JSON object")
-    return found
+    return command
 
 
 def _check_key() -> None:
-    """A key that was closed opens nothing any more, though its connection is still there."""
+    """Refuse a key that was revoked while its connection is still open."""
     with api().store.read() as tx:
         if not still_valid(tx, caller()):
             raise NoAccess("the key was closed")
@@ -153,8 +153,8 @@ def _do(client: Client, command: AnyCommand, ref: Ref) -> None:
             _done(client, ref, _send(command))
         case Post():
             require_scope(Scope.PUBLISH)
-            said = history.NewPostBody(message=command.message, sender=command.sender)
-            posted = history.post(history.RoomPath(team_id=command.team), said)
+            body = history.NewPostBody(message=command.message, sender=command.sender)
+            posted = history.post(history.RoomPath(team_id=command.team), body)
             _done(client, ref, {"id": posted.id, "conversationId": posted.conversation_id})
         case Ack():
             require_scope(Scope.PUBLISH)
@@ -178,12 +178,12 @@ def _subscribe(client: Client, command: Subscribe, ref: Ref) -> None:
         team=command.team,
     )
     since = command.since_id
-    position = None if since is None else starting_point(hub, store, since)
-    had = hub.pause(client)
-    begins = had if position is None else position
-    _done(client, ref, {"position": begins})
+    requested = None if since is None else starting_point(hub, store, since)
+    paused_at = hub.pause(client)
+    position = paused_at if requested is None else requested
+    _done(client, ref, {"position": position})
     client.filter = wanted
-    catch_up(hub, store, client, begins)
+    catch_up(hub, store, client, position)
 
 
 def _send(command: Send) -> Document:
@@ -199,8 +199,8 @@ def _send(command: Send) -> Document:
     return {"messageId": ids[0], "conversationId": ids[0], "messages": ids}
 
 
-def _done(client: Client, ref: Ref, found: Document) -> None:
-    api().hub.write_to(client, [WEBSOCKET.note({"type": "done", "ref": ref, **found})])
+def _done(client: Client, ref: Ref, result: Document) -> None:
+    api().hub.write_to(client, [WEBSOCKET.note({"type": "done", "ref": ref, **result})])
 
 
 def _refuse(client: Client, ref: Ref, error: object) -> None:
@@ -211,19 +211,19 @@ routes = Routes("live", "The WebSocket.").blueprint
 
 PING_SECONDS = 25
 LOOK_SECONDS = 5.0
-"""How often a thread that waits for a command looks whether the connection is still there."""
+"""How often a thread that waits for a command checks that the connection is still open."""
 
-ROOM_FOR_NAMES = 1 << 16
-"""So many bytes more than the longest request a command may have: of its JSON."""
+COMMAND_OVERHEAD_BYTES = 1 << 16
+"""How much longer than the longest request body a command may be, for the rest of its JSON."""
 
-SHARE = (7, 16)
-"""So many of the threads may serve WebSockets: each holds one, and others want to be served too."""
+SOCKET_THREADS_SHARE = (7, 16)
+"""The share of the threads that may serve WebSockets: each holds one as long as it is open."""
 
 sock = Sock()
 
 
 class SocketReader(threading.Thread):
-    """The thread in which the library reads; whatever ends it, the socket is given back."""
+    """The thread in which the library reads; however it ends, the socket is closed."""
 
     def __init__(self, target: Callable[[], None]) -> None:
         super().__init__(target=target, daemon=True)
@@ -244,14 +244,14 @@ class SocketReader(threading.Thread):
 def _configure(state: BlueprintSetupState) -> None:
     state.app.config["SOCK_SERVER_OPTIONS"] = {
         "ping_interval": PING_SECONDS,
-        "max_message_size": state.app.config["MAX_CONTENT_LENGTH"] + ROOM_FOR_NAMES,
+        "max_message_size": state.app.config["MAX_CONTENT_LENGTH"] + COMMAND_OVERHEAD_BYTES,
         "thread_class": SocketReader,
     }
 
 
 @routes.before_request
 def _begin() -> Response | None:
-    """Whatever speaks against it is said before the handshake, as to any request."""
+    """Refuse before the handshake, as with any request."""
     require_scope(Scope.READ)
     _check_handshake()
     try:
@@ -269,10 +269,10 @@ def _begin() -> Response | None:
         wire=WEBSOCKET,
         key=caller(),
         wanted=query.filter(caller()),
-        most=api().settings.api_threads * SHARE[0] // SHARE[1],
+        most=api().settings.api_threads * SOCKET_THREADS_SHARE[0] // SOCKET_THREADS_SHARE[1],
     )
     g.outbound = HubSocket(hub, client)
-    # The library writes through this one. What it would compress was encoded for all at once.
+    # The library writes through this one, uncompressed: frames are encoded once for all clients.
     request.environ[SOCKET] = g.outbound
     request.environ.pop("HTTP_SEC_WEBSOCKET_EXTENSIONS", None)
     return None

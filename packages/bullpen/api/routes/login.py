@@ -27,7 +27,7 @@ from bullpen.core.errors import NoAccess
 routes = Routes("login", "The way in for a browser.")
 
 HOME = "/openapi/swagger"
-"""Where a browser is led that came in."""
+"""Where a browser is redirected after login."""
 
 NAME_LENGTH = 60
 
@@ -73,17 +73,17 @@ def come_in(query: Code) -> Redirect:
     """Exchange a link's code for a cookie."""
     browser = (request.user_agent.string or "a browser")[:NAME_LENGTH]
     with api().store.write() as tx:
-        found = redeem_login_link(tx, query.code, browser)
-    if found is None:
+        redeemed = redeem_login_link(tx, query.code, browser)
+    if redeemed is None:
         count_failure()
         raise NoAccess(
             "this link was used before, or its time is over",
             hint="Make another one with `bullpen open`.",
         )
-    response = _to(HOME)
+    response = _redirect(HOME)
     response.set_cookie(
         COOKIE,
-        found[1],
+        redeemed[1],
         max_age=BROWSER_DAYS * DAY // SECOND,
         httponly=True,
         secure=request.is_secure,
@@ -113,10 +113,10 @@ def me() -> Me:
 @routes.get("/", NO_SCOPE)
 def front() -> Redirect:
     """Lead a browser to the page on which the API can be tried."""
-    return _to(HOME)
+    return _redirect(HOME)
 
 
-def _to(place: str) -> Response:
-    response = redirect(place)
+def _redirect(path: str) -> Response:
+    response = redirect(path)
     assert isinstance(response, Response)
     return response

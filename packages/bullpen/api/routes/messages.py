@@ -36,13 +36,13 @@ from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
-EVERY = 1 << 31
+NO_LIMIT = 1 << 31
 
 
 def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
-    """Store it for everyone whom it addresses; those must all be within the key's reach."""
+    """Enqueue a message for every agent that it addresses; the key must reach them all."""
     if new.channel in INTERNAL_CHANNELS:
-        # What comes on them is answered to nobody, and may end in silence.
+        # Messages on these channels get no response.
         raise BadRequest(
             f"on the channel {new.channel!r} nobody writes but Bullpen itself",
             hint="Rooms are at `/api/chatroom/<team>`, heartbeats at `/api/agents/<id>/heartbeat`.",
@@ -51,9 +51,9 @@ def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
     def store(tx: Transaction) -> tuple[Accepted, ...]:
         accepted = submit(tx, new)
         if key.agents is not None:
-            sent = MessageFilter(conversation_id=accepted[0].message_id)
-            for seen in list_messages(tx, sent, 0, EVERY):
-                check_reach(key, seen.agent)
+            conversation = MessageFilter(conversation_id=accepted[0].message_id)
+            for each in list_messages(tx, conversation, 0, NO_LIMIT):
+                check_reach(key, each.agent)
         return accepted
 
     return api().together.write(store)
@@ -64,7 +64,7 @@ routes = Routes("messages", "Messages from people, and what becomes of them.")
 Name = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 
-DECISION: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
+DECISION_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
 
 
 class Address(StrictBody):
@@ -209,7 +209,7 @@ def messages(query: MessageQuery) -> MessageList:
     The newest first; with `since_id` what came after it, the oldest first.
     """
     require_reach(query.agent)
-    wanted = MessageFilter(
+    filters = MessageFilter(
         status=query.status,
         agent=query.agent,
         channel=query.channel,
@@ -217,8 +217,8 @@ def messages(query: MessageQuery) -> MessageList:
     )
     last = page_end(MESSAGES, query)
     with read() as tx:
-        found = list_messages(tx, wanted, query.since_id, query.limit, upto=last)
-    return MessageList.page(found, query)
+        rows = list_messages(tx, filters, query.since_id, query.limit, upto=last)
+    return MessageList.page(rows, query)
 
 
 @routes.get("/api/messages/<message_id>", READ, NotFound)
@@ -230,31 +230,31 @@ def message(path: MessagePath) -> MessageAnswer:
     return MessageAnswer.from_row(found)
 
 
-@routes.post("/api/messages/<message_id>/cancel", APPROVE, *DECISION)
+@routes.post("/api/messages/<message_id>/cancel", APPROVE, *DECISION_ERRORS)
 def cancel_message(path: MessagePath, body: Reason) -> Done:
     """End a message; if it is running, its run is stopped, and no other is touched."""
     return _decide(path, partial(cancel, reason=body.reason or "cancelled"))
 
 
-@routes.post("/api/messages/<message_id>/hold", APPROVE, *DECISION)
+@routes.post("/api/messages/<message_id>/hold", APPROVE, *DECISION_ERRORS)
 def hold_message(path: MessagePath, body: Reason) -> Done:
     """Keep a waiting message from being answered until it is let go."""
     return _decide(path, partial(hold, reason=body.reason or "held"))
 
 
-@routes.post("/api/messages/<message_id>/let-go", APPROVE, *DECISION)
+@routes.post("/api/messages/<message_id>/let-go", APPROVE, *DECISION_ERRORS)
 def let_go_message(path: MessagePath) -> Done:
     """Let a held message go on."""
     return _decide(path, resume)
 
 
-@routes.post("/api/messages/<message_id>/retry", APPROVE, *DECISION)
+@routes.post("/api/messages/<message_id>/retry", APPROVE, *DECISION_ERRORS)
 def retry_message(path: MessagePath) -> Done:
     """Try a dead, cancelled or expired message again."""
     return _decide(path, retry)
 
 
-@routes.delete("/api/messages/<message_id>", APPROVE, *DECISION)
+@routes.delete("/api/messages/<message_id>", APPROVE, *DECISION_ERRORS)
 def drop_message(path: MessagePath) -> Done:
     """Delete a dead, cancelled or expired message for good."""
     return _decide(path, drop)
@@ -268,6 +268,6 @@ def _decide(path: MessagePath, verb: Callable[[Transaction, str], None]) -> Done
 
 
 def _idempotency_key() -> str | None:
-    """A repeat is known by who sends and what key he gave it: keys of others do not collide."""
-    given = request.headers.get("Idempotency-Key", "")[:200]
-    return f"{caller().id}:{given}" if given else None
+    """The header with the caller's id before it: keys of different callers do not collide."""
+    header = request.headers.get("Idempotency-Key", "")[:200]
+    return f"{caller().id}:{header}" if header else None

@@ -66,7 +66,7 @@ def provider_map(tx: Transaction) -> ProviderMap:
 
 
 def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> CustomProvider:
-    """Make `custom:<id>` known, or change what is sent of it."""
+    """Add `custom:<id>`, or change the fields that were sent."""
     require_reach(None)
     change = CustomProviderChange()
     if body.name is not None:
@@ -79,17 +79,17 @@ def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> Custo
         change["api_key"] = body.api_key
     if body.model is not None:
         change["model"] = body.model
-    known = find_custom_provider(tx, check_name(provider_id))
-    if known is not None:
+    existing = find_custom_provider(tx, check_name(provider_id))
+    if existing is not None:
         return change_custom_provider(tx, provider_id, **change)
     if not {"harness", "base_url", "api_key"} <= change.keys():
         raise BadProvider(
             f"{provider_id} is new, and has no harness, address or key",
             hint="Send `harness`, `base_url` and `api_key`.",
         )
-    made = CustomProvider(id=provider_id, **change)
-    add_custom_provider(tx, made)
-    return made
+    new = CustomProvider(id=provider_id, **change)
+    add_custom_provider(tx, new)
+    return new
 
 
 routes = Routes("providers", "What can answer for an agent.")

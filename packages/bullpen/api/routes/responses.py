@@ -45,7 +45,7 @@ routes = Routes("responses", "Answers to people.")
 
 Name = Annotated[str, Field(max_length=200)]
 Short = Annotated[str, Field(max_length=40)]
-"""What an agent or a channel may be called at the longest, and more."""
+"""Longer than the name of any agent or channel."""
 
 
 class ResponseAnswer(CamelAnswer):
@@ -141,7 +141,7 @@ def responses(query: ResponseQuery) -> ResponseList:
     must name one of them.
     """
     require_reach(query.agent)
-    wanted = ResponseFilter(
+    filters = ResponseFilter(
         status=query.status,
         channel=query.channel,
         agent=query.agent,
@@ -150,8 +150,8 @@ def responses(query: ResponseQuery) -> ResponseList:
     )
     last = page_end(RESPONSES, query)
     with read() as tx:
-        found = list_responses(tx, wanted, query.since_id, query.limit, upto=last)
-    return ResponseList.page(found, query)
+        rows = list_responses(tx, filters, query.since_id, query.limit, upto=last)
+    return ResponseList.page(rows, query)
 
 
 @routes.get("/api/responses/pending", READ)
@@ -162,8 +162,8 @@ def pending(query: PendingQuery) -> ResponseList:
     """
     require_reach(None)
     with read() as tx:
-        found = list_deliverable(tx, query.channel, query.since_id, query.limit)
-    return ResponseList.page(found, Page(limit=query.limit, since_id=query.since_id))
+        rows = list_deliverable(tx, query.channel, query.since_id, query.limit)
+    return ResponseList.page(rows, Page(limit=query.limit, since_id=query.since_id))
 
 
 @routes.post("/api/responses", PUBLISH, UnknownAgent, UnknownFile)
@@ -171,10 +171,10 @@ def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
     """Write to a person who has not asked."""
     require_reach(body.agent)
     with write() as tx:
-        places = _roots(tx, body.agent) if body.agent else ()
+        roots = _roots(tx, body.agent) if body.agent else ()
         answer = Answer(
             message=body.message,
-            files=check_sendable(body.files, places),
+            files=check_sendable(body.files, roots),
             metadata=None if body.metadata is None else json.dumps(body.metadata),
         )
         message_id = send_to_person(
@@ -192,33 +192,33 @@ def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
 def response(path: ResponsePath) -> ResponseAnswer:
     """Show one answer, archived ones included."""
     with read() as tx:
-        return ResponseAnswer.from_row(_reached(tx, path))
+        return ResponseAnswer.from_row(_get_reachable(tx, path))
 
 
 @routes.get("/api/responses/<response_id>/files/<number>", READ, UnknownResponse, UnknownFile)
 def response_file(path: ResponseFilePath) -> FileResponse:
     """Download a file that goes with an answer."""
     with read() as tx:
-        seen = _reached(tx, path)
-        agent = find_agent(tx, seen.agent)
-    files = parse_files(seen.files)
-    at = int(path.number) if path.number.isascii() and path.number.isdecimal() else len(files)
-    if at >= len(files):
-        raise UnknownFile(f"response {seen.id} has no file {path.number[:60]!r}")
+        row = _get_reachable(tx, path)
+        agent = find_agent(tx, row.agent)
+    files = parse_files(row.files)
+    index = int(path.number) if path.number.isascii() and path.number.isdecimal() else len(files)
+    if index >= len(files):
+        raise UnknownFile(f"response {row.id} has no file {path.number[:60]!r}")
     settings = api().settings
-    places = (settings.files,) if agent is None else allowed_roots(settings, agent)
-    return download(files[at], places)
+    roots = (settings.files,) if agent is None else allowed_roots(settings, agent)
+    return download(files[index], roots)
 
 
 @routes.post("/api/responses/<response_id>/ack", PUBLISH, UnknownResponse, Conflict)
 def ack(path: ResponsePath) -> Done:
     """Say that the person has it; a repeat changes nothing."""
     with write() as tx:
-        seen = _reached(tx, path)
+        row = _get_reachable(tx, path)
         try:
-            ack_response(tx, seen.id)
+            ack_response(tx, row.id)
         except (IllegalMove, UnknownResponse):
-            if _reached(tx, path).status != ResponseState.ACKED:
+            if _get_reachable(tx, path).status != ResponseState.ACKED:
                 raise
     return Done()
 
@@ -227,7 +227,7 @@ def ack(path: ResponsePath) -> Done:
 def deliver_again(path: ResponsePath) -> Done:
     """Deliver a dead answer once more, or one of which nobody knows whether it arrived."""
     with write() as tx:
-        retry_response(tx, _reached(tx, path).id)
+        retry_response(tx, _get_reachable(tx, path).id)
     return Done()
 
 
@@ -235,14 +235,14 @@ def deliver_again(path: ResponsePath) -> Done:
 def set_aside(path: ResponsePath, body: Reason) -> Done:
     """Do not deliver an answer any more."""
     with write() as tx:
-        drop_response(tx, _reached(tx, path).id, body.reason or "set aside")
+        drop_response(tx, _get_reachable(tx, path).id, body.reason or "set aside")
     return Done()
 
 
-def _reached(tx: Transaction, path: ResponsePath) -> ResponseRecord:
-    seen = get_response(tx, path.response_id)
-    require_reach(seen.agent)
-    return seen
+def _get_reachable(tx: Transaction, path: ResponsePath) -> ResponseRecord:
+    row = get_response(tx, path.response_id)
+    require_reach(row.agent)
+    return row
 
 
 def _roots(tx: Transaction, agent: str) -> tuple[Path, ...]:

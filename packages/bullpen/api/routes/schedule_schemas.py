@@ -32,7 +32,7 @@ from bullpen.core.schedules.timing import (
 )
 from bullpen.core.store.transaction import Transaction
 
-# Written out: in the description another type has its name.
+# Inline, because another type has its name in the description.
 WhenKind = Annotated[
     TimingKind, WithJsonSchema({"type": "string", "enum": [kind.value for kind in TimingKind]})
 ]
@@ -140,14 +140,14 @@ class ScheduleBody(LenientBody):
 
 # What a body says of a schedule, as core knows it.
 #
-# What was shown may be sent back with one field changed. So of the fields that exclude each other,
-# those that say what is so already say nothing, and one that says something new wins.
+# An answer may be sent back with one field changed. So of fields that exclude each other, those
+# that equal the schedule's present value count as not sent.
 
 WHEN = "Give one of `cron`, `runAt` and `every_seconds`."
 
 
 def new_schedule(tx: Transaction, body: ScheduleBody) -> NewSchedule:
-    """The schedule that is asked for."""
+    """The schedule that the body describes."""
     if body.message is None:
         raise BadText("there is nothing to say", hint="Give what is said each time as `message`.")
     agent, team = _target(body, None, None)
@@ -170,7 +170,7 @@ def new_schedule(tx: Transaction, body: ScheduleBody) -> NewSchedule:
 
 
 def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> ScheduleChange:
-    """What of it is to be another than it is."""
+    """The fields of the schedule that the body changes."""
     change = ScheduleChange(place=_reply_address(tx, body, before.place))
     change["agent"], change["team_id"] = _target(body, before.agent, before.team_id)
     timing = _timing(tx, body, before.timing)
@@ -186,7 +186,7 @@ def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> Sc
         change["missed"] = body.missed
     if body.overlap is not None:
         change["overlap"] = body.overlap
-    # Shown are whole seconds; a part of one that an agent gave is not lost by sending it back.
+    # Answers have whole seconds: sending one back must not drop the fraction that an agent chose.
     if body.jitter_seconds not in (None, before.jitter // SECOND):
         change["jitter"] = (body.jitter_seconds or 0) * SECOND
     for name in [name for name, value in change.items() if getattr(before, name) == value]:
@@ -203,58 +203,58 @@ def _target(
         raise BadSchedule(
             "a schedule is for one agent or one team", hint="Give `agentId` or `team`, not both."
         )
-    for found in agents:
-        return found, None
-    for found in teams:
-        return None, found
+    for new_agent in agents:
+        return new_agent, None
+    for new_team in teams:
+        return None, new_team
     if agent is None and team is None:
         raise BadSchedule("nobody is named who is asked", hint="Give `agentId`, or `team`.")
     return agent, team
 
 
 def _reply_address(tx: Transaction, body: ScheduleBody, before: DeliveryAddress) -> DeliveryAddress:
-    places = []
+    addresses = []
     if body.to not in (None, str(before)):
-        places.append(parse_address(body.to or "", tx.settings))
+        addresses.append(parse_address(body.to or "", tx.settings))
     channel = before.channel if body.channel is None else body.channel
     if body.address is not None:
-        places.append(make_address(channel, body.address))
+        addresses.append(make_address(channel, body.address))
     elif channel != before.channel:
-        places.append(NOWHERE if channel == NOWHERE.channel else make_address(channel, ""))
-    if len(set(places)) > 1:
+        addresses.append(NOWHERE if channel == NOWHERE.channel else make_address(channel, ""))
+    if len(set(addresses)) > 1:
         raise BadPlace(
             "`to` says another place than `channel` and `address`", hint="Give one of the two."
         )
-    return places[0] if places else before
+    return addresses[0] if addresses else before
 
 
 def _timing(tx: Transaction, body: ScheduleBody, before: Timing | None) -> Timing | None:
-    """When it is to be due; None if nothing new is said of that."""
-    here = body.zone or (owner_zone_name(tx.settings) if before is None else before.zone)
-    found = [each for each in _timings(tx, body, here, before) if each is not None]
-    if len(found) > 1:
+    """When it is due; None if the body does not change that."""
+    zone = body.zone or (owner_zone_name(tx.settings) if before is None else before.zone)
+    timings = [each for each in _timings(tx, body, zone, before) if each is not None]
+    if len(timings) > 1:
         raise BadSchedule("more than one thing says when it is due", hint=WHEN)
-    if found or before is None or here == before.zone:
-        return found[0] if found else None
+    if timings or before is None or zone == before.zone:
+        return timings[0] if timings else None
     if before.kind is TimingKind.CRON:
-        return cron_timing(before.cron or "", here, tx.now)
-    return replace(before, zone=get_zone(here).key)
+        return cron_timing(before.cron or "", zone, tx.now)
+    return replace(before, zone=get_zone(zone).key)
 
 
 def _timings(
-    tx: Transaction, body: ScheduleBody, here: str, before: Timing | None
+    tx: Transaction, body: ScheduleBody, zone: str, before: Timing | None
 ) -> list[Timing | None]:
     cron = every = at = None
     if before is not None:
         cron, every, at = before.cron, before.every, before.at
     seconds = None if every is None else every // SECOND
-    run_at = parse_time(body.run_at, here) if isinstance(body.run_at, str) else body.run_at
+    run_at = parse_time(body.run_at, zone) if isinstance(body.run_at, str) else body.run_at
     return [
-        None if body.cron in (None, cron) else cron_timing(body.cron or "", here, tx.now),
-        None if run_at in (None, at) else once_timing(run_at or 0, here, tx.now),
+        None if body.cron in (None, cron) else cron_timing(body.cron or "", zone, tx.now),
+        None if run_at in (None, at) else once_timing(run_at or 0, zone, tx.now),
         None
         if body.every_seconds in (None, seconds)
-        else every_timing((body.every_seconds or 0) * SECOND, here, tx.now),
+        else every_timing((body.every_seconds or 0) * SECOND, zone, tx.now),
     ]
 
 

@@ -94,10 +94,10 @@ class NextAnswer(Answer):
 @routes.get("/api/schedules", READ)
 def schedules(query: ScheduleQuery) -> ScheduleList:
     """List the schedules that the key reaches, the oldest first."""
-    wanted = ScheduleFilter(agent=query.agent, team_id=query.team, state=query.state)
+    filters = ScheduleFilter(agent=query.agent, team_id=query.team, state=query.state)
     with read() as tx:
-        found, now = list_schedules(tx, wanted), tx.now
-    mine = (each for each in found if caller().can_reach(each.agent))
+        rows, now = list_schedules(tx, filters), tx.now
+    mine = (each for each in rows if caller().can_reach(each.agent))
     return ScheduleList.of(schedule_answer(each, now) for each in mine)
 
 
@@ -109,16 +109,16 @@ def make(body: NewScheduleBody) -> ScheduleDone:
     `channel` and `address`, say where.
     """
     with write() as tx:
-        wished = new_schedule(tx, body)
-        require_reach(wished.agent)
-        return _done(tx, add_schedule(tx, wished, _author()))
+        new = new_schedule(tx, body)
+        require_reach(new.agent)
+        return _done(tx, add_schedule(tx, new, _author()))
 
 
 @routes.get("/api/schedules/<schedule>", READ, NotFound)
 def schedule(path: SchedulePath) -> ScheduleAnswer:
     """Show one schedule."""
     with read() as tx:
-        return schedule_answer(_seen(tx, path), tx.now)
+        return schedule_answer(_get_schedule(tx, path), tx.now)
 
 
 @routes.put("/api/schedules/<schedule>", ADMIN, NotFound, Conflict)
@@ -167,8 +167,8 @@ def run(path: SchedulePath) -> Started:
     Who may send any message to an agent may send this one.
     """
     with write() as tx:
-        # A lane is locked before a schedule, so it is only looked at.
-        return Started(message_id=run_schedule_now(tx, _seen(tx, path).id))
+        # The schedule is not locked here: a lane is always locked before a schedule.
+        return Started(message_id=run_schedule_now(tx, _get_schedule(tx, path).id))
 
 
 @routes.get("/api/schedules/<schedule>/runs", READ, NotFound)
@@ -179,15 +179,15 @@ def runs(path: SchedulePath, query: Page) -> ScheduleRunList:
     """
     last = page_end(SCHEDULE_RUNS, query)
     with read() as tx:
-        found = list_schedule_runs(tx, _seen(tx, path).id, query.since_id, query.limit, last)
-    return ScheduleRunList.page(found, query)
+        rows = list_schedule_runs(tx, _get_schedule(tx, path).id, query.since_id, query.limit, last)
+    return ScheduleRunList.page(rows, query)
 
 
 @routes.get("/api/schedules/<schedule>/next", READ, NotFound)
 def following(path: SchedulePath, query: NextQuery) -> NextAnswer:
     """Say when it is due next."""
     with read() as tx:
-        found = _seen(tx, path)
+        found = _get_schedule(tx, path)
         return NextAnswer(next=next_due_times(found, tx.now, query.count), zone=found.timing.zone)
 
 
@@ -206,15 +206,15 @@ def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
         return _done(tx, found)
 
 
-def _seen(tx: Transaction, path: SchedulePath) -> Schedule:
-    """The schedule, which the key must reach: a team's belongs to no agent."""
+def _get_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
+    """The schedule; a team's is only for keys that reach all agents."""
     found = get_schedule(tx, path.schedule)
     require_reach(found.agent)
     return found
 
 
 def _lock_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
-    """The same, to be changed by nobody else."""
+    """The same, locked until the transaction ends."""
     found = lock_schedule(tx, path.schedule)
     require_reach(found.agent)
     return found
@@ -225,7 +225,13 @@ def _done(tx: Transaction, found: Schedule) -> ScheduleDone:
 
 
 def _author() -> str:
-    """Who makes it: the owner, also in a browser of his, or a key."""
+    """The owner, in their browser as well, or a key."""
     key = caller()
-    his = key.kind is KeyKind.BROWSER and key.agents is None and key.scopes == OWNER_KEY.scopes
-    return OWNER_AUTHOR if his or key.kind is KeyKind.OWNER else f"{KEY_AUTHOR_PREFIX}{key.id}"
+    owners_browser = (
+        key.kind is KeyKind.BROWSER and key.agents is None and key.scopes == OWNER_KEY.scopes
+    )
+    return (
+        OWNER_AUTHOR
+        if owners_browser or key.kind is KeyKind.OWNER
+        else f"{KEY_AUTHOR_PREFIX}{key.id}"
+    )

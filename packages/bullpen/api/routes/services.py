@@ -48,7 +48,7 @@ def known_services() -> list[Service] | None:
 
 
 def restart_service(supervisor: Supervisor, name: str, seconds: float) -> Service:
-    """Restart a service; where that takes longer than this time, it goes on without who asked."""
+    """Restart a service; a restart that takes longer than this goes on in the background."""
     supervisor.service(name)
     failed: list[BullpenError] = []
 
@@ -71,9 +71,9 @@ routes = Routes("services", "The services under the supervisor.")
 
 API = "api"
 WAIT_SECONDS = 15.0
-"""How long an answer waits for what it tells; what takes longer goes on all the same."""
+"""How long a request waits for a service; what takes longer goes on after the answer."""
 
-STEERING: tuple[type[BullpenError], ...] = (UnknownService, ServiceFailed, NoSupervisor)
+ACTION_ERRORS: tuple[type[BullpenError], ...] = (UnknownService, ServiceFailed, NoSupervisor)
 
 
 class Action(StrEnum):
@@ -84,7 +84,7 @@ class Action(StrEnum):
     RESTART = "restart"
 
 
-WORDS = {Action.START: "started", Action.STOP: "stopped", Action.RESTART: "restarted"}
+PAST_TENSE = {Action.START: "started", Action.STOP: "stopped", Action.RESTART: "restarted"}
 
 
 class ServiceList(Rows[ServiceAnswer]):
@@ -154,7 +154,7 @@ def apply() -> Annotated[Response, Applied]:
                 started.append(each["name"])
             except (ServiceFailed, UnknownService) as error:
                 errors.append(str(error))
-    _note()
+    _audit()
     done = Applied(started=started, errors=errors or None)
     return Response(done.model_dump_json(exclude_none=True), mimetype="application/json")
 
@@ -164,22 +164,22 @@ def restart_all() -> Annotated[Response, Restarting]:
     """Stop all services and start them anew, this one included, once this is answered."""
     require_reach(None)
     api().supervisor.services()
-    _note()
+    _audit()
     return _answer_first(Restarting(), api().supervisor.restart_all)
 
 
-@routes.post("/api/services/channel/<channel>/<action>", ADMIN, *STEERING)
+@routes.post("/api/services/channel/<channel>/<action>", ADMIN, *ACTION_ERRORS)
 def steer_channel(path: ChannelPath) -> ChannelActionAnswer:
     """Start, stop or restart a channel's client."""
     require_reach(None)
     if path.channel in CORE_SERVICES:
         raise UnknownService(f"{path.channel} is no channel")
-    state = _steer(path.channel, path.action)["state"]
-    _note()
-    return ChannelActionAnswer(channel=path.channel, action=WORDS[path.action], state=state)
+    state = _act(path.channel, path.action)["state"]
+    _audit()
+    return ChannelActionAnswer(channel=path.channel, action=PAST_TENSE[path.action], state=state)
 
 
-@routes.post("/api/services/<name>/<action>", ADMIN, *STEERING)
+@routes.post("/api/services/<name>/<action>", ADMIN, *ACTION_ERRORS)
 def steer(path: ServicePath) -> Annotated[Response, ServiceActionAnswer]:
     """Start, stop or restart a service.
 
@@ -190,16 +190,16 @@ def steer(path: ServicePath) -> Annotated[Response, ServiceActionAnswer]:
         state = api().supervisor.service(API)["state"]
         if path.action is Action.STOP:
             raise ServiceFailed("the API does not stop itself", hint="Use `bullpen down`.")
-        _note()
-        done = ServiceActionAnswer(name=API, action=WORDS[path.action], state=state)
+        _audit()
+        done = ServiceActionAnswer(name=API, action=PAST_TENSE[path.action], state=state)
         supervisor = api().supervisor
         return _answer_first(done, lambda: supervisor.signal(API, "TERM"))
-    state = _steer(path.name, path.action)["state"]
-    _note()
-    return as_json(ServiceActionAnswer(name=path.name, action=WORDS[path.action], state=state))
+    state = _act(path.name, path.action)["state"]
+    _audit()
+    return as_json(ServiceActionAnswer(name=path.name, action=PAST_TENSE[path.action], state=state))
 
 
-def _steer(name: str, action: Action) -> Service:
+def _act(name: str, action: Action) -> Service:
     supervisor = api().supervisor
     match action:
         case Action.START:
@@ -210,14 +210,14 @@ def _steer(name: str, action: Action) -> Service:
             return restart_service(supervisor, name, WAIT_SECONDS)
 
 
-def _note() -> None:
-    """Write down that it was done."""
+def _audit() -> None:
+    """Record in the audit log that it was done."""
     with write():
         pass
 
 
 def _answer_first(done: BaseModel, then: Callable[[], None]) -> Response:
-    """Answer, and do it when the answer is on its way: it ends this process."""
+    """Answer first, because what follows ends this process."""
 
     def close() -> None:
         try:

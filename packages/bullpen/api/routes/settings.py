@@ -121,7 +121,7 @@ def settings_file() -> SettingsFile:
 
 
 def show_settings(tx: Transaction) -> SettingsAnswer:
-    """Everything, as it is now."""
+    """All settings, as they are now."""
     file = settings_file()
     settings = {each.name: each for each in file.shown()}
     workspace = tx.settings.workspace
@@ -226,8 +226,8 @@ class SettingsUpdate(StrictBody):
 def setting_changes(
     file: SettingsFile, body: SettingsUpdate, shown: SettingsAnswer
 ) -> dict[str, Value | None]:
-    """What is to be written to the file; what cannot be changed is refused."""
-    _check_rest(body, shown)
+    """The changes to write to the file; read-only fields that differ are refused."""
+    _check_read_only(body, shown)
     aliases = {
         "workspace": body.workspace.path,
         "anthropic_api_key": body.models.anthropic.api_key,
@@ -238,19 +238,19 @@ def setting_changes(
         name: each.value if isinstance(each, SettingUpdate) else each
         for name, each in body.settings.items()
     }
-    # A mask that is sent back is no secret, not even where there is none yet.
+    # A mask that is sent back is not a new secret, even if no secret is set.
     more = file.check({name: each for name, each in aliases.items() if each not in (None, MASK)})
     return {**more, **file.check({name: each for name, each in own.items() if each != MASK})}
 
 
 def merge_roster(tx: Transaction, body: SettingsUpdate, shown: SettingsAnswer) -> list[str]:
-    """Add and change providers, agents and teams; gives the agents that are to be provisioned."""
-    for name, provider in _news(body.custom_providers, shown.custom_providers.root).items():
+    """Add and change providers, agents and teams; returns agents whose directory to prepare."""
+    for name, provider in _differences(body.custom_providers, shown.custom_providers.root).items():
         put_provider(tx, name, provider)
-    agents = _news(body.agents, shown.agents.root)
+    agents = _differences(body.agents, shown.agents.root)
     for name, agent in agents.items():
         put_agent(tx, name, agent)
-    for name, team in _news(body.teams, shown.teams.root).items():
+    for name, team in _differences(body.teams, shown.teams.root).items():
         put_team(tx, name, team)
     change = _default_agent(body.models, shown.models)
     if change.model_fields_set:
@@ -258,8 +258,8 @@ def merge_roster(tx: Transaction, body: SettingsUpdate, shown: SettingsAnswer) -
     return list(agents)
 
 
-def _check_rest(body: SettingsUpdate, shown: SettingsAnswer) -> None:
-    """What is shown for the reference's clients and is no setting of ours may only stay."""
+def _check_read_only(body: SettingsUpdate, shown: SettingsAnswer) -> None:
+    """Refuse changes of fields that only the reference's clients read: they are not settings."""
     if body.workspace.name not in (None, shown.workspace.name):
         raise SettingFixed("the workspace is called like its directory")
     if body.monitoring.heartbeat_interval not in (None, shown.monitoring.heartbeat_interval):
@@ -280,8 +280,8 @@ def _check_rest(body: SettingsUpdate, shown: SettingsAnswer) -> None:
         )
 
 
-def _news(sent: Mapping[str, Sent], shown: Mapping[str, BaseModel]) -> dict[str, Sent]:
-    """Of what was sent, by name, what differs from what is shown."""
+def _differences(sent: Mapping[str, Sent], shown: Mapping[str, BaseModel]) -> dict[str, Sent]:
+    """The bodies, by name, with only the fields that differ from the present answers."""
     found: dict[str, Sent] = {}
     for name, body in sorted(sent.items()):
         before = shown[name].model_dump() if name in shown else {}
@@ -293,7 +293,7 @@ def _news(sent: Mapping[str, Sent], shown: Mapping[str, BaseModel]) -> dict[str,
 
 
 def _default_agent(models: ModelsUpdate, shown: ModelsAnswer) -> AgentBody:
-    """What of the default agent is to be changed."""
+    """The change of the default agent that the models ask for."""
     change: dict[str, str] = {}
     provider = REFERENCE_NAMES.get(models.provider or "", models.provider) or shown.provider
     if provider != shown.provider:
@@ -318,7 +318,7 @@ def _default_agent(models: ModelsUpdate, shown: ModelsAnswer) -> AgentBody:
 
 routes = Routes("settings", "What can be set, and what is.")
 
-MERGING: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
+MERGE_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
 
 
 class SettingsDone(Done):
@@ -339,7 +339,7 @@ def settings() -> SettingsAnswer:
         return show_settings(tx)
 
 
-@routes.put("/api/settings", ADMIN, *MERGING)
+@routes.put("/api/settings", ADMIN, *MERGE_ERRORS)
 def change(body: SettingsUpdate) -> SettingsDone:
     """Change what is sent, at any depth, and keep the rest.
 
@@ -349,7 +349,7 @@ def change(body: SettingsUpdate) -> SettingsDone:
     return _merge(body)
 
 
-@routes.post("/api/setup", ADMIN, *MERGING)
+@routes.post("/api/setup", ADMIN, *MERGE_ERRORS)
 def set_up(body: SettingsUpdate) -> SettingsDone:
     """Change what is sent and keep the rest, as PUT /api/settings does."""
     return _merge(body)
@@ -366,7 +366,7 @@ def _merge(body: SettingsUpdate) -> SettingsDone:
             agents = merge_roster(tx, body, shown)
             if isinstance(agent := changes.get("default_agent"), str):
                 get_agent(tx, agent)
-            # The last thing that may fail: if it does, nothing of all this was done.
+            # The last step that may fail: if it does, the transaction rolls back.
             file.write(changes)
     for agent_id in agents:
         prepare_directory(api().settings, agent_id)

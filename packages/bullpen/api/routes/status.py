@@ -53,7 +53,7 @@ class HeartbeatsAnswer(CamelAnswer):
 
     @classmethod
     def of(cls, heartbeats: Iterable[Heartbeat]) -> HeartbeatsAnswer:
-        """Those of the agents that the caller reaches."""
+        """The heartbeats of the agents that the caller reaches."""
         mine = [each for each in heartbeats if caller().can_reach(each.agent)]
         every = [each.every for each in mine if each.state is HeartbeatState.ON]
         return cls(
@@ -74,7 +74,7 @@ class QueueAnswer(Answer):
 
     @classmethod
     def of(cls, status: QueueStatus) -> QueueAnswer:
-        """What of it the caller may see."""
+        """The part of the queue that the caller may see."""
         lanes = [lane for lane in status.lanes if caller().can_reach(lane.agent)]
         everything = caller().can_reach(None)
         return cls(
@@ -176,13 +176,13 @@ def loops() -> SystemAgentList:
 
 
 def _secrets() -> list[str]:
-    """All that this home knows and nobody may read: of now, and of when this process began."""
+    """Every secret of this home, of now and of when this process started."""
     with read() as tx:
         custom = list_custom_providers(tx)
-    found = [secret for each in custom for secret in (each.api_key, *url_secrets(each.base_url))]
-    found += api().settings.secrets()
+    secrets = [secret for each in custom for secret in (each.api_key, *url_secrets(each.base_url))]
+    secrets += api().settings.secrets()
     with suppress(BadSetting):
-        found += SettingsFile(api().settings.home, os.environ).secrets()
+        secrets += SettingsFile(api().settings.home, os.environ).secrets()
     with suppress(OSError, UnsafeSecret):
-        found.append(read_token(api().settings))
-    return found
+        secrets.append(read_token(api().settings))
+    return secrets

@@ -85,7 +85,7 @@ def reach_all(agents: Iterable[str]) -> None:
 
 
 def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = True) -> Team:
-    """Make this team, or change what is sent of it."""
+    """Add this team, or change the fields that were sent."""
     before = find_team(tx, check_name(team_id)) if create else get_team(tx, team_id)
     reach_all(body.agents or ())
     reach_all(() if before is None else before.members)
@@ -101,11 +101,11 @@ def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = Tr
                 "a new team needs a name, agents and a leader",
                 hint="Send `name`, `agents` and `leader_agent`.",
             )
-        made = Team(id=team_id, **change)
-        add_team(tx, made)
+        new = Team(id=team_id, **change)
+        add_team(tx, new)
     except UnknownAgent as error:
         raise BadTeam(str(error), hint="Name agents that exist.") from None
-    return made
+    return new
 
 
 def _team_change(body: TeamBody) -> TeamChange:
