@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from bullpen.api.long_poll import LOOK_SECONDS
+from bullpen.api.long_poll import POLL_SECONDS
 from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -36,9 +36,9 @@ def test_who_waits_is_woken_by_a_message(served: Served, agent: str) -> None:
     """How soon is the machine's affair as well, which does other things: of several, the best."""
     took: list[float] = []
     with ThreadPoolExecutor(1) as pool:
-        while len(took) < ATTEMPTS and min(took, default=LOOK_SECONDS) > LOOK_SECONDS / 2:
+        while len(took) < ATTEMPTS and min(took, default=POLL_SECONDS) > POLL_SECONDS / 2:
             waiting = pool.submit(claim, served, agent, wait=60)
-            time.sleep(LOOK_SECONDS / 5)
+            time.sleep(POLL_SECONDS / 5)
             assert not waiting.done()
             began = time.monotonic()
             sent = send(served, agent, "wake up")
@@ -46,7 +46,7 @@ def test_who_waits_is_woken_by_a_message(served: Served, agent: str) -> None:
             took.append(time.monotonic() - began)
             assert ids(found) == [sent]
             served.post("/api/queue/complete", {"token": found["token"], "response": "I am up"})
-    assert min(took) <= LOOK_SECONDS / 2
+    assert min(took) <= POLL_SECONDS / 2
 
 
 def test_who_waits_in_vain_is_given_nothing_in_the_end(served: Served, agent: str) -> None:
@@ -76,7 +76,7 @@ def test_who_dies_while_he_waits_takes_no_message_along(served: Served, agent: s
     with waiting_alone(served, agent):
         time.sleep(0.5)
     sent = send(served, agent, "who is there?")
-    time.sleep(1.5 * LOOK_SECONDS)  # he would have looked again by now
+    time.sleep(1.5 * POLL_SECONDS)  # he would have looked again by now
     assert served.get(f"/api/messages/{sent}")["status"] == "pending"
     found = claim(served, agent, worker="alive")
     assert ids(found) == [sent]

@@ -103,7 +103,7 @@ def test_a_peer_that_went_away_is_noticed(pair: Pair) -> None:
     client.push(frames(10))
     ours.close()
     client.flush()
-    assert client.gone
+    assert client.disconnected
     assert client.push([b"x"])
     assert client.pending == 0
 
@@ -111,6 +111,6 @@ def test_a_peer_that_went_away_is_noticed(pair: Pair) -> None:
 def test_before_anything_was_written_to_it_nothing_is_when_it_ends(pair: Pair) -> None:
     client, ours = pair
     client.end(b"why\n", 10.0, at_once=False)
-    assert client.gone
+    assert client.disconnected
     client.close()
     assert ours.recv(10) == b""

@@ -228,7 +228,7 @@ def test_a_slow_client_is_dropped_with_a_reason_and_comes_back_without_loss(
     slow, client = audience.join(hub, store)
     quick, _ = audience.join(hub, store)
     heard: list[Frame] = []
-    while not client.over:
+    while not client.closing:
         assert len(heard) < 1000, "it is never dropped"
         happen(store, f"{len(heard)}{'x' * 2000}")
         heard += quick.upto(newest(store))

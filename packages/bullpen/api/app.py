@@ -48,7 +48,7 @@ def create_app(shared: Api) -> OpenAPI:
         static_folder=None,
     )
     app.extensions[EXTENSION] = shared
-    app.extensions[metrics.NAME] = metrics.Metrics(shared.store, shared.hub)
+    app.extensions[metrics.EXTENSION] = metrics.Metrics(shared.store, shared.hub)
     app.config["MAX_CONTENT_LENGTH"] = shared.settings.body_bytes
     app.config["MAX_FORM_MEMORY_SIZE"] = shared.settings.body_bytes
     errors.install(app)
@@ -70,7 +70,7 @@ def _begin() -> None:
 
 
 def _end(response: Response) -> Response:
-    """A line for each request: never what stands behind the `?`, nor any header."""
+    """Log a line for each request, never with its query string or a header."""
     key = g.get("caller")
     seconds = time.perf_counter() - g.began
     metrics.metrics_of(current_app).count(response.status_code, seconds)

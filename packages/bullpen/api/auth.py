@@ -35,35 +35,35 @@ log = logging.getLogger(__name__)
 COOKIE = "bullpen"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PUBLIC_ENDPOINTS = frozenset({"health.alive", "health.ready", "login.come_in", "login.front"})
-"""The endpoints that ask for nobody: is it alive, and the way in."""
+"""Endpoints without authentication: health checks and login."""
 
 DOCS_BLUEPRINTS = frozenset({"openapi", "swagger"})
-"""The description of the API and the page to try it; neither holds anything of this home."""
+"""The API's description and the page to try it; neither has data of this home."""
 
 POLICY = "default-src 'none'; frame-ancestors 'none'"
-"""What an answer may do that is no page: nothing."""
+"""For answers that are not a page."""
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-"""What a page may load and ask: itself."""
+"""For the pages: they load and call only this API."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LONGEST_SECRET = 512
+_MAX_SECRET_CHARS = 512
 
 
 def install(app: Flask) -> None:
-    """Put the gate before every route."""
+    """Check every request before its route."""
     app.before_request(check_request)
-    app.after_request(_mark)
+    app.after_request(_add_headers)
 
 
 def check_request() -> Response | None:
-    """Let the request in, or raise why not; a page's question beforehand is answered here."""
-    given = request.headers.get("X-Request-Id", "")
-    g.request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    """Raise if the request may not pass; a preflight request is answered here."""
+    request_id = request.headers.get("X-Request-Id", "")
+    g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else secrets.token_hex(8)
     _check_host(request)
     _check_page(request)
     if request.method == "OPTIONS" and "Origin" in request.headers:
@@ -74,15 +74,15 @@ def check_request() -> Response | None:
     return None
 
 
-def _check_host(asked: Request) -> None:
-    name, settings = _name(asked.host), api().settings
+def _check_host(incoming: Request) -> None:
+    name, settings = _name(incoming.host), api().settings
     if name not in LOOPBACK and name not in _split(f"{settings.api_host},{settings.api_names}"):
-        raise ForeignHost(f"{asked.host[:100]!r} is not a name of this API")
+        raise ForeignHost(f"{incoming.host[:100]!r} is not a name of this API")
 
 
 @cache
 def _split(names: str) -> frozenset[str]:
-    """The names of a setting, in small letters."""
+    """The names in a comma-separated setting, in lower case."""
     return frozenset(each.strip().lower() for each in names.split(",")) - {""}
 
 
@@ -90,44 +90,46 @@ def _name(host: str) -> str:
     return (urlsplit(f"//{host}").hostname or "").lower()
 
 
-def _check_page(asked: Request) -> None:
-    """A browser says which page asks, and cannot be made to lie about it."""
-    origin = asked.headers.get("Origin")
+def _check_page(incoming: Request) -> None:
+    """A browser tells which page sends a request, and a page cannot forge that."""
+    origin = incoming.headers.get("Origin")
     if origin is not None:
-        own = f"{asked.scheme}://{asked.host}"
+        own = f"{incoming.scheme}://{incoming.host}"
         if origin != own and origin not in _split(api().settings.api_origins):
             raise ForeignPage(f"a page of {origin[:100]!r} may not ask this API")
-    elif asked.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
-        navigates = asked.headers.get("Sec-Fetch-Mode") == "navigate" and asked.method == "GET"
+    elif incoming.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+        navigates = (
+            incoming.headers.get("Sec-Fetch-Mode") == "navigate" and incoming.method == "GET"
+        )
         if not navigates:
             raise ForeignPage("a page of another site may not ask this API")
 
 
-def _check_body(asked: Request) -> None:
-    if not asked.content_length and "Transfer-Encoding" not in asked.headers:
+def _check_body(incoming: Request) -> None:
+    if not incoming.content_length and "Transfer-Encoding" not in incoming.headers:
         return
-    if asked.endpoint == "files.upload":
-        asked.max_content_length = api().settings.upload_bytes
-        if asked.mimetype != "multipart/form-data":
+    if incoming.endpoint == "files.upload":
+        incoming.max_content_length = api().settings.upload_bytes
+        if incoming.mimetype != "multipart/form-data":
             raise NotJson("a file is uploaded as multipart/form-data")
-    elif asked.method in ("POST", "PUT", "PATCH", "DELETE"):
-        if not asked.is_json:
+    elif incoming.method in ("POST", "PUT", "PATCH", "DELETE"):
+        if not incoming.is_json:
             raise NotJson("the body is not declared as JSON")
-        # One that came in chunks is cut at the limit, and would look like bad JSON.
-        if len(asked.get_data()) >= api().settings.body_bytes:
+        # A chunked body is cut at the limit, and would look like bad JSON.
+        if len(incoming.get_data()) >= api().settings.body_bytes:
             raise BodyTooLarge("the request is longer than may be")
-        asked.get_json()
+        incoming.get_json()
 
 
-def _authenticate(asked: Request) -> Key:
-    """The key that was sent. One that is right is never refused for others that were wrong."""
-    secret = _secret(asked)
+def _authenticate(incoming: Request) -> Key:
+    """The key of this request. A valid one is never refused because of others' failures."""
+    secret = _secret(incoming)
     now = api().store.clock.now()
     if secret is None:
         raise NoAccess("no token was sent")
     if _is_owner(secret):
         return OWNER_KEY
-    key = _known(secret, now)
+    key = _find_key(secret, now)
     if key is None:
         count_failure()
         raise NoAccess("the token opens nothing")
@@ -135,9 +137,9 @@ def _authenticate(asked: Request) -> Key:
 
 
 def count_failure() -> None:
-    """Note that a wrong secret came; after many of one address in a minute, say no more than that.
+    """Count a wrong secret; after many from one address in a minute, answer 429 instead of 401.
 
-    One that is right is looked at all the same: others' mistakes close nobody out.
+    Valid secrets are accepted all the same: others' mistakes lock nobody out.
     """
     address, now = request.remote_addr or "", api().store.clock.now()
     if api().failures.too_many(address, now):
@@ -146,14 +148,14 @@ def count_failure() -> None:
         log.warning("too many wrong tokens come from %s", address)
 
 
-def _secret(asked: Request) -> str | None:
-    given = asked.headers.get("Authorization", "")
-    kind, _, secret = given.partition(" ")
-    if given:
+def _secret(incoming: Request) -> str | None:
+    header = incoming.headers.get("Authorization", "")
+    kind, _, secret = header.partition(" ")
+    if header:
         secret = secret.strip() if kind.lower() == "bearer" else ""
     else:
-        secret = asked.cookies.get(COOKIE, "")
-    return secret if 0 < len(secret) <= _LONGEST_SECRET else None
+        secret = incoming.cookies.get(COOKIE, "")
+    return secret if 0 < len(secret) <= _MAX_SECRET_CHARS else None
 
 
 def _is_owner(secret: str) -> bool:
@@ -165,7 +167,7 @@ def _is_owner(secret: str) -> bool:
     return hmac.compare_digest(token.encode(), secret.encode(errors="surrogateescape"))
 
 
-def _known(secret: str, now: int) -> Key | None:
+def _find_key(secret: str, now: int) -> Key | None:
     store = api().store
     with store.read() as tx:
         key = find_key(tx, secret)
@@ -176,12 +178,12 @@ def _known(secret: str, now: int) -> Key | None:
 
 
 def refuse(error: AccessError) -> None:
-    """Write down that somebody who is known was refused."""
+    """Record in the audit log that a known caller was refused."""
     with api().store.write(durable=False) as tx:
         record_audit(tx, caller(), outcome=error.code, **audit_fields())
 
 
-def _mark(response: Response) -> Response:
+def _add_headers(response: Response) -> Response:
     headers = response.headers
     headers["X-Request-Id"] = str(g.get("request_id", ""))
     headers["X-Content-Type-Options"] = "nosniff"

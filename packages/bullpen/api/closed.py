@@ -1,7 +1,7 @@
-"""The API while settings.toml does not say which database is meant: it says so, and waits.
+"""The API while settings.toml names no valid database: it answers 503 and waits.
 
-Another database would be worse than none. When the file is corrected the process ends, and its
-supervisor starts it anew, open.
+To guess another database would be worse than none. When the file is corrected the process ends,
+and its supervisor starts it again, open.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bullpen.core.store.open import has_valid_database_url
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 ALIVE = "/healthz"
 
-# What the file says is not shown to whoever asks: nobody has proven here who he is.
+# The file's contents are not shown: no caller is authenticated here.
 UNAVAILABLE = BadSetting(
     "settings.toml does not say which database is meant, so nothing is served",
     hint="`bullpen config check` names the line; the API goes on by itself when it is corrected.",
@@ -36,7 +36,7 @@ class UnavailableHandler(BaseHTTPRequestHandler):
     """Answers every request alike."""
 
     def answer(self) -> None:
-        """Say that it lives, and nothing else, with one sentence why."""
+        """Answer the liveness check, and everything else with the error."""
         alive = self.path == ALIVE
         body = b'{"ok":true}' if alive else error_json(UNAVAILABLE).encode()
         self.send_response(HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE)
@@ -53,16 +53,16 @@ class UnavailableHandler(BaseHTTPRequestHandler):
 
 
 def run(settings: Settings) -> None:
-    """Serve that until SIGTERM, SIGINT, or a file that can be read."""
+    """Serve until SIGTERM, SIGINT, or a valid file."""
     ending = StopSignals()
     kind = type("Server", (ThreadingHTTPServer,), {"address_family": _family(settings)})
     server: ThreadingHTTPServer = kind((settings.api_host, settings.api_port), UnavailableHandler)
     thread = Thread(target=server.serve_forever, name="serve", daemon=True)
     thread.start()
     log.error("%s. %s", UNAVAILABLE, UNAVAILABLE.hint)
-    while not ending.wait(LOOK_SECONDS):
-        found, _ = load_lenient(os.environ)
-        if has_valid_database_url(found):
+    while not ending.wait(POLL_SECONDS):
+        loaded, _ = load_lenient(os.environ)
+        if has_valid_database_url(loaded):
             log.info("the database is known now: the API begins anew")
             break
     server.shutdown()

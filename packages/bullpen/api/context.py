@@ -1,4 +1,4 @@
-"""What a request has at hand: the store, who asks, and transactions that leave a trace."""
+"""What a request has at hand: the store, the caller, and audited transactions."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.ops.services.supervisor import Supervisor
 
 MAX_FAILURES_PER_MINUTE = 10
-"""So many wrong tokens of one address in a minute are looked at."""
+"""Wrong tokens of one address that are checked in a minute; more are refused."""
 
-ADDRESSES = 1024
+MAX_ADDRESSES = 1024
 
 
 class Failures:
-    """The last minute's failures of each address; of many addresses, the latest ones."""
+    """Failed attempts of each address in the last minute, for the latest addresses."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
@@ -42,13 +42,13 @@ class Failures:
         return now - since < MINUTE and count >= MAX_FAILURES_PER_MINUTE
 
     def add(self, address: str, now: int) -> bool:
-        """Count one more; true if it is the one that closes the door."""
+        """Count one more; true if it is the one that reaches the limit."""
         with self._lock:
             since, count = self._counts.pop(address, (now, 0))
             if now - since >= MINUTE:
                 since, count = now, 0
             self._counts[address] = (since, count + 1)
-            while len(self._counts) > ADDRESSES:
+            while len(self._counts) > MAX_ADDRESSES:
                 self._counts.popitem(last=False)
         return count + 1 == MAX_FAILURES_PER_MINUTE
 
@@ -62,10 +62,10 @@ class Api:
 
     store: Store
     hub: Hub
-    bell: LongPoll
+    long_poll: LongPoll
     supervisor: Supervisor
     owner: OwnerToken
-    together: GroupCommit
+    group_commit: GroupCommit
     failures: Failures = field(default_factory=Failures)
     started_at: int = 0
 
@@ -77,20 +77,20 @@ class Api:
 
 def api() -> Api:
     """What all requests of this process share."""
-    found = current_app.extensions[EXTENSION]
-    assert isinstance(found, Api)
-    return found
+    shared = current_app.extensions[EXTENSION]
+    assert isinstance(shared, Api)
+    return shared
 
 
 def caller() -> Key:
-    """Who asks."""
+    """The key of this request."""
     key = g.caller
     assert isinstance(key, Key)
     return key
 
 
 def require_scope(scope: Scope) -> None:
-    """Refuse a caller who has not this scope."""
+    """Refuse a caller without this scope."""
     if not caller().has_scope(scope):
         raise ScopeTooSmall(f"the key {caller().name!r} has not the scope {scope.value}")
 
@@ -115,7 +115,7 @@ def read() -> Iterator[Transaction]:
 
 @contextmanager
 def write(*, durable: bool = True) -> Iterator[Transaction]:
-    """A transaction that writes; of a route that is audited, its line in the log as well."""
+    """A transaction that writes; of an audited route, with its line in the audit log."""
     with api().store.write(durable=durable) as tx:
         yield tx
         if g.get("audited"):

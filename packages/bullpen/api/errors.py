@@ -1,4 +1,4 @@
-"""Errors as the API tells them: one shape, with a status for each branch of the tree."""
+"""Errors as the API answers them: one shape, and a status for each branch of the tree."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ STATUSES: tuple[tuple[type[BullpenError], int], ...] = (
     (Overloaded, 503),
     (StoreError, 503),
 )
-"""The first that an error is of."""
+"""The first class that an error is an instance of decides."""
 
 RETRY_SECONDS = {429: "60", 503: "1"}
 
 MAX_LISTED_ERRORS = 5
-"""So many mistakes of one request are named."""
+"""How many validation errors of one request are listed."""
 
 
 class ErrorDetail(BaseModel):
@@ -80,7 +80,7 @@ def install(app: Flask) -> None:
     """Answer every error in the one shape."""
     app.register_error_handler(BullpenError, error_response)
     app.register_error_handler(HTTPException, _of_http)
-    app.register_error_handler(Exception, _unforeseen)
+    app.register_error_handler(Exception, _of_unexpected)
 
 
 def error_response(error: BullpenError) -> Response:
@@ -95,28 +95,28 @@ def error_response(error: BullpenError) -> Response:
 
 
 def error_json(error: BullpenError) -> str:
-    """What is told of an error, as JSON."""
-    told = ErrorAnswer(
+    """The body of an error's answer."""
+    answer = ErrorAnswer(
         error=ErrorDetail(code=error.code, message=str(error), hint=error.hint),
     )
     if isinstance(error, DuplicateMessage):
-        told.message_id, told.status = error.message_id, error.status
-    # A lone surrogate that somebody sent must not break the answer that says so.
-    return json.dumps(told.model_dump(by_alias=True, exclude_none=True))
+        answer.message_id, answer.status = error.message_id, error.status
+    # json, unlike pydantic, can write a lone surrogate that came with the request.
+    return json.dumps(answer.model_dump(by_alias=True, exclude_none=True))
 
 
 def validation_error_response(error: ValidationError) -> Response:
-    """What pydantic found, each place with what is wrong there."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    places = [
+    """The errors that pydantic found, each with its field."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    problems = [
         f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}"
-        for each in found[:MAX_LISTED_ERRORS]
+        for each in errors[:MAX_LISTED_ERRORS]
     ]
-    return error_response(BadRequest("; ".join(places)))
+    return error_response(BadRequest("; ".join(problems)))
 
 
 def _of_http(error: HTTPException) -> Response:
-    """Flask's own: no such route, a method that it does not have, a body that is none."""
+    """Flask's own errors: unknown route, wrong method, malformed body."""
     text = error.description or error.name
     if error.code == 413:
         return error_response(BodyTooLarge("the request is longer than may be"))
@@ -133,7 +133,7 @@ def _of_http(error: HTTPException) -> Response:
     return response
 
 
-def _unforeseen(error: Exception) -> Response:
+def _of_unexpected(error: Exception) -> Response:
     log.error("a request failed", exc_info=error)
     failed = BullpenError("something in Bullpen failed", hint=f"The log has it as {g.request_id}.")
     return error_response(failed)

@@ -17,7 +17,7 @@ _ENDED = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 def client_gone() -> bool:
-    """Whether who asked has gone: what is found for that one now would be lost on the way."""
+    """Whether the client has disconnected: an answer to it would be lost."""
     connection = request.environ.get("gunicorn.socket")
     if not isinstance(connection, socket.socket):
         return False
@@ -25,54 +25,54 @@ def client_gone() -> bool:
     try:
         poll.register(connection, _ENDED)
     except (OSError, ValueError):
-        return True  # closed on this side already
+        return True  # this side has closed it already
     return bool(poll.poll(0))
 
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-LOOK_SECONDS = 1.0
-"""How often one who waits looks without being called."""
+POLL_SECONDS = 1.0
+"""How often a waiting request checks without a notification."""
 
 
 class LongPoll:
-    """Rings for all who wait. Nobody misses a ring between his look and his wait."""
+    """Wakes waiting requests; none misses a notification between its check and its wait."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._waiting = 0
-        self._rings = 0
+        self._notifications = 0
         self._closed = False
         self._condition = threading.Condition()
 
-    def ring(self) -> None:
-        """Let everybody look again."""
+    def notify(self) -> None:
+        """Let every waiting request check again."""
         with self._condition:
-            self._rings += 1
+            self._notifications += 1
             self._condition.notify_all()
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """End every wait."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
 
-    def wait_for(self, look: Callable[[], Found | None], seconds: float) -> Found | None:
-        """What `look` finds, at once or within this time."""
+    def wait_for(self, check: Callable[[], Result | None], seconds: float) -> Result | None:
+        """The first result of `check`, at once or within this time."""
         deadline = time.monotonic() + seconds
-        rings = self._rings
-        found = look()
-        if found is not None or seconds <= 0:
-            return found
+        notifications = self._notifications
+        result = check()
+        if result is not None or seconds <= 0:
+            return result
         self._enter()
         try:
             while not self._closed and (left := deadline - time.monotonic()) > 0:
                 with self._condition:
-                    if rings == self._rings:
-                        self._condition.wait(min(left, LOOK_SECONDS))
-                    rings = self._rings
-                if (found := look()) is not None:
-                    return found
+                    if notifications == self._notifications:
+                        self._condition.wait(min(left, POLL_SECONDS))
+                    notifications = self._notifications
+                if (result := check()) is not None:
+                    return result
         finally:
             with self._condition:
                 self._waiting -= 1
@@ -80,6 +80,6 @@ class LongPoll:
 
     def _enter(self) -> None:
         with self._condition:
-            if self._waiting >= self._most:
-                raise Overloaded(f"{self._most} requests wait already")
+            if self._waiting >= self._limit:
+                raise Overloaded(f"{self._limit} requests wait already")
             self._waiting += 1

@@ -30,18 +30,18 @@ class ApiProcess:
         self._store = open_store(settings)
         self._process = WorkerProcess(self._store, KIND)
         self.hub = Hub(self._store)
-        self.bell = LongPoll(settings.api_threads // 2)
-        self._process.on("messages", self.bell.ring)
+        self.long_poll = LongPoll(settings.api_threads // 2)
+        self._process.on("messages", self.long_poll.notify)
         self._process.on("events", self.hub.wake)
         self._process.add(Loop("metrics", self._refresh_metrics))
         self.app: OpenAPI = create_app(
             Api(
                 store=self._store,
                 hub=self.hub,
-                bell=self.bell,
+                long_poll=self.long_poll,
                 supervisor=Supervisor(settings),
                 owner=OwnerToken(settings),
-                together=GroupCommit(self._store),
+                group_commit=GroupCommit(self._store),
                 started_at=self._store.clock.now(),
             )
         )
@@ -57,7 +57,7 @@ class ApiProcess:
 
     def close_streams(self) -> None:
         """End every stream and every long poll: none would end by itself."""
-        self.bell.close()
+        self.long_poll.close()
         self.hub.stop()
 
     def stop(self) -> None:

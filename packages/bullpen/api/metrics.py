@@ -48,14 +48,14 @@ from bullpen.core.store.transaction import Transaction
 PREFIX = "metrics-"
 KINDS = ("counter", "histogram", "gauge_livesum")
 FILE_BYTES = 2 << 20
-"""Taken from the disk beforehand: where it is full later on, nothing that is counted hits that."""
+"""Allocated beforehand: a disk that is full later on does not stop the counting."""
 
 
 class SharedCounts(Collector):
-    """What all the processes below one parent have counted, those that have ended included."""
+    """The counts of all processes of one parent, those that have ended included."""
 
     def __init__(self, settings: Settings) -> None:
-        # The library asks for a directory of its own before it is imported, when none is known yet.
+        # The library reads its directory at import, when none is known yet.
         parent = os.getppid()
         self._directory = settings.run / f"{PREFIX}{parent}"
         settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ class SharedCounts(Collector):
         self._files = MultiProcessCollector(None, str(self._directory))  # type: ignore[no-untyped-call]
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing beforehand."""
+        """Describe no metric in advance."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
@@ -76,12 +76,12 @@ class SharedCounts(Collector):
         for path in self._directory.glob("gauge_live*.db"):
             if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
                 path.unlink(missing_ok=True)
-        found: Iterable[Metric] = self._files.collect()  # type: ignore[no-untyped-call]
-        return found
+        metrics: Iterable[Metric] = self._files.collect()  # type: ignore[no-untyped-call]
+        return metrics
 
 
 def _sweep(directory: Path) -> None:
-    """Remove what is left of APIs that have ended."""
+    """Remove directories of APIs that have ended."""
     for path in directory.glob(f"{PREFIX}*"):
         number = path.name.removeprefix(PREFIX)
         if number.isdecimal() and not psutil.pid_exists(int(number)):
@@ -98,10 +98,10 @@ def _reserve(path: Path) -> None:
 
 log = logging.getLogger(__name__)
 
-NAME = "bullpen.metrics"
+EXTENSION = "bullpen.metrics"
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""The last ones are for those who wait until there is something."""
+"""The last ones are for long polls."""
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
@@ -114,29 +114,29 @@ class Metrics:
         self._hub = hub
         self._registry = CollectorRegistry()
         self._registry.register(QueueCollector(store))
-        alone = self._share(store)
+        shared = self._share(store)
         self._requests = Counter(
             "bullpen_requests",
             "Requests that were answered.",
             ["method", "endpoint", "status"],
-            registry=alone,
+            registry=shared,
         )
         self._seconds = Histogram(
             "bullpen_request_seconds",
             "How long they took, streams until they began.",
             ["method", "endpoint"],
             buckets=BUCKETS,
-            registry=alone,
+            registry=shared,
         )
         self._streams = Gauge(
             "bullpen_streams",
             "Streams of live events that are open, as of the last seconds.",
             multiprocess_mode="livesum",
-            registry=alone,
+            registry=shared,
         )
 
     def _share(self, store: Store) -> CollectorRegistry | None:
-        """Where the counts are kept: beside those of the other processes, or here alone."""
+        """The registry of the counts: shared with the other processes, or of this one alone."""
         try:
             self._registry.register(SharedCounts(store.settings))
         except OSError as error:
@@ -146,46 +146,46 @@ class Metrics:
 
     def count(self, status: int, seconds: float) -> None:
         """Count the request that is being answered."""
-        # Who asks chooses neither names nor how many there are.
+        # Clients must not choose label values, or their number would grow without limit.
         method = request.method if request.method in METHODS else "other"
         endpoint = request.endpoint or "none"
         self._requests.labels(method, endpoint, str(status)).inc()
         self._seconds.labels(method, endpoint).observe(seconds)
 
     def refresh(self) -> None:
-        """Say how many streams this process has open, so that the others can tell."""
+        """Publish how many streams this process has open."""
         self._streams.set(self._hub.streams)
 
     def text(self) -> bytes:
-        """All of them, in Prometheus's own form."""
+        """All metrics, in Prometheus's text format."""
         self.refresh()
         return generate_latest(self._registry)
 
 
 def metrics_of(app: Flask) -> Metrics:
     """The metrics of this application."""
-    found = app.extensions[NAME]
-    assert isinstance(found, Metrics)
-    return found
+    metrics = app.extensions[EXTENSION]
+    assert isinstance(metrics, Metrics)
+    return metrics
 
 
 class QueueCollector(Collector):
-    """The queue at the moment of the question, from counters and small indexes."""
+    """The queue at the time of the scrape, from counters and small indexes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing beforehand: who registers it need not ask the database."""
+        """Describe no metric in advance: registering must not query the database."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Ask, all of it at one moment."""
+        """Read everything in one transaction."""
         with self._store.read() as tx:
-            found = [*_queue(tx), *_times(tx), *_upkeep(tx)]
+            metrics = [*_queue(tx), *_schedules(tx), *_maintenance(tx)]
         info = GaugeMetricFamily("bullpen_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
-        return [*found, info]
+        return [*metrics, info]
 
 
 def _queue(tx: Transaction) -> list[Metric]:
@@ -211,23 +211,23 @@ def _queue(tx: Transaction) -> list[Metric]:
     ]
 
 
-def _times(tx: Transaction) -> list[Metric]:
-    beating = Tally(each.state for each in list_heartbeats(tx))
+def _schedules(tx: Transaction) -> list[Metric]:
+    heartbeats = Tally(each.state for each in list_heartbeats(tx))
     return [
         _by("bullpen_schedules", "Schedules by state.", "state", count_schedules(tx)),
         _by(
             "bullpen_heartbeats",
             "Agents' heartbeats by state, of those that were ever set up.",
             "state",
-            {state.value: beating[state] for state in HeartbeatState},
+            {state.value: heartbeats[state] for state in HeartbeatState},
         ),
     ]
 
 
-def _upkeep(tx: Transaction) -> list[Metric]:
-    loops = list_job_statuses(tx)
-    ran = {each.name: each.last_run_at / SECOND for each in loops if each.last_run_at is not None}
-    failed = {each.name: int(each.last_error is not None) for each in loops}
+def _maintenance(tx: Transaction) -> list[Metric]:
+    jobs = list_job_statuses(tx)
+    ran = {each.name: each.last_run_at / SECOND for each in jobs if each.last_run_at is not None}
+    failed = {each.name: int(each.last_error is not None) for each in jobs}
     return [
         _by(
             "bullpen_workers",
@@ -263,8 +263,8 @@ def _messages(status: QueueStatus) -> Metric:
 
 
 def _lanes(status: QueueStatus) -> dict[str, int]:
-    found = Tally(lane.state for lane in status.lanes)
-    return {state.value: found[state.value] for state in LaneState}
+    lanes = Tally(lane.state for lane in status.lanes)
+    return {state.value: lanes[state.value] for state in LaneState}
 
 
 def _by(name: str, doc: str, label: str, values: Mapping[str, float]) -> Metric:

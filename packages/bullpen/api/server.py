@@ -30,25 +30,25 @@ from bullpen.core.store.open import open_store
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 10
-"""How long requests that are under way may go on when the process stops."""
+"""How long requests in progress may take when the process stops."""
 
 KEEPALIVE_SECONDS = 75
-"""Longer than the minute that proxies keep a connection: theirs is not closed under their hands."""
+"""Longer than the minute that proxies keep a connection, so that they close it first."""
 
 LINGER_MILLIS = 5
-"""How long a thread waits for the next request of the connection that it has served."""
+"""How long a thread waits for the next request on the connection that it has served."""
 
 WORKER_SECONDS = 60
 BACKLOG = 1024
 REQUEST_LINE = 8190
-"""The longest first line of a request that gunicorn can be told to take."""
+"""The longest request line that gunicorn can be set to accept."""
 
 
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
-    """A thread for each request; a stream is handed to the hub, and holds none."""
+    """A thread for each request; a stream is handed to the hub and needs none."""
 
     def enqueue_req(self, conn: TConn) -> None:
-        """Serve a connection, once there is something to read: one that is silent has no thread."""
+        """Serve a connection once there is something to read: a silent one has no thread."""
         if conn.initialized or conn.data_ready:
             super().enqueue_req(conn)
             return
@@ -72,7 +72,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
     def handle_error(
         self, req: object, client: socket.socket, addr: object, exc: Exception
     ) -> None:
-        """Refuse what is no HTTP, or too long for it, in the one shape of all errors."""
+        """Refuse malformed or too long requests in the shape of all errors."""
         if isinstance(exc, ParseException):
             log.info("what came was no request: %s", type(exc).__name__)
             status = "400 Bad Request"
@@ -88,7 +88,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
             client.sendall(text + body)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop: nothing that waits for events keeps the process."""
+        """Stop, together with open streams and idle connections."""
         super().handle_exit(sig, frame)
         self.method_queue.defer(self._close_idle)
         # In a thread of its own: this one may be interrupted in the middle of anything.
@@ -99,7 +99,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
             self.app.process.close_streams()
 
     def _close_idle(self) -> None:
-        """Connections that wait for their next request do not keep the process either."""
+        """Let connections that wait for their next request time out at once."""
         for conn in (*self.keepalived_conns, *self.pending_conns):
             conn.timeout = 0
 
@@ -113,7 +113,7 @@ def _more(conn: TConn) -> bool:
 
 
 class Quiet(Logger):  # type: ignore[misc]
-    """gunicorn's words on the process's own log."""
+    """gunicorn's log lines in the process's own log."""
 
     def setup(self, cfg: Any) -> None:  # noqa: ANN401 - gunicorn's own
         """Leave the handlers to the process."""
@@ -125,14 +125,14 @@ class Server(BaseApplication):  # type: ignore[misc]
     """The API under gunicorn."""
 
     process: ApiProcess | None = None
-    """Made in the process that serves; none while that one is still beginning."""
+    """Created in the process that serves; None until then."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         super().__init__()
 
     def load_config(self) -> None:
-        """How it is served."""
+        """Set gunicorn's options."""
         settings = self._settings
         host = f"[{settings.api_host}]" if ":" in settings.api_host else settings.api_host
         options: dict[str, object] = {
@@ -157,7 +157,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, each)
 
     def load(self) -> OpenAPI:
-        """The application, made in the process that serves it."""
+        """Create the application, in the process that serves it."""
         self.process = ApiProcess(self._settings)
         self.process.start()
         return self.process.app
@@ -176,7 +176,7 @@ def run(settings: Settings) -> None:
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Beyond this machine it is served only if somebody made a key for it."""
+    """Refuse to listen beyond this machine while there is no key."""
     store = open_store(settings)
     try:
         with store.read() as tx:

@@ -175,7 +175,7 @@ def claim(body: ClaimBody) -> ClaimAnswer:
     processors take some as well.
     """
     require_reach(body.agent)
-    return api().bell.wait_for(lambda: _try_claim(body), body.wait) or ClaimAnswer()
+    return api().long_poll.wait_for(lambda: _try_claim(body), body.wait) or ClaimAnswer()
 
 
 @routes.post("/api/queue/extend", CLAIM, StaleToken)

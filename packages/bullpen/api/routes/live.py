@@ -303,7 +303,7 @@ def live(websocket: Server) -> None:
     try:
         hub.write_to(client, [WEBSOCKET.hello(g.position, store.clock.now())])
         catch_up(hub, store, client, g.position)
-        while not client.over and not client.gone:
+        while not client.closing and not client.disconnected:
             text = websocket.receive(timeout=LOOK_SECONDS)
             if text is not None:
                 run_command(client, text)

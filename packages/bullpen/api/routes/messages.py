@@ -56,7 +56,7 @@ def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
                 check_reach(key, each.agent)
         return accepted
 
-    return api().together.write(store)
+    return api().group_commit.write(store)
 
 
 routes = Routes("messages", "Messages from people, and what becomes of them.")

@@ -11,34 +11,34 @@ from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.store.base import Store
 
 MAX_RECENT_EVENTS = 500
-"""So many events are kept."""
+"""How many events are kept."""
 
 MAX_RECENT_BYTES = 1 << 19
-"""And so many bytes: all of them must find room with a client."""
+"""How many bytes are kept: all of them must fit into a client's buffer."""
 
 SETTLE_SECONDS = 5.0
 
-Show = Callable[[Sequence[EventRecord]], list[EncodedEvent]]
+EncodeEvents = Callable[[Sequence[EventRecord]], list[EncodedEvent]]
 
 
 class RecentEvents:
-    """The events after `floor` and up to `end`. They are made ready when somebody wants them."""
+    """The events after `floor` and up to `end`, encoded when a client first needs them."""
 
-    def __init__(self, position: int, show: Show) -> None:
+    def __init__(self, position: int, encode_events: EncodeEvents) -> None:
         self.floor = position
         self.end = position
-        self._show = show
+        self._encode_events = encode_events
         self._events: deque[EventRecord | EncodedEvent] = deque()
         self._size = 0
 
     def add(self, events: Sequence[EventRecord], end: int) -> None:
-        """What happened next."""
+        """Append the events that follow."""
         self._events.extend(events)
         self.end = end
         self._trim()
 
     def covers(self, position: int) -> bool:
-        """Whether everything after this position is here."""
+        """Whether every event after this position is kept."""
         return position >= self.floor
 
     def after(self, position: int) -> list[EncodedEvent]:
@@ -47,17 +47,17 @@ class RecentEvents:
             each for each in self._events if isinstance(each, EventRecord) and each.id > position
         ]
         if raw:
-            self._make_ready(raw)
-        found = [each for each in self._events if isinstance(each, EncodedEvent)]
-        found = [each for each in found if each.event.id > position]
+            self._encode(raw)
+        encoded = [each for each in self._events if isinstance(each, EncodedEvent)]
+        encoded = [each for each in encoded if each.event.id > position]
         self._trim()
-        return found
+        return encoded
 
-    def _make_ready(self, raw: Sequence[EventRecord]) -> None:
-        ready = {each.event.id: each for each in self._show(raw)}
-        self._size += sum(each.size for each in ready.values())
+    def _encode(self, raw: Sequence[EventRecord]) -> None:
+        encoded = {each.event.id: each for each in self._encode_events(raw)}
+        self._size += sum(each.size for each in encoded.values())
         self._events = deque(
-            ready.get(each.id, each) if isinstance(each, EventRecord) else each
+            encoded.get(each.id, each) if isinstance(each, EventRecord) else each
             for each in self._events
         )
 
@@ -72,15 +72,15 @@ class RecentEvents:
             self.floor = oldest.id
 
 
-def load_recent(store: Store, show: Show) -> tuple[EventTail, RecentEvents]:
-    """The ring with what happened last, and the reader of what happens next."""
+def load_recent(store: Store, encode_events: EncodeEvents) -> tuple[EventTail, RecentEvents]:
+    """The latest events, and a reader of those that follow."""
     now = EventTail.from_now(store).position
     tail = EventTail(store, max(0, now - MAX_RECENT_EVENTS))
-    ring = RecentEvents(tail.position, show)
+    recent = RecentEvents(tail.position, encode_events)
     deadline = time.monotonic() + SETTLE_SECONDS
     while tail.position < now and time.monotonic() < deadline:
         events = tail.read()
-        ring.add(events, tail.position)
+        recent.add(events, tail.position)
         if not events:
             time.sleep(0.005)
-    return tail, ring
+    return tail, recent

@@ -1,4 +1,4 @@
-"""One subscriber of the hub: its socket, its buffer, and SSE or WebSocket framing."""
+"""One subscriber of the hub: its filter, its socket, and the frames that wait for it."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ from bullpen.core.events.log import EventFilter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What an event must be; None is anything."""
+    """Which events a client wants; None matches anything."""
 
     types: frozenset[str] | None = None
-    """Its own name, or that which the reference has for it."""
+    """Our names of events, or the reference's."""
     agent: str | None = None
     conversation_id: str | None = None
     team: str | None = None
     reach: frozenset[str] | None = None
-    """The agents of the key; what belongs to no agent is for keys that reach all."""
+    """The agents of the key; events without an agent are for keys that reach all."""
 
-    def part(self, shown: EncodedEvent) -> EventNames | None:
-        """Under which names this client gets the event; None if it does not."""
-        event = shown.event
-        if self.reach is not None and event.agent not in self.reach:
+    def names_for(self, event: EncodedEvent) -> EventNames | None:
+        """The names under which the client gets the event; None if it does not want it."""
+        stored = event.event
+        if self.reach is not None and stored.agent not in self.reach:
             return None
-        if self.agent is not None and event.agent != self.agent:
+        if self.agent is not None and stored.agent != self.agent:
             return None
-        if self.conversation_id is not None and event.conversation_id != self.conversation_id:
+        if self.conversation_id is not None and stored.conversation_id != self.conversation_id:
             return None
-        if self.team is not None and shown.team != self.team:
+        if self.team is not None and event.team != self.team:
             return None
         if self.types is None:
             return EventNames.BOTH
-        own, alias = event.type in self.types, shown.alias in self.types
+        own, alias = stored.type in self.types, event.alias in self.types
         if own and alias:
             return EventNames.BOTH
         return EventNames.OWN if own else EventNames.ALIAS if alias else None
 
-    def frames(self, wire: StreamProtocol, shown: Iterable[EncodedEvent]) -> list[bytes]:
-        """What a client is given of these events."""
-        parts = ((each, self.part(each)) for each in shown)
-        return [each.frame(wire, part) for each, part in parts if part is not None]
+    def frames(self, wire: StreamProtocol, events: Iterable[EncodedEvent]) -> list[bytes]:
+        """The frames of those events that the client wants."""
+        named = ((each, self.names_for(each)) for each in events)
+        return [each.frame(wire, names) for each, names in named if names is not None]
 
     @property
-    def wanted(self) -> EventFilter:
-        """The same for the store, as far as the store can tell: never less."""
+    def store_filter(self) -> EventFilter:
+        """The same for a query; it may match more, and never less."""
         agents = self.reach
         if self.agent is not None:
             mine = frozenset({self.agent})
@@ -62,34 +62,33 @@ class Filter:
 
 
 def add_own_names(types: frozenset[str]) -> frozenset[str]:
-    """Also our names of what the reference has others for."""
+    """Add our names of events that are given by the reference's."""
     return types | {own for own, alias in ALIASES.items() if alias in types}
 
 
-# One who follows the events: the socket, and what it has not taken yet.
-#
-# All of it is the hub's, under its lock; only the hub's thread writes to the socket.
-
 MAX_PENDING_BYTES = 1 << 20
-"""So many bytes may wait for a client; then it is dropped, and can come back."""
+"""A client with more bytes waiting is dropped; it can reconnect."""
 
 LOW_PENDING_BYTES = 1 << 16
-"""With so few waiting it can be given the next page of what happened before."""
+"""A client with no more than this waiting gets the next page of its backlog."""
 
 SEND_BUFFER = 1 << 17
-"""What the system keeps for a client besides; by itself it would let that grow to megabytes."""
+"""The kernel's buffer for a client, which would otherwise grow to megabytes."""
 
 DEAD_MILLISECONDS = 120_000
-"""A peer that takes nothing for so long is gone, or as good as."""
+"""A peer that acknowledges nothing for so long is dropped."""
 
-AT_ONCE = 64
-"""So many frames go out in one call."""
+FRAMES_PER_CALL = 64
 
 FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
 class Client:
-    """A connection, from the first byte that the hub writes to its end."""
+    """A connection that follows the events, and the frames that its socket has not taken yet.
+
+    It belongs to the hub and is guarded by the hub's lock; only the hub's thread writes to the
+    socket.
+    """
 
     def __init__(
         self, connection: socket.socket, wire: StreamProtocol, key: Key, wanted: Filter
@@ -99,28 +98,28 @@ class Client:
         self.key = key
         self.filter = wanted
         self.reads = wire.one_way
-        """Whether the hub reads from the socket; a WebSocket has a thread of its own for that."""
+        """Whether the hub reads from the socket; a WebSocket has its own thread for that."""
         self.position = 0
-        """The id up to which it was given everything that it wants."""
+        """The id up to which it has every event that it wants."""
         self.following = False
         self.begun = False
-        """Something was written to it: before the head of the answer nothing else may be."""
-        self.over = False
-        """Nothing more is written to it: what waits is sent, and then it is closed."""
+        """Something was written to it; the head of the answer must come first."""
+        self.closing = False
+        """It gets no new frames: those that wait are sent, and then it is closed."""
         self.shut = False
-        """The other side was told that nothing more comes."""
-        self.gone = False
+        """The sending direction is shut down."""
+        self.disconnected = False
         """Nothing more can be written to it."""
         self.deadline = float("inf")
-        """When the socket is closed, whatever the other side does."""
+        """When the socket is closed at the latest."""
         self.drained = threading.Event()
-        """Set while little waits, and when it is over."""
+        """Set while few bytes wait, and at the end."""
         self.drained.set()
         self.pending = 0
         """The bytes that wait."""
         self._frames: deque[bytes] = deque()
         self._sent = 0
-        """Of the first frame."""
+        """How much of the first frame was sent."""
         _prepare(connection)
 
     def fileno(self) -> int:
@@ -128,8 +127,8 @@ class Client:
         return self.socket.fileno()
 
     def push(self, frames: Sequence[bytes]) -> bool:
-        """Let these wait for the socket; false if so much waits already that it must be dropped."""
-        if self.over or self.gone:
+        """Queue frames; false if so much waits already that the client must be dropped."""
+        if self.closing or self.disconnected:
             return True
         if self.pending > MAX_PENDING_BYTES:
             return False
@@ -141,25 +140,25 @@ class Client:
         return True
 
     def send(self, whole: bytes, frames: Sequence[bytes]) -> bool:
-        """As `push`, but at once where nothing waits; `whole` is these frames in one piece."""
-        if self.pending or self.over or self.gone:
+        """As `push`, but send at once if nothing waits; `whole` is the frames joined."""
+        if self.pending or self.closing or self.disconnected:
             return self.push(frames)
         taken = self._write([whole])
         if taken < len(whole):
-            at = 0
-            while taken >= len(frames[at]):
-                taken -= len(frames[at])
-                at += 1
-            self.push(frames[at:])
-            if not self.gone:
+            index = 0
+            while taken >= len(frames[index]):
+                taken -= len(frames[index])
+                index += 1
+            self.push(frames[index:])
+            if not self.disconnected:
                 self._sent = taken
                 self.pending -= taken
         return True
 
     def flush(self) -> None:
         """Send what the socket takes."""
-        while self._frames and not self.gone:
-            batch: list[bytes | memoryview] = list(islice(self._frames, AT_ONCE))
+        while self._frames and not self.disconnected:
+            batch: list[bytes | memoryview] = list(islice(self._frames, FRAMES_PER_CALL))
             batch[0] = memoryview(self._frames[0])[self._sent :]
             taken = self._write(batch)
             if taken == 0:
@@ -169,11 +168,11 @@ class Client:
             self.drained.set()
 
     def end(self, goodbye: bytes, seconds: float, *, at_once: bool) -> None:
-        """Write this as the last, and close. `at_once`: what waits is not sent any more.
+        """Write this as the last frame, and close. `at_once`: frames that wait are discarded.
 
-        But a frame of which a part was sent is sent whole: what comes after it must be readable.
+        A frame that was sent in part is completed: the last one must be readable.
         """
-        if self.over or self.gone:
+        if self.closing or self.disconnected:
             return
         if not self.begun:
             self.leave()
@@ -186,13 +185,13 @@ class Client:
             self._frames.append(goodbye)
             self.pending += len(goodbye)
         self.following = False
-        self.over = True
+        self.closing = True
         self.deadline = time.monotonic() + seconds
         self.drained.set()
 
     def finish(self, seconds: float) -> None:
-        """Tell the other side that nothing more comes, once everything was sent."""
-        if self.over and not self.shut and not self._frames and not self.gone:
+        """Shut down the sending direction once everything was sent."""
+        if self.closing and not self.shut and not self._frames and not self.disconnected:
             self.shut = True
             self.deadline = min(self.deadline, time.monotonic() + seconds)
             self.shutdown(socket.SHUT_WR)
@@ -205,7 +204,7 @@ class Client:
             self.leave()
 
     def receive(self) -> None:
-        """Read and forget: who only listens has nothing to say, but that he is gone."""
+        """Read and discard: all that an SSE client can tell is that it disconnected."""
         try:
             if not self.socket.recv(1 << 16, socket.MSG_DONTWAIT):
                 self.leave()
@@ -216,7 +215,7 @@ class Client:
 
     def leave(self) -> None:
         """Write nothing more."""
-        self.gone = True
+        self.disconnected = True
         self.following = False
         self._frames.clear()
         self.pending = self._sent = 0

@@ -1,4 +1,4 @@
-"""Events as JSON documents for clients."""
+"""Events as JSON documents, and as frames of SSE and WebSocket."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from bullpen.core.store.base import Store
 Document = dict[str, object]
 
 INTERNAL_ORIGINS = frozenset({*INTERNAL_CHANNELS, SCHEDULE})
-"""What comes on these channels no person wrote, or not to one agent."""
+"""Messages on these channels do not come from a person, or not for one agent."""
 
 PROACTIVE = "proactive_"
-"""How the ids of answers begin that answer nothing."""
+"""How the message id of a proactive response begins."""
 
 ALIASES: Mapping[str, str] = {
     MessageEnqueued.type: "message:incoming",
@@ -50,7 +50,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=
 
 
 def encode(document: Document) -> bytes:
-    """The document as JSON. Half a surrogate pair, which is no text, is escaped."""
+    """The document as JSON. A lone surrogate, which UTF-8 cannot encode, is escaped."""
     try:
         return _encode(document).encode()
     except UnicodeEncodeError:
@@ -72,7 +72,7 @@ def event_document(event: EventRecord, facts: EventDetails) -> Document:
 
 
 def event_team(event: EventRecord, facts: EventDetails) -> str | None:
-    """The team that the event is about, or its message."""
+    """The team of the event, or of its message."""
     named = event.data.get("team")
     if isinstance(named, str):
         return named
@@ -80,7 +80,7 @@ def event_team(event: EventRecord, facts: EventDetails) -> str | None:
 
 
 def alias_document(event: EventRecord, facts: EventDetails) -> Document | None:
-    """The event with exactly the reference's fields; None if it does not tell of such a thing."""
+    """The event with exactly the reference's fields; None if the reference has no such event."""
     name = ALIASES.get(event.type)
     fields = None if name is None else _alias(event, facts)
     if fields is None:
@@ -89,20 +89,20 @@ def alias_document(event: EventRecord, facts: EventDetails) -> Document | None:
 
 
 def _flat(event: EventRecord, facts: EventDetails) -> Document:
-    found: Document = {}
+    document: Document = {}
     if event.agent is not None:
-        found.update(agentId=event.agent, agentName=facts.agent_name or event.agent)
+        document.update(agentId=event.agent, agentName=facts.agent_name or event.agent)
     if event.message_id is not None:
-        found["messageId"] = event.message_id
+        document["messageId"] = event.message_id
     if facts.origin is not None:
         origin = facts.origin
-        found.update(channel=origin.channel, sender=origin.sender, message=origin.preview)
-        found.update(fromAgent=origin.from_agent, isTeamMessage=_of_team(facts))
+        document.update(channel=origin.channel, sender=origin.sender, message=origin.preview)
+        document.update(fromAgent=origin.from_agent, isTeamMessage=_of_team(facts))
     team = event_team(event, facts)
     if team is not None:
-        found["teamId"] = team
-    found.update(_of_type(event, facts))
-    return found
+        document["teamId"] = team
+    document.update(_of_type(event, facts))
+    return document
 
 
 def _of_type(record: EventRecord, facts: EventDetails) -> Document:
@@ -129,7 +129,7 @@ def _text(facts: EventDetails) -> Document:
 
 
 def _address(facts: EventDetails) -> Document:
-    """An answer may go elsewhere than to where its message came from: to the owner."""
+    """Where the response goes: not always where its message came from, as with the owner."""
     to = facts.to or facts.origin
     return {} if to is None else {"channel": to.channel, "sender": to.sender}
 
@@ -193,9 +193,9 @@ def _response_alias(record: EventRecord, facts: EventDetails) -> Document:
 
 
 RETRY_MILLISECONDS = 2000
-"""After so long a browser comes back that was cut off."""
+"""After which time a disconnected browser reconnects."""
 
-LONGEST_REASON = 120
+MAX_REASON_BYTES = 120
 """A WebSocket's last frame has room for 123 bytes."""
 
 _TEXT, _CLOSE = 0x81, 0x88
@@ -206,9 +206,9 @@ class EndReason(Enum):
     """Why a stream ends; the name that it has in SSE, and the number in a WebSocket."""
 
     DROPPED = ("dropped", CloseReason.TRY_AGAIN_LATER)
-    """It did not read as fast as things happen."""
+    """It read too slowly."""
     CLOSED = ("closed", CloseReason.POLICY_VIOLATION)
-    """Its key opens nothing any more."""
+    """Its key was revoked or has expired."""
     CLOSING = ("closing", CloseReason.GOING_AWAY)
     """The process stops."""
     FAILED = ("failed", CloseReason.INTERNAL_ERROR)
@@ -216,7 +216,7 @@ class EndReason(Enum):
 
     @property
     def patient(self) -> bool:
-        """Whether what waits for the client is still sent."""
+        """Whether frames that wait for the client are still sent."""
         return self in (EndReason.CLOSING, EndReason.FAILED)
 
     @property
@@ -231,47 +231,47 @@ class EndReason(Enum):
 
 
 class StreamProtocol(ABC):
-    """One of the two ways to write."""
+    """How a stream is framed: SSE or WebSocket."""
 
     one_way: bool
-    """Whether the client has nothing to say."""
+    """Whether the client sends nothing."""
     keep_alive: bytes
-    """What says nothing, and keeps those between from closing the connection; may be empty."""
+    """A frame without content that keeps proxies from closing the connection; may be empty."""
 
     @abstractmethod
     def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
-        """One JSON document under this name, and the id that it leaves with the client."""
+        """One JSON document under this name, with the id that the client keeps."""
 
     def alone(self, name: str, document: bytes, number: int) -> bytes:
-        """The reference's document, where the event's own does not come after it."""
+        """The reference's document when the event's own does not follow it."""
         return self.frame(name, document, number)
 
     def hello(self, position: int, timestamp: int) -> bytes:
-        """The first: with an id, so that who is cut off before anything happens loses nothing."""
+        """The first frame; its id lets a client that disconnects at once resume without loss."""
         document: Document = {"type": "connected", "timestamp": timestamp, "position": position}
         return self.frame("connected", encode(document), position)
 
     @abstractmethod
     def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
-        """The last that a client is told."""
+        """The last frame."""
 
     def note(self, document: Document) -> bytes:
-        """Something that is no event; its type is its name."""
+        """A frame that is not an event, named by its type."""
         return self.frame(str(document["type"]), encode(document))
 
 
 class ServerSentEvents(StreamProtocol):
-    """As `EventSource` reads it."""
+    """Frames as `EventSource` reads them."""
 
     one_way = True
     keep_alive = b": keep-alive\n\n"
 
     def hello(self, position: int, timestamp: int) -> bytes:
-        """With the time after which to come back."""
+        """The first frame, with the reconnection time."""
         return b"retry: %d\n" % RETRY_MILLISECONDS + super().hello(position, timestamp)
 
     def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
-        """The id is taken by the client when the frame is complete, and not before."""
+        """The client keeps the id once the frame is complete."""
         head = b"" if number is None else b"id: %d\n" % number
         return head + b"event: " + name.encode() + b"\ndata: " + document + b"\n\n"
 
@@ -296,7 +296,7 @@ class WebSocketFrames(StreamProtocol):
 
     def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
         """A frame that closes."""
-        text = reason.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
+        text = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore").encode()
         return _head(_CLOSE, len(text) + 2) + struct.pack(">H", ending.code) + text
 
 
@@ -313,7 +313,7 @@ def _head(first: int, length: int) -> bytes:
 
 
 class EventNames(Enum):
-    """Under which of its names a client wants an event."""
+    """Under which of its names a client gets an event."""
 
     BOTH = "both"
     OWN = "own"
@@ -321,7 +321,7 @@ class EventNames(Enum):
 
 
 class EncodedEvent:
-    """One event as it is shown, with the frames that were asked for so far."""
+    """One event with its documents, and the frames that were made so far."""
 
     __slots__ = ("_alias", "_frames", "_own", "event", "team")
 
@@ -345,34 +345,34 @@ class EncodedEvent:
         """About how many bytes it takes."""
         return 2 * (len(self._own) + (0 if self._alias is None else len(self._alias[1])))
 
-    def frame(self, wire: StreamProtocol, part: EventNames) -> bytes:
-        """Its bytes on this wire."""
-        found = self._frames.get((wire, part))
-        if found is None:
-            found = self._frames[wire, part] = self._framed(wire, part)
-        return found
+    def frame(self, wire: StreamProtocol, names: EventNames) -> bytes:
+        """Its bytes in this protocol."""
+        frame = self._frames.get((wire, names))
+        if frame is None:
+            frame = self._frames[wire, names] = self._make_frame(wire, names)
+        return frame
 
-    def _framed(self, wire: StreamProtocol, part: EventNames) -> bytes:
-        """The alias first and without an id: who is cut off between the two gets both again."""
+    def _make_frame(self, wire: StreamProtocol, names: EventNames) -> bytes:
+        """The alias first, without an id: a client that disconnects in between gets both again."""
         own = wire.frame(self.event.type, self._own, self.event.id)
-        if self._alias is None or part is EventNames.OWN:
+        if self._alias is None or names is EventNames.OWN:
             return own
-        if part is EventNames.ALIAS:
+        if names is EventNames.ALIAS:
             return wire.alone(*self._alias, self.event.id)
         return wire.frame(*self._alias) + own
 
 
 def encode_events(store: Store, events: Sequence[EventRecord]) -> list[EncodedEvent]:
-    """These events with all that is known of them, in one look at the store."""
+    """Encode events with what is known of their agents and messages, in one transaction."""
     with store.read() as tx:
         facts = event_details(tx, events)
-    found = []
+    encoded = []
     for event, known in zip(events, facts, strict=True):
         own = encode(event_document(event, known))
         other = alias_document(event, known)
         alias = None if other is None else (str(other["type"]), encode(other))
-        found.append(EncodedEvent(event, own, event_team(event, known), alias))
-    return found
+        encoded.append(EncodedEvent(event, own, event_team(event, known), alias))
+    return encoded
 
 
 def event_documents(store: Store, events: Sequence[EventRecord]) -> list[Document]:

@@ -23,7 +23,7 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class Poller:
-    """The sockets of the clients, and one to be woken by. Only `wake` is for other threads."""
+    """Polls the clients' sockets, and one to be woken by. Only `wake` is for other threads."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -42,77 +42,76 @@ class Poller:
                 self._outer.send(b".")
 
     def wait(self, seconds: float) -> list[tuple[Client, int]]:
-        """Who can be read from or written to."""
-        found = []
+        """The clients that can be read from or written to."""
+        clients = []
         for key, mask in self._selector.select(seconds):
             if key.data is None:
-                # In this order: whoever finds it woken already is heard now.
+                # In this order, or a wake-up in between would be lost.
                 self._inner.recv(64)
                 self._woken = False
             else:
-                found.append((key.data, mask))
-        return found
+                clients.append((key.data, mask))
+        return clients
 
     def watch(self, client: Client) -> None:
         """Wait for what this client needs now."""
-        wanted = (READ if client.reads else 0) | (WRITE if client.pending else 0)
-        known = self._interests.get(client, 0)
-        if wanted == known:
+        interest = (READ if client.reads else 0) | (WRITE if client.pending else 0)
+        current = self._interests.get(client, 0)
+        if interest == current:
             return
-        if not wanted:
+        if not interest:
             self._selector.unregister(client)
-        elif not known:
-            self._selector.register(client, wanted, client)
+        elif not current:
+            self._selector.register(client, interest, client)
         else:
-            self._selector.modify(client, wanted, client)
-        self._interests[client] = wanted
+            self._selector.modify(client, interest, client)
+        self._interests[client] = interest
 
     def forget(self, client: Client) -> None:
-        """It is to be closed."""
+        """Stop polling a client that is to be closed."""
         if self._interests.pop(client, 0):
             self._selector.unregister(client)
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the selector and the wake-up socket."""
         self._selector.close()
         self._inner.close()
         self._outer.close()
 
-
-# The hub: one thread that follows the events, and gives them to everybody who wants them.
-#
-# Each page of events is read and encoded once, and written without waiting. What a socket does not
-# take waits for it; a client for which too much waits is dropped, is told why, and loses nothing:
-# it comes back with the last id that it has.
 
 log = logging.getLogger(__name__)
 
 PAGE = 200
 KEEP_ALIVE_SECONDS = 15.0
 TICK_SECONDS = 0.5
-"""How often it is looked whose time is over, while anybody is here."""
+"""How often deadlines and keys are checked while there are clients."""
 
 IDLE_SECONDS = 60.0
 WAIT_SECONDS = 0.02
-"""How soon it looks again for what may not be shown yet."""
+"""How soon it reads again when events are still to be committed."""
 
 RETRY_SECONDS = 1.0
 
 REST_FACTOR, MAX_REST_SECONDS = 2.0, 0.02
-"""After a round it rests for so many times its length: what comes in meanwhile goes out as one."""
+"""The pause after a round, as a multiple of its length: events meanwhile go out together."""
 
 GOODBYE_SECONDS = 30.0
-"""How long one that is cut off may take to read why."""
+"""How long a dropped client may take to read why."""
 
 LINGER_SECONDS = 2.0
-"""How long the other side may take to close, when everything was said."""
+"""How long the other side may take to close after the last frame."""
 
 STOP_SECONDS = 1.0
 START_SECONDS = 10.0
 
 
 class Hub:
-    """Everybody who follows the events."""
+    """One thread that follows the events and writes them to every client that wants them.
+
+    Each page of events is read and encoded once, and written without waiting: what a socket does
+    not take is queued. A client with too much queued is told why and dropped. It loses nothing: it
+    reconnects with the last id that it has.
+    """
 
     def __init__(self, store: Store, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
         self._store = store
@@ -122,11 +121,11 @@ class Hub:
         self._lock = threading.RLock()
         self._clients: set[Client] = set()
         self._touched: set[Client] = set()
-        """To whom something was given, or that are to be closed."""
+        """Clients with new frames, or that are to be closed."""
         self._tail: EventTail | None = None
-        self._ring = RecentEvents(0, self._show)
-        self._given = 0
-        """Up to here those who follow were given everything."""
+        self._recent = RecentEvents(0, self._encode)
+        self._position = 0
+        """The id up to which all followers have every event."""
         self._woken = True
         self._next_round = self._next_tick = 0.0
         self._next_beat = time.monotonic() + keep_alive
@@ -136,11 +135,11 @@ class Hub:
         self._thread = threading.Thread(target=self._run, name="hub", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be new events."""
+        """Read events soon: there may be new ones."""
         self._woken = True
         self._poller.wake()
 
@@ -160,10 +159,10 @@ class Hub:
 
     @property
     def position(self) -> int:
-        """The id up to which everything has happened that ever will."""
+        """The id up to which every event is committed."""
         if not self._ready.wait(START_SECONDS):
             raise Overloaded("the events cannot be read yet")
-        return self._ring.end
+        return self._recent.end
 
     def admit(
         self,
@@ -173,7 +172,7 @@ class Hub:
         wanted: Filter,
         most: int | None = None,
     ) -> Client:
-        """Take a socket over, if there is room; `most` is a limit for this wire alone."""
+        """Take over a socket, if there is room; `most` limits the clients of this protocol."""
         with self._lock:
             alike = sum(each.wire is wire for each in self._clients)
             if len(self._clients) >= self._most or (most is not None and alike >= most):
@@ -186,30 +185,30 @@ class Hub:
         return client
 
     def write_to(self, client: Client, frames: Sequence[bytes]) -> None:
-        """Write this to one client, after all that waits for it."""
+        """Write frames to one client, after those that wait for it."""
         with self._lock:
             self._push(client, frames)
         self._touch(client)
 
     def follow(self, client: Client, position: int) -> bool:
-        """Give it everything after this position from now on; false if that is too long ago."""
+        """Let it follow from this position; false if recent events do not reach back that far."""
         with self._lock:
-            if not self._ring.covers(position):
+            if not self._recent.covers(position):
                 return False
-            self._push(client, client.filter.frames(client.wire, self._ring.after(position)))
-            client.position = max(position, self._ring.end)
-            client.following = not (client.over or client.gone)
+            self._push(client, client.filter.frames(client.wire, self._recent.after(position)))
+            client.position = max(position, self._recent.end)
+            client.following = not (client.closing or client.disconnected)
         self._touch(client)
         return True
 
     def pause(self, client: Client) -> int:
-        """Give it no more events for now; tells up to where it has them."""
+        """Write no more events to it for now; returns its position."""
         with self._lock:
             client.following = False
             return client.position
 
     def end(self, client: Client, ending: EndReason, reason: str) -> None:
-        """Tell it why, and close."""
+        """Send the reason, and close."""
         with self._lock:
             self._end(client, ending, reason)
         self._touch(client)
@@ -243,7 +242,7 @@ class Hub:
         client.end(goodbye, seconds, at_once=not ending.patient)
         self._touched.add(client)
 
-    def _show(self, events: Sequence[EventRecord]) -> list[EncodedEvent]:
+    def _encode(self, events: Sequence[EventRecord]) -> list[EncodedEvent]:
         return encode_events(self._store, events)
 
     def _run(self) -> None:
@@ -264,7 +263,7 @@ class Hub:
         self._next_round = time.monotonic() + RETRY_SECONDS
 
     def _closing(self) -> bool:
-        """Say goodbye to all, once; whether any of them is still here."""
+        """End all clients, once; whether any is still open."""
         now = time.monotonic()
         with self._lock:
             if self._stop_at == float("inf"):
@@ -277,7 +276,7 @@ class Hub:
             return bool(self._clients)
 
     def _step(self) -> None:
-        """Serve whoever can be served; then a round, if there is something new."""
+        """Serve the sockets that are ready, then run a round if there may be new events."""
         for client, mask in self._poller.wait(self._pause_seconds()):
             with self._lock:
                 if mask & READ and client.reads:
@@ -295,8 +294,8 @@ class Hub:
             self._beat()
         if now >= self._next_tick:
             self._next_tick = now + TICK_SECONDS
-            self._settle()  # whose time is over is told so first, however late this thread is
-            self._look_at_times()
+            self._settle()  # before deadlines: the reason is sent even if this thread is late
+            self._check_deadlines()
         self._settle()
 
     def _pause_seconds(self) -> float:
@@ -307,10 +306,10 @@ class Hub:
         return max(0.0, pause)
 
     def _round(self) -> None:
-        """Read what is new, and give it to all who want it."""
+        """Read new events and write them to all that want them."""
         if self._tail is None:
-            self._tail, self._ring = load_recent(self._store, self._show)
-            self._given = self._ring.end
+            self._tail, self._recent = load_recent(self._store, self._encode)
+            self._position = self._recent.end
         self._woken = False
         events = self._tail.read(PAGE)
         if self._tail.has_uncommitted:
@@ -318,22 +317,22 @@ class Hub:
             if not events:
                 self._next_round = time.monotonic() + WAIT_SECONDS
         with self._lock:
-            self._ring.add(events, self._tail.position)
+            self._recent.add(events, self._tail.position)
             self._revoke(events)
             followers = [each for each in self._clients if each.following]
-            if followers and not self._ring.covers(self._given):
-                # The store could not be asked for so long that they cannot be told from here.
+            if followers and not self._recent.covers(self._position):
+                # The store was unreachable for so long that recent events no longer cover it.
                 for client in followers:
                     self._end(client, EndReason.FAILED, "the events could not be read")
-            elif followers and self._ring.end > self._given:
-                self._spread(self._ring.after(self._given), followers)
-            self._given = self._ring.end
+            elif followers and self._recent.end > self._position:
+                self._spread(self._recent.after(self._position), followers)
+            self._position = self._recent.end
         self._ready.set()
 
     def _spread(self, shown: Sequence[EncodedEvent], followers: Sequence[Client]) -> None:
         made: dict[tuple[StreamProtocol, Filter], tuple[bytes, list[bytes]]] = {}
         for client in followers:
-            if client.position > self._given:  # it has some of these already
+            if client.position > self._position:  # it has some of these already
                 rest = [each for each in shown if each.event.id > client.position]
                 frames = client.filter.frames(client.wire, rest)
                 whole = b"".join(frames)
@@ -343,18 +342,18 @@ class Hub:
                     frames = client.filter.frames(client.wire, shown)
                     made[kind] = (b"".join(frames), frames)
                 whole, frames = made[kind]
-            client.position = max(client.position, self._ring.end)
+            client.position = max(client.position, self._recent.end)
             if frames:
                 self._send(client, whole, frames)
 
     def _send(self, client: Client, whole: bytes, frames: Sequence[bytes]) -> None:
         if not client.send(whole, frames):
             self._end(client, EndReason.DROPPED, "it reads more slowly than things happen")
-        if client.pending or client.gone:
+        if client.pending or client.disconnected:
             self._touched.add(client)
 
     def _revoke(self, events: Sequence[EventRecord]) -> None:
-        """Whose key was closed sees nothing of what came after."""
+        """End the clients whose key was revoked, before they see later events."""
         closed = {each.key for each in (e.event for e in events) if isinstance(each, KeyRevoked)}
         for client in self._clients if closed else ():
             if client.key.id in closed:
@@ -366,7 +365,7 @@ class Hub:
                 if client.wire.keep_alive and client.following:
                     self._send(client, client.wire.keep_alive, [client.wire.keep_alive])
 
-    def _look_at_times(self) -> None:
+    def _check_deadlines(self) -> None:
         now = self._store.clock.now()
         with self._lock:
             for client in tuple(self._clients):
@@ -376,7 +375,7 @@ class Hub:
                     self._end(client, EndReason.CLOSED, "its key has expired")
 
     def _settle(self) -> None:
-        """Send what waits for those who were touched, and close what is through."""
+        """Flush the touched clients, and close those that are done."""
         with self._lock:
             while self._touched:
                 client = self._touched.pop()
@@ -384,7 +383,7 @@ class Hub:
                     continue
                 client.flush()
                 client.finish(LINGER_SECONDS)
-                if client.gone:
+                if client.disconnected:
                     self._close(client)
                 else:
                     self._poller.watch(client)
@@ -393,5 +392,5 @@ class Hub:
         self._clients.discard(client)
         self._poller.forget(client)
         if not client.reads:
-            client.shutdown(socket.SHUT_RDWR)  # so that the thread which reads from it ends
+            client.shutdown(socket.SHUT_RDWR)  # ends the thread that reads from it
         client.close()

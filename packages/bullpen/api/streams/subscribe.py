@@ -28,14 +28,14 @@ from bullpen.core.text import check_text
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-BESIDES = 256
-"""For the database, the logs, and whatever else a process has open."""
+OTHER_DESCRIPTORS = 256
+"""File descriptors for the database, the logs and all else."""
 
 
 def raise_descriptor_limit(count: int) -> None:
-    """Ask for so many, or for as many as there may be."""
+    """Raise the limit of open files to this many, or as far as allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count + BESIDES
+    wanted = count + OTHER_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and wanted > soft:
@@ -65,7 +65,7 @@ def open_stream(
     except BaseException:
         kept.close()
         raise
-    # A key that is closed from here on is noticed by the hub; one that was just before, by this.
+    # The hub notices a key that is revoked from now on; this check, one revoked just before.
     with store.read() as tx:
         valid = still_valid(tx, key)
     if not valid:
@@ -75,28 +75,28 @@ def open_stream(
 
 
 def starting_point(hub: Hub, store: Store, since: int | None) -> int:
-    """Where a stream begins that has this id: an id that was never given is now.
+    """Where a stream begins that resumes after this id; an id that does not exist yet is now.
 
-    One whose followers were deleted meanwhile begins where they end, and says so by its first id.
+    If events after it were deleted, it begins after those, which the client sees by the first id.
     """
     now = hub.position
     if since is None:
         return now
     if since <= now:
         return max(since, id_before_oldest(store))
-    # Another process may have shown it already that this one has not come to.
+    # Another process may already have sent an event that this one has not read.
     return since if since <= EventTail.from_now(store).position else now
 
 
 class HandoverResponse(Response):
-    """The head of an answer; what comes after it is written by whoever has the socket."""
+    """The head of an answer whose body the hub writes to the socket."""
 
     def __init__(self, mimetype: str, then: Callable[[bytes], None]) -> None:
         super().__init__(mimetype=mimetype)
         self._then = then
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Give the head away, and let gunicorn close its own copy of the socket in silence."""
+        """Hand the head over, and let gunicorn close its own copy of the socket."""
         self.headers.pop("Content-Length", None)
         self.headers["Date"] = formatdate(usegmt=True)
         self.headers["Connection"] = "close"
@@ -105,23 +105,22 @@ class HandoverResponse(Response):
         raise StopIteration
 
 
-# The socket as flask-sock sees it: it reads by itself, and the hub writes.
-#
-# So no frame is written into another, whoever sends it, and nobody waits for a client that is slow.
-
 MAX_INBOX_MESSAGES = 16
-"""So many messages of a client may wait for their turn; it is not read from before."""
+"""While more messages of a client wait, none is read from its socket."""
 
 WAIT_SECONDS = 0.01
 
 
 class HubSocket:
-    """What `simple_websocket` asks of a socket."""
+    """The socket as `simple_websocket` sees it: the library reads, and the hub writes.
+
+    So frames of the two never mix, and no thread waits for a slow client.
+    """
 
     def __init__(self, hub: Hub, client: Client) -> None:
         self.client = client
         self.inbox: list[object] = []
-        """What was read, and is not done yet; the library's own list."""
+        """Messages that were read and not handled yet; the library's own list."""
         self._hub = hub
 
     def fileno(self) -> int:
@@ -129,11 +128,11 @@ class HubSocket:
         return self.client.socket.fileno()
 
     def recv(self, size: int) -> bytes:
-        """Read, unless there is more than enough to do; at the end only whether it is the end."""
-        while len(self.inbox) > MAX_INBOX_MESSAGES and not self.client.over:
+        """Read, unless too many messages wait; while closing, read only to see the end."""
+        while len(self.inbox) > MAX_INBOX_MESSAGES and not self.client.closing:
             time.sleep(WAIT_SECONDS)
         data = self.client.socket.recv(size)
-        while data and self.client.over:
+        while data and self.client.closing:
             data = self.client.socket.recv(size)
         return data
 
@@ -172,7 +171,7 @@ class StreamQuery(BaseModel):
     team: Name | None = Field(None, description="only what is about this team, or its messages")
 
     def filter(self, key: Key) -> Filter:
-        """What it comes to for this key."""
+        """The filter of this query for this key."""
         return make_filter(
             key,
             types=split_names(self.types),
@@ -190,7 +189,7 @@ def make_filter(
     conversation_id: str | None,
     team: str | None,
 ) -> Filter:
-    """A filter for this key, of what can be text in a database."""
+    """A filter for this key; text that no database can store is refused."""
     for text in (*(types or ()), agent, conversation_id, team):
         check_text(text or "", MAX_FILTER_CHARS, "what is asked for")
     return Filter(
@@ -209,9 +208,8 @@ def split_names(text: str | None) -> frozenset[str] | None:
     return frozenset(each.strip() for each in text.split(",") if each.strip()) or None
 
 
-# What happened before: page by page, until the rest is at hand and a client can follow.
-#
-# It is read by the thread of the client's own request; the next page when the last was taken.
+# The backlog is read by the thread of the client's own request, page by page, each when the client
+# has taken the one before, until the hub's recent events cover the rest.
 
 log = logging.getLogger(__name__)
 
@@ -220,20 +218,20 @@ PAGE_SECONDS = 30.0
 """A client that takes longer for a page is too slow."""
 
 MAX_PAGE_READERS = 2
-"""So many requests read pages at once: many that come back together do not stop all others."""
+"""How many requests read pages at once, so that a mass reconnect does not block the others."""
 
 _page_readers = threading.BoundedSemaphore(MAX_PAGE_READERS)
 
 
 def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
-    """Give it everything after this position, and then whatever happens."""
+    """Write everything after this position to the client, then let it follow live events."""
     try:
         while not hub.follow(client, position):
             events, position = _page(store, client.filter, position, hub.position)
             hub.write_to(client, client.filter.frames(client.wire, events))
             if not client.drained.wait(PAGE_SECONDS):
                 hub.end(client, EndReason.DROPPED, "it reads too slowly what happened before")
-            if client.over or client.gone:
+            if client.closing or client.disconnected:
                 return
     except BullpenError as error:
         log.warning("a stream ends: %s (%s)", error, error.hint)
@@ -246,7 +244,7 @@ def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
 def backlog_pages(
     store: Store, wanted: Filter, position: int, upto: int
 ) -> Iterator[list[EncodedEvent]]:
-    """Everything that is wanted after this position and up to that, a page at a time."""
+    """The wanted events after `position` and up to `upto`, a page at a time."""
     while position < upto:
         events, position = _page(store, wanted, position, upto)
         yield events
@@ -256,6 +254,6 @@ def _page(store: Store, wanted: Filter, position: int, upto: int) -> tuple[list[
     """The next events, and the position after them."""
     with _page_readers:
         with store.read() as tx:
-            found = list_events(tx, wanted.wanted, position, upto, PAGE)
-        shown = encode_events(store, found)
-    return shown, found[-1].id if len(found) == PAGE else max(position, upto)
+            events = list_events(tx, wanted.store_filter, position, upto, PAGE)
+        encoded = encode_events(store, events)
+    return encoded, events[-1].id if len(events) == PAGE else max(position, upto)
