@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bullpen.api.streams.client import Client, Filter
-from bullpen.api.streams.encode import SSE
+from bullpen.api.streams.frames import SSE
 from bullpen.api.streams.hub import Hub
 from bullpen.api.streams.subscribe import catch_up
 from bullpen.core.access.keys import OWNER_KEY, Key

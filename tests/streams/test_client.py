@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.api.streams.client import MAX_PENDING_BYTES, Client, Filter
-from bullpen.api.streams.encode import SSE
+from bullpen.api.streams.frames import SSE
 from bullpen.core.access.keys import OWNER_KEY
 from tests.streams.listening import LIMIT_SECONDS
 

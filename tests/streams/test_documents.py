@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bullpen.api.streams.client import Filter
-from bullpen.api.streams.encode import ALIASES, SSE, WEBSOCKET, encode_events
+from bullpen.api.streams.documents import ALIASES
+from bullpen.api.streams.frames import SSE, WEBSOCKET, encode_events
 from bullpen.core.answers.complete import complete
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef

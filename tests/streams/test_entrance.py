@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.api.streams.client import Filter
-from bullpen.api.streams.encode import SSE
+from bullpen.api.streams.frames import SSE
 from bullpen.api.streams.hub import Hub
 from bullpen.api.streams.subscribe import SOCKET, open_stream, starting_point
 from bullpen.core.access.keys import Key, Scope, add_key, revoke_key

@@ -14,7 +14,7 @@ import pytest
 from bullpen.api.streams import backlog, subscribe
 from bullpen.api.streams import hub as hub_module
 from bullpen.api.streams.client import MAX_PENDING_BYTES, Filter
-from bullpen.api.streams.encode import EncodedEvent, EndReason, encode_events
+from bullpen.api.streams.frames import EncodedEvent, EndReason, encode_events
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import OWNER_KEY, Key, KeyKind, Scope, add_key, revoke_key
 from bullpen.core.errors import Overloaded, StoreBusy

@@ -12,7 +12,8 @@ from bullpen.api.context import api, caller, read, require_reach
 from bullpen.api.route import READ, Described, Routes, json_response
 from bullpen.api.schemas import Answer, Page, Rows, next_cursor
 from bullpen.api.streams.client import Filter, add_own_names
-from bullpen.api.streams.encode import SSE, encode, event_documents
+from bullpen.api.streams.documents import encode, event_documents
+from bullpen.api.streams.frames import SSE
 from bullpen.api.streams.subscribe import (
     EventTypes,
     HandoverResponse,

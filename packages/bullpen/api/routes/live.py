@@ -25,7 +25,8 @@ from bullpen.api.routes import history, responses
 from bullpen.api.routes.messages import submit_for_key
 from bullpen.api.schemas import MAX_JSON_INT, CamelBody, Cursor, StrictBody
 from bullpen.api.streams.client import Client
-from bullpen.api.streams.encode import WEBSOCKET, Document, EndReason
+from bullpen.api.streams.documents import Document
+from bullpen.api.streams.frames import WEBSOCKET, EndReason
 from bullpen.api.streams.subscribe import (
     SOCKET,
     HubSocket,

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from bullpen.api.streams.encode import EncodedEvent
+from bullpen.api.streams.frames import EncodedEvent
 from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.store.base import Store
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from bullpen.api.streams.encode import ALIASES, EncodedEvent, EventNames, StreamProtocol
+from bullpen.api.streams.documents import ALIASES
+from bullpen.api.streams.frames import EncodedEvent, EventNames, StreamProtocol
 from bullpen.core.access.keys import Key
 from bullpen.core.events.log import EventFilter
 

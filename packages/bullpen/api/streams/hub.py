@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from bullpen.api.streams.backlog import RecentEvents, load_recent
 from bullpen.api.streams.client import Client, Filter
-from bullpen.api.streams.encode import EncodedEvent, EndReason, StreamProtocol, encode_events
+from bullpen.api.streams.frames import EncodedEvent, EndReason, StreamProtocol, encode_events
 from bullpen.core.access.keys import Key
 from bullpen.core.errors import BullpenError, Overloaded
 from bullpen.core.events.company import KeyRevoked

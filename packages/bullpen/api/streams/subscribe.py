@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from bullpen.api.schemas import Cursor
 from bullpen.api.streams.client import Client, Filter
-from bullpen.api.streams.encode import EncodedEvent, EndReason, StreamProtocol, encode_events
+from bullpen.api.streams.frames import EncodedEvent, EndReason, StreamProtocol, encode_events
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import Key, still_valid
 from bullpen.core.errors import BullpenError, NoAccess

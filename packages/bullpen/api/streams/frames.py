@@ -1,0 +1,203 @@
+"""Streams of events as frames, in SSE and WebSocket."""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from enum import Enum
+
+from wsproto.frame_protocol import CloseReason
+
+from bullpen.api.streams.documents import (
+    Document,
+    alias_document,
+    encode,
+    event_document,
+    event_team,
+)
+from bullpen.core.events.tail import EventRecord
+from bullpen.core.inspect.event_details import event_details
+from bullpen.core.store.base import Store
+
+RETRY_MILLISECONDS = 2000
+"""After which time a disconnected browser reconnects."""
+
+MAX_REASON_BYTES = 120
+"""A WebSocket's last frame has room for 123 bytes."""
+
+_TEXT, _CLOSE = 0x81, 0x88
+"""The first byte of a frame that is a whole message."""
+
+
+class EndReason(Enum):
+    """Why a stream ends; the name that it has in SSE, and the number in a WebSocket."""
+
+    DROPPED = ("dropped", CloseReason.TRY_AGAIN_LATER)
+    """It read too slowly."""
+    CLOSED = ("closed", CloseReason.POLICY_VIOLATION)
+    """Its key was revoked or has expired."""
+    CLOSING = ("closing", CloseReason.GOING_AWAY)
+    """The process stops."""
+    FAILED = ("failed", CloseReason.INTERNAL_ERROR)
+    """The store cannot be read."""
+
+    @property
+    def patient(self) -> bool:
+        """Whether frames that wait for the client are still sent."""
+        return self in (EndReason.CLOSING, EndReason.FAILED)
+
+    @property
+    def event(self) -> str:
+        """Its name in SSE."""
+        return self.value[0]
+
+    @property
+    def code(self) -> int:
+        """Its number in a WebSocket."""
+        return int(self.value[1])
+
+
+class StreamProtocol(ABC):
+    """How a stream is framed: SSE or WebSocket."""
+
+    one_way: bool
+    """Whether the client sends nothing."""
+    keep_alive: bytes
+    """A frame without content that keeps proxies from closing the connection; may be empty."""
+
+    @abstractmethod
+    def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
+        """One JSON document under this name, with the id that the client keeps."""
+
+    def alone(self, name: str, document: bytes, number: int) -> bytes:
+        """The reference's document when the event's own does not follow it."""
+        return self.frame(name, document, number)
+
+    def hello(self, position: int, timestamp: int) -> bytes:
+        """The first frame; its id lets a client that disconnects at once resume without loss."""
+        document: Document = {"type": "connected", "timestamp": timestamp, "position": position}
+        return self.frame("connected", encode(document), position)
+
+    @abstractmethod
+    def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
+        """The last frame."""
+
+    def note(self, document: Document) -> bytes:
+        """A frame that is not an event, named by its type."""
+        return self.frame(str(document["type"]), encode(document))
+
+
+class ServerSentEvents(StreamProtocol):
+    """Frames as `EventSource` reads them."""
+
+    one_way = True
+    keep_alive = b": keep-alive\n\n"
+
+    def hello(self, position: int, timestamp: int) -> bytes:
+        """The first frame, with the reconnection time."""
+        return b"retry: %d\n" % RETRY_MILLISECONDS + super().hello(position, timestamp)
+
+    def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
+        """The client keeps the id once the frame is complete."""
+        head = b"" if number is None else b"id: %d\n" % number
+        return head + b"event: " + name.encode() + b"\ndata: " + document + b"\n\n"
+
+    def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
+        """An event without an id."""
+        return self.note({"type": ending.event, "timestamp": timestamp, "reason": reason})
+
+
+class WebSocketFrames(StreamProtocol):
+    """Unmasked text frames, as a server sends them. Its pings are flask-sock's."""
+
+    one_way = False
+    keep_alive = b""
+
+    def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
+        """The name and the id are in the document."""
+        return _head(_TEXT, len(document)) + document
+
+    def alone(self, name: str, document: bytes, number: int) -> bytes:
+        """With the id in the document: there is nowhere else."""
+        return self.frame(name, b'{"id":%d,' % number + document[1:])
+
+    def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
+        """A frame that closes."""
+        text = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore").encode()
+        return _head(_CLOSE, len(text) + 2) + struct.pack(">H", ending.code) + text
+
+
+SSE = ServerSentEvents()
+WEBSOCKET = WebSocketFrames()
+
+
+def _head(first: int, length: int) -> bytes:
+    if length < 126:
+        return struct.pack(">BB", first, length)
+    if length < 1 << 16:
+        return struct.pack(">BBH", first, 126, length)
+    return struct.pack(">BBQ", first, 127, length)
+
+
+class EventNames(Enum):
+    """Under which of its names a client gets an event."""
+
+    BOTH = "both"
+    OWN = "own"
+    ALIAS = "alias"
+
+
+class EncodedEvent:
+    """One event with its documents, and the frames that were made so far."""
+
+    __slots__ = ("_alias", "_frames", "_own", "event", "team")
+
+    def __init__(
+        self, event: EventRecord, own: bytes, team: str | None, alias: tuple[str, bytes] | None
+    ) -> None:
+        self.event = event
+        self.team = team
+        """The team that it is about, or its message."""
+        self._own = own
+        self._alias = alias
+        self._frames: dict[tuple[StreamProtocol, EventNames], bytes] = {}
+
+    @property
+    def alias(self) -> str | None:
+        """Its name in the reference, if it has one."""
+        return None if self._alias is None else self._alias[0]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 2 * (len(self._own) + (0 if self._alias is None else len(self._alias[1])))
+
+    def frame(self, wire: StreamProtocol, names: EventNames) -> bytes:
+        """Its bytes in this protocol."""
+        frame = self._frames.get((wire, names))
+        if frame is None:
+            frame = self._frames[wire, names] = self._make_frame(wire, names)
+        return frame
+
+    def _make_frame(self, wire: StreamProtocol, names: EventNames) -> bytes:
+        """The alias first, without an id: a client that disconnects in between gets both again."""
+        own = wire.frame(self.event.type, self._own, self.event.id)
+        if self._alias is None or names is EventNames.OWN:
+            return own
+        if names is EventNames.ALIAS:
+            return wire.alone(*self._alias, self.event.id)
+        return wire.frame(*self._alias) + own
+
+
+def encode_events(store: Store, events: Sequence[EventRecord]) -> list[EncodedEvent]:
+    """Encode events with what is known of their agents and messages, in one transaction."""
+    with store.read() as tx:
+        facts = event_details(tx, events)
+    encoded = []
+    for event, known in zip(events, facts, strict=True):
+        own = encode(event_document(event, known))
+        other = alias_document(event, known)
+        alias = None if other is None else (str(other["type"]), encode(other))
+        encoded.append(EncodedEvent(event, own, event_team(event, known), alias))
+    return encoded
