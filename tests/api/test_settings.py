@@ -76,7 +76,7 @@ def test_each_setting_says_its_value_and_where_it_comes_from(desk: Served) -> No
 def test_a_change_is_in_the_file_and_all_else_stays_there(desk: Served, file: Path) -> None:
     done = put(desk, max_hops=7, owner_id="U1", max_cost=1.5)
     assert done["settings"]["settings"]["max_hops"]["value"] == 7
-    assert done["restart"] == ["api", "minder", "processor", "scheduler"]
+    assert done["restart"] == ["api", "guard", "processor", "scheduler"]
     text = file.read_text()
     assert "# why it is so" in text
     assert "# not more" in text

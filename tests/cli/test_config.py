@@ -61,7 +61,7 @@ def test_what_is_set_is_in_the_file_and_all_else_stays(empty: Bullpen) -> None:
     file.chmod(0o600)
     done = empty.ok("config", "set", "max_hops", "5", "owner_id=a=b", "max_cost", "2.5", "--json")
     assert done.json["changed"]["max_hops"] == {"before": 3, "after": 5}
-    assert done.json["restart"] == ["api", "minder", "processor", "scheduler"]
+    assert done.json["restart"] == ["api", "guard", "processor", "scheduler"]
     text = file.read_text()
     assert text.startswith("# mine\nmax_hops = 5 # no more\n")
     assert "# kept" in text

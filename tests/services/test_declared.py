@@ -39,11 +39,11 @@ def test_a_file_more_is_a_service_more_once_it_is_set_up(
 
 def test_crashes_count_within_their_time_only() -> None:
     crashes = CrashCounter()
-    assert not any(crashes.ended(float(number)) for number in range(MAX_CRASHES - 1))
-    assert crashes.ended(float(MAX_CRASHES))
+    assert not any(crashes.record(float(number)) for number in range(MAX_CRASHES - 1))
+    assert crashes.record(float(MAX_CRASHES))
     slow = CrashCounter()
     assert not any(
-        slow.ended(number * CRASH_WINDOW_SECONDS / (MAX_CRASHES - 2)) for number in range(100)
+        slow.record(number * CRASH_WINDOW_SECONDS / (MAX_CRASHES - 2)) for number in range(100)
     )
-    crashes.forget()
-    assert not crashes.ended(float(MAX_CRASHES + 1))
+    crashes.reset()
+    assert not crashes.record(float(MAX_CRASHES + 1))

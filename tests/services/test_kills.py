@@ -21,7 +21,7 @@ from tests.services.running import begun_at, of_home, pids, services_of, supervi
 
 pytestmark = pytest.mark.slow
 
-ALL = ["api", "minder", "processor", "scheduler"]
+ALL = ["api", "guard", "processor", "scheduler"]
 BACK_SECONDS = 3.0
 LONG = 150
 PATIENCE = 5
@@ -153,7 +153,7 @@ def test_a_crash_loop_is_stopped_and_told(up: Bullpen) -> None:
     assert shown.status == 3
     assert "scheduler does not run" in shown.out
     assert "bullpen restart scheduler" in shown.out
-    assert "crashed" in (up.home / "logs" / "minder.log").read_text()
+    assert "crashed" in (up.home / "logs" / "guard.log").read_text()
     assert "STOPPED" in shown.out
     up.ok("restart", "scheduler")
     assert up.ok("status").status == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import stat
 import urllib.request
@@ -15,8 +16,10 @@ import pytest
 from bullpen.cli.up import HTTP_SECONDS
 from bullpen.core.maintenance.jobs import JOBS
 from bullpen.core.settings import Settings
+from bullpen.ops.services.launch import lock_holders, service_lock
 from bullpen.ops.services.supervisor import Supervisor, wait_for_exit
 from tests.cli.command import Bullpen
+from tests.cli.warm import FIRST
 from tests.processor.working import eventually
 from tests.services.running import pids, services_of, supervisor
 
@@ -38,7 +41,7 @@ def test_up_send_status_down(empty: Bullpen) -> None:
     services = empty.ok("status", "--json").json["services"]
     assert {each["name"]: each["state"] for each in services} == {
         "api": "RUNNING",
-        "minder": "RUNNING",
+        "guard": "RUNNING",
         "processor": "RUNNING",
         "scheduler": "RUNNING",
     }
@@ -168,9 +171,8 @@ def test_the_supervisor_complains_of_nothing(empty: Bullpen) -> None:
     stopped = [
         line.split("stopped: ")[1].split()[0] for line in log.splitlines() if "stopped: " in line
     ]
-    assert stopped == ["api", "scheduler", "processor", "minder"]
-    started = [line.split("'")[1] for line in log.splitlines() if "spawned: " in line]
-    assert started == stopped[::-1]
+    assert stopped == ["api", "scheduler", "processor", "guard"]
+    assert spawned(empty) == stopped[::-1]
 
 
 def test_who_does_not_know_the_password_steers_nothing(at_work: Bullpen) -> None:
@@ -217,7 +219,7 @@ def test_restart_of_one_leaves_the_others(at_work: Bullpen) -> None:
     assert {name for name in before if before[name] != after[name]} == {"scheduler", "processor"}
     unknown = at_work("restart", "nonsense")
     assert unknown.status == 2
-    assert "api, minder, processor, scheduler" in unknown.err
+    assert "api, guard, processor, scheduler" in unknown.err
     at_work.ok("restart")
     assert not set(pids(at_work).values()) & set(after.values())
 
@@ -231,3 +233,40 @@ def test_an_agent_neither_starts_nor_stops_anything(empty: Bullpen) -> None:
         refused = empty(*command, BULLPEN_AGENT="coder")
         assert refused.status == 1
         assert "@coder may not" in refused.err
+
+
+def test_a_supervisor_with_the_old_name_of_the_guard_goes_on_until_it_is_restarted(
+    empty: Bullpen,
+) -> None:
+    old = replace(empty, environ={**empty.environ, FIRST: "tests.services.before_rename"})
+    old.ok("up")
+    assert spawned(empty)[0] == "minder"
+    before = pids(empty)
+    assert set(before) == {"api", "guard", "processor", "scheduler"}
+    again = empty.ok("up")
+    assert "runs already" in again.out
+    assert pids(empty) == before
+    for name in ("guard", "minder"):
+        empty.ok("restart", name)
+        after = pids(empty)
+        assert after.pop("guard") != before.pop("guard")
+        assert after == before
+        before = pids(empty)
+    assert "guard" not in spawned(empty)
+    empty.ok("restart")
+    assert spawned(empty)[-4] == "guard"
+    assert set(pids(empty)) == set(before)
+    empty.ok("down")
+    assert services_of(empty.home) == []
+
+
+def test_a_process_that_holds_the_lock_of_the_old_name_is_found(empty: Bullpen) -> None:
+    settings = Settings.load(empty.environment())
+    with service_lock(settings, "minder"):
+        assert lock_holders(settings) == {"guard": os.getpid()}
+
+
+def spawned(bullpen: Bullpen) -> list[str]:
+    """The programs that the supervisor started, as it names them."""
+    log = (bullpen.home / "logs" / "supervisord.log").read_text()
+    return [line.split("'")[1] for line in log.splitlines() if "spawned: " in line]

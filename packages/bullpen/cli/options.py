@@ -17,6 +17,7 @@ from bullpen.core.message import ErrorKind
 from bullpen.core.states import ResponseState
 from bullpen.core.store.scan import Selection
 from bullpen.ops.services.programs import list_programs
+from bullpen.ops.services.supervisor import RENAMED_SERVICES
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -230,6 +231,7 @@ class ServiceName(click.ParamType[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, if there is such a service."""
         known = [each.name for each in list_programs()]
+        value = RENAMED_SERVICES.get(value, value)
         if value not in known:
             self.fail(f"there is no service {value!r}; there are {', '.join(known)}", param, ctx)
         return value

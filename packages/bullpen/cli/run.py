@@ -9,16 +9,17 @@ from contextlib import closing, contextmanager
 import click
 
 from bullpen.cli.command import require_person
-from bullpen.cli.lazy import keep_imports
+from bullpen.cli.lazy import LazyGroup, keep_imports
 from bullpen.core.logs import configure_logging
 from bullpen.core.network import check_api_address
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import has_valid_database_url, open_store
 from bullpen.ops.services.launch import is_supervised, service_lock, terminate_with_supervisor
+from bullpen.ops.services.supervisor import RENAMED_SERVICES
 
 
-@click.group()
+@click.group(cls=LazyGroup, aliases=RENAMED_SERVICES)
 @click.pass_obj
 def run(settings: Settings) -> None:
     """Run one service in the foreground, beside those that the supervisor runs.
@@ -90,16 +91,16 @@ def api(settings: Settings) -> None:
 
 @run.command()
 @click.pass_obj
-def minder(settings: Settings) -> None:
+def guard(settings: Settings) -> None:
     """Stop what crashes again and again, and tell the owner. The supervisor speaks to it.
 
     \b
     Example:
-      bullpen run minder
+      bullpen run guard
     """
     if not is_supervised(os.environ):
-        raise click.UsageError("Only the supervisor can run this; see services/minder.conf.")
-    with service_lock(settings, "minder"):
+        raise click.UsageError("Only the supervisor can run this; see services/guard.conf.")
+    with service_lock(settings, "guard"):
         with keep_imports():
             from bullpen.ops.services import crash_guard as process
 

@@ -26,6 +26,7 @@ from bullpen.core.errors import (
     StoreUnavailable,
     UnknownFile,
 )
+from bullpen.core.files import fsync_path
 from bullpen.core.ids import Ids
 
 _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -214,7 +215,7 @@ class Upload:
                 # Unlike a renamed one, a linked file never takes the place of another.
                 with suppress(FileExistsError):
                     os.link(self._path, path)
-                    _sync_directory(self._directory)
+                    fsync_path(self._directory)
                     return SavedUpload(name, path, self._size, self._hash.hexdigest())
         raise StoreUnavailable(f"{MAX_NAME_TRIES} names for a file were taken", hint="Try again.")
 
@@ -228,15 +229,6 @@ class Upload:
 def _candidate_names(ids: Ids, safe: str) -> Iterator[str]:
     for _ in range(MAX_NAME_TRIES):
         yield f"{ids.new('file')}_{safe}"
-
-
-def _sync_directory(directory: Path) -> None:
-    """The name is on the disk before anybody is told of it."""
-    number = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _delete_stale(unfinished: Path) -> None:

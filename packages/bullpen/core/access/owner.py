@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from bullpen.core.access.keys import new_secret
-from bullpen.core.atomic_file import replace_file
 from bullpen.core.errors import UnsafeSecret
+from bullpen.core.files import replace_file
 from bullpen.core.settings import Settings
 
 MIN_TOKEN_CHARS = 24
@@ -29,7 +29,7 @@ def ensure_token(settings: Settings) -> str:
 def rotate_token(settings: Settings) -> None:
     """Put a new token in the place of the old one, which opens nothing from the next request on."""
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(settings.token, f"{new_secret()}\n".encode(), 0o600)
+    replace_file(settings.token, f"{new_secret()}\n".encode())
 
 
 def read_token(settings: Settings) -> str:

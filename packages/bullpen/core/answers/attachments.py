@@ -6,11 +6,12 @@ import hashlib
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from bullpen.core.files import PRIVATE_DIRECTORY_MODE, replace_file
 
 MAX_FILES = 64
 """So many files go out with one answer at the most."""
@@ -82,7 +83,8 @@ def shorten_to_file(
     if len(text) <= most:
         return text, ()
     path = directory / _file_name(name, text)
-    _write_durably(path, text)
+    path.parent.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
+    replace_file(path, text.encode())  # before the message that names it is committed
     cut = _find_cut(text, most)
     note = TRUNCATION_NOTE.format(rest=len(text) - cut, name=path.name)
     return f"{text[:cut].rstrip()}\n\n{note}", (str(path),)
@@ -96,26 +98,6 @@ def _file_name(name: str, text: str) -> str:
     """
     known = hashlib.sha256(text.encode()).hexdigest()[:12]
     return f"{_UNSAFE_CHARS.sub('_', name)[:MAX_NAME_CHARS]}_{known}.md"
-
-
-def _write_durably(path: Path, text: str) -> None:
-    """On the disk before the message that names it is."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=".")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        Path(unfinished).replace(path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 def _find_cut(text: str, most: int) -> int:

@@ -5,19 +5,17 @@ What the file has besides stays: comments, the order, names that are not known.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from bullpen.core.atomic_file import replace_file
-from bullpen.core.clock import poll_until
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
+from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock, replace_file
 from bullpen.core.registry import PROVIDERS
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
 from bullpen.core.settings.parse import (
@@ -38,7 +36,6 @@ Value: TypeAlias = "str | int | float"
 LOCK_FILE = "settings.lock"
 BACKUP_FILE = "settings.toml.bak"
 LOCK_WAIT_SECONDS = 30.0
-LOCK_POLL_SECONDS = 0.01
 MAX_VALUE_BYTES = 4096
 UNCHANGED_HINT = "It is as it was. Look at its disk, and at who may write there."
 
@@ -144,13 +141,14 @@ class SettingsFile:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Let nobody else change it meanwhile."""
-        number = self._open_lock()
-        try:
-            if not poll_until(lambda: _try_lock(number), LOCK_WAIT_SECONDS, LOCK_POLL_SECONDS):
+        with ExitStack() as stack:
+            with self._writing():
+                self._home.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
+                lock = file_lock(self._home / LOCK_FILE, LOCK_WAIT_SECONDS)
+                held = stack.enter_context(lock)
+            if held is None:
                 raise Overloaded("somebody else is changing the settings")
             yield
-        finally:
-            os.close(number)
 
     def check(self, changes: Mapping[str, Value | None]) -> dict[str, Value | None]:
         """What of this would change anything; None takes a setting back to its default.
@@ -188,16 +186,16 @@ class SettingsFile:
             old = self._path.read_bytes() if self._path.exists() else None
             new = _edit_toml((old or b"").removeprefix(BOM).decode(), wanted).encode()
             if old is not None:
-                replace_file(self.backup, old, 0o600)
-            replace_file(self._path, new, 0o600)
+                replace_file(self.backup, old)
+            replace_file(self._path, new)
 
     def restore(self) -> None:
         """Put back the file that is beside it, and this one there, while it is locked."""
         with self._writing():
             old = self._path.read_bytes() if self._path.exists() else b""
             new = self.backup.read_bytes()
-            replace_file(self._path, new, 0o600)
-            replace_file(self.backup, old, 0o600)
+            replace_file(self._path, new)
+            replace_file(self.backup, old)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -207,11 +205,6 @@ class SettingsFile:
             raise StoreError(
                 f"{self._path} cannot be written: {error.strerror}", hint=UNCHANGED_HINT
             ) from error
-
-    def _open_lock(self) -> int:
-        with self._writing():
-            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return os.open(self._home / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _read(self) -> SettingsText:
         return read_settings(self.path)
@@ -248,14 +241,6 @@ def services_reading(names: Iterable[str], services: Iterable[str]) -> list[str]
         return bool(changed - others.get(service, PROCESSOR_SETTINGS | API_SETTINGS))
 
     return sorted(service for service in services if concerns(service))
-
-
-def _try_lock(number: int) -> bool:
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _masked(name: str, value: object) -> Value:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bullpen.core.atomic_file import replace_file
 from bullpen.core.errors import TextTooLong, UnknownFile
+from bullpen.core.files import replace_file
 from bullpen.core.settings import Settings
 from bullpen.core.text import check_text
 from bullpen.core.workspace.safe_files import read_inside, write_inside

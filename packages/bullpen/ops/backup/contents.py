@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import stat
 import tarfile
 import tempfile
@@ -16,10 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Literal, TypeAlias
 
 from bullpen.core.errors import BackupFailed, BadBackup
+from bullpen.core.files import PRIVATE_DIRECTORY_MODE, create_file
 from bullpen.core.uploads import UNFINISHED_DIRECTORY
-from bullpen.ops.backup.disk import DIRECTORY_MODE, create_file
 
-UNPACK_CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 ARCHIVE_MODES: dict[str, Literal["w", "w:gz"]] = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 READ_ERRORS = (tarfile.TarError, zlib.error, EOFError, ValueError)
 
@@ -59,9 +60,9 @@ def _unpack(path: Path, place: Path) -> Path:
                     raise BadBackup(f"{path} is no backup: it has {member.name[:100]!r} in it")
                 tops.add(pure.parts[0])
                 if member.isdir():
-                    (place / pure).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+                    (place / pure).mkdir(PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
                 elif member.isreg():
-                    (place / pure).parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+                    (place / pure).parent.mkdir(PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
                     _extract(archive.extractfile(member), place / pure)
                 else:
                     raise BadBackup(f"{path} is no backup: {member.name[:100]!r} is no plain file")
@@ -81,9 +82,8 @@ def _unpack(path: Path, place: Path) -> Path:
 
 def _extract(source: IO[bytes] | None, target: Path) -> None:
     assert source is not None
-    with source, create_file(target) as file:
-        while piece := source.read(UNPACK_CHUNK_BYTES):
-            file.write(piece)
+    with source, target.open("xb") as file:
+        shutil.copyfileobj(source, file, CHUNK_BYTES)
 
 
 def _stem(name: str) -> str:
@@ -230,8 +230,6 @@ def _checksum(document: Mapping[str, object]) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
-COPY_CHUNK_BYTES = 1 << 20
-TREE_DIRECTORY_MODE = 0o700
 _UPLOADS = f"{FILES}/{UNFINISHED_DIRECTORY}"
 
 
@@ -255,7 +253,7 @@ def copy_tree(source: Path, backup: Path, name: str, copied: CopiedTree) -> None
 
 def _copy_directory(source: Path, backup: Path, name: str, copied: CopiedTree) -> None:
     entries = sorted(os.scandir(source), key=lambda entry: entry.name)
-    (backup / name).mkdir(TREE_DIRECTORY_MODE)
+    (backup / name).mkdir(PRIVATE_DIRECTORY_MODE)
     copied.directories.append(name)
     for entry in entries:
         path, below = Path(entry.path), f"{name}/{entry.name}"
@@ -277,12 +275,10 @@ def copy_file(source: Path, directory: Path, name: str) -> FileEntry:
         found = os.fstat(original.fileno())
         executable = bool(found.st_mode & stat.S_IXUSR)
         with create_file(directory / name) as copy:
-            while piece := original.read(COPY_CHUNK_BYTES):
+            while piece := original.read(CHUNK_BYTES):
                 digest.update(piece)
                 size += len(piece)
                 copy.write(piece)
-            copy.flush()
-            os.fsync(copy.fileno())
         os.utime(directory / name, ns=(found.st_atime_ns, found.st_mtime_ns))
     return FileEntry(name, size, digest.hexdigest(), executable)
 
@@ -291,7 +287,7 @@ def hash_file(path: Path, name: str) -> FileEntry:
     """A file that is in the backup already."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(COPY_CHUNK_BYTES):
+        while piece := file.read(CHUNK_BYTES):
             digest.update(piece)
         return FileEntry(name, file.tell(), digest.hexdigest())
 

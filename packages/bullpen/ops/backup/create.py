@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bullpen import __version__
-from bullpen.core.atomic_file import replace_file
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BackupFailed, BadBackup, BullpenError, InTheWay, SchemaTooOld
+from bullpen.core.files import PRIVATE_DIRECTORY_MODE, fsync_path, replace_file
 from bullpen.core.settings import Settings
 from bullpen.core.store import migrate, open
 from bullpen.core.store.base import Store
@@ -41,12 +41,9 @@ from bullpen.ops.backup.contents import (
 )
 from bullpen.ops.backup.database_copy import copy_sqlite, count_rows, has_data
 from bullpen.ops.backup.disk import (
-    DIRECTORY_MODE,
-    fsync_path,
     fsync_tree,
     staging_directory,
     translate_disk_errors,
-    write_file,
 )
 from bullpen.ops.backup.verify import read_verified_manifest
 
@@ -85,7 +82,7 @@ def last_backup(settings: Settings) -> Backup | None:
 def record_last_backup(settings: Settings, backup: Backup) -> None:
     """Note that this is the last one."""
     found = {"path": str(backup.path), "made_at": backup.made_at, "size": backup.size}
-    replace_file(settings.home / LAST_BACKUP_FILE, json.dumps(found).encode(), 0o600)
+    replace_file(settings.home / LAST_BACKUP_FILE, json.dumps(found).encode())
 
 
 BACKUP_NAME = re.compile(r"bullpen-(\d{8}T\d{6}Z)(?:-(\d+))?")
@@ -131,7 +128,7 @@ def resolve_target(settings: Settings, given: Path | None) -> BackupTarget:
 def make_directory(directory: Path) -> None:
     """Make it, if it is not there; of parents the mode would be any."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    directory.mkdir(DIRECTORY_MODE, exist_ok=True)
+    directory.mkdir(PRIVATE_DIRECTORY_MODE, exist_ok=True)
 
 
 def prune(directory: Path, keep: int, homes: tuple[str, ...]) -> list[Path]:
@@ -192,7 +189,7 @@ def create_backup(
         make_directory(place.directory)
         with staging_directory(place.directory) as here:
             contents = here / "backup"
-            contents.mkdir(DIRECTORY_MODE)
+            contents.mkdir(PRIVATE_DIRECTORY_MODE)
             _check_free_space(store, here)
             manifest = _write(store, contents, made_at, revision, with_workspace, tell)
             _verify_contents(contents, tell)
@@ -244,7 +241,7 @@ def _write(
         directories=tuple(copied.directories),
         rows=rows,
     )
-    write_file(contents / MANIFEST_FILE, serialize_manifest(manifest))
+    replace_file(contents / MANIFEST_FILE, serialize_manifest(manifest))
     fsync_tree(contents)
     return manifest
 
@@ -279,7 +276,6 @@ def _publish(contents: Path, target: Path, place: BackupTarget, tell: ProgressCa
         archive = contents.with_name("archive")
         tell("packing", 0, 0)
         pack(contents, archive, place.file)
-        fsync_path(archive)
         with open_backup(archive, archive.parent) as unpacked:
             _verify_contents(unpacked, tell)
         archive.rename(target)

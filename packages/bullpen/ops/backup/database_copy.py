@@ -13,13 +13,13 @@ from sqlalchemy import inspect, literal, select, table
 from sqlalchemy.exc import DBAPIError
 
 from bullpen.core.errors import BackupFailed, StoreUnavailable
+from bullpen.core.files import PRIVATE_FILE_MODE, fsync_path
 from bullpen.core.models import whole_schema
 from bullpen.core.settings import Settings
 from bullpen.core.store import migrate
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore, translate_error
 from bullpen.ops.backup.contents import ProgressCallback
-from bullpen.ops.backup.disk import create_file, fsync_path
 
 if TYPE_CHECKING:
     import psycopg
@@ -160,7 +160,7 @@ COPY_PAGES = 2000
 
 def copy_sqlite(store: SqliteStore, target: Path, tell: ProgressCallback) -> None:
     """Copy the database as it is now to a new file."""
-    create_file(target).close()
+    target.touch(PRIVATE_FILE_MODE, exist_ok=False)
     with closing(store.connect(query_only=True)) as source:
         try:
             source.execute("BEGIN")
@@ -222,7 +222,7 @@ def copy_postgres(
 
     from bullpen.core.store.postgres import translate_error
 
-    create_file(target).close()
+    target.touch(PRIVATE_FILE_MODE, exist_ok=False)
     _make_tables(target, revision, store.settings)
     with (
         translate_copy_errors(),

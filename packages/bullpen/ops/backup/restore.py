@@ -32,6 +32,13 @@ from tomlkit.exceptions import TOMLKitError
 from bullpen.core.access.keys import list_keys, revoke_key
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BackupFailed, BadSetting, InTheWay
+from bullpen.core.files import (
+    PRIVATE_DIRECTORY_MODE,
+    PRIVATE_FILE_MODE,
+    create_file,
+    fsync_path,
+    replace_file,
+)
 from bullpen.core.maintenance.jobs import release_job_leases
 from bullpen.core.models import AGENTS, API_KEYS, LANES, SYSTEM_AGENTS, WORKERS, whole_schema
 from bullpen.core.outbox.hold import begin_hold
@@ -56,17 +63,13 @@ from bullpen.ops.backup.contents import (
     read_manifest,
 )
 from bullpen.ops.backup.disk import (
-    DIRECTORY_MODE,
-    EXECUTABLE_MODE,
-    FILE_MODE,
-    create_file,
-    fsync_path,
     fsync_tree,
     staging_directory,
     translate_disk_errors,
-    write_file,
 )
 from bullpen.ops.backup.verify import read_verified_manifest
+
+EXECUTABLE_MODE = 0o700
 
 CLAIMS: Statement[tuple[str]] = Statement(
     lambda: (
@@ -187,7 +190,7 @@ def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
     try:
         document, good = tomlkit.parse(data.decode()), True
     except (TOMLKitError, UnicodeDecodeError):
-        write_file(home / INVALID_SETTINGS_FILE, data)
+        replace_file(home / INVALID_SETTINGS_FILE, data)
         document, good = tomlkit.document(), False
     for name, value in given.items():
         document.pop(name, None)
@@ -195,7 +198,7 @@ def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
             document[name] = value
     text = tomlkit.dumps(document).encode()
     if text:
-        write_file(home / SETTINGS_FILE, text)
+        replace_file(home / SETTINGS_FILE, text)
     return good
 
 
@@ -249,7 +252,7 @@ def restore(
             open.check_revision(read_manifest(contents).revision, "the backup is of")
             manifest = read_verified_manifest(contents, tell)
             new = here / "home"
-            new.mkdir(DIRECTORY_MODE)
+            new.mkdir(PRIVATE_DIRECTORY_MODE)
             _copy_files(contents, new, manifest, tell)
             given = {"database_url": database_url}
             if manifest.with_workspace:
@@ -273,7 +276,7 @@ def restore(
 def _copy_files(contents: Path, new: Path, manifest: Manifest, tell: ProgressCallback) -> None:
     """Every file where it was; the database and the settings have ways of their own."""
     for each in manifest.directories:
-        (new / each).mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        (new / each).mkdir(PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     for place, entry in enumerate(manifest.files):
         if entry.path not in (DATABASE_FILE, SETTINGS_FILE):
             tell("files", place, len(manifest.files))
@@ -285,11 +288,9 @@ def _copy_files(contents: Path, new: Path, manifest: Manifest, tell: ProgressCal
 def _copy(source: Path, target: Path, executable: bool = False) -> None:
     with (
         source.open("rb") as file,
-        create_file(target, EXECUTABLE_MODE if executable else FILE_MODE) as copy,
+        create_file(target, EXECUTABLE_MODE if executable else PRIVATE_FILE_MODE) as copy,
     ):
         shutil.copyfileobj(file, copy)
-        copy.flush()
-        os.fsync(copy.fileno())
     found = source.stat()
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 

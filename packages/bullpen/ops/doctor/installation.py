@@ -20,7 +20,7 @@ from bullpen.core.settings.parse import SettingProblem
 from bullpen.core.store import open
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import database_file, open_store
-from bullpen.ops.services.supervisor import CORE_SERVICES, Service, Supervisor
+from bullpen.ops.services.supervisor import CORE_SERVICES, RENAMED_SERVICES, Service, Supervisor
 
 Result = TypeVar("Result")
 
@@ -55,8 +55,9 @@ class Process:
     def service(self) -> str | None:
         """Which service it is, if it is one: `bullpen run NAME`."""
         for before, after in zip(self.arguments, self.arguments[1:], strict=False):
-            if before == "run" and after in CORE_SERVICES:
-                return after
+            name = RENAMED_SERVICES.get(after, after)
+            if before == "run" and name in CORE_SERVICES:
+                return name
         return None
 
     @property

@@ -1,4 +1,8 @@
-"""The crash guard: stops a service that dies again and again, and notifies the owner."""
+"""The crash guard: stops a service that crashes again and again, and notifies the owner.
+
+It is an event listener of supervisord, which writes every change of a service to its standard input
+and reads the acknowledgement from its standard output.
+"""
 
 from __future__ import annotations
 
@@ -17,57 +21,52 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.ops.services.supervisor import Supervisor
 
+log = logging.getLogger(__name__)
+
 MAX_CRASHES = 10
 CRASH_WINDOW_SECONDS = 600.0
+STOP_SECONDS = 60.0
+
+EXITED, FATAL, STOPPED = "PROCESS_STATE_EXITED", "PROCESS_STATE_FATAL", "PROCESS_STATE_STOPPED"
 
 
 @dataclass(slots=True)
 class CrashCounter:
-    """The ends of one service that nobody asked for, as far as they count."""
+    """The recent crashes of one service."""
 
-    ends: deque[float] = field(default_factory=deque)
+    times: deque[float] = field(default_factory=deque)
 
-    def ended(self, now: float) -> bool:
-        """Count one; true if it is one too many within the time."""
-        self.ends.append(now)
-        while self.ends[0] <= now - CRASH_WINDOW_SECONDS:
-            self.ends.popleft()
-        return len(self.ends) >= MAX_CRASHES
+    def record(self, now: float) -> bool:
+        """Count a crash; true if there were too many within the window."""
+        self.times.append(now)
+        while self.times[0] <= now - CRASH_WINDOW_SECONDS:
+            self.times.popleft()
+        return len(self.times) >= MAX_CRASHES
 
-    def forget(self) -> None:
-        """Begin anew: somebody has looked after it."""
-        self.ends.clear()
-
-
-# The minder: stops a service that crashes again and again, and tells the owner. Never silent.
-#
-# It is a listener of supervisord's, which tells it of every change of a service on standard input
-# and takes its word that it has heard on standard output.
-
-log = logging.getLogger(__name__)
-
-EXITED, FATAL, STOPPED = "PROCESS_STATE_EXITED", "PROCESS_STATE_FATAL", "PROCESS_STATE_STOPPED"
-STOP_SECONDS = 60.0
+    def reset(self) -> None:
+        """Forget the crashes so far."""
+        self.times.clear()
 
 
 class CrashGuard:
-    """Hears what becomes of the services of one home."""
+    """Watches the services of one home."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._crashes: defaultdict[str, CrashCounter] = defaultdict(CrashCounter)
 
-    def hear(self, event: str, service: str, now: float) -> None:
-        """One change of one service."""
-        if event == STOPPED:
-            self._crashes[service].forget()
+    def handle(self, event: str, service: str, now: float) -> None:
+        """Act on one change of one service."""
+        crashes = self._crashes[service]
+        if event == STOPPED:  # by a person, who has seen to it
+            crashes.reset()
         elif event == FATAL:
-            self._tell(service, "does not start")
-        elif event == EXITED and self._crashes[service].ended(now):
-            self._crashes[service].forget()
-            minutes = CRASH_WINDOW_SECONDS / 60
+            self._notify_owner(service, "does not start")
+        elif event == EXITED and crashes.record(now):
+            crashes.reset()
             self._stop(service)
-            self._tell(
+            minutes = CRASH_WINDOW_SECONDS / 60
+            self._notify_owner(
                 service, f"crashed {MAX_CRASHES} times in {minutes:.0f} minutes and is stopped"
             )
 
@@ -77,7 +76,7 @@ class CrashGuard:
         except BullpenError as error:
             log.error("%s cannot be stopped: %s", service, error)
 
-    def _tell(self, service: str, what: str) -> None:
+    def _notify_owner(self, service: str, what: str) -> None:
         log.error("%s %s", service, what)
         text = (
             f"The service {service} {what}. What waits for it stays. "
@@ -93,16 +92,16 @@ class CrashGuard:
 
 
 def run(settings: Settings) -> None:
-    """Listen until the supervisor ends."""
+    """Handle the supervisor's events until it ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    minder = CrashGuard(settings)
-    log.info("the minder is ready")
+    guard = CrashGuard(settings)
+    log.info("the crash guard is ready")
     while True:
         listener.ready(sys.stdout)
         line = sys.stdin.readline()
         if not line:
             return
         headers = get_headers(line)
-        about = get_headers(sys.stdin.read(int(headers["len"])))
-        minder.hear(headers["eventname"], about["processname"], time.monotonic())
+        event = get_headers(sys.stdin.read(int(headers["len"])))
+        guard.handle(headers["eventname"], event["processname"], time.monotonic())
         listener.ok(sys.stdout)

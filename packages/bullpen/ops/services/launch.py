@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import signal
 import subprocess
@@ -15,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from bullpen.core.clock import poll_until
 from bullpen.core.errors import Overloaded, RunsAlready
+from bullpen.core.files import file_lock, is_locked
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
 from bullpen.ops.services.programs import (
@@ -25,7 +24,11 @@ from bullpen.ops.services.programs import (
     make_directories,
     supervisor_config,
 )
-from bullpen.ops.services.supervisor import create_control_secret, wait_for_exit
+from bullpen.ops.services.supervisor import (
+    RENAMED_SERVICES,
+    create_control_secret,
+    wait_for_exit,
+)
 
 PR_SET_PDEATHSIG = 1
 
@@ -94,13 +97,12 @@ def supervisor_environment(
 
 LOCK_SUFFIX = ".lock"
 START_LOCK_SECONDS = 120.0
-LOCK_POLL_SECONDS = 0.05
 
 
 @contextmanager
 def service_lock(settings: Settings, name: str) -> Iterator[None]:
     """Be the one process of this service, or be refused; the system lets go when it ends."""
-    with _file_lock(settings, lock_file(settings, name), 0.0) as holder:
+    with _pid_lock(settings, lock_file(settings, name), 0.0) as holder:
         if holder is not None:
             raise RunsAlready(f"the {name} of this supervisor runs already, as process {holder}")
         yield
@@ -109,35 +111,23 @@ def service_lock(settings: Settings, name: str) -> Iterator[None]:
 @contextmanager
 def start_lock(settings: Settings) -> Iterator[None]:
     """Be the only one that starts or stops this home's services; wait for whoever is at it."""
-    with _file_lock(settings, settings.run / "starting", START_LOCK_SECONDS) as holder:
+    with _pid_lock(settings, settings.run / "starting", START_LOCK_SECONDS) as holder:
         if holder is not None:
             raise Overloaded(f"process {holder} is starting or stopping the services")
         yield
 
 
 @contextmanager
-def _file_lock(settings: Settings, path: Path, patience: float) -> Iterator[int | str | None]:
-    """Hold the lock; or, after so many seconds, give the process that does."""
+def _pid_lock(settings: Settings, path: Path, seconds: float) -> Iterator[int | str | None]:
+    """Hold a lock file with this process's id in it; yields who else holds it after this time."""
     make_directories(settings)
-    # Programs that it starts do not inherit the lock: it must not outlive the service.
-    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        if not poll_until(lambda: _try_lock(number), patience, LOCK_POLL_SECONDS):
+    with file_lock(path, seconds) as number:
+        if number is None:
             yield _read_pid(path) or "of somebody"
             return
         os.ftruncate(number, 0)
         os.write(number, f"{os.getpid()}\n".encode())
         yield None
-    finally:
-        os.close(number)
-
-
-def _try_lock(number: int) -> bool:
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def lock_file(settings: Settings, name: str) -> Path:
@@ -149,23 +139,9 @@ def lock_holders(settings: Settings) -> dict[str, int]:
     """The services of this home that have a process, under a supervisor or not, and its id."""
     found = {}
     for path in sorted(settings.run.glob(f"*{LOCK_SUFFIX}")):
-        if (pid := _holder(path)) is not None:
-            found[path.stem] = pid
+        if is_locked(path) and (pid := _read_pid(path)) is not None:
+            found[RENAMED_SERVICES.get(path.stem, path.stem)] = pid
     return found
-
-
-def _holder(path: Path) -> int | None:
-    try:
-        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _read_pid(path)
-    finally:
-        os.close(number)
-    return None
 
 
 def _read_pid(path: Path) -> int | None:

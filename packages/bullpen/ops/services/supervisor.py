@@ -14,9 +14,9 @@ from typing import TypedDict
 
 import psutil
 
-from bullpen.core.atomic_file import replace_file
 from bullpen.core.clock import poll_until
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
+from bullpen.core.files import replace_file
 from bullpen.core.settings import Settings
 
 CONTROL_USER = "bullpen"
@@ -26,7 +26,7 @@ CONTROL_KEY_FILE = "supervisor.key"
 def create_control_secret(settings: Settings) -> str:
     """Make one, in a file that only the owner reads; what supervisord needs is its hash."""
     secret = secrets.token_urlsafe(32)
-    replace_file(settings.run / CONTROL_KEY_FILE, secret.encode(), 0o600)
+    replace_file(settings.run / CONTROL_KEY_FILE, secret.encode())
     # It is the form that supervisord reads; of so long a secret nothing can be guessed from it.
     return hashlib.sha1(secret.encode(), usedforsecurity=False).hexdigest()
 
@@ -61,8 +61,11 @@ def _has_exited(process: psutil.Process) -> bool:
         return True
 
 
-CORE_SERVICES = frozenset({"processor", "scheduler", "api", "minder"})
+CORE_SERVICES = frozenset({"processor", "scheduler", "api", "guard"})
 """The services that are no channel's; each channel has one of its own name."""
+
+RENAMED_SERVICES = {"minder": "guard"}
+"""Old names and new ones. A supervisor that was started before an upgrade uses the old one."""
 
 RUNNING = "RUNNING"
 DOWN_STATES = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
@@ -136,18 +139,10 @@ class Supervisor:
 
     def services(self) -> list[Service]:
         """Each service and its state."""
-        with self._calling() as server:
-            found = server.supervisor.getAllProcessInfo()
-        assert isinstance(found, list)
-        return [
-            Service(
-                name=str(each["name"]),
-                state=str(each["statename"]),
-                pid=int(each["pid"]),
-                seconds=max(0, int(each["now"]) - int(each["start"])) if each["pid"] else 0,
-            )
-            for each in found
-        ]
+        programs = self._programs()
+        for each in programs:
+            each["name"] = RENAMED_SERVICES.get(each["name"], each["name"])
+        return programs
 
     def service(self, name: str) -> Service:
         """One service and its state."""
@@ -168,14 +163,14 @@ class Supervisor:
     def begin(self, name: str) -> None:
         """Let a service start, and do not wait for it."""
         with self._calling(ALREADY_STARTED) as server:
-            server.supervisor.startProcess(name, False)
+            server.supervisor.startProcess(self._program(name), False)
 
     def stop(self, name: str, seconds: float) -> Service:
         """Stop a service, and wait for its end, which may take it longer than this time."""
         ended = DOWN_STATES - {"BACKOFF"}
         if self.service(name)["state"] not in ended:
             with self._calling(NOT_RUNNING) as server:
-                server.supervisor.stopProcess(name, False)
+                server.supervisor.stopProcess(self._program(name), False)
         return self._wait(name, lambda state: state in ended, seconds)
 
     def restart(self, name: str, stop_seconds: float, start_seconds: float) -> Service:
@@ -188,7 +183,7 @@ class Supervisor:
         """Send a service a signal; one that ends by it comes back."""
         self.service(name)
         with self._calling(NOT_RUNNING) as server:
-            server.supervisor.signalProcess(name, signal)
+            server.supervisor.signalProcess(self._program(name), signal)
 
     def restart_all(self) -> None:
         """Stop every service, and start them all anew; it goes on after this has come back."""
@@ -216,6 +211,28 @@ class Supervisor:
             return service if wanted(service["state"]) else None
 
         return poll_until(in_state, seconds, STATE_POLL_SECONDS) or self.service(name)
+
+    def _programs(self) -> list[Service]:
+        """The services as the supervisor names them."""
+        with self._calling() as server:
+            programs = server.supervisor.getAllProcessInfo()
+        assert isinstance(programs, list)
+        return [
+            Service(
+                name=str(each["name"]),
+                state=str(each["statename"]),
+                pid=int(each["pid"]),
+                seconds=max(0, int(each["now"]) - int(each["start"])) if each["pid"] else 0,
+            )
+            for each in programs
+        ]
+
+    def _program(self, name: str) -> str:
+        """The supervisor's own name for a service."""
+        for old, new in RENAMED_SERVICES.items():
+            if name == new and any(each["name"] == old for each in self._programs()):
+                return old
+        return name
 
     @contextmanager
     def _calling(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:

@@ -1,0 +1,93 @@
+"""Files that survive a power cut, and locks between processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from bullpen.core.clock import poll_until
+
+PRIVATE_FILE_MODE = 0o600
+PRIVATE_DIRECTORY_MODE = 0o700
+LOCK_POLL_SECONDS = 0.02
+
+
+def replace_file(path: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
+    """Write a file completely or not at all; once this returns, it survives a power cut."""
+    # The temporary name is new and cannot be guessed, so it is never a link that was planted there.
+    number, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    fsync_path(path.parent)
+
+
+@contextmanager
+def create_file(path: Path, mode: int = PRIVATE_FILE_MODE) -> Iterator[IO[bytes]]:
+    """Write a file that must not exist yet; its bytes are on the disk when the block ends."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(number, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def fsync_path(path: Path) -> None:
+    """Write a file, or the names in a directory, to the disk."""
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def file_lock(path: Path, seconds: float | None = None) -> Iterator[int | None]:
+    """Hold the lock of a file, which is made if it is missing, or of a directory.
+
+    Yields the descriptor; None if another process still holds the lock after this time. The system
+    releases the lock of a process that ends, and programs that it starts do not inherit it.
+    """
+    access = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    number = os.open(path, access | os.O_CLOEXEC, PRIVATE_FILE_MODE)
+    try:
+        if seconds is None:
+            fcntl.flock(number, fcntl.LOCK_EX)
+            yield number
+        else:
+            held = poll_until(lambda: _try_lock(number, fcntl.LOCK_EX), seconds, LOCK_POLL_SECONDS)
+            yield number if held else None
+    finally:
+        os.close(number)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock of this file."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try_lock(number, fcntl.LOCK_SH)
+    finally:
+        os.close(number)
+
+
+def _try_lock(number: int, kind: int) -> bool:
+    try:
+        fcntl.flock(number, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
