@@ -385,7 +385,7 @@ CHANNELS = Registry(
     # Bullpen's own services, the channels on which only Bullpen writes, and words for addresses.
     reserved=frozenset(
         {
-            *("processor", "scheduler", "minder", "supervisord", "supervisor", "channel"),
+            *("processor", "scheduler", "guard", "minder", "supervisord", "supervisor", "channel"),
             *("chatroom", "internal", "heartbeat", "schedule", "owner", "nowhere"),
         }
     ),
