@@ -5,123 +5,51 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import click
 
-from bullpen.cli.command import write_transaction
+from bullpen.cli.command import Result, read_transaction, write_transaction
+from bullpen.cli.filters import parse_filters
 from bullpen.cli.interrupts import Interrupts
-from bullpen.cli.output import confirm, one_line, print_json, print_result, print_table
+from bullpen.cli.options import combine_options
+from bullpen.cli.output import confirm, dry_run, one_line, yes
 from bullpen.core.bulk import CHANGED_MEANWHILE, BulkFailure, BulkResult
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings
+from bullpen.core.states import MessageState, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
+from bullpen.core.store.scan import BatchCursor, BoundScan, RowRef, Selection
 from bullpen.core.store.transaction import Transaction
 
-MAX_REFUSED_SHOWN = 20
-"""So many are shown of what would be done, and of what was not."""
+BATCH_SIZE = 100
+MAX_ROWS_SHOWN = 20
+"""The rows shown of a plan, and the errors shown of a result."""
 REASON_CHARS = 160
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+State = TypeVar("State", MessageState, ResponseState)
+Table = Sequence[Sequence[str]]
+"""Rows of cells; the first is the heading."""
 
-@dataclass(slots=True)
-class BulkOutcome:
-    """How far it came."""
 
-    matched: int
-    done: int = 0
-    looked_at: int = 0
-    moved: int = 0
-    """With so many somebody else was quicker."""
-    failed: int = 0
-    """To so many it may not be done."""
-    stopped: bool = False
-    refused: list[BulkFailure] = field(default_factory=list)
-
-    def add(self, batch: BulkResult, size: int, *, named: bool = False) -> None:
-        """Count what came of a batch; what was named ought to have been as it was thought."""
-        self.looked_at += size
-        self.done += batch.done
-        for each in batch.refused:
-            if isinstance(each.error, CHANGED_MEANWHILE) and not named:
-                self.moved += 1
-                continue
-            self.failed += 1
-            if len(self.refused) < MAX_REFUSED_SHOWN:
-                self.refused.append(each)
+class HasStatus(Protocol):
+    """A message or a response."""
 
     @property
-    def gone(self) -> int:
-        """How many of what was counted was met no more, or moved."""
-        unmet = 0 if self.stopped else self.matched - self.looked_at
-        return unmet + self.moved
-
-
-def print_summary(
-    done: str, of: Callable[[int], str], none: str, outcome: BulkOutcome, as_json: bool
-) -> None:
-    """Say what was done and what was not; the command fails if something was to be and was not."""
-    document = {
-        "dry_run": False,
-        "matched": outcome.matched,
-        "done": outcome.done,
-        "moved": outcome.gone,
-        "failed": outcome.failed,
-        "interrupted": outcome.stopped,
-        "refused": [_fields(each) for each in outcome.refused],
-    }
-    print_result(as_json, document, done if outcome.matched else none)
-    if outcome.gone:
-        click.echo(f"{of(outcome.gone)} had moved meanwhile", err=True)
-    _say_refused(outcome)
-    if outcome.stopped:
-        left = of(outcome.matched - outcome.looked_at)
-        click.echo(f"Stopped by hand: {left} left as before. The same command goes on.", err=True)
-    if outcome.stopped or outcome.failed:
-        raise click.exceptions.Exit(1)
-
-
-def _say_refused(outcome: BulkOutcome) -> None:
-    hints = []
-    for each in outcome.refused:
-        click.echo(f"{each.id}: {one_line(str(each.error), REASON_CHARS)}", err=True)
-        hints.append(each.error.hint)
-    if outcome.failed > len(outcome.refused):
-        click.echo(f"… and {outcome.failed - len(outcome.refused)} more", err=True)
-    for hint in dict.fromkeys(hints):
-        click.echo(hint, err=True)
-
-
-def _fields(refused: BulkFailure) -> dict[str, str]:
-    error = refused.error
-    return {"id": refused.id, "code": error.code, "message": str(error), "hint": error.hint}
-
-
-# Work on many things at once: shown, asked for, done in batches, and summed up.
-#
-# Each batch is a transaction of its own. Ctrl-C ends the work after the batch that is under way.
-
-BATCH_SIZE = 100
-
-Item = TypeVar("Item")
-
-
-class BatchSource(Protocol[Item]):
-    """What is meant, a piece at a time."""
-
-    def count(self, tx: Transaction) -> int:
-        """How many there are."""
+    def status(self) -> str:
+        """The name of its state."""
         ...
 
-    def next(self, tx: Transaction, limit: int) -> list[Item]:
-        """The next ones; none if there are no more."""
-        ...
+
+Record = TypeVar("Record", bound=HasStatus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkText:
-    """How the work is spoken of."""
+    """The words of a verb."""
 
     noun: str
     verb: str
@@ -131,122 +59,301 @@ class BulkText:
     done_one: str
     """As in `1 message waits again`."""
     none: str
-    """What to say, and to do next, if nothing is meant."""
+    """What is printed if nothing is selected, with the next step."""
     warning: str = ""
-    """What must be known before it is done."""
+    """What a person must know before they confirm."""
 
     def of(self, count: int) -> str:
-        """So many of them."""
+        """The count with its noun."""
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
 
     def done_text(self, count: int) -> str:
-        """What was done to so many."""
+        """What was done to this many."""
         return f"{self.of(count)} {self.done_one if count == 1 else self.done}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BulkJob(Generic[Item]):
-    """What is to be done to what is meant by filters."""
+class BulkNoun(Generic[State, Record]):
+    """Messages or responses: how they are found by filters or by id, and shown."""
 
-    words: BulkText
-    pieces: Callable[[Transaction], BatchSource[Item]]
-    do: Callable[[Transaction, Sequence[Item]], BulkResult]
-    rows: Callable[[Transaction, Sequence[Item]], Sequence[Sequence[str]]]
-    """A table of some of them, with its heading."""
-    limit: int | None = None
+    scans: Callable[[Transaction, Sequence[State], Selection], Sequence[BoundScan]]
+    get: Callable[[Transaction, str], Record]
+    rows: Callable[[Sequence[Record], int], Table]
+    batch_rows: Callable[[Transaction, Sequence[RowRef]], Table]
 
 
-def run_bulk(
-    settings: Settings, job: BulkJob[Item], *, sure: bool, dry_run: bool, as_json: bool
-) -> None:
-    """Do it to all that is meant, once a person has agreed."""
-    words = job.words
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkVerb(Generic[State, Record]):
+    """A verb that a command applies to messages or responses."""
+
+    text: BulkText
+    noun: BulkNoun[State, Record]
+    states: tuple[State, ...]
+    """The states in which it is allowed, in the order in which they are processed."""
+    default_states: tuple[State, ...]
+    """The states that filters select from without --state."""
+    apply: Callable[[Transaction, str], None]
+    apply_batch: Callable[[Transaction, Sequence[RowRef]], BulkResult]
+    confirms_ids: bool = False
+    """Whether it asks before it is applied to ids."""
+
+    def selected_states(self, selection: BulkSelection) -> tuple[State, ...]:
+        """The states that --state names, or the default."""
+        return (
+            tuple(each for each in self.states if each in selection.states) or self.default_states
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkSelection:
+    """The options of a bulk command: ids or filters, and how it is to run."""
+
+    ids: tuple[str, ...]
+    filters: dict[str, Any]
+    everything: bool
+    states: tuple[str, ...]
+    limit: int | None
+    sure: bool
+    dry_run: bool
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether a filter was given."""
+        return any(value is not None for value in self.filters.values())
+
+
+@dataclass(slots=True)
+class BulkOutcome:
+    """The progress of a bulk command."""
+
+    matched: int
+    done: int = 0
+    looked_at: int = 0
+    moved: int = 0
+    """How many another process changed first."""
+    failed: int = 0
+    stopped: bool = False
+    refused: list[BulkFailure] = field(default_factory=list)
+
+    def add(self, batch: BulkResult, size: int, *, named: bool = False) -> None:
+        """Count a batch; a row that was named by its id counts as failed if it has moved."""
+        self.looked_at += size
+        self.done += batch.done
+        for each in batch.refused:
+            if isinstance(each.error, CHANGED_MEANWHILE) and not named:
+                self.moved += 1
+                continue
+            self.failed += 1
+            if len(self.refused) < MAX_ROWS_SHOWN:
+                self.refused.append(each)
+
+    @property
+    def gone(self) -> int:
+        """How many rows of the first count were no longer there, or have moved."""
+        unmet = 0 if self.stopped else self.matched - self.looked_at
+        return unmet + self.moved
+
+
+BULK_OPTIONS = ("named", "everything", "states", "limit", "yes", "dry_run")
+
+
+def bulk_options(states: Sequence[State], about: str) -> Callable[[Function], Function]:
+    """The options of every bulk command; `about` is the help of --state."""
+    return combine_options(
+        click.option(
+            "--state",
+            "states",
+            type=click.Choice([each.value for each in states]),
+            multiple=True,
+            help=about,
+        ),
+        click.option(
+            "--all",
+            "everything",
+            is_flag=True,
+            help="Do it to all; else a filter has to say to which.",
+        ),
+        click.option(
+            "--limit",
+            type=click.IntRange(1),
+            metavar="N",
+            help="So many at the most, the oldest first.",
+        ),
+        dry_run,
+        yes,
+    )
+
+
+def parse_selection(options: dict[str, Any], noun: str) -> BulkSelection:
+    """Parse the options of a bulk command; ids and filters exclude each other."""
+    selection = BulkSelection(
+        ids=tuple(dict.fromkeys(options["named"])),
+        filters={name: value for name, value in options.items() if name not in BULK_OPTIONS},
+        everything=options["everything"],
+        states=tuple(dict.fromkeys(options["states"])),
+        limit=options["limit"],
+        sure=options["yes"],
+        dry_run=options["dry_run"],
+    )
+    by_filters = selection.has_filters or selection.everything
+    if selection.ids and (by_filters or selection.states or selection.limit):
+        raise click.UsageError(f"Name {noun}s, or choose them by filters, not both.")
+    if not (selection.ids or by_filters):
+        raise click.UsageError(
+            f"Say which {noun}s: their ids, filters as --agent or --since, or --all.\n"
+            f"To look first: {click.get_current_context().command_path} --all --dry-run"
+        )
+    return selection
+
+
+def run_bulk(settings: Settings, verb: BulkVerb[State, Record], selection: BulkSelection) -> Result:
+    """Apply the verb to what is selected by ids or by filters, or show it with --dry-run."""
+    if not selection.ids:
+        return run_by_filters(settings, verb, selection)
+    if selection.dry_run:
+        return plan_by_ids(settings, verb, selection.ids)
+    if verb.confirms_ids:
+        confirm(f"{verb.text.verb} {verb.text.of(len(selection.ids))}", selection.sure)
+    return run_by_ids(settings, verb, selection.ids)
+
+
+def run_by_filters(
+    settings: Settings, verb: BulkVerb[State, Record], selection: BulkSelection
+) -> Result:
+    """Apply the verb to all that the filters select, in batches, once a person has agreed."""
+    text = verb.text
     with closing(open_store(settings)) as store:
         with store.read() as tx:
-            pieces = job.pieces(tx)
-            matched = pieces.count(tx)
-            if job.limit is not None:
-                matched = min(matched, job.limit)
-            if dry_run:
-                first = pieces.next(tx, min(MAX_REFUSED_SHOWN, matched)) if matched else []
-                print_plan(words, matched, job.rows(tx, first), as_json)
-                return
+            cursor = _cursor(tx, verb, selection)
+            matched = cursor.count(tx)
+            if selection.limit is not None:
+                matched = min(matched, selection.limit)
+            if selection.dry_run:
+                first = cursor.next(tx, min(MAX_ROWS_SHOWN, matched)) if matched else []
+                return plan_result(text, matched, verb.noun.batch_rows(tx, first))
         if matched:
-            confirm(f"{words.warning}{words.verb} {words.of(matched)}", sure, many=True)
+            confirm(f"{text.warning}{text.verb} {text.of(matched)}", selection.sure, many=True)
         outcome = BulkOutcome(matched)
         try:
-            _process_batches(store, job, pieces, outcome)
+            _process_batches(store, verb, cursor, outcome)
         except (BullpenError, KeyboardInterrupt):
-            click.echo(f"{words.done_text(outcome.done)} before it broke off", err=True)
+            click.echo(f"{text.done_text(outcome.done)} before it broke off", err=True)
             raise
-    print_summary(words.done_text(outcome.done), words.of, words.none, outcome, as_json)
+    return _result(text, outcome, text.done_text(outcome.done))
 
 
-def run_each(
-    settings: Settings,
-    words: BulkText,
-    ids: Sequence[str],
-    verb: Callable[[Transaction, str], None],
-    *,
-    as_json: bool,
-) -> None:
-    """Do it to each of these by itself; of one alone its error is the command's."""
-    named = list(dict.fromkeys(ids))
-    outcome = BulkOutcome(len(named))
-    for each in named:
+def run_by_ids(settings: Settings, verb: BulkVerb[State, Record], ids: Sequence[str]) -> Result:
+    """Apply the verb to each id in its own transaction; the error of a single id is raised."""
+    text = verb.text
+    outcome = BulkOutcome(len(ids))
+    for each in ids:
         try:
             with write_transaction(settings) as tx:
-                verb(tx, each)
+                verb.apply(tx, each)
         except BullpenError as error:
-            if len(named) == 1:
+            if len(ids) == 1:
                 raise
             outcome.add(BulkResult(0, (BulkFailure(each, error),)), 1, named=True)
         else:
             outcome.add(BulkResult(1, ()), 1)
-    said = f"{named[0]} {words.done_one}" if len(named) == 1 else words.done_text(outcome.done)
-    print_summary(said, words.of, words.none, outcome, as_json)
+    done = f"{ids[0]} {text.done_one}" if len(ids) == 1 else text.done_text(outcome.done)
+    return _result(text, outcome, done)
+
+
+def plan_by_ids(settings: Settings, verb: BulkVerb[State, Record], ids: Sequence[str]) -> Result:
+    """Show these, and to how many of them the verb applies."""
+    with read_transaction(settings) as tx:
+        records = [verb.noun.get(tx, each) for each in ids]
+        rows = verb.noun.rows(records, tx.now)
+    return plan_result(verb.text, sum(each.status in verb.states for each in records), rows)
+
+
+def plan_result(text: BulkText, count: int, rows: Table) -> Result:
+    """What --dry-run prints: the count, and the first rows."""
+    heading, *listed = rows
+    names = [name.lower() for name in heading]
+    hints = []
+    if count > len(listed):
+        hints.append(f"… and {count - len(listed)} more")
+    if count:
+        hints.append(f"Without --dry-run: {text.verb} {text.of(count)}. Nothing was done.")
+    document = {
+        "dry_run": True,
+        "matched": count,
+        "first": [dict(zip(names, row, strict=True)) for row in listed],
+    }
+    return Result(document, rows=rows, empty=text.none, hints=hints)
+
+
+def _cursor(
+    tx: Transaction, verb: BulkVerb[State, Record], selection: BulkSelection
+) -> BatchCursor:
+    wanted = parse_filters(tx.now, selection.filters)
+    if wanted.before is None:  # what arrives during the work might never end
+        wanted = replace(wanted, before=tx.now)
+    return BatchCursor(verb.noun.scans(tx, verb.selected_states(selection), wanted), wanted)
 
 
 def _process_batches(
-    store: Store, job: BulkJob[Item], pieces: BatchSource[Item], outcome: BulkOutcome
+    store: Store, verb: BulkVerb[State, Record], cursor: BatchCursor, outcome: BulkOutcome
 ) -> None:
-    with Interrupts().active() as interrupts, _bar(outcome.matched, job.words.verb) as forward:
+    """Process the batches, each in its own transaction; Ctrl-C ends after the present one."""
+    with Interrupts().active() as interrupts, _bar(outcome.matched, verb.text.verb) as forward:
         while (left := outcome.matched - outcome.looked_at) > 0:
             if interrupts.received is not None:
                 outcome.stopped = True
                 return
             with store.read() as tx:
-                items = pieces.next(tx, min(BATCH_SIZE, left))
-            if not items:
+                rows = cursor.next(tx, min(BATCH_SIZE, left))
+            if not rows:
                 return
             with store.write() as tx:
-                batch = job.do(tx, items)
-            outcome.add(batch, len(items))
-            forward(len(items))
-
-
-def print_plan(words: BulkText, count: int, rows: Sequence[Sequence[str]], as_json: bool) -> None:
-    """Show what would be done, of some of it each."""
-    heading, *found = rows
-    if as_json:
-        names = [name.lower() for name in heading]
-        listed = [dict(zip(names, row, strict=True)) for row in found]
-        print_json({"dry_run": True, "matched": count, "first": listed})
-        return
-    print_table(rows, words.none)
-    if count > len(found):
-        click.echo(f"… and {count - len(found)} more", err=True)
-    if count:
-        click.echo(
-            f"Without --dry-run: {words.verb} {words.of(count)}. Nothing was done.", err=True
-        )
+                batch = verb.apply_batch(tx, rows)
+            outcome.add(batch, len(rows))
+            forward(len(rows))
 
 
 @contextmanager
 def _bar(length: int, label: str) -> Iterator[Callable[[int], object]]:
-    """A bar on standard error for work that takes long, where somebody sees it."""
+    """A progress bar on standard error, for more than one batch and a terminal."""
     if length <= BATCH_SIZE or not sys.stderr.isatty():
         yield lambda _: None
         return
     with click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True) as bar:
         yield bar.update
+
+
+def _result(text: BulkText, outcome: BulkOutcome, done: str) -> Result:
+    document = {
+        "dry_run": False,
+        "matched": outcome.matched,
+        "done": outcome.done,
+        "moved": outcome.gone,
+        "failed": outcome.failed,
+        "interrupted": outcome.stopped,
+        "refused": [_failure_fields(each) for each in outcome.refused],
+    }
+    return Result(
+        document,
+        done if outcome.matched else text.none,
+        notes=_notes(text, outcome),
+        status=1 if outcome.stopped or outcome.failed else 0,
+    )
+
+
+def _notes(text: BulkText, outcome: BulkOutcome) -> Iterator[str]:
+    if outcome.gone:
+        yield f"{text.of(outcome.gone)} had moved meanwhile"
+    for each in outcome.refused:
+        yield f"{each.id}: {one_line(str(each.error), REASON_CHARS)}"
+    if outcome.failed > len(outcome.refused):
+        yield f"… and {outcome.failed - len(outcome.refused)} more"
+    yield from dict.fromkeys(each.error.hint for each in outcome.refused)
+    if outcome.stopped:
+        left = text.of(outcome.matched - outcome.looked_at)
+        yield f"Stopped by hand: {left} left as before. The same command goes on."
+
+
+def _failure_fields(failure: BulkFailure) -> dict[str, str]:
+    error = failure.error
+    return {"id": failure.id, "code": error.code, "message": str(error), "hint": error.hint}

@@ -36,10 +36,12 @@ class Result:
     """A table that follows the lines; its first row is the heading."""
     empty: str = ""
     """What is printed instead of a table without rows."""
-    hints: Iterable[str] = ()
-    """Lines for standard error, for a person only."""
+    show: Callable[[], object] | None = None
+    """Prints it for a person, where lines and one table are not enough."""
     notes: Iterable[str] = ()
     """Lines for standard error, with --json as well."""
+    hints: Iterable[str] = ()
+    """Lines for standard error, for a person only."""
     status: int = 0
     """The exit status."""
 
@@ -52,6 +54,8 @@ class Result:
                 click.echo(line, color=use_color())
             if self.rows is not None:
                 print_table(list(self.rows), self.empty)
+            if self.show is not None:
+                self.show()
             print_notes(self.hints)
         print_notes(self.notes)
         if self.status:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.bulk import MAX_REFUSED_SHOWN, BulkJob, BulkText, print_plan, run_bulk, run_each
-from bullpen.cli.command import read_transaction, require_person, write_transaction
-from bullpen.cli.options import (
+from bullpen.cli.bulk import (
+    MAX_ROWS_SHOWN,
+    BulkNoun,
     BulkSelection,
+    BulkText,
+    BulkVerb,
     bulk_options,
-    message_filters,
-    message_selection,
     parse_selection,
-    selection_until_now,
+    plan_by_ids,
+    plan_result,
+    run_bulk,
+    run_by_ids,
 )
-from bullpen.cli.output import as_json, confirm, dry_run, print_result
+from bullpen.cli.command import Result, command, read_transaction, write_transaction
+from bullpen.cli.filters import message_filters
+from bullpen.cli.output import confirm, dry_run
 from bullpen.cli.queue import dead_rows, message_rows
 from bullpen.cli.queue_lanes import all_option, resume_lanes
 from bullpen.core.bulk import apply_to_messages
 from bullpen.core.errors import NotFound, UnknownMessage
 from bullpen.core.inspect.conversations import count_messages
 from bullpen.core.inspect.messages import (
+    MessageRecord,
     get_message,
     list_messages_by_number,
     message_scans,
@@ -39,60 +45,14 @@ from bullpen.core.queue.manage import retry as retry_message
 from bullpen.core.roster.agents import find_agent
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
-from bullpen.core.store.scan import BatchCursor, RowRef, Selection
+from bullpen.core.store.scan import RowRef, Selection
 from bullpen.core.store.transaction import Transaction
 
-
-def run_filtered(
-    settings: Settings,
-    words: BulkText,
-    states: Sequence[MessageState],
-    verb: Callable[[Transaction, str], None],
-    chosen: BulkSelection,
-) -> None:
-    """Do it to all that the filters choose, of those that are in these states now."""
-
-    def pieces(tx: Transaction) -> BatchCursor:
-        wanted = selection_until_now(tx.now, message_selection(tx.now, chosen.filters))
-        return BatchCursor(message_scans(tx, states, wanted), wanted)
-
-    job = BulkJob(
-        words=words,
-        pieces=pieces,
-        do=lambda tx, found: apply_to_messages(tx, verb, found),
-        rows=_table,
-        limit=chosen.limit,
-    )
-    run_bulk(settings, job, sure=chosen.sure, dry_run=chosen.dry_run, as_json=chosen.as_json)
-
-
-def print_named(
-    settings: Settings,
-    words: BulkText,
-    allowed: Collection[MessageState],
-    ids: Sequence[str],
-    *,
-    as_json: bool,
-) -> None:
-    """Show the named messages, and how many of them the verb applies to."""
-    with read_transaction(settings) as tx:
-        found = [get_message(tx, each) for each in ids]
-        listed = message_rows(found, tx.now)
-    could = sum(each.status in allowed for each in found)
-    print_plan(words, could, listed, as_json)
-
-
-def _table(tx: Transaction, found: Sequence[RowRef]) -> Sequence[Sequence[str]]:
-    seen = list_messages_by_number(tx, [each.id for each in found])
-    if all(each.status == MessageState.DEAD for each in seen):
-        return dead_rows(seen, tx.now)
-    return message_rows(seen, tx.now)
-
-
 FINISHED_STATES = (MessageState.DEAD, MessageState.CANCELLED, MessageState.EXPIRED)
-FINISHED_CHOICE = click.Choice([each.value for each in FINISHED_STATES])
-STATE_HELP = "Filters choose of those in this state; of the dead, if not said."
+# What waits before what runs: nothing begins in the place of what was ended.
+OPEN_STATES = (MessageState.HELD, MessageState.PENDING, MessageState.PROCESSING)
 FILTERS = ("agent", "error", "kind", "conversation", "channel", "sender", "since", "before")
+STATE_HELP = "Filters choose of those in this state; of the dead, if not said."
 
 RETRY_TEXT = BulkText(
     noun="message",
@@ -108,18 +68,71 @@ DROP_TEXT = BulkText(
     done_one="is deleted",
     none="There is no message like that. Next: bullpen queue dead",
 )
+CANCEL_TEXT = BulkText(
+    noun="message",
+    verb="Cancel",
+    done="are cancelled",
+    done_one="is cancelled",
+    none="There is no message like that which waits, runs or is held. Next: bullpen queue status",
+)
+RESUME_TEXT = BulkText(
+    noun="message",
+    verb="Resume",
+    done="are resumed",
+    done_one="is resumed",
+    none="Nothing of it is held. Next: bullpen queue held",
+)
+
+MessageVerb = BulkVerb[MessageState, MessageRecord]
+
+
+def _batch_rows(tx: Transaction, batch: Sequence[RowRef]) -> list[tuple[str, ...]]:
+    records = list_messages_by_number(tx, [each.id for each in batch])
+    if all(each.status == MessageState.DEAD for each in records):
+        return dead_rows(records, tx.now)
+    return message_rows(records, tx.now)
+
+
+MESSAGES: BulkNoun[MessageState, MessageRecord] = BulkNoun(
+    scans=message_scans, get=get_message, rows=message_rows, batch_rows=_batch_rows
+)
+
+
+def _finished_verb(
+    text: BulkText, verb: Callable[[Transaction, str], None], *, confirms_ids: bool = False
+) -> MessageVerb:
+    return BulkVerb(
+        text=text,
+        noun=MESSAGES,
+        states=FINISHED_STATES,
+        default_states=(MessageState.DEAD,),
+        apply=verb,
+        apply_batch=lambda tx, batch: apply_to_messages(tx, verb, batch),
+        confirms_ids=confirms_ids,
+    )
+
+
+RETRY = _finished_verb(RETRY_TEXT, retry_message)
+DROP = _finished_verb(DROP_TEXT, drop_message, confirms_ids=True)
+RESUME: BulkVerb[MessageState, MessageRecord] = BulkVerb(
+    text=RESUME_TEXT,
+    noun=MESSAGES,
+    states=(MessageState.HELD,),
+    default_states=(MessageState.HELD,),
+    apply=resume_message,
+    apply_batch=lambda tx, batch: apply_to_messages(tx, resume_message, batch),
+)
 
 message_ids_argument = click.argument(
     "named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=completion.dead_messages
 )
 
 
-@click.command()
+@command(people_only="try messages again")
 @message_ids_argument
 @message_filters(*FILTERS)
-@bulk_options(FINISHED_CHOICE, STATE_HELP)
-@click.pass_obj
-def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
+@bulk_options(FINISHED_STATES, STATE_HELP)
+def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Try messages again that are dead, cancelled or expired.
 
     Each takes its old place, its failures forgotten and its deadline lifted. Name them, or choose
@@ -131,16 +144,14 @@ def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids an
       bullpen queue retry --agent coder --error timeout --since 2h --dry-run
       bullpen queue retry --all --yes
     """
-    require_person("try messages again")
-    _do(settings, RETRY_TEXT, retry_message, given)
+    return run_bulk(settings, RETRY, parse_selection(options, RETRY_TEXT.noun))
 
 
-@click.command()
+@command(people_only="delete messages")
 @message_ids_argument
 @message_filters(*FILTERS)
-@bulk_options(FINISHED_CHOICE, STATE_HELP)
-@click.pass_obj
-def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
+@bulk_options(FINISHED_STATES, STATE_HELP)
+def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Delete messages for good that are dead, cancelled or expired.
 
     Name them, or choose them by filters: then the dead are meant, and the times are those of their
@@ -151,50 +162,22 @@ def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and
       bullpen queue drop cli_a1b2c3d4
       bullpen queue drop --agent coder --before 7d --dry-run
     """
-    require_person("delete messages")
-    _do(settings, DROP_TEXT, drop_message, given)
+    return run_bulk(settings, DROP, parse_selection(options, DROP_TEXT.noun))
 
 
-def _do(
-    settings: Settings,
-    words: BulkText,
-    verb: Callable[[Transaction, str], None],
-    given: dict[str, Any],
-) -> None:
-    chosen = parse_selection(given, words.noun)
-    if not chosen.named:
-        states = [MessageState(each) for each in chosen.states or (MessageState.DEAD,)]
-        run_filtered(settings, words, states, verb, chosen)
-    elif chosen.dry_run:
-        print_named(settings, words, FINISHED_STATES, chosen.named, as_json=chosen.as_json)
-    else:
-        if words is DROP_TEXT:
-            confirm(f"{words.verb} {words.of(len(chosen.named))}", chosen.sure)
-        run_each(settings, words, chosen.named, verb, as_json=chosen.as_json)
-
-
-# What waits before what runs: nothing begins in the place of what was ended.
-OPEN_STATES = (MessageState.HELD, MessageState.PENDING, MessageState.PROCESSING)
-OPEN_CHOICE = click.Choice([each.value for each in OPEN_STATES])
-
-CANCEL_TEXT = BulkText(
-    noun="message",
-    verb="Cancel",
-    done="are cancelled",
-    done_one="is cancelled",
-    none="There is no message like that which waits, runs or is held. Next: bullpen queue status",
-)
-
-
-@click.command()
+@command(people_only="cancel messages")
 @click.argument(
     "named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=completion.open_messages
 )
 @message_filters("agent", "conversation", "channel", "sender", "since", "before")
 @click.option("--reason", default="cancelled", show_default=True, help="Why, for people.")
-@bulk_options(OPEN_CHOICE, "Filters choose of those in this state; of all three, if not said.")
-@click.pass_obj
-def cancel(settings: Settings, /, reason: str, **given: Any) -> None:  # noqa: ANN401 - filters
+@bulk_options(OPEN_STATES, "Filters choose of those in this state; of all three, if not said.")
+def cancel(
+    settings: Settings,
+    /,
+    reason: str,
+    **options: Any,  # noqa: ANN401 - ids and filters
+) -> Result:
     """End messages that wait, run or are held; a run of one is ended with it.
 
     Name them, or choose them by filters, of which a whole conversation is one. They can be tried
@@ -206,60 +189,49 @@ def cancel(settings: Settings, /, reason: str, **given: Any) -> None:  # noqa: A
       bullpen queue cancel --conversation cli_a1b2c3d4
       bullpen queue cancel --agent coder --before 1d --dry-run
     """
-    require_person("cancel messages")
-    chosen = parse_selection(given, CANCEL_TEXT.noun)
+    selection = parse_selection(options, CANCEL_TEXT.noun)
+    conversation = _whole_conversation(selection)
+    if conversation is not None and not selection.dry_run:
+        return _cancel_conversation(settings, conversation, reason, sure=selection.sure)
     verb = partial(cancel_message, reason=reason)
-    if chosen.named and chosen.dry_run:
-        print_named(settings, CANCEL_TEXT, OPEN_STATES, chosen.named, as_json=chosen.as_json)
-    elif chosen.named:
-        run_each(settings, CANCEL_TEXT, chosen.named, verb, as_json=chosen.as_json)
-    elif (whole := _whole_conversation(chosen)) is not None and not chosen.dry_run:
-        _cancel_conversation(settings, whole, reason, chosen)
-    else:
-        states = [each for each in OPEN_STATES if not chosen.states or each in chosen.states]
-        run_filtered(settings, CANCEL_TEXT, states, verb, chosen)
+    cancel_verb: MessageVerb = BulkVerb(
+        text=CANCEL_TEXT,
+        noun=MESSAGES,
+        states=OPEN_STATES,
+        default_states=OPEN_STATES,
+        apply=verb,
+        apply_batch=lambda tx, batch: apply_to_messages(tx, verb, batch),
+    )
+    return run_bulk(settings, cancel_verb, selection)
 
 
-def _whole_conversation(chosen: BulkSelection) -> str | None:
-    """The conversation, if nothing else narrows what is meant."""
-    given = [name for name, value in chosen.filters.items() if value is not None]
-    if given != ["conversation"] or chosen.states or chosen.limit:
+def _whole_conversation(selection: BulkSelection) -> str | None:
+    """The conversation, if it is the only filter."""
+    filters = [name for name, value in selection.filters.items() if value is not None]
+    if filters != ["conversation"] or selection.states or selection.limit:
         return None
-    return str(chosen.filters["conversation"])
+    return str(selection.filters["conversation"])
 
 
 def _cancel_conversation(
-    settings: Settings, conversation: str, reason: str, chosen: BulkSelection
-) -> None:
-    """All of it in one transaction: nothing of it can hand on meanwhile."""
+    settings: Settings, conversation: str, reason: str, *, sure: bool
+) -> Result:
+    """Cancel all of it in one transaction: nothing of it can hand on meanwhile."""
     with read_transaction(settings) as tx:
         by_state = count_messages(tx, conversation).by_state
     matched = sum(by_state.get(state.value, 0) for state in OPEN_STATES)
     if matched:
-        confirm(
-            f"{CANCEL_TEXT.verb} {CANCEL_TEXT.of(matched)} of {conversation}",
-            chosen.sure,
-            many=True,
-        )
+        question = f"{CANCEL_TEXT.verb} {CANCEL_TEXT.of(matched)} of {conversation}"
+        confirm(question, sure, many=True)
     with write_transaction(settings) as tx:
         done = cancel_conversation(tx, conversation, reason)
-    print_result(
-        chosen.as_json,
+    return Result(
         {"dry_run": False, "matched": matched, "done": done, "conversation": conversation},
         f"{CANCEL_TEXT.done_text(done)}, all of {conversation}" if done else CANCEL_TEXT.none,
     )
 
 
-RESUME_TEXT = BulkText(
-    noun="message",
-    verb="Resume",
-    done="are resumed",
-    done_one="is resumed",
-    none="Nothing of it is held. Next: bullpen queue held",
-)
-
-
-@click.command()
+@command(people_only="resume messages or agents")
 @click.argument(
     "ids", nargs=-1, metavar="[MESSAGE_ID|AGENT_ID]...", shell_complete=completion.resumable
 )
@@ -271,16 +243,13 @@ RESUME_TEXT = BulkText(
 )
 @all_option
 @dry_run
-@as_json
-@click.pass_obj
 def resume(
     settings: Settings,
     ids: tuple[str, ...],
     conversation: str | None,
     everybody: bool,
     dry_run: bool,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Resume held messages, or agents that are paused or draining.
 
     An id is looked up among the messages first, then among the agents. Messages and agents cannot
@@ -293,20 +262,17 @@ def resume(
       bullpen queue resume coder
       bullpen queue resume --all
     """
-    require_person("resume messages or agents")
     if [bool(ids), conversation is not None, everybody].count(True) != 1:
         raise click.UsageError(
             "Give messages' ids, agents' ids, --conversation or --all.\n"
             "What can be resumed: bullpen queue held, bullpen queue agents"
         )
     if conversation is not None:
-        _resume_conversation(settings, conversation, dry_run=dry_run, as_json=as_json)
-    elif everybody or not _are_messages(settings, ids):
-        resume_lanes(settings, ids, everybody=everybody, dry_run=dry_run, as_json=as_json)
-    elif dry_run:
-        print_named(settings, RESUME_TEXT, (MessageState.HELD,), ids, as_json=as_json)
-    else:
-        run_each(settings, RESUME_TEXT, ids, resume_message, as_json=as_json)
+        return _resume_conversation(settings, conversation, dry_run=dry_run)
+    if everybody or not _are_messages(settings, ids):
+        return resume_lanes(settings, ids, everybody=everybody, dry_run=dry_run)
+    named = tuple(dict.fromkeys(ids))
+    return (plan_by_ids if dry_run else run_by_ids)(settings, RESUME, named)
 
 
 def _are_messages(settings: Settings, ids: tuple[str, ...]) -> bool:
@@ -334,18 +300,16 @@ def _is_message(tx: Transaction, message_id: str) -> bool:
     return True
 
 
-def _resume_conversation(
-    settings: Settings, conversation: str, *, dry_run: bool, as_json: bool
-) -> None:
+def _resume_conversation(settings: Settings, conversation: str, *, dry_run: bool) -> Result:
     if dry_run:
         with read_transaction(settings) as tx:
-            held = Selection(conversation=conversation)
             count = count_messages(tx, conversation).by_state.get(MessageState.HELD.value, 0)
-            rows = newest_messages(tx, held, MessageState.HELD, MAX_REFUSED_SHOWN)
-            table = message_rows(rows, tx.now)
-        print_plan(RESUME_TEXT, count, table, as_json)
-        return
+            selection = Selection(conversation=conversation)
+            held = newest_messages(tx, selection, MessageState.HELD, MAX_ROWS_SHOWN)
+            return plan_result(RESUME_TEXT, count, message_rows(held, tx.now))
     with write_transaction(settings) as tx:
         done = resume_conversation(tx, conversation)
-    text = f"{RESUME_TEXT.done_text(done)}, all of {conversation}" if done else RESUME_TEXT.none
-    print_result(as_json, {"done": done, "conversation": conversation}, text)
+    return Result(
+        {"done": done, "conversation": conversation},
+        f"{RESUME_TEXT.done_text(done)}, all of {conversation}" if done else RESUME_TEXT.none,
+    )

@@ -1,4 +1,4 @@
-"""bullpen queue pause and drain, agent pause and resume: lanes, by their agents."""
+"""bullpen queue agents, pause and drain; agent pause and resume: lanes, by their agents."""
 
 from __future__ import annotations
 
@@ -7,34 +7,85 @@ from collections.abc import Callable
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import read_transaction, require_person, write_transaction
-from bullpen.cli.output import as_json, dry_run, print_result
-from bullpen.core.inspect.queue import get_lane
+from bullpen.cli.command import Result, command, read_transaction, write_transaction
+from bullpen.cli.output import dry_run, format_duration, one_line
+from bullpen.core.inspect.queue import LaneActivity, get_lane, list_lane_activity
 from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane
 from bullpen.core.roster.agents import get_agent, list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 
+LANES_HEADING = ("AGENT", "STATE", "ORDER", "WAITING", "FOR", "RUNS", "WHY NOT")
+REASON_CHARS = 100
+
+
+@command(tx="read")
+@click.option("--all", "everybody", is_flag=True, help="Agents that were removed as well.")
+def agents(tx: Transaction, everybody: bool) -> Result:
+    """Show the queue of each agent: its state and order, what waits and what runs for how long.
+
+    \b
+    Example:
+      bullpen queue agents
+    """
+    lanes = [
+        lane for lane in list_lane_activity(tx) if everybody or lane.state != LaneState.ARCHIVED
+    ]
+    return Result(
+        lanes,
+        rows=[LANES_HEADING, *(_lane_row(lane, tx.now) for lane in lanes)],
+        empty="There are no agents yet. Next: bullpen agent add coder --provider claude",
+    )
+
+
+def activity_cells(lane: LaneActivity, now: int) -> tuple[str, str, str]:
+    """How long the oldest message waits, what runs and for how long, and why nothing runs."""
+    since = lane.waiting_since
+    return (
+        "" if since is None else format_duration(now - since),
+        _running(lane, now),
+        _blocked_reason(lane, now),
+    )
+
+
+def _lane_row(lane: LaneActivity, now: int) -> tuple[str, ...]:
+    since, running, reason = activity_cells(lane, now)
+    return (
+        *(lane.agent, lane.state, lane.ordering, str(lane.pending), since, running),
+        reason.removeprefix(f"{lane.state}: "),
+    )
+
+
+def _running(lane: LaneActivity, now: int) -> str:
+    if lane.message_id is None or lane.claimed_at is None:
+        return ""
+    more = f" and {lane.processing - 1} more" if lane.processing > 1 else ""
+    return f"{lane.message_id}{more}, {format_duration(now - lane.claimed_at)}"
+
+
+def _blocked_reason(lane: LaneActivity, now: int) -> str:
+    if lane.state != LaneState.ACTIVE:
+        return one_line(f"{lane.state}: {lane.reason or 'nobody said why'}", REASON_CHARS)
+    if lane.not_before is not None and lane.not_before > now:
+        return f"its provider asked it to wait {format_duration(lane.not_before - now)}"
+    if lane.lease_expires_at is not None and lane.lease_expires_at < now:
+        return f"its worker was not heard of for {format_duration(now - lane.lease_expires_at)}"
+    return ""
+
+
 agents_argument = click.argument("agent_id", nargs=-1, shell_complete=completion.agents)
 all_option = click.option("--all", "everybody", is_flag=True, help="All agents.")
 
 
-@click.command()
+@command(people_only="pause agents")
 @agents_argument
 @all_option
 @click.option("--reason", default="paused by hand", show_default=True, help="Why, for people.")
 @dry_run
-@as_json
-@click.pass_obj
 def pause(
-    settings: Settings,
-    agent_id: tuple[str, ...],
-    everybody: bool,
-    reason: str,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+    settings: Settings, agent_id: tuple[str, ...], everybody: bool, reason: str, dry_run: bool
+) -> Result:
     """Begin no more runs of these agents; messages still come in, and what runs goes on.
 
     \b
@@ -42,26 +93,22 @@ def pause(
       bullpen queue pause coder --reason "on holiday"
       bullpen queue pause --all --reason "the provider is down"
     """
-    require_person("pause agents")
-    named = _format_selection(agent_id, everybody)
-    _move_lanes(
+    arguments = _arguments(agent_id, everybody)
+    return _move_lanes(
         settings,
-        (agent_id, dry_run, as_json),
+        agent_id,
         LaneState.PAUSED,
         lambda tx, agent: pause_lane(tx, agent, reason),
-        f"paused ({reason}): nothing more begins. Next: bullpen queue resume {named}",
+        f"paused ({reason}): nothing more begins. Next: bullpen queue resume {arguments}",
+        dry_run=dry_run,
     )
 
 
-@click.command()
+@command(people_only="let agents work again")
 @agents_argument
 @all_option
 @dry_run
-@as_json
-@click.pass_obj
-def resume(
-    settings: Settings, agent_id: tuple[str, ...], everybody: bool, dry_run: bool, as_json: bool
-) -> None:
+def resume(settings: Settings, agent_id: tuple[str, ...], everybody: bool, dry_run: bool) -> Result:
     """Let agents that are paused or draining take in and work again.
 
     \b
@@ -69,44 +116,32 @@ def resume(
       bullpen queue resume coder
       bullpen queue resume --all
     """
-    require_person("let agents work again")
-    resume_lanes(settings, agent_id, everybody=everybody, dry_run=dry_run, as_json=as_json)
+    return resume_lanes(settings, agent_id, everybody=everybody, dry_run=dry_run)
 
 
 def resume_lanes(
-    settings: Settings,
-    agents: tuple[str, ...],
-    *,
-    everybody: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+    settings: Settings, agents: tuple[str, ...], *, everybody: bool, dry_run: bool
+) -> Result:
     """Resume the lanes of these agents, or of all."""
-    _format_selection(agents, everybody)
-    _move_lanes(
+    _arguments(agents, everybody)
+    return _move_lanes(
         settings,
-        (agents, dry_run, as_json),
+        agents,
         LaneState.ACTIVE,
         resume_lane,
         "active: what waits is taken up.",
+        dry_run=dry_run,
     )
 
 
-@click.command()
+@command(people_only="drain the queues of agents")
 @agents_argument
 @all_option
 @click.option("--reason", default="drained by hand", show_default=True, help="Why, for people.")
 @dry_run
-@as_json
-@click.pass_obj
 def drain(
-    settings: Settings,
-    agent_id: tuple[str, ...],
-    everybody: bool,
-    reason: str,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+    settings: Settings, agent_id: tuple[str, ...], everybody: bool, reason: str, dry_run: bool
+) -> Result:
     """Refuse new messages for these agents, and work off what is there.
 
     \b
@@ -114,20 +149,20 @@ def drain(
       bullpen queue drain coder --reason "to be replaced"
       bullpen queue drain --all
     """
-    require_person("drain the queues of agents")
-    named = _format_selection(agent_id, everybody)
-    _move_lanes(
+    arguments = _arguments(agent_id, everybody)
+    return _move_lanes(
         settings,
-        (agent_id, dry_run, as_json),
+        agent_id,
         LaneState.DRAINING,
         lambda tx, agent: drain_lane(tx, agent, reason),
         f"draining ({reason}): nothing more comes in. "
-        f"Next: bullpen queue agents, bullpen queue resume {named}",
+        f"Next: bullpen queue agents, bullpen queue resume {arguments}",
+        dry_run=dry_run,
     )
 
 
-def _format_selection(agents: tuple[str, ...], everybody: bool) -> str:
-    """The arguments that select the same agents in another command."""
+def _arguments(agents: tuple[str, ...], everybody: bool) -> str:
+    """The arguments that name the same agents in another command."""
     if bool(agents) == everybody:
         raise click.UsageError(
             "Say whose: agents' ids, or --all.\nThe agents are: bullpen queue agents"
@@ -137,40 +172,34 @@ def _format_selection(agents: tuple[str, ...], everybody: bool) -> str:
 
 def _move_lanes(
     settings: Settings,
-    options: tuple[tuple[str, ...], bool, bool],
+    named: tuple[str, ...],
     target: LaneState,
     verb: Callable[[Transaction, str], None],
     result: str,
-) -> None:
+    *,
+    dry_run: bool,
+) -> Result:
     """Move the lanes that are not in the target state, in the order of their names."""
-    named, dry, as_json = options
-    with (read_transaction if dry else write_transaction)(settings) as tx:
+    with (read_transaction if dry_run else write_transaction)(settings) as tx:
         agents = sorted({*named} or {each.id for each in list_agents(tx)})
         for each in named:
-            get_agent(tx, each)  # the lane of one that was removed stays closed
+            get_agent(tx, each)  # the lane of an agent that was removed stays closed
         states = {each: get_lane(tx, each).state for each in agents}
         moved = [each for each, state in states.items() if state != target]
-        for each in [] if dry else moved:
+        for each in [] if dry_run else moved:
             verb(tx, each)
     already = [each for each in agents if each not in moved]
-    _print_moved(target, moved, already, result, dry, as_json)
-
-
-def _print_moved(
-    target: LaneState, moved: list[str], already: list[str], result: str, dry: bool, as_json: bool
-) -> None:
     lines = []
     if moved:
-        become = "would be" if dry else "is" if len(moved) == 1 else "are"
+        become = "would be" if dry_run else "is" if len(moved) == 1 else "are"
         lines.append(f"{_names(moved)} {become} {result}")
     if already:
-        lines.append(
-            f"{_names(already)} {'was' if len(already) == 1 else 'were'} {target} already."
-        )
-    if not lines:
-        lines.append("There are no agents. Next: bullpen agent add coder")
-    document = {"dry_run": dry, "state": target.value, "moved": moved, "already": already}
-    print_result(as_json, document, *lines)
+        were = "was" if len(already) == 1 else "were"
+        lines.append(f"{_names(already)} {were} {target} already.")
+    return Result(
+        {"dry_run": dry_run, "state": target.value, "moved": moved, "already": already},
+        lines or "There are no agents. Next: bullpen agent add coder",
+    )
 
 
 def _names(agents: list[str]) -> str:

@@ -9,8 +9,8 @@ from typing import assert_never
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import read_transaction
-from bullpen.cli.output import as_json, format_duration, one_line, print_json, print_table, sanitize
+from bullpen.cli.command import Result, command
+from bullpen.cli.output import format_duration, one_line, print_table, sanitize
 from bullpen.cli.queue import count_attempts, require_visible
 from bullpen.core.clock import SECOND, format_time, owner_zone_name
 from bullpen.core.inspect.message_detail import MAX_RUNS, MessageDetail, get_message_detail
@@ -18,55 +18,101 @@ from bullpen.core.inspect.messages import MessageRecord
 from bullpen.core.inspect.queue import LaneRecord
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.queue.attempts import Attempt
-from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState, MessageState
+from bullpen.core.store.transaction import Transaction
 
-BY_HAND = "cancelled"
-"""The reason that is given for one who gives none."""
+RUNS_HEADING = ("BEGAN", "TOOK", "OUTCOME", "WITH", "COST", "ERROR")
+ANSWERS_HEADING = ("ANSWER", "TO", "STATE", "TEXT")
+ERROR_CHARS = 300
+TEXT_CHARS = 100
+SENDER_CHARS = 200
+
+CANCELLED_BY_HAND = "cancelled"
+"""The reason of a cancellation for which no reason was given."""
 
 
-def explain_message(found: MessageDetail, now: int) -> str:
-    """In words, why."""
-    message = found.message
+@command(tx="read")
+@click.argument("message_id", shell_complete=completion.messages)
+def show(tx: Transaction, message_id: str) -> Result:
+    """Show one message, archived or not: its text, why it stands as it stands, runs and answers.
+
+    \b
+    Example:
+      bullpen queue show cli_a1b2c3d4
+    """
+    detail, now = get_message_detail(tx, message_id), tx.now
+    message = detail.message
+    require_visible(message.message_id, message.agent, message.from_agent)
+    reason, steps = explain_message(detail, now), next_steps(detail)
+    zone = owner_zone_name(tx.settings)
+    return Result(
+        {**asdict(detail), "why": reason, "next": steps},
+        show=lambda: _print_detail(detail, reason, zone, now),
+        hints=[f"Next: {step}" for step in steps],
+    )
+
+
+def _print_detail(detail: MessageDetail, reason: str, zone: str, now: int) -> None:
+    for name, value in _fields(detail.message, detail.archived, zone):
+        if value:
+            click.echo(f"{name:<13} {value}")
+    click.echo(f"\n{sanitize(detail.message.message)}\n")
+    click.echo(sanitize(reason))
+    if detail.runs:
+        click.echo()
+        print_table([RUNS_HEADING, *(_run_row(each, now) for each in detail.runs)], "")
+        cost = sum(each.cost for each in detail.runs)
+        if len(detail.runs) > 1 and cost:
+            click.echo(f"{len(detail.runs)} runs, ${cost:.4f} in all")
+    if detail.answers:
+        click.echo()
+        print_table([ANSWERS_HEADING, *map(_answer_row, detail.answers)], "")
+
+
+def explain_message(detail: MessageDetail, now: int) -> str:
+    """Why the message is in its state, in a sentence."""
+    message = detail.message
     since = format_duration(now - message.updated_at)
     why = message.last_error or "nobody said why"
     match MessageState(message.status):
         case MessageState.PENDING:
-            return _explain_pending(found, now)
+            return _explain_pending(detail, now)
         case MessageState.PROCESSING:
-            return _explain_processing(found, now)
+            return _explain_processing(detail, now)
         case MessageState.HELD:
             return f"It waits for a person, for {since}: {why}"
         case MessageState.DEAD:
             kind = message.error_kind or "unknown"
-            return f"It is dead for {since}, {_after(count_attempts(message))} ({kind}): {why}"
+            return (
+                f"It is dead for {since}, {_format_after(count_attempts(message))} ({kind}): {why}"
+            )
         case MessageState.CANCELLED:
-            said = "" if why == BY_HAND else f": {why}"
-            return f"It was cancelled {since} ago{said}"
+            reason = "" if why == CANCELLED_BY_HAND else f": {why}"
+            return f"It was cancelled {since} ago{reason}"
         case MessageState.EXPIRED:
             return f"Nobody had begun it by its deadline, {since} ago."
         case MessageState.COMPLETED:
-            return f"It was done {since} ago{_together(found)}."
+            return f"It was done {since} ago{_format_batch(detail)}."
         case never:
             assert_never(never)
 
 
-def next_steps(found: MessageDetail) -> list[str]:
-    """Commands for a person, with what they do."""
-    message = found.message
+def next_steps(detail: MessageDetail) -> list[str]:
+    """The commands that a person may run next."""
+    message = detail.message
     id_ = message.message_id
     steps = []
     match MessageState(message.status):
         case MessageState.DEAD | MessageState.CANCELLED | MessageState.EXPIRED:
-            if not found.archived:
+            if not detail.archived:
                 steps += [f"bullpen queue retry {id_}", f"bullpen queue drop {id_}"]
         case MessageState.HELD:
             steps += [f"bullpen queue resume {id_}", f"bullpen queue cancel {id_}"]
         case MessageState.PENDING | MessageState.PROCESSING:
             steps.append(f"bullpen queue cancel {id_}")
-            if _closed(found.lane):
+            if _is_paused(detail.lane):
                 steps.insert(0, f"bullpen queue resume {message.agent}")
-            if not found.attended:
+            if not detail.attended:
                 steps.insert(0, "bullpen up")
         case MessageState.COMPLETED:
             pass
@@ -75,98 +121,62 @@ def next_steps(found: MessageDetail) -> list[str]:
     return steps
 
 
-def _explain_pending(found: MessageDetail, now: int) -> str:
-    message, lane = found.message, found.lane
+def _explain_pending(detail: MessageDetail, now: int) -> str:
+    message, lane = detail.message, detail.lane
     agent = f"@{message.agent}"
     if lane is not None and lane.state in (LaneState.PAUSED, LaneState.ARCHIVED):
         return f"It waits, for {agent} is {lane.state}: {lane.reason or 'nobody said why'}"
-    if not found.ready and message.available_at > now:
+    if not detail.ready and message.available_at > now:
         until = f"It waits {format_duration(message.available_at - now)} more"
         if count_attempts(message):
-            return f"{until}, {_after(count_attempts(message))}: {message.last_error}"
+            return f"{until}, {_format_after(count_attempts(message))}: {message.last_error}"
         return f"{until}: it was sent with a delay."
     if lane is not None and lane.not_before is not None and lane.not_before > now:
         wait = format_duration(lane.not_before - now)
         return f"It waits: the provider asked {agent} to wait {wait}."
-    before = _before(found.before_it)
+    before = _format_before(detail.before_it)
     if lane is not None and lane.processing:
-        return f"It waits, {before}: {agent} has been at something else {_since(lane, now)}."
-    if not found.attended:
+        return f"It waits, {before}: {agent} has been at something else {_format_since(lane, now)}."
+    if not detail.attended:
         return f"It waits, {before}: no processor runs."
     if lane is not None and lane.outside:
         return f"It waits, {before}, for a worker outside of Bullpen to take it up."
     return f"It waits to be taken up, {before}."
 
 
-def _explain_processing(found: MessageDetail, now: int) -> str:
-    lane = found.lane
+def _explain_processing(detail: MessageDetail, now: int) -> str:
+    lane = detail.lane
     if lane is None or lane.lease_expires_at is None:
         return "It runs."
     if lane.lease_expires_at < now:
         silent = format_duration(now - lane.lease_expires_at)
         return (
             f"Its worker {lane.claimed_by} was not heard of for {silent}: "
-            f"{'it is taken up again soon.' if found.attended else 'and no processor runs.'}"
+            f"{'it is taken up again soon.' if detail.attended else 'and no processor runs.'}"
         )
-    return f"It runs {_since(lane, now)}, by {lane.claimed_by}."
+    return f"It runs {_format_since(lane, now)}, by {lane.claimed_by}."
 
 
-def _since(lane: LaneRecord, now: int) -> str:
+def _format_since(lane: LaneRecord, now: int) -> str:
     return f"for {format_duration(now - lane.claimed_at)}"
 
 
-def _before(count: int) -> str:
+def _format_before(count: int) -> str:
     if count == 0:
         return "as the next"
     return f"{count} or more before it" if count == MAX_RUNS else f"{count} before it"
 
 
-def _after(count: int) -> str:
+def _format_after(count: int) -> str:
     return {0: "before any run of it", 1: "after a run"}.get(count, f"after {count} runs")
 
 
-def _together(found: MessageDetail) -> str:
-    return "" if found.ran_with is None else f", by the run of {found.ran_with}"
+def _format_batch(detail: MessageDetail) -> str:
+    return "" if detail.ran_with is None else f", by the run of {detail.ran_with}"
 
 
-def _closed(lane: LaneRecord | None) -> bool:
+def _is_paused(lane: LaneRecord | None) -> bool:
     return lane is not None and lane.state == LaneState.PAUSED
-
-
-RUNS_HEADING = ("BEGAN", "TOOK", "OUTCOME", "WITH", "COST", "ERROR")
-ANSWERS_HEADING = ("ANSWER", "TO", "STATE", "TEXT")
-ERROR_CHARS = 300
-TEXT_CHARS = 100
-
-
-@click.command()
-@click.argument("message_id", shell_complete=completion.messages)
-@as_json
-@click.pass_obj
-def show(settings: Settings, message_id: str, as_json: bool) -> None:
-    """Show one message, archived or not: its text, why it stands as it stands, runs and answers.
-
-    \b
-    Example:
-      bullpen queue show cli_a1b2c3d4
-    """
-    with read_transaction(settings) as tx:
-        found, now = get_message_detail(tx, message_id), tx.now
-    message = found.message
-    require_visible(message.message_id, message.agent, message.from_agent)
-    if as_json:
-        print_json({**asdict(found), "why": explain_message(found, now), "next": next_steps(found)})
-        return
-    zone = owner_zone_name(settings)
-    for name, value in _fields(message, found.archived, zone):
-        if value:
-            click.echo(f"{name:<13} {value}")
-    click.echo(f"\n{sanitize(message.message)}\n")
-    click.echo(sanitize(explain_message(found, now)))
-    _show_runs(found, now)
-    _show_answers(found)
-    for line in next_steps(found):
-        click.echo(f"Next: {line}", err=True)
 
 
 def _fields(message: MessageRecord, archived: bool, zone: str) -> list[tuple[str, str]]:
@@ -178,39 +188,29 @@ def _fields(message: MessageRecord, archived: bool, zone: str) -> list[tuple[str
         ("message", message.message_id),
         ("state", f"{message.status}, archived" if archived else message.status),
         ("for", f"@{message.agent}"),
-        ("from", one_line(f"{who}{person} on {message.channel}", 200)),
+        ("from", one_line(f"{who}{person} on {message.channel}", SENDER_CHARS)),
         ("conversation", "" if begun else message.conversation_id),
         ("answers", message.parent_id or ""),
         ("team", message.team_id or ""),
         ("written", format_time(message.created_at, zone)),
         ("changed", format_time(message.updated_at, zone)),
-        ("due", format_time(message.available_at, zone) if _later(message) else ""),
+        ("due", format_time(message.available_at, zone) if _is_delayed(message) else ""),
         ("deadline", format_time(message.deadline, zone) if message.deadline else ""),
         ("failed", f"{tried} times" if tried > 1 else "once" if tried else ""),
         ("files", ", ".join(json.loads(message.files or "[]"))),
     ]
 
 
-def _later(message: MessageRecord) -> bool:
+def _is_delayed(message: MessageRecord) -> bool:
     return message.available_at > message.created_at + SECOND
 
 
-def _show_runs(found: MessageDetail, now: int) -> None:
-    if not found.runs:
-        return
-    click.echo()
-    print_table([RUNS_HEADING, *(_run(each, now) for each in found.runs)], "")
-    cost = sum(each.cost for each in found.runs)
-    if len(found.runs) > 1 and cost:
-        click.echo(f"{len(found.runs)} runs, ${cost:.4f} in all")
-
-
-def _run(run: Attempt, now: int) -> tuple[str, ...]:
+def _run_row(run: Attempt, now: int) -> tuple[str, ...]:
     kind = f" ({run.error_kind})" if run.error_kind else ""
     with_ = " ".join(each for each in (run.provider, run.model) if each)
     return (
         f"{format_duration(now - run.claimed_at)} ago",
-        _took(run.finished_at - run.claimed_at),
+        _format_took(run.finished_at - run.claimed_at),
         f"{run.outcome}{kind}",
         with_,
         f"${run.cost:.4f}" if run.cost else "",
@@ -218,16 +218,10 @@ def _run(run: Attempt, now: int) -> tuple[str, ...]:
     )
 
 
-def _took(milliseconds: int) -> str:
+def _format_took(milliseconds: int) -> str:
     return f"{milliseconds} ms" if milliseconds < 2 * SECOND else format_duration(milliseconds)
 
 
-def _show_answers(found: MessageDetail) -> None:
-    if found.answers:
-        click.echo()
-        print_table([ANSWERS_HEADING, *(_answer(each) for each in found.answers)], "")
-
-
-def _answer(answer: ResponseRecord) -> tuple[str, ...]:
+def _answer_row(answer: ResponseRecord) -> tuple[str, ...]:
     to = one_line(f"{answer.channel}:{answer.sender_id or answer.sender}", TEXT_CHARS)
     return str(answer.id), to, answer.status, one_line(answer.message, TEXT_CHARS)

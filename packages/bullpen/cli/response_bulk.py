@@ -1,32 +1,31 @@
-"""bullpen response retry and drop: what becomes of responses that did not get there."""
+"""bullpen response retry and drop: responses that did not arrive."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.bulk import BulkJob, BulkText, print_plan, run_bulk, run_each
-from bullpen.cli.command import read_transaction, require_person
-from bullpen.cli.options import (
-    BulkSelection,
+from bullpen.cli.bulk import (
+    BulkNoun,
+    BulkText,
+    BulkVerb,
     bulk_options,
-    message_selection,
     parse_selection,
-    response_filters,
-    selection_until_now,
+    run_bulk,
 )
-from bullpen.cli.output import confirm
+from bullpen.cli.command import Result, command
+from bullpen.cli.filters import response_filters
 from bullpen.cli.response import response_rows
 from bullpen.core.bulk import apply_to_responses
-from bullpen.core.inspect.responses import get_response, response_scans
+from bullpen.core.inspect.responses import ResponseRecord, get_response, response_scans
 from bullpen.core.outbox.manage import drop_response, retry_response
 from bullpen.core.settings import Settings
 from bullpen.core.states import ResponseState
-from bullpen.core.store.scan import BatchCursor, RowRef
+from bullpen.core.store.scan import RowRef
 from bullpen.core.store.transaction import Transaction
 
 FILTERS = ("channel", "agent", "sender", "error", "since", "before")
@@ -51,20 +50,52 @@ DROP_TEXT = BulkText(
     none="There is no response like that. Next: bullpen response list --state pending",
 )
 
-Verb = Callable[[Transaction, int], None]
+
+def _batch_rows(tx: Transaction, batch: Sequence[RowRef]) -> list[tuple[str, ...]]:
+    return response_rows([get_response(tx, str(each.id)) for each in batch], tx.now)
 
 
-@click.command()
+RESPONSES: BulkNoun[ResponseState, ResponseRecord] = BulkNoun(
+    scans=lambda _, states, selection: response_scans(states, selection),
+    get=get_response,
+    rows=response_rows,
+    batch_rows=_batch_rows,
+)
+
+
+def _retry_one(tx: Transaction, number: str) -> None:
+    response = get_response(tx, number)
+    retry_response(tx, response.id)
+    if response.status == ResponseState.UNKNOWN:
+        click.echo(f"{number}: {DUPLICATE_WARNING}", err=True)
+
+
+RETRY: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
+    text=RETRY_TEXT,
+    noun=RESPONSES,
+    states=LOST_STATES,
+    default_states=(ResponseState.DEAD,),
+    apply=_retry_one,
+    apply_batch=lambda tx, batch: apply_to_responses(tx, retry_response, batch),
+)
+DROP: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
+    text=DROP_TEXT,
+    noun=RESPONSES,
+    states=UNDELIVERED_STATES,
+    default_states=UNDELIVERED_STATES,
+    apply=lambda tx, number: drop_response(tx, get_response(tx, number).id),
+    apply_batch=lambda tx, batch: apply_to_responses(tx, drop_response, batch),
+    confirms_ids=True,
+)
+
+
+@command(people_only="send answers again")
 @click.argument(
     "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.lost_responses
 )
 @response_filters(*FILTERS)
-@bulk_options(
-    click.Choice([each.value for each in LOST_STATES]),
-    "Filters choose of those in this state; of the dead, if not said.",
-)
-@click.pass_obj
-def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
+@bulk_options(LOST_STATES, "Filters choose of those in this state; of the dead, if not said.")
+def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Deliver responses once more that are dead, or of which nobody knows whether they arrived.
 
     Name them, or choose them by filters: then the dead are meant. With `--state unknown` those are
@@ -76,28 +107,20 @@ def retry(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids an
       bullpen response retry --channel telegram --since 2h --dry-run
       bullpen response retry --state unknown --all
     """
-    require_person("send answers again")
-    chosen = parse_selection(given, RETRY_TEXT.noun)
-    states = [ResponseState(each) for each in chosen.states or (ResponseState.DEAD,)]
-    if chosen.named:
-        _named(settings, RETRY_TEXT, retry_response, LOST_STATES, chosen)
-        return
-    unsure = ResponseState.UNKNOWN in states
-    words = replace(RETRY_TEXT, warning=f"{DUPLICATE_WARNING}\n") if unsure else RETRY_TEXT
-    _by_filters(settings, words, states, retry_response, chosen)
+    selection = parse_selection(options, RETRY_TEXT.noun)
+    verb = RETRY
+    if ResponseState.UNKNOWN in RETRY.selected_states(selection):
+        verb = replace(RETRY, text=replace(RETRY_TEXT, warning=f"{DUPLICATE_WARNING}\n"))
+    return run_bulk(settings, verb, selection)
 
 
-@click.command()
+@command(people_only="keep answers from people")
 @click.argument(
     "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.undelivered_responses
 )
 @response_filters(*FILTERS)
-@bulk_options(
-    click.Choice([each.value for each in UNDELIVERED_STATES]),
-    "Filters choose of those in this state; of both, if not said.",
-)
-@click.pass_obj
-def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and filters
+@bulk_options(UNDELIVERED_STATES, "Filters choose of those in this state; of both, if not said.")
+def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Set responses aside: they are not delivered any more, and kept as dead.
 
     Name them, or choose them by filters: then all that are pending or unknown are meant.
@@ -107,61 +130,4 @@ def drop(settings: Settings, /, **given: Any) -> None:  # noqa: ANN401 - ids and
       bullpen response drop 12
       bullpen response drop --channel sms --before 12h --dry-run
     """
-    require_person("keep answers from people")
-    chosen = parse_selection(given, DROP_TEXT.noun)
-    states = [each for each in UNDELIVERED_STATES if not chosen.states or each in chosen.states]
-    if chosen.named:
-        _named(settings, DROP_TEXT, drop_response, UNDELIVERED_STATES, chosen)
-    else:
-        _by_filters(settings, DROP_TEXT, states, drop_response, chosen)
-
-
-def _by_filters(
-    settings: Settings,
-    words: BulkText,
-    states: Sequence[ResponseState],
-    verb: Verb,
-    chosen: BulkSelection,
-) -> None:
-    def pieces(tx: Transaction) -> BatchCursor:
-        wanted = selection_until_now(tx.now, message_selection(tx.now, chosen.filters))
-        return BatchCursor(response_scans(states, wanted), wanted)
-
-    job = BulkJob(
-        words=words,
-        pieces=pieces,
-        do=lambda tx, found: apply_to_responses(tx, verb, found),
-        rows=_table,
-        limit=chosen.limit,
-    )
-    run_bulk(settings, job, sure=chosen.sure, dry_run=chosen.dry_run, as_json=chosen.as_json)
-
-
-def _named(
-    settings: Settings,
-    words: BulkText,
-    verb: Verb,
-    allowed: Sequence[ResponseState],
-    chosen: BulkSelection,
-) -> None:
-    with read_transaction(settings) as tx:
-        found = [get_response(tx, each) for each in chosen.named] if chosen.dry_run else []
-        listed = response_rows(found, tx.now)
-    if chosen.dry_run:
-        could = sum(each.status in allowed for each in found)
-        print_plan(words, could, listed, chosen.as_json)
-        return
-    if words is DROP_TEXT:
-        confirm(f"{words.verb} {words.of(len(chosen.named))}", chosen.sure)
-
-    def each(tx: Transaction, number: str) -> None:
-        seen = get_response(tx, number)
-        verb(tx, seen.id)
-        if words is RETRY_TEXT and seen.status == ResponseState.UNKNOWN:
-            click.echo(f"{number}: {DUPLICATE_WARNING}", err=True)
-
-    run_each(settings, words, chosen.named, each, as_json=chosen.as_json)
-
-
-def _table(tx: Transaction, found: Sequence[RowRef]) -> Sequence[Sequence[str]]:
-    return response_rows([get_response(tx, str(each.id)) for each in found], tx.now)
+    return run_bulk(settings, DROP, parse_selection(options, DROP_TEXT.noun))
