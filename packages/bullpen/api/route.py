@@ -75,7 +75,7 @@ class Routes:
     """
 
     def __init__(self, name: str, doc: str) -> None:
-        self.blueprint = APIBlueprint(name, name, abp_tags=[Tag(name=name, description=doc)])
+        self.blueprint = APIBlueprint(name, __name__, abp_tags=[Tag(name=name, description=doc)])
 
     def get(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
         """Serve GET; it is never in the audit log."""
