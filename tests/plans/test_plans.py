@@ -19,6 +19,7 @@ from bullpen.core.models import LANES
 from bullpen.core.queue import (
     attempts,
     claim,
+    conversations,
     dead_letters,
     enqueue,
     fail,
@@ -38,6 +39,7 @@ FINISHED, WAITING = 300_000, 50_000
 
 READS_FEW_ROWS = {
     "SELECT_HELD",  # one conversation's messages
+    "SUM_CONVERSATION",  # one conversation's attempts, of which this database has none
     "ADD_TO_GROUP",  # one row for each cause of death
     "INSERT_GROUP",
     "MARK_NOTIFIED",
@@ -47,7 +49,20 @@ READS_FEW_ROWS = {
 
 HOT: dict[str, Statement[object]] = {
     f"{module.__name__.rpartition('.')[2]}.{name}": value
-    for module in (*(attempts, claim, dead_letters, enqueue, fail, finish, lanes, manage, timers),)
+    for module in (
+        *(
+            attempts,
+            claim,
+            conversations,
+            dead_letters,
+            enqueue,
+            fail,
+            finish,
+            lanes,
+            manage,
+            timers,
+        ),
+    )
     for name, value in vars(module).items()
     if isinstance(value, Statement) and name not in READS_FEW_ROWS
 }
@@ -99,6 +114,7 @@ HOT |= {
 
 SORTS: set[str] = {
     "manage.SELECT_CANCELLABLE",  # sorts the few messages of one conversation
+    "conversations.COUNT_CONVERSATION",
     "walk.delayed, on",  # sorts what is delayed, of which there is little
 }
 """What may sort, for it sorts only what it found by an index."""

@@ -10,13 +10,12 @@ from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.errors import UnknownTeam
 from bullpen.core.inspect.activity import (
     AgentActivity,
-    RunTotals,
-    add_totals,
     get_company_status,
     last_run_before,
     run_totals_since,
 )
 from bullpen.core.message import Answer, ErrorKind, Outcome, Usage
+from bullpen.core.queue.conversations import RunTotals
 from bullpen.core.queue.lanes import delay_lane, drain_lane, pause_lane
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
@@ -108,5 +107,5 @@ def test_only_what_ended_since_is_counted(timed: Store, clock: FakeClock) -> Non
     failed(timed, take(timed, "coder").token, ErrorKind.PERMANENT)
     found = spent(timed, midnight)
     assert found["coder"] == RunTotals(runs=2, cost=0.5, output_tokens=10)
-    assert add_totals(found.values()) == RunTotals(runs=3, cost=0.75, output_tokens=30)
+    assert sum(found.values(), RunTotals()) == RunTotals(runs=3, cost=0.75, output_tokens=30)
     assert spent(timed, midnight - 2 * DAY)["coder"].cost == 99.5

@@ -30,10 +30,10 @@ from bullpen.core.answers.attachments import MAX_FILES as MOST_FILES
 from bullpen.core.clock import owner_zone_name, parse_duration, parse_time
 from bullpen.core.errors import BadSchedule, BadText, StoreError, TextTooLong
 from bullpen.core.events.tail import EventTail
-from bullpen.core.inspect.conversations import conversation_cost
 from bullpen.core.inspect.follow import ConversationFollower, last_event_id
 from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage, Priority
+from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -196,7 +196,9 @@ def send(
         waited = wait_for_answers(following, Screen(quiet, as_json), timeout)
         if as_json:
             with store.read() as tx:
-                print_json(wait_fields(conversation, waited, conversation_cost(tx, conversation)))
+                print_json(
+                    wait_fields(conversation, waited, conversation_totals(tx, conversation).cost)
+                )
     print_wait_result(conversation, waited, Screen(quiet, as_json))
     sys.exit(exit_status(waited))
 

@@ -22,9 +22,9 @@ from bullpen.core.company import add_agent, change_agent
 from bullpen.core.errors import BadName, BadProvider, BullpenError, NameTaken
 from bullpen.core.events.tail import EventTail
 from bullpen.core.ids import check_name
-from bullpen.core.inspect.conversations import conversation_cost
 from bullpen.core.inspect.follow import ConversationFollower
 from bullpen.core.message import ErrorKind, NewMessage
+from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.registry import PROVIDERS
 from bullpen.core.roster.agents import ECHO, HTTP, Agent
 from bullpen.core.roster.programs import PROGRAMS, Program, probe_versions
@@ -380,7 +380,7 @@ def send_trial(home: SetupHome, agent: str, *, as_json: bool) -> TrialResult:
         following = ConversationFollower(store, conversation, CLI, EventTail(store, position))
         waited = wait_for_answers(following, screen, TRIAL_SECONDS)
         with store.read() as tx:
-            cost = conversation_cost(tx, conversation)
+            cost = conversation_totals(tx, conversation).cost
     print_wait_result(conversation, waited, screen)
     return TrialResult(exit_status(waited), wait_fields(conversation, waited, cost))
 

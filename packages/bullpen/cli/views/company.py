@@ -32,7 +32,8 @@ from bullpen.cli.views.app import (
 from bullpen.cli.views.company_data import CompanyReader, CompanyUpdate
 from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.core.clock import SystemClock
-from bullpen.core.inspect.activity import AgentActivity, add_totals
+from bullpen.core.inspect.activity import AgentActivity
+from bullpen.core.queue.conversations import RunTotals
 from bullpen.core.queue.lanes import pause_lane, resume_lane
 from bullpen.core.settings import Settings
 
@@ -82,7 +83,7 @@ def _processes(news: CompanyUpdate) -> Text:
 def _numbers(news: CompanyUpdate, width: int) -> Text:
     found = Text.assemble("queue  ", _queue(news))
     ours = {each.agent.id for each in news.company.agents}
-    spent = add_totals(each for agent, each in news.spent.items() if agent in ours)
+    spent = sum((each for agent, each in news.spent.items() if agent in ours), RunTotals())
     found.append(f"{GAP if width >= WIDE else '  '}today ")
     if width >= WIDE:
         runs = "1 run" if spent.runs == 1 else f"{format_count(spent.runs)} runs"

@@ -23,12 +23,12 @@ from bullpen.core.inspect.activity import (
     ActiveRun,
     AgentStatus,
     CompanyStatus,
-    RunTotals,
     get_company_status,
     last_run_before,
     run_totals_since,
 )
 from bullpen.core.inspect.event_details import event_details
+from bullpen.core.queue.conversations import RunTotals
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 

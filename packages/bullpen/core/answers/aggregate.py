@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 
-from sqlalchemy import bindparam, delete, func, insert, literal_column, or_, select
+from sqlalchemy import bindparam, delete, func, insert, literal_column, select
 
 from bullpen.core.answers.attachments import shorten_to_file
 from bullpen.core.clock import MINUTE
 from bullpen.core.message import Answer, Message
 from bullpen.core.models import GATHERED, MESSAGES
+from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import find_person_message
 from bullpen.core.outbox.write import add_response
@@ -66,11 +67,7 @@ SELECT_ACTIVE: Statement[tuple[int]] = Statement(
     lambda: (
         select(M.id)
         .where(
-            or_(
-                M.message_id == bindparam("conversation"),
-                (M.conversation_id == bindparam("conversation"))
-                & (M.conversation_id != M.message_id),
-            ),
+            in_conversation(),
             M.status.in_([const(state.value) for state in _ACTIVE_STATES]),
         )
         .limit(const(1))

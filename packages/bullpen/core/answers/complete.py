@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from sqlalchemy import bindparam, func, select, union_all
+from sqlalchemy import bindparam, select
 
 from bullpen.core.answers.aggregate import add_part, is_at_rest, lock_conversation, send_aggregate
 from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, shorten_to_file, split_allowed
@@ -27,9 +27,11 @@ from bullpen.core.message import (
     RoomPost,
     RunOutput,
 )
-from bullpen.core.models import ATTEMPTS, MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.archive import is_follow_up
 from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import notify_all
+from bullpen.core.queue.conversations import conversation_totals, count_by_state
 from bullpen.core.queue.finish import finish, lock_target_lanes
 from bullpen.core.roster.agents import load_address_book
 from bullpen.core.roster.teams import DeliveryMode, Team, find_team, teams_of
@@ -40,40 +42,17 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 
 M = MESSAGES.c
-A = MESSAGES_ARCHIVE.c
 
 NO_LIMITS = Team(id="", leader="", members=())
 
 LIMIT_REASON_PREFIX = "the conversation has "
 """How each reason begins, so that what waits for a limit is known from what waits for others."""
 
-# The first message of a conversation is found by its own id.
-COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
-    lambda: union_all(
-        select(M.status, func.count())
-        .where(M.conversation_id == bindparam("conversation"), M.conversation_id != M.message_id)
-        .group_by(M.status),
-        select(M.status, func.count())
-        .where(M.message_id == bindparam("conversation"))
-        .group_by(M.status),
-        select(A.status, func.count())
-        .where(A.conversation_id == bindparam("conversation"))
-        .group_by(A.status),
-    )
-)
-
-SUM_COST: Statement[tuple[float | None]] = Statement(
-    lambda: select(func.sum(ATTEMPTS.c.cost)).where(
-        ATTEMPTS.c.conversation_id == bindparam("conversation")
-    )
-)
-
 SELECT_HELD_AT_LIMIT: Statement[tuple[int]] = Statement(
     lambda: (
         select(M.id)
         .where(
-            M.conversation_id == bindparam("conversation"),
-            M.conversation_id != M.message_id,
+            is_follow_up(),
             M.status == const(MessageState.HELD.value),
             M.last_error.like(bindparam("reason")),
         )
@@ -91,18 +70,16 @@ def find_exceeded_limit(
     hops = _own_or_setting(own.max_hops, settings.max_hops)
     if primary.hop + 1 > hops:
         return f"{LIMIT_REASON_PREFIX}gone on for {hops} handoffs in a row"
-    asked = {"conversation": primary.conversation_id}
     # Two runs of one conversation do not both take its last place.
     lock_conversation(tx, primary.conversation_id)
-    counts = tx.all(COUNT_BY_STATE, asked)
-    made = sum(count for status, count in counts if status != MessageState.HELD.value)
+    counts = count_by_state(tx, primary.conversation_id)
+    made = counts.total() - counts[MessageState.HELD.value]
     messages = _own_or_setting(own.max_messages, settings.max_messages)
     if made + more > messages:
         return f"{LIMIT_REASON_PREFIX}{made} messages of at most {messages}"
     most = _own_or_setting(own.max_cost, settings.max_cost)
     if most > 0:
-        row = tx.one(SUM_COST, asked)
-        spent = cost + ((row[0] or 0.0) if row is not None else 0.0)
+        spent = cost + conversation_totals(tx, primary.conversation_id).cost
         if spent >= most:
             return f"{LIMIT_REASON_PREFIX}cost {spent:.2f} dollars of at most {most:.2f}"
     return None

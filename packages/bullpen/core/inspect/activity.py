@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import MINUTE
 from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
 from bullpen.core.inspect.queue import LaneRecord, QueueStatus, list_lanes, queue_status
-from bullpen.core.inspect.trace import SUM_USAGE
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.models.base import const
+from bullpen.core.queue.conversations import SUM_CONVERSATION, RunTotals, run_totals
 from bullpen.core.roster.agents import Agent, list_agents
 from bullpen.core.roster.teams import Team, get_team
 from bullpen.core.states import LaneState
@@ -34,45 +34,14 @@ SELECT_LAST_RUN_BEFORE: Statement[tuple[int]] = Statement(
     )
 )
 
-SUM_SINCE: Statement[tuple[str, int, float, int, int]] = Statement(
+SUM_SINCE: Statement[tuple[str, RunTotals]] = Statement(
     lambda: (
-        select(
-            A.agent,
-            func.count(),
-            func.coalesce(func.sum(A.cost), const(0)),
-            func.coalesce(func.sum(A.input_tokens), const(0)),
-            func.coalesce(func.sum(A.output_tokens), const(0)),
-        )
+        select(A.agent, *run_totals())
         .where(A.id > bindparam("after"), A.finished_at >= bindparam("since"))
         .group_by(A.agent)
-    )
+    ),
+    lambda agent, runs, cost, *tokens: (agent, RunTotals(runs, float(cost), *tokens)),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RunTotals:
-    """How many runs there were, and what they took."""
-
-    runs: int = 0
-    cost: float = 0.0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Those read and those written."""
-        return self.input_tokens + self.output_tokens
-
-
-def add_totals(parts: Iterable[RunTotals]) -> RunTotals:
-    """The sum of these."""
-    found = list(parts)
-    return RunTotals(
-        sum(each.runs for each in found),
-        sum(each.cost for each in found),
-        sum(each.input_tokens for each in found),
-        sum(each.output_tokens for each in found),
-    )
 
 
 def last_run_before(tx: Transaction, moment: int) -> int:
@@ -84,11 +53,7 @@ def last_run_before(tx: Transaction, moment: int) -> int:
 
 def run_totals_since(tx: Transaction, moment: int, after: int) -> dict[str, RunTotals]:
     """What each agent's runs took that ended since; `after` is the number of the last before."""
-    rows = tx.all(SUM_SINCE, {"since": moment, "after": after})
-    return {
-        agent: RunTotals(int(runs), float(cost), int(tokens_in), int(tokens_out))
-        for agent, runs, cost, tokens_in, tokens_out in rows
-    }
+    return dict(tx.all(SUM_SINCE, {"since": moment, "after": after}))
 
 
 class AgentActivity(StrEnum):
@@ -168,20 +133,16 @@ def _active_runs(tx: Transaction, lanes: Sequence[LaneRecord]) -> dict[str, Acti
     numbers = [json.loads(each.batch or "[0]")[0] for each in busy]
     found = {each.id: each for each in list_messages_by_number(tx, numbers)}
     totals = tx.one_each(
-        SUM_USAGE, [{"conversation": each.conversation_id} for each in found.values()]
+        SUM_CONVERSATION, [{"conversation": each.conversation_id} for each in found.values()]
     )
-    spent = {
-        each.id: RunTotals(int(row[0]), float(row[1]), int(row[2]), int(row[3]))
-        for each, row in zip(found.values(), totals, strict=True)
-        if row is not None
-    }
+    spent = dict(zip(found, totals, strict=True))
     return {
         lane.agent: ActiveRun(
             message=found[number],
             messages=lane.processing,
             since=lane.claimed_at,
             worker=lane.claimed_by or "",
-            conversation=spent.get(number, RunTotals()),
+            conversation=spent[number] or RunTotals(),
         )
         for lane, number in zip(busy, numbers, strict=True)
         if number in found

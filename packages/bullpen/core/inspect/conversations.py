@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select, union_all
+from sqlalchemy import Select, Table, select
 
 from bullpen.core.errors import UnknownMessage
 from bullpen.core.inspect.messages import MessageRecord, get_message
-from bullpen.core.models import ATTEMPTS, MESSAGES, MESSAGES_ARCHIVE
-from bullpen.core.models.base import const
+from bullpen.core.models import ATTEMPTS, MESSAGES
+from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.queue.attempts import list_attempts
+from bullpen.core.queue.conversations import conversation_totals, count_by_state
 from bullpen.core.states import MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement, columns
@@ -54,17 +55,6 @@ class StateCounts:
         )
 
 
-def in_conversation(table: Table) -> ColumnElement[bool]:
-    """Whether a live or an archived message belongs to a conversation."""
-    c = table.c
-    if table is MESSAGES_ARCHIVE:
-        return c.conversation_id == bindparam("conversation")
-    return or_(
-        c.message_id == bindparam("conversation"),
-        (c.conversation_id == bindparam("conversation")) & (c.conversation_id != c.message_id),
-    )
-
-
 def select_messages(table: Table) -> Select[*tuple[object, ...]]:
     """The live or the archived messages of a conversation."""
     return select(*columns(MessageRecord, table)).where(in_conversation(table))
@@ -72,35 +62,18 @@ def select_messages(table: Table) -> Select[*tuple[object, ...]]:
 
 def select_column(name: str) -> Select[tuple[str]]:
     """One column of all its messages, live and archived."""
-    both = union_all(
-        *(
-            select(table.c[name]).where(in_conversation(table))
-            for table in (MESSAGES, MESSAGES_ARCHIVE)
-        )
+    both = live_and_archived(
+        MESSAGE_TABLES, lambda table: select(table.c[name]).where(in_conversation(table))
     ).subquery()
     return select(both.c[name])
 
-
-COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
-    lambda: union_all(
-        *(
-            select(table.c.status, func.count())
-            .where(in_conversation(table))
-            .group_by(table.c.status)
-            for table in (MESSAGES, MESSAGES_ARCHIVE)
-        )
-    )
-)
 
 SELECT_AGENTS: Statement[tuple[str]] = Statement(lambda: select_column("agent").distinct())
 
 
 def count_messages(tx: Transaction, conversation_id: str) -> StateCounts:
     """How its messages stand."""
-    found: dict[str, int] = {}
-    for state, number in tx.all(COUNT_BY_STATE, {"conversation": conversation_id}):
-        found[state] = found.get(state, 0) + number
-    return StateCounts(found)
+    return StateCounts(count_by_state(tx, conversation_id))
 
 
 def list_conversation_agents(tx: Transaction, conversation_id: str) -> Sequence[str]:
@@ -111,12 +84,6 @@ def list_conversation_agents(tx: Transaction, conversation_id: str) -> Sequence[
 
 M = MESSAGES.c
 A = ATTEMPTS.c
-
-SUM_COST: Statement[tuple[float]] = Statement(
-    lambda: select(func.coalesce(func.sum(A.cost), const(0))).where(
-        A.conversation_id == bindparam("conversation")
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +121,8 @@ def list_conversations(
 def _summary(tx: Transaction, first: MessageRecord) -> ConversationSummary:
     counts = count_messages(tx, first.conversation_id)
     return ConversationSummary(
-        first, counts.stand, counts.messages, conversation_cost(tx, first.conversation_id)
+        first, counts.stand, counts.messages, conversation_totals(tx, first.conversation_id).cost
     )
-
-
-def conversation_cost(tx: Transaction, conversation_id: str) -> float:
-    """What its runs have cost so far, in dollars."""
-    row = tx.one(SUM_COST, {"conversation": conversation_id})
-    return 0.0 if row is None else float(row[0])
 
 
 def get_conversation_id(tx: Transaction, id_: str) -> str:

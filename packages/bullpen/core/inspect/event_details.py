@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlalchemy import Select, Table, Text, bindparam, func, select, union_all
+from sqlalchemy import Select, Table, Text, bindparam, func, select
 from sqlalchemy.sql.elements import ColumnElement
 
 from bullpen.core.events.base import Event
@@ -18,11 +18,8 @@ from bullpen.core.models import (
     AGENT_MESSAGES,
     AGENTS,
     CHAT_MESSAGES,
-    MESSAGES,
-    MESSAGES_ARCHIVE,
-    RESPONSES,
-    RESPONSES_ARCHIVE,
 )
+from bullpen.core.models.archive import MESSAGE_TABLES, RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
 from bullpen.core.roster.teams import Team, find_team
 from bullpen.core.store.statement import Statement
@@ -83,10 +80,10 @@ def _spoken_last() -> Select[tuple[str, int]]:
 
 
 MESSAGE: Statement[tuple[str, str, str, str | None, str | None]] = Statement(
-    lambda: union_all(_message(MESSAGES), _message(MESSAGES_ARCHIVE))
+    lambda: live_and_archived(MESSAGE_TABLES, _message)
 )
 RESPONSE: Statement[tuple[str, str, str, int]] = Statement(
-    lambda: union_all(_response(RESPONSES), _response(RESPONSES_ARCHIVE))
+    lambda: live_and_archived(RESPONSE_TABLES, _response)
 )
 RUN_TEXT: Statement[tuple[str, int]] = Statement(_spoken_last)
 ROOM_POST: Statement[tuple[str, int]] = Statement(

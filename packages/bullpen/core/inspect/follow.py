@@ -15,11 +15,11 @@ from bullpen.core.inspect.conversations import (
     ACTIVE_STATES,
     StateCounts,
     count_messages,
-    in_conversation,
     select_column,
 )
 from bullpen.core.inspect.event_details import EventDetails, event_details
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
+from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
 from bullpen.core.states import TERMINAL_STATES, LaneState, MessageState
 from bullpen.core.store.base import Store
@@ -108,7 +108,7 @@ UNANSWERED_STATES = TERMINAL_STATES - {MessageState.COMPLETED}
 def _unfinished_rows() -> Select[tuple[object, ...]]:
     found = (
         select(M.id, M.message_id, M.agent, M.status, M.last_error, M.available_at)
-        .where(in_conversation(MESSAGES), M.status != const(MessageState.COMPLETED.value))
+        .where(in_conversation(), M.status != const(MessageState.COMPLETED.value))
         .subquery()
         .c
     )

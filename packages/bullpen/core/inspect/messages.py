@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from sqlalchemy import ColumnElement, Table, bindparam, func, or_, select, union_all
+from sqlalchemy import ColumnElement, Table, bindparam, func, select
 
 from bullpen.core.errors import UnknownMessage
 from bullpen.core.message import Message
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import ready
 from bullpen.core.states import ARCHIVED_STATES, MessageState
@@ -48,15 +49,7 @@ def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
 
 
 def _conversation_scan(table: Table) -> IndexScan:
-    def whole() -> tuple[ColumnElement[bool], ...]:
-        c = table.c
-        members = c.conversation_id == bindparam("conversation")
-        if table is MESSAGES:
-            root = c.message_id == bindparam("conversation")
-            members = or_(root, members & (c.conversation_id != c.message_id))
-        return (members,)
-
-    return IndexScan(table, whole, ("id",), "created_at")
+    return IndexScan(table, lambda: (in_conversation(table),), ("id",), "created_at")
 
 
 DEAD_OR_HELD_SCAN = IndexScan(
@@ -79,9 +72,9 @@ PROCESSING_SCAN = IndexScan(
     ("id",),
     "created_at",
 )
-BY_ID = {table: by_number(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
+BY_ID = {table: by_number(table) for table in MESSAGE_TABLES}
 BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
-BY_CONVERSATION = {table: _conversation_scan(table) for table in (MESSAGES, MESSAGES_ARCHIVE)}
+BY_CONVERSATION = {table: _conversation_scan(table) for table in MESSAGE_TABLES}
 BY_CONVERSATION_IN_STATE = {table: scan_in_state(road) for table, road in BY_CONVERSATION.items()}
 
 
@@ -138,13 +131,11 @@ class MessageFilter:
 
 
 SELECT_MESSAGE: Statement[MessageRecord] = Statement(
-    lambda: union_all(
-        *(
-            select(*columns(MessageRecord, table)).where(
-                table.c.message_id == bindparam("message_id")
-            )
-            for table in (MESSAGES, MESSAGES_ARCHIVE)
-        )
+    lambda: live_and_archived(
+        MESSAGE_TABLES,
+        lambda table: select(*columns(MessageRecord, table)).where(
+            table.c.message_id == bindparam("message_id")
+        ),
     ),
     MessageRecord,
 )

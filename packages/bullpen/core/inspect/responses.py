@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import ColumnElement, Table, bindparam, select, union_all
+from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from bullpen.core.errors import UnknownResponse
 from bullpen.core.inspect.messages import id_floor
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
+from bullpen.core.models.archive import RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import MAX_ID_DIGITS
 from bullpen.core.outbox.hold import find_hold
@@ -70,24 +71,20 @@ class ResponseFilter:
     conversation_id: str | None = None
 
 
-def _select_live_and_archived(
-    condition: Callable[[Table], ColumnElement[bool]],
-) -> Statement[ResponseRecord]:
+def _select_response(column: str) -> Statement[ResponseRecord]:
     return Statement(
-        lambda: union_all(
-            *(
-                select(*columns(ResponseRecord, table)).where(condition(table))
-                for table in (RESPONSES, RESPONSES_ARCHIVE)
-            )
+        lambda: live_and_archived(
+            RESPONSE_TABLES,
+            lambda table: select(*columns(ResponseRecord, table)).where(
+                table.c[column] == bindparam(column)
+            ),
         ),
         ResponseRecord,
     )
 
 
-SELECT_RESPONSE = _select_live_and_archived(lambda table: table.c.id == bindparam("response"))
-SELECT_RESPONSES_TO = _select_live_and_archived(
-    lambda table: table.c.message_id == bindparam("message_id")
-)
+SELECT_RESPONSE = _select_response("id")
+SELECT_RESPONSES_TO = _select_response("message_id")
 
 # A client that has leased one has moved `available_at` to the end of its lease.
 SELECT_DELIVERABLE: Statement[ResponseRecord] = Statement(
@@ -114,7 +111,7 @@ def get_response(tx: Transaction, number: str) -> ResponseRecord:
     """The response of this number, archived or not."""
     response = None
     if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
-        response = tx.one(SELECT_RESPONSE, {"response": int(number)})
+        response = tx.one(SELECT_RESPONSE, {"id": int(number)})
     if response is None:
         raise UnknownResponse(f"there is no response {number[:60]!r}")
     return response
@@ -174,7 +171,7 @@ PENDING_SCAN = IndexScan(
 PENDING_IN_CHANNEL_SCAN = IndexScan(
     RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at"
 )
-BY_ID = {table: by_number(table) for table in (RESPONSES, RESPONSES_ARCHIVE)}
+BY_ID = {table: by_number(table) for table in RESPONSE_TABLES}
 BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
 
 

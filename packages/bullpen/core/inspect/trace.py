@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from bullpen.core.errors import NotFound
 from bullpen.core.inspect.conversations import ConversationState, count_messages, select_messages
@@ -16,6 +16,7 @@ from bullpen.core.inspect.responses import ResponseRecord, list_responses_to
 from bullpen.core.models import ATTEMPTS, LANES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import Attempt, list_attempts
+from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.states import ARCHIVED_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -36,15 +37,6 @@ SELECT_ARCHIVED: Statement[MessageRecord] = Statement(
         select_messages(MESSAGES_ARCHIVE).order_by(MESSAGES_ARCHIVE.c.id).limit(const(MAX_ROWS))
     ),
     MessageRecord,
-)
-
-SUM_USAGE: Statement[tuple[int, float, int, int]] = Statement(
-    lambda: select(
-        func.count(),
-        func.coalesce(func.sum(A.cost), const(0)),
-        func.coalesce(func.sum(A.input_tokens), const(0)),
-        func.coalesce(func.sum(A.output_tokens), const(0)),
-    ).where(A.conversation_id == bindparam("conversation"))
 )
 
 SELECT_CLAIMED_AT: Statement[tuple[int]] = Statement(
@@ -86,7 +78,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What it took."""
+    """How many messages there are, and what their runs took."""
 
     messages: int
     attempts: int
@@ -140,10 +132,11 @@ def trace(tx: Transaction, conversation_id: str) -> Trace:
         )
     last = {each.message_id: each for each in attempts}
     counts = count_messages(tx, conversation_id)
+    runs = conversation_totals(tx, conversation_id)
     return Trace(
         conversation_id=conversation_id,
         stand=counts.stand,
-        totals=_totals(tx, conversation_id, counts.messages),
+        totals=Totals(counts.messages, runs.runs, runs.cost, runs.input_tokens, runs.output_tokens),
         steps=tuple(
             _step(tx, message, archived, last.get(message.message_id))
             for message, archived in found[:MAX_ROWS]
@@ -151,13 +144,6 @@ def trace(tx: Transaction, conversation_id: str) -> Trace:
         attempts=tuple(attempts),
         responses=tuple(responses),
     )
-
-
-def _totals(tx: Transaction, conversation_id: str, messages: int) -> Totals:
-    row = tx.one(SUM_USAGE, {"conversation": conversation_id})
-    assert row is not None
-    attempts, cost, tokens_in, tokens_out = row
-    return Totals(messages, int(attempts), float(cost), int(tokens_in), int(tokens_out))
 
 
 def _step(tx: Transaction, message: MessageRecord, archived: bool, last: Attempt | None) -> Step:

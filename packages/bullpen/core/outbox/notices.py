@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import bindparam, select, union_all
+from sqlalchemy import bindparam, select
 
 from bullpen.core.history import keep_post
 from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
-from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.models.archive import MESSAGE_TABLES, live_and_archived
 from bullpen.core.outbox.write import OWNER, add_response
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
 # A conversation may last for longer than its first message stays among the live ones.
 SELECT_MESSAGE: Statement[Message] = Statement(
-    lambda: union_all(
-        *(
-            select(*columns(Message, table)).where(table.c.message_id == bindparam("message_id"))
-            for table in (MESSAGES, MESSAGES_ARCHIVE)
-        )
+    lambda: live_and_archived(
+        MESSAGE_TABLES,
+        lambda table: select(*columns(Message, table)).where(
+            table.c.message_id == bindparam("message_id")
+        ),
     ),
     Message,
 )

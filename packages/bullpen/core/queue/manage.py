@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from sqlalchemy import bindparam, delete, null, or_, select, true, update
+from sqlalchemy import bindparam, delete, null, select, true, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
@@ -20,6 +20,7 @@ from bullpen.core.events.message import (
 )
 from bullpen.core.message import Claim, Message
 from bullpen.core.models import LANES, MESSAGES
+from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import (
     AttemptOutcome,
@@ -144,11 +145,7 @@ SELECT_CANCELLABLE: Statement[tuple[str, str]] = Statement(
     lambda: (
         select(M.message_id, M.agent)
         .where(
-            or_(
-                M.message_id == bindparam("conversation"),
-                (M.conversation_id == bindparam("conversation"))
-                & (M.conversation_id != M.message_id),
-            ),
+            in_conversation(),
             M.status.in_([const(state.value) for state in source_states(MessageState.CANCELLED)]),
         )
         .order_by(M.agent, M.id)
@@ -232,11 +229,7 @@ SELECT_HELD: Statement[tuple[str, str]] = Statement(
     lambda: (
         select(M.message_id, M.agent)
         .where(
-            or_(
-                M.message_id == bindparam("conversation"),
-                (M.conversation_id == bindparam("conversation"))
-                & (M.conversation_id != M.message_id),
-            ),
+            in_conversation(),
             M.status == const(MessageState.HELD.value),
         )
         .order_by(M.agent, M.id)

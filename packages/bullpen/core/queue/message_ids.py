@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, select, union_all
+from sqlalchemy import bindparam, select
 
 from bullpen.core.errors import DuplicateMessage
 from bullpen.core.message import ROOM, NewMessage
-from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE
+from bullpen.core.models.archive import MESSAGE_TABLES, live_and_archived
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import DeferredRow, Transaction
 
 # An id stays taken after its message went to the archive.
 SELECT_STATE: Statement[tuple[str]] = Statement(
-    lambda: union_all(
-        *(
-            select(table.c.status).where(table.c.message_id == bindparam("message_id"))
-            for table in (MESSAGES, MESSAGES_ARCHIVE)
-        )
+    lambda: live_and_archived(
+        MESSAGE_TABLES,
+        lambda table: select(table.c.status).where(table.c.message_id == bindparam("message_id")),
     )
 )
 

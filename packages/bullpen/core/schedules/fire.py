@@ -15,6 +15,7 @@ from bullpen.core.events.conversation import TeamChainStart
 from bullpen.core.events.schedule import ScheduleFired, ScheduleMissed, ScheduleSkipped
 from bullpen.core.message import SCHEDULE, NewMessage
 from bullpen.core.models import MESSAGES, SCHEDULE_RUNS, SCHEDULES
+from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.queue.enqueue import enqueue
@@ -86,11 +87,7 @@ SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
     lambda: (
         select(M.message_id)
         .where(
-            (M.message_id == bindparam("conversation"))
-            | (
-                (M.conversation_id == bindparam("conversation"))
-                & (M.conversation_id != M.message_id)
-            ),
+            in_conversation(),
             M.status.in_([const(state.value) for state in _UNFINISHED_STATES]),
         )
         .limit(const(1))

@@ -7,52 +7,34 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 
-from sqlalchemy import bindparam, func, select, union_all
+from sqlalchemy import bindparam, select
 
 from bullpen.core.models import (
-    ATTEMPTS,
-    MESSAGES,
-    MESSAGES_ARCHIVE,
-    RESPONSES,
-    RESPONSES_ARCHIVE,
     SCHEDULE_RUNS,
 )
+from bullpen.core.models.archive import MESSAGE_TABLES, RESPONSE_TABLES, live_and_archived
+from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.schedules.model import Schedule
 from bullpen.core.schedules.timing import Timing
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-T = ATTEMPTS.c
-
 SELECT_STATE: Statement[tuple[str, str | None]] = Statement(
-    lambda: union_all(
-        *(
-            select(table.c.status, table.c.last_error).where(
-                table.c.message_id == bindparam("message")
-            )
-            for table in (MESSAGES, MESSAGES_ARCHIVE)
-        )
-    )
-)
-SUM_USAGE: Statement[tuple[float | None, int | None]] = Statement(
-    lambda: select(func.sum(T.cost), func.sum(T.input_tokens + T.output_tokens)).where(
-        T.conversation_id == bindparam("message")
+    lambda: live_and_archived(
+        MESSAGE_TABLES,
+        lambda table: select(table.c.status, table.c.last_error).where(
+            table.c.message_id == bindparam("message")
+        ),
     )
 )
 SELECT_RESPONSES: Statement[tuple[int, str, str, str | None, int | None, str | None]] = Statement(
-    lambda: union_all(
-        *(
-            select(
-                table.c.id,
-                table.c.channel,
-                table.c.status,
-                table.c.part_receipts,
-                table.c.acked_at,
-                table.c.last_error,
-            ).where(table.c.message_id == bindparam("message"))
-            for table in (RESPONSES, RESPONSES_ARCHIVE)
-        )
+    lambda: live_and_archived(
+        RESPONSE_TABLES,
+        lambda table: select(
+            *(table.c.id, table.c.channel, table.c.status),
+            *(table.c.part_receipts, table.c.acked_at, table.c.last_error),
+        ).where(table.c.message_id == bindparam("message")),
     )
 )
 
@@ -118,13 +100,13 @@ def _with_result(tx: Transaction, run: ScheduleRun) -> ScheduleRun:
         return run
     asked = {"message": run.message_id}
     state = tx.one(SELECT_STATE, asked)
-    cost, tokens = tx.one(SUM_USAGE, asked) or (None, None)
+    totals = conversation_totals(tx, run.message_id)
     return replace(
         run,
         state=None if state is None else state[0],
         error=None if state is None else state[1],
-        cost=float(cost or 0),
-        tokens=int(tokens or 0),
+        cost=totals.cost,
+        tokens=totals.tokens,
         deliveries=tuple(_delivery(row) for row in sorted(tx.all(SELECT_RESPONSES, asked))),
     )
 
