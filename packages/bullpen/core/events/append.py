@@ -73,10 +73,10 @@ INSERTS_WITH_ROW_ID: Mapping[str, Statement[None]] = {
 
 def append_event(tx: Transaction, event: Event) -> None:
     """Record an event; readers see it when the transaction is committed."""
-    about, field = event.about, event.written_field
-    data = encode_json(event.data) if event.data else None
-    if field is not None and data is not None:
-        data = data[:-1]
+    about, data, field = event.about, event.data, event.written_field
+    encoded = encode_json(data) if data else None
+    if field is not None and encoded is not None:
+        encoded = encoded[:-1]
     tx.write(
         INSERT_EVENT if field is None else INSERTS_WITH_ROW_ID[field],
         {
@@ -84,7 +84,7 @@ def append_event(tx: Transaction, event: Event) -> None:
             "agent": about.agent,
             "conversation_id": about.conversation_id,
             "message_id": about.message_id,
-            "data": data,
+            "data": encoded,
             "created_at": tx.now,
         },
     )

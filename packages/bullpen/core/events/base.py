@@ -137,7 +137,7 @@ class Event:
 
     def __init__(self, about: About = NOTHING, /, **data: object) -> None:
         self.about = about
-        self.__dict__.update(data)
+        self.__dict__ = data
 
     def __init_subclass__(cls) -> None:
         own = []
