@@ -1,4 +1,4 @@
-"""Errors as the API answers them: one shape, and a status for each branch of the tree."""
+"""Errors as the API answers them, all in one shape."""
 
 from __future__ import annotations
 
@@ -10,42 +10,15 @@ from pydantic import BaseModel, Field, ValidationError
 from werkzeug.exceptions import HTTPException
 
 from bullpen.core.errors import (
-    AccessError,
     BadRequest,
     BodyTooLarge,
     BullpenError,
-    Conflict,
     DuplicateMessage,
-    InputError,
-    LaneError,
-    LaneFull,
-    NoAccess,
-    NoSupervisor,
     NotFound,
     NotJson,
-    Overloaded,
-    StoreError,
-    TooManyFailures,
 )
 
 log = logging.getLogger(__name__)
-
-STATUSES: tuple[tuple[type[BullpenError], int], ...] = (
-    (NoAccess, 401),
-    (TooManyFailures, 429),
-    (AccessError, 403),
-    (NotJson, 415),
-    (BodyTooLarge, 413),
-    (InputError, 400),
-    (NotFound, 404),
-    (Conflict, 409),
-    (LaneFull, 429),
-    (LaneError, 409),
-    (NoSupervisor, 409),
-    (Overloaded, 503),
-    (StoreError, 503),
-)
-"""The first class that an error is an instance of decides."""
 
 RETRY_SECONDS = {429: "60", 503: "1"}
 
@@ -71,11 +44,6 @@ class ErrorAnswer(BaseModel):
     """Of a duplicate: the state of the first one."""
 
 
-def status_of(kind: type[BullpenError]) -> int:
-    """The HTTP status of an error."""
-    return next((status for each, status in STATUSES if issubclass(kind, each)), 500)
-
-
 def install(app: Flask) -> None:
     """Answer every error in the one shape."""
     app.register_error_handler(BullpenError, error_response)
@@ -85,7 +53,7 @@ def install(app: Flask) -> None:
 
 def error_response(error: BullpenError) -> Response:
     """This error, as an answer."""
-    status = status_of(type(error))
+    status = error.http_status
     response = Response(error_json(error), status, mimetype="application/json")
     if status in RETRY_SECONDS:
         response.headers["Retry-After"] = RETRY_SECONDS[status]

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from bullpen.api.auth import PUBLIC_ENDPOINTS, refuse
 from bullpen.api.context import require_scope
-from bullpen.api.errors import ErrorAnswer, status_of
+from bullpen.api.errors import ErrorAnswer
 from bullpen.api.schemas import Rows
 from bullpen.core.access.keys import Scope
 from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
@@ -167,7 +167,7 @@ def _responses(
     view: Callable[..., BaseModel | Response], errors: tuple[Error, ...]
 ) -> dict[str | int, Any]:
     """The statuses of a view, each with what is answered."""
-    statuses = sorted({*ALWAYS, *(status_of(error) for error in errors)})
+    statuses = sorted({*ALWAYS, *(error.http_status for error in errors)})
     responses: dict[str | int, Any] = {status: _error() for status in statuses}
     responses[statuses[0]] = ErrorAnswer
     answer = get_type_hints(view, include_extras=True)["return"]

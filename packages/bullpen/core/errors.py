@@ -1,22 +1,22 @@
 """Every error that Bullpen raises on purpose.
 
     BullpenError
-    ├── InputError                 what was asked cannot be done as asked
+    ├── InputError                 the request cannot be carried out as it is
     │   ├── BadText                a NUL, a lone surrogate, an empty text
     │   ├── TextTooLong            over the limit of a message
     │   ├── BadDelay               a delay below zero
-    │   ├── DeadlinePassed         a deadline that is over already
+    │   ├── DeadlinePassed         a deadline in the past
     │   ├── BadDeadline            a deadline that no database can keep
-    │   ├── BadClaim               no message, or for no time
-    │   ├── BadName                an agent or id that is not of the form
+    │   ├── BadClaim               of no message, or for no time
+    │   ├── BadName                an id that has not the required form
     │   ├── BadTeam                without members, or its leader is none of them
     │   ├── BadProvider            without an address or key
     │   ├── BadState               a state that does not exist
     │   ├── BadSchedule            a time that never comes
     │   ├── BadPlace               an address that its channel cannot read
-    │   ├── BadHeartbeat           an interval or hours that cannot be
-    │   ├── BadKey                 a key that could do nothing
-    │   ├── BadRequest             not what the API's description says
+    │   ├── BadHeartbeat           an impossible interval, or impossible hours
+    │   ├── BadKey                 a key without rights, or expired
+    │   ├── BadRequest             not as the API's description says
     │   │   ├── NotJson            a body of another kind
     │   │   └── BodyTooLarge
     │   └── BadSetting             a setting that cannot be read
@@ -27,7 +27,7 @@
     │   ├── UnknownProvider
     │   ├── UnknownMessage
     │   ├── UnknownResponse
-    │   ├── UnknownRecipient       nobody has the name that was addressed
+    │   ├── UnknownRecipient       neither an agent nor a team
     │   ├── UnknownSchedule
     │   ├── UnknownKey
     │   ├── UnknownFile
@@ -35,24 +35,24 @@
     ├── Conflict
     │   ├── DuplicateMessage       carries the state of the first one
     │   ├── NameTaken              by an agent, a team or a provider
-    │   ├── StaleToken             the lease is lost; nothing was changed
+    │   ├── StaleToken             the claim's lease is over; nothing was changed
     │   ├── IllegalMove            not from this state
     │   ├── ServiceFailed          it does not start or stop
-    │   ├── TooMany                schedules of one agent's making
-    │   └── InTheWay               something else lies where a file is to be
-    ├── AccessError                who asks may not do this
-    │   ├── NoAccess               no token, or one that opens nothing
-    │   ├── TooManyFailures        of one address, in one minute
+    │   ├── TooMany                schedules that one agent has made
+    │   └── InTheWay               something else is where a file should be
+    ├── AccessError                the caller may not do this
+    │   ├── NoAccess               no token, or an invalid or revoked one
+    │   ├── TooManyFailures        from one address, in one minute
     │   ├── ScopeTooSmall
-    │   ├── OutOfReach             another agent's
+    │   ├── OutOfReach             the key does not reach this agent
     │   ├── ForeignHost
-    │   └── ForeignPage            a page of another site asks
+    │   └── ForeignPage            the request comes from a page of another site
     ├── UnsafeSecret               blank, short, or readable by others
     ├── Overloaded                 too many at once; try again
-    ├── NoSupervisor               what was asked needs the supervisor
-    ├── RunsAlready                there may be one of it in a home
-    ├── UnsafeDirectory            others could put their own sockets there
-    ├── AddressTaken               nobody else can listen there
+    ├── NoSupervisor               the request needs a running supervisor
+    ├── RunsAlready                a home has only one of it
+    ├── UnsafeDirectory            others could put their own sockets into it
+    ├── AddressTaken               another program listens there
     ├── LaneError
     │   ├── LaneFull
     │   ├── LaneClosed             draining or archived
@@ -64,26 +64,47 @@
         ├── StoreFull              no room on the disk
         ├── StoreReadOnly
         ├── StoreCorrupt
-        ├── BackupFailed           nothing is left that looks like one
-        ├── BadBackup              damaged, or none
+        ├── BackupFailed           and left nothing behind
+        ├── BadBackup              damaged, or not a backup
         ├── SchemaTooNew           made by a later Bullpen
         └── SchemaTooOld           needs `bullpen db upgrade`
 
-Each has a stable `code` for the API, an `exit_status` for the command line, and a `hint` that says
-what the reader can do.
+Each has a stable `code` and an `http_status` for the API, an `exit_status` for the command line,
+and a `hint` that tells the reader what to do.
 """
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 
 class BullpenError(Exception):
-    """What happened, in words; `hint` says what to do about it."""
+    """What happened, in words; `hint` tells what to do about it.
+
+    A subclass is declared with its hint. Its code is its name in lower case, unless it is given;
+    its statuses are those of its parent, unless they are given.
+    """
 
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
     hint: str = ""
+
+    def __init_subclass__(
+        cls,
+        *,
+        hint: str,
+        code: str | None = None,
+        exit_status: int | None = None,
+        http_status: int | None = None,
+    ) -> None:
+        cls.hint = hint
+        cls.code = code or re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        if exit_status is not None:
+            cls.exit_status = exit_status
+        if http_status is not None:
+            cls.http_status = http_status
 
     def __init__(self, text: str, hint: str | None = None) -> None:
         super().__init__(text)
@@ -91,68 +112,176 @@ class BullpenError(Exception):
             self.hint = hint
 
 
-class AccessError(BullpenError):
-    """Who asks may not do this; nothing was done."""
-
-    code = "no_right"
-    hint = "Use a key that may do it."
-
-
-class NoAccess(AccessError):
-    """No token was sent, or one that opens nothing."""
-
-    code = "no_access"
-    hint = "Send `Authorization: Bearer` with the token of the home, or with a key."
+class InputError(
+    BullpenError,
+    code="bad_input",
+    exit_status=2,
+    http_status=400,
+    hint="Correct what was given; nothing was written.",
+):
+    """The request cannot be carried out as it is; nothing was written."""
 
 
-class TooManyFailures(AccessError):
-    """So many wrong tokens came from one address that more are not looked at for a while."""
-
-    code = "too_many_failures"
-    exit_status = 75
-    hint = "Wait a minute, and send a token that is right."
+class BadText(InputError, hint="Send text in UTF-8, without NUL characters."):
+    """A text that cannot be stored."""
 
 
-class ScopeTooSmall(AccessError):
-    """The key is good, and not for this."""
-
-    code = "scope_too_small"
-    hint = "Use a key that has this scope."
-
-
-class OutOfReach(AccessError):
-    """The key is good, and not for this agent."""
-
-    code = "out_of_reach"
-    hint = "Use a key that reaches this agent."
+class TextTooLong(
+    InputError,
+    hint="Send a shorter text or attach it as a file; the limit is the setting `message_bytes`.",
+):
+    """A text over the limit."""
 
 
-class ForeignHost(AccessError):
-    """The request names a host that this is not."""
-
-    code = "foreign_host"
-    hint = "Use the API's own address, or add the name to the setting `api_names`."
+class BadDelay(InputError, hint="Give a delay of zero or more milliseconds."):
+    """A delay that is not zero or more."""
 
 
-class ForeignPage(AccessError):
-    """A page of another site made the request."""
-
-    code = "foreign_page"
-    hint = "Add the page's origin to the setting `api_origins` if it is yours."
-
-
-class Conflict(BullpenError):
-    """The state of things does not allow it."""
-
-    code = "conflict"
-    hint = "Look at its present state, then decide."
+class DeadlinePassed(
+    InputError, hint="Give a deadline in the future, in milliseconds since 1970 (UTC)."
+):
+    """A deadline that is over before the message is stored."""
 
 
-class DuplicateMessage(Conflict):
+class BadDeadline(
+    InputError,
+    hint="Give a deadline in milliseconds since 1970 (UTC), within the next hundred years.",
+):
+    """A deadline further away than any database can tell."""
+
+
+class BadClaim(
+    InputError, hint="Ask for one message or more, with a lease of one millisecond or more."
+):
+    """A claim of no message, or for no time."""
+
+
+class BadName(InputError, hint="Use 1 to 32 of a-z, 0-9, - and _, the first a letter or digit."):
+    """An id that has not the required form."""
+
+
+class BadTeam(InputError, hint="Give its members, each once, and one of them as the leader."):
+    """A team without members, or whose leader is not a member."""
+
+
+class BadProvider(
+    InputError, hint="Give an address that begins with http:// or https://, and a key."
+):
+    """A provider without an address or a key."""
+
+
+class BadState(InputError, hint="Give one of the states that exist."):
+    """A state that does not exist."""
+
+
+class BadSchedule(
+    InputError,
+    hint="Give a cron expression as `0 9 * * 1-5`, an interval as `30m`, or a time to come.",
+):
+    """A time that never comes, or that cannot be parsed."""
+
+
+class BadPlace(
+    InputError, hint="Give a channel and an address on it, as `telegram:123456789`, or `nowhere`."
+):
+    """An address that its channel cannot read."""
+
+
+class BadHeartbeat(
+    InputError, hint="Give an interval of a minute or more, and hours as `08:00-18:00`."
+):
+    """A heartbeat with an impossible interval, or impossible hours."""
+
+
+class BadKey(
+    InputError,
+    hint="Give a name, one scope or more, and an end in the future if it is to have one.",
+):
+    """A key without rights, or one that has expired before it is made."""
+
+
+class BadRequest(InputError, hint="Compare it with the description at /openapi/openapi.json."):
+    """A request that does not match the API's description."""
+
+
+class NotJson(
+    BadRequest, http_status=415, hint="Send JSON, with the header `Content-Type: application/json`."
+):
+    """A body that is not declared as JSON."""
+
+
+class BodyTooLarge(
+    BadRequest,
+    http_status=413,
+    hint="Send less; the limits are the settings `body_bytes` and `upload_bytes`.",
+):
+    """A body over the limit."""
+
+
+class BadSetting(InputError, hint="Correct the setting in settings.toml or in the environment."):
+    """A setting that cannot be read."""
+
+
+class SettingFixed(
+    BadSetting, hint="Change it in settings.toml on the machine itself, and restart Bullpen."
+):
+    """A setting that cannot be changed from here."""
+
+
+class NotFound(BullpenError, http_status=404, hint="Check the name; a list shows what exists."):
+    """What was named does not exist."""
+
+
+class UnknownAgent(NotFound, hint="`bullpen agent list` shows the agents that exist."):
+    """There is no agent of this name."""
+
+
+class UnknownTeam(NotFound, hint="`bullpen team list` shows the teams that exist."):
+    """There is no team of this name."""
+
+
+class UnknownProvider(NotFound, hint="`bullpen provider list` shows the providers that exist."):
+    """There is no provider of this name."""
+
+
+class UnknownMessage(NotFound, hint="Finished messages move to the archive after a day."):
+    """There is no message of this id."""
+
+
+class UnknownResponse(NotFound, hint="Delivered responses move to the archive after a day."):
+    """There is no response of this id."""
+
+
+class UnknownRecipient(NotFound, hint="Address an agent or a team that exists."):
+    """No agent or team has this name; nothing was sent."""
+
+
+class UnknownSchedule(NotFound, hint="`bullpen schedule list` shows the schedules that exist."):
+    """There is no schedule of this id or label."""
+
+
+class UnknownKey(NotFound, hint="`bullpen key list` shows the keys that exist."):
+    """There is no key of this id."""
+
+
+class UnknownFile(
+    NotFound, hint="Files are named as they were when they were uploaded or answered."
+):
+    """There is no such file, or none that may be seen."""
+
+
+class UnknownService(NotFound, hint="`bullpen status` shows the services that exist."):
+    """There is no service of this name."""
+
+
+class Conflict(BullpenError, http_status=409, hint="Look at its present state, then decide."):
+    """The present state does not allow it."""
+
+
+class DuplicateMessage(
+    Conflict, hint="Nothing to do if this was a repeat; otherwise send it under a new id."
+):
     """A message of this id was accepted before; the new one was not stored."""
-
-    code = "duplicate_message"
-    hint = "Nothing to do if this was a repeat; otherwise send it under a new id."
 
     def __init__(self, message_id: str, status: str) -> None:
         super().__init__(f"message {message_id} exists already and is {status}")
@@ -160,560 +289,187 @@ class DuplicateMessage(Conflict):
         self.status = status
 
 
-class NameTaken(Conflict):
+class NameTaken(Conflict, hint="Choose another id, or change the one that exists."):
     """An agent, a team or a provider has this id; agents and teams share their names."""
 
-    code = "name_taken"
-    hint = "Choose another id, or change the one that exists."
+
+class StaleToken(
+    Conflict, hint="Stop the run and drop its output; the message is being taken care of."
+):
+    """The claim is no longer valid: its lease ended, or it was taken back."""
 
 
-class StaleToken(Conflict):
-    """The claim is no longer yours: its lease ended or somebody took it back."""
-
-    code = "stale_token"
-    hint = "Stop the run and drop its output; the message is being taken care of."
-
-
-class IllegalMove(Conflict):
+class IllegalMove(Conflict, hint="Look at its present state: not every move leads out of it."):
     """This cannot be done to something in its present state."""
 
-    code = "illegal_move"
-    hint = "Look at its present state: not every move leads out of it."
+
+class ServiceFailed(Conflict, hint="Look at its log, in the directory `logs` of the home."):
+    """A service did not start or stop."""
 
 
-class TooMany(Conflict):
-    """An agent has made as many schedules as it may."""
-
-    code = "too_many"
-    hint = (
+class TooMany(
+    Conflict,
+    hint=(
         "Remove one of them first, or wait for an hour; the limit is the setting `agent_schedules`."
-    )
+    ),
+):
+    """An agent has made as many schedules as it is allowed."""
 
 
-class InTheWay(Conflict):
-    """Something lies in a directory where a file or directory of Bullpen's is to be."""
+class InTheWay(Conflict, hint="Look at what lies there, and move it away."):
+    """Something else is where Bullpen would write a file or directory."""
 
-    code = "in_the_way"
-    hint = "Look at what lies there, and move it away."
 
+class AccessError(BullpenError, code="no_right", http_status=403, hint="Use a key that may do it."):
+    """The caller may not do this; nothing was done."""
 
-class ServiceFailed(Conflict):
-    """A service that was told to start or stop, and did not."""
 
-    code = "service_failed"
-    hint = "Look at its log, in the directory `logs` of the home."
+class NoAccess(
+    AccessError,
+    http_status=401,
+    hint="Send `Authorization: Bearer` with the token of the home, or with a key.",
+):
+    """No token was sent, or an invalid or revoked one."""
 
 
-class InputError(BullpenError):
-    """What was asked cannot be done as asked; nothing was written."""
+class TooManyFailures(
+    AccessError,
+    exit_status=75,
+    http_status=429,
+    hint="Wait a minute, and send a token that is right.",
+):
+    """One address sent too many wrong tokens; further ones are refused for a while."""
 
-    code = "bad_input"
-    exit_status = 2
-    hint = "Correct what was given; nothing was written."
 
+class ScopeTooSmall(AccessError, hint="Use a key that has this scope."):
+    """The key is valid, but lacks the scope."""
 
-class BadText(InputError):
-    """A text that cannot be stored."""
 
-    code = "bad_text"
-    hint = "Send text in UTF-8, without NUL characters."
+class OutOfReach(AccessError, hint="Use a key that reaches this agent."):
+    """The key is valid, but does not reach this agent."""
 
 
-class TextTooLong(InputError):
-    """A text over the limit."""
+class ForeignHost(
+    AccessError, hint="Use the API's own address, or add the name to the setting `api_names`."
+):
+    """The request is addressed to another host."""
 
-    code = "text_too_long"
-    hint = "Send a shorter text or attach it as a file; the limit is the setting `message_bytes`."
 
+class ForeignPage(
+    AccessError, hint="Add the page's origin to the setting `api_origins` if it is yours."
+):
+    """A page of another site made the request."""
 
-class BadDelay(InputError):
-    """A delay that is not zero or more."""
 
-    code = "bad_delay"
-    hint = "Give a delay of zero or more milliseconds."
+class UnsafeSecret(BullpenError, hint="Delete the file; a new token is made at the next start."):
+    """A secret that is blank, short, or readable by others."""
 
 
-class DeadlinePassed(InputError):
-    """A deadline that is over before the message is stored."""
+class Overloaded(BullpenError, exit_status=75, http_status=503, hint="Try again in a while."):
+    """Too many requests wait, or too many clients listen."""
 
-    code = "deadline_passed"
-    hint = "Give a deadline in the future, in milliseconds since 1970 (UTC)."
 
+class NoSupervisor(BullpenError, http_status=409, hint="Start Bullpen with `bullpen up`."):
+    """The request needs the supervisor, and none is running."""
 
-class BadDeadline(InputError):
-    """A deadline further away than any database can tell."""
 
-    code = "bad_deadline"
-    hint = "Give a deadline in milliseconds since 1970 (UTC), within the next hundred years."
+class RunsAlready(BullpenError, hint="`bullpen status` shows what runs; `bullpen down` stops it."):
+    """A second process of a service that may have only one."""
 
 
-class BadClaim(InputError):
-    """A claim of no message, or for no time."""
+class UnsafeDirectory(
+    BullpenError,
+    hint="Remove the directory, or give it to yourself and let nobody else write to it.",
+):
+    """A directory that others than the owner can write to."""
 
-    code = "bad_claim"
-    hint = "Ask for one message or more, with a lease of one millisecond or more."
 
+class AddressTaken(
+    BullpenError, hint="Stop the other program, or choose another port with the setting `api_port`."
+):
+    """The API's address is in use, or is not one of this machine."""
 
-class BadName(InputError):
-    """An id that is not of the form that its place asks for."""
 
-    code = "bad_name"
-    hint = "Use 1 to 32 of a-z, 0-9, - and _, the first a letter or digit."
-
-
-class BadTeam(InputError):
-    """A team that cannot be."""
-
-    code = "bad_team"
-    hint = "Give its members, each once, and one of them as the leader."
-
-
-class BadProvider(InputError):
-    """A provider that cannot be reached or paid."""
-
-    code = "bad_provider"
-    hint = "Give an address that begins with http:// or https://, and a key."
-
-
-class BadState(InputError):
-    """A state that does not exist."""
-
-    code = "bad_state"
-    hint = "Give one of the states that exist."
-
-
-class BadSetting(InputError):
-    """A setting that cannot be read."""
-
-    code = "bad_setting"
-    hint = "Correct the setting in settings.toml or in the environment."
-
-
-class SettingFixed(BadSetting):
-    """A setting that cannot be changed from here."""
-
-    code = "setting_fixed"
-    hint = "Change it in settings.toml on the machine itself, and restart Bullpen."
-
-
-class BadSchedule(InputError):
-    """A time that never comes, or that nobody can read."""
-
-    code = "bad_schedule"
-    hint = "Give a cron expression as `0 9 * * 1-5`, an interval as `30m`, or a time to come."
-
-
-class BadPlace(InputError):
-    """An address that its channel cannot read."""
-
-    code = "bad_place"
-    hint = "Give a channel and an address on it, as `telegram:123456789`, or `nowhere`."
-
-
-class BadHeartbeat(InputError):
-    """A heartbeat that cannot be."""
-
-    code = "bad_heartbeat"
-    hint = "Give an interval of a minute or more, and hours as `08:00-18:00`."
-
-
-class BadKey(InputError):
-    """A key that could do nothing, or nothing any more."""
-
-    code = "bad_key"
-    hint = "Give a name, one scope or more, and an end in the future if it is to have one."
-
-
-class BadRequest(InputError):
-    """A request that is not as the API's description says."""
-
-    code = "bad_request"
-    hint = "Compare it with the description at /openapi/openapi.json."
-
-
-class NotJson(BadRequest):
-    """A body that is not declared as JSON."""
-
-    code = "not_json"
-    hint = "Send JSON, with the header `Content-Type: application/json`."
-
-
-class BodyTooLarge(BadRequest):
-    """A body over the limit."""
-
-    code = "body_too_large"
-    hint = "Send less; the limits are the settings `body_bytes` and `upload_bytes`."
-
-
-class LaneError(BullpenError):
+class LaneError(
+    BullpenError, exit_status=75, http_status=409, hint="Look at the state of the agent's lane."
+):
     """An agent's lane does not take this."""
 
-    code = "lane_error"
-    exit_status = 75
-    hint = "Look at the state of the agent's lane."
 
-
-class LaneFull(LaneError):
+class LaneFull(
+    LaneError, http_status=429, hint="Try again later, or raise the lane's maximum depth."
+):
     """The lane holds as many messages as it may."""
 
-    code = "lane_full"
-    hint = "Try again later, or raise the lane's maximum depth."
 
-
-class LaneClosed(LaneError):
+class LaneClosed(LaneError, hint="Resume the lane to let messages in again."):
     """The lane is draining or archived and takes nothing new."""
 
-    code = "lane_closed"
-    hint = "Resume the lane to let messages in again."
 
-
-class LaneBusy(LaneError):
+class LaneBusy(LaneError, hint="Drain the lane first, and wait until it is empty."):
     """The lane has work that must end first."""
 
-    code = "lane_busy"
-    hint = "Drain the lane first, and wait until it is empty."
+
+class StoreError(
+    BullpenError,
+    http_status=503,
+    hint="Look at the database and its disk; `bullpen doctor` checks both.",
+):
+    """The database failed."""
 
 
-class NotFound(BullpenError):
-    """What was named does not exist."""
-
-    code = "not_found"
-    hint = "Check the name; a list shows what exists."
-
-
-class UnknownAgent(NotFound):
-    """There is no agent of this name."""
-
-    code = "unknown_agent"
-    hint = "`bullpen agent list` shows the agents that exist."
-
-
-class UnknownTeam(NotFound):
-    """There is no team of this name."""
-
-    code = "unknown_team"
-    hint = "`bullpen team list` shows the teams that exist."
-
-
-class UnknownProvider(NotFound):
-    """There is no provider of this name."""
-
-    code = "unknown_provider"
-    hint = "`bullpen provider list` shows the providers that exist."
-
-
-class UnknownMessage(NotFound):
-    """There is no message of this id."""
-
-    code = "unknown_message"
-    hint = "Finished messages move to the archive after a day."
-
-
-class UnknownResponse(NotFound):
-    """There is no response of this id."""
-
-    code = "unknown_response"
-    hint = "Delivered responses move to the archive after a day."
-
-
-class UnknownRecipient(NotFound):
-    """Nobody has the name that was addressed; nothing was sent."""
-
-    code = "unknown_recipient"
-    hint = "Address an agent or a team that exists."
-
-
-class UnknownSchedule(NotFound):
-    """There is no schedule of this id or label."""
-
-    code = "unknown_schedule"
-    hint = "`bullpen schedule list` shows the schedules that exist."
-
-
-class UnknownKey(NotFound):
-    """There is no key of this id."""
-
-    code = "unknown_key"
-    hint = "`bullpen key list` shows the keys that exist."
-
-
-class UnknownFile(NotFound):
-    """There is no such file, or none that may be seen."""
-
-    code = "unknown_file"
-    hint = "Files are named as they were when they were uploaded or answered."
-
-
-class UnknownService(NotFound):
-    """There is no service of this name."""
-
-    code = "unknown_service"
-    hint = "`bullpen status` shows the services that exist."
-
-
-class UnsafeSecret(BullpenError):
-    """A secret that is blank, or that others know."""
-
-    code = "unsafe_secret"
-    hint = "Delete the file; a new token is made at the next start."
-
-
-class Overloaded(BullpenError):
-    """As many wait or listen as may."""
-
-    code = "overloaded"
-    exit_status = 75
-    hint = "Try again in a while."
-
-
-class NoSupervisor(BullpenError):
-    """What was asked is the supervisor's to do, and none runs."""
-
-    code = "no_supervisor"
-    hint = "Start Bullpen with `bullpen up`."
-
-
-class UnsafeDirectory(BullpenError):
-    """A directory that must be the owner's alone, and is not."""
-
-    code = "unsafe_directory"
-    hint = "Remove the directory, or give it to yourself and let nobody else write to it."
-
-
-class AddressTaken(BullpenError):
-    """Where the API is to listen another program does, or none of this machine's may."""
-
-    code = "address_taken"
-    hint = "Stop the other program, or choose another port with the setting `api_port`."
-
-
-class RunsAlready(BullpenError):
-    """A second process of a service that may have one only."""
-
-    code = "runs_already"
-    hint = "`bullpen status` shows what runs; `bullpen down` stops it."
-
-
-class StoreError(BullpenError):
-    """The database could not do it."""
-
-    code = "store_error"
-    hint = "Look at the database and its disk; `bullpen doctor` checks both."
-
-
-class StoreBusy(StoreError):
+class StoreBusy(
+    StoreError,
+    exit_status=75,
+    hint="Try again; if it lasts, look for a process that holds the database open.",
+):
     """The database was locked for longer than the limit; nothing was written."""
 
-    code = "store_busy"
-    exit_status = 75
-    hint = "Try again; if it lasts, look for a process that holds the database open."
 
-
-class StoreUnavailable(StoreError):
+class StoreUnavailable(
+    StoreError,
+    exit_status=75,
+    hint="Check that the database runs and that `database_url` names it.",
+):
     """The database cannot be reached, or went away."""
 
-    code = "store_unavailable"
-    exit_status = 75
-    hint = "Check that the database runs and that `database_url` names it."
+
+class CommitUnknown(
+    StoreUnavailable,
+    hint="Repeat it under the same message id or token: what was stored is not stored twice.",
+):
+    """The connection was lost during COMMIT: the transaction may be committed or not."""
 
 
-class CommitUnknown(StoreUnavailable):
-    """The connection was lost during COMMIT: it may have happened or not."""
-
-    code = "commit_unknown"
-    hint = "Repeat it under the same message id or token: what was stored is not stored twice."
-
-
-class StoreFull(StoreError):
+class StoreFull(StoreError, hint="Free some disk space, then try again."):
     """There is no room left on the disk; nothing was written."""
 
-    code = "store_full"
-    hint = "Free some disk space, then try again."
 
-
-class StoreReadOnly(StoreError):
+class StoreReadOnly(
+    StoreError, hint="Check the owner and rights of the database file and of its directory."
+):
     """The database cannot be written."""
 
-    code = "store_read_only"
-    hint = "Check the owner and rights of the database file and of its directory."
 
-
-class StoreCorrupt(StoreError):
+class StoreCorrupt(
+    StoreError, hint="Stop Bullpen, keep the damaged file aside, and restore a backup."
+):
     """The file is not a database, or is damaged."""
 
-    code = "store_corrupt"
-    hint = "Stop Bullpen, keep the damaged file aside, and restore a backup."
+
+class BackupFailed(StoreError, hint="Look at the disk, or give another place."):
+    """A backup could not be made or unpacked; no part of it is left behind."""
 
 
-class SchemaTooNew(StoreError):
+class BadBackup(
+    StoreError, hint="`bullpen db verify` names each damage. Take another backup if you have one."
+):
+    """The file is damaged, or is not a backup."""
+
+
+class SchemaTooNew(StoreError, hint="Install the version of Bullpen that made it, or a later one."):
     """The database was made by a later version of Bullpen."""
 
-    code = "schema_too_new"
-    hint = "Install the version of Bullpen that made it, or a later one."
 
-
-class SchemaTooOld(StoreError):
+class SchemaTooOld(StoreError, hint="Run `bullpen up`, or `bullpen db upgrade`."):
     """The database is of an earlier version of Bullpen, or empty."""
-
-    code = "schema_too_old"
-    hint = "Run `bullpen up`, or `bullpen db upgrade`."
-
-
-class BackupFailed(StoreError):
-    """A backup could not be made, or not be taken apart; nothing is left that looks like one."""
-
-    code = "backup_failed"
-    hint = "Look at the disk, or give another place."
-
-
-class BadBackup(StoreError):
-    """What was given is no backup, or is damaged."""
-
-    code = "bad_backup"
-    hint = "`bullpen db verify` names each damage. Take another backup if you have one."
-
-
-# Every error that Bullpen raises on purpose.
-#
-# BullpenError
-# ├── InputError                 what was asked cannot be done as asked
-# │   ├── BadText                a NUL, a lone surrogate, an empty text
-# │   ├── TextTooLong            over the limit of a message
-# │   ├── BadDelay               a delay below zero
-# │   ├── DeadlinePassed         a deadline that is over already
-# │   ├── BadDeadline            a deadline that no database can keep
-# │   ├── BadClaim               no message, or for no time
-# │   ├── BadName                an agent or id that is not of the form
-# │   ├── BadTeam                without members, or its leader is none of them
-# │   ├── BadProvider            without an address or key
-# │   ├── BadState               a state that does not exist
-# │   ├── BadSchedule            a time that never comes
-# │   ├── BadPlace               an address that its channel cannot read
-# │   ├── BadHeartbeat           an interval or hours that cannot be
-# │   ├── BadKey                 a key that could do nothing
-# │   ├── BadRequest             not what the API's description says
-# │   │   ├── NotJson            a body of another kind
-# │   │   └── BodyTooLarge
-# │   └── BadSetting             a setting that cannot be read
-# │       └── SettingFixed       one that cannot be changed from here
-# ├── NotFound
-# │   ├── UnknownAgent
-# │   ├── UnknownTeam
-# │   ├── UnknownProvider
-# │   ├── UnknownMessage
-# │   ├── UnknownResponse
-# │   ├── UnknownRecipient       nobody has the name that was addressed
-# │   ├── UnknownSchedule
-# │   ├── UnknownKey
-# │   ├── UnknownFile
-# │   └── UnknownService
-# ├── Conflict
-# │   ├── DuplicateMessage       carries the state of the first one
-# │   ├── NameTaken              by an agent, a team or a provider
-# │   ├── StaleToken             the lease is lost; nothing was changed
-# │   ├── IllegalMove            not from this state
-# │   ├── ServiceFailed          it does not start or stop
-# │   ├── TooMany                schedules of one agent's making
-# │   └── InTheWay               something else lies where a file is to be
-# ├── AccessError                who asks may not do this
-# │   ├── NoAccess               no token, or one that opens nothing
-# │   ├── TooManyFailures        of one address, in one minute
-# │   ├── ScopeTooSmall
-# │   ├── OutOfReach             another agent's
-# │   ├── ForeignHost
-# │   └── ForeignPage            a page of another site asks
-# ├── UnsafeSecret               blank, short, or readable by others
-# ├── Overloaded                 too many at once; try again
-# ├── NoSupervisor               what was asked needs the supervisor
-# ├── RunsAlready                there may be one of it in a home
-# ├── UnsafeDirectory            others could put their own sockets there
-# ├── AddressTaken               nobody else can listen there
-# ├── LaneError
-# │   ├── LaneFull
-# │   ├── LaneClosed             draining or archived
-# │   └── LaneBusy               has work that must end first
-# └── StoreError
-# ├── StoreBusy              try again
-# ├── StoreUnavailable       the server or file cannot be reached
-# │   └── CommitUnknown      it went away while it was committing
-# ├── StoreFull              no room on the disk
-# ├── StoreReadOnly
-# ├── StoreCorrupt
-# ├── BackupFailed           nothing is left that looks like one
-# ├── BadBackup              damaged, or none
-# ├── SchemaTooNew           made by a later Bullpen
-# └── SchemaTooOld           needs `bullpen db upgrade`
-#
-# Each has a stable `code` for the API, an `exit_status` for the command line, and a `hint` that tells
-# what the reader can do.
-
-__all__ = [
-    "AccessError",
-    "AddressTaken",
-    "BackupFailed",
-    "BadBackup",
-    "BadClaim",
-    "BadDeadline",
-    "BadDelay",
-    "BadHeartbeat",
-    "BadKey",
-    "BadName",
-    "BadPlace",
-    "BadProvider",
-    "BadRequest",
-    "BadSchedule",
-    "BadSetting",
-    "BadState",
-    "BadTeam",
-    "BadText",
-    "BodyTooLarge",
-    "BullpenError",
-    "CommitUnknown",
-    "Conflict",
-    "DeadlinePassed",
-    "DuplicateMessage",
-    "ForeignHost",
-    "ForeignPage",
-    "IllegalMove",
-    "InTheWay",
-    "InputError",
-    "LaneBusy",
-    "LaneClosed",
-    "LaneError",
-    "LaneFull",
-    "NameTaken",
-    "NoAccess",
-    "NoSupervisor",
-    "NotFound",
-    "NotJson",
-    "OutOfReach",
-    "Overloaded",
-    "RunsAlready",
-    "SchemaTooNew",
-    "SchemaTooOld",
-    "ScopeTooSmall",
-    "ServiceFailed",
-    "SettingFixed",
-    "StaleToken",
-    "StoreBusy",
-    "StoreCorrupt",
-    "StoreError",
-    "StoreFull",
-    "StoreReadOnly",
-    "StoreUnavailable",
-    "TextTooLong",
-    "TooMany",
-    "TooManyFailures",
-    "UnknownAgent",
-    "UnknownFile",
-    "UnknownKey",
-    "UnknownMessage",
-    "UnknownProvider",
-    "UnknownRecipient",
-    "UnknownResponse",
-    "UnknownSchedule",
-    "UnknownService",
-    "UnknownTeam",
-    "UnsafeDirectory",
-    "UnsafeSecret",
-]
