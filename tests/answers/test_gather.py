@@ -15,7 +15,8 @@ from bullpen.core.maintenance.recovery import send_due_aggregates
 from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.message import ErrorKind, RunOutput
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.manage import cancel, hold, resume_conversation
+from bullpen.core.queue.conversations import resume_conversation
+from bullpen.core.queue.manage import cancel, hold
 from bullpen.core.roster.teams import DeliveryMode, change_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store

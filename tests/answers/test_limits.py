@@ -12,8 +12,9 @@ from bullpen.core.errors import LaneClosed
 from bullpen.core.intake import post_in_room
 from bullpen.core.message import RunOutput, Usage
 from bullpen.core.models import MESSAGES
+from bullpen.core.queue.conversations import cancel_conversation, resume_conversation
 from bullpen.core.queue.lanes import drain_lane
-from bullpen.core.queue.manage import cancel_conversation, hold, resume_conversation
+from bullpen.core.queue.manage import hold
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside

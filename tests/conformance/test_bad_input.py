@@ -21,11 +21,12 @@ from bullpen.core.errors import (
     UnknownAgent,
 )
 from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, ReplyTo, RoomPost
+from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import LanePolicy, archive_lane, drain_lane, pause_lane
-from bullpen.core.queue.manage import cancel, cancel_conversation, drop, hold, resume, retry
+from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import AGENT, do, lane, refused, send, take

@@ -8,13 +8,8 @@ from bullpen.core.errors import StaleToken, UnknownMessage
 from bullpen.core.message import ErrorKind, NewMessage, Outcome
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.queue.claim import extend
-from bullpen.core.queue.manage import (
-    CANCEL_WAIT_MS,
-    cancel,
-    cancel_conversation,
-    confirm_run_ended,
-    hold,
-)
+from bullpen.core.queue.conversations import cancel_conversation
+from bullpen.core.queue.manage import CANCEL_WAIT_MS, cancel, confirm_run_ended, hold
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
     AGENT,

@@ -11,10 +11,11 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, RoomPost
 from bullpen.core.queue.claim import extend
+from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import drain_lane, pause_lane
-from bullpen.core.queue.manage import cancel, cancel_conversation
+from bullpen.core.queue.manage import cancel
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import (

@@ -9,10 +9,11 @@ from bullpen.core.answers.fail import expire_leases, fail
 from bullpen.core.message import Answer, ErrorKind, Failure, Outcome, RoomPost
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
 from bullpen.core.queue.claim import claim, extend
+from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.manage import cancel_conversation, retry
+from bullpen.core.queue.manage import retry
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store

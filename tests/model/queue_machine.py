@@ -16,6 +16,7 @@ from bullpen.core.errors import BullpenError, DuplicateMessage, UnknownAgent
 from bullpen.core.maintenance.retention import ARCHIVE_MESSAGES
 from bullpen.core.message import Failure, NewMessage, Outcome
 from bullpen.core.queue.claim import claim, extend
+from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.finish import finish
@@ -28,7 +29,7 @@ from bullpen.core.queue.lanes import (
     pause_lane,
     resume_lane,
 )
-from bullpen.core.queue.manage import cancel, cancel_conversation, drop, hold, resume, retry
+from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.queue.timers import run_timers
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.base import Store

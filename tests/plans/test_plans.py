@@ -113,7 +113,7 @@ HOT |= {
 """What people look for, however much there is."""
 
 SORTS: set[str] = {
-    "manage.SELECT_CANCELLABLE",  # sorts the few messages of one conversation
+    "conversations.SELECT_CANCELLABLE",  # sorts the few messages of one conversation
     "conversations.COUNT_CONVERSATION",
     "walk.delayed, on",  # sorts what is delayed, of which there is little
 }

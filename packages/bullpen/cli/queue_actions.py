@@ -37,8 +37,8 @@ from bullpen.core.inspect.messages import (
     message_scans,
     newest_messages,
 )
+from bullpen.core.queue.conversations import cancel_conversation, resume_conversation
 from bullpen.core.queue.manage import cancel as cancel_message
-from bullpen.core.queue.manage import cancel_conversation, resume_conversation
 from bullpen.core.queue.manage import drop as drop_message
 from bullpen.core.queue.manage import resume as resume_message
 from bullpen.core.queue.manage import retry as retry_message

@@ -29,7 +29,7 @@ from bullpen.core.inspect.follow import (
 from bullpen.core.inspect.responses import list_responses_to
 from bullpen.core.inspect.trace import trace
 from bullpen.core.outbox.manage import ack_response
-from bullpen.core.queue.manage import cancel_conversation
+from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 from bullpen.core.wake.listener import Listener

@@ -22,7 +22,7 @@ from bullpen.core.inspect.trace import Trace, trace
 from bullpen.core.message import ErrorKind
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.queue.attempts import AttemptOutcome, list_attempts
-from bullpen.core.queue.manage import cancel_conversation, resume_conversation
+from bullpen.core.queue.conversations import cancel_conversation, resume_conversation
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 

@@ -1,20 +1,27 @@
-"""A conversation in numbers: its messages by state, and what its runs took."""
+"""A conversation as a whole: cancelled, resumed, and counted."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, bindparam, func, select
 
-from bullpen.core.models import ATTEMPTS
+from bullpen.core.errors import LaneClosed
+from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.models.base import const
+from bullpen.core.queue.lanes import lock_lanes
+from bullpen.core.queue.manage import cancel, resume
+from bullpen.core.states import MessageState, source_states
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text
 
 A = ATTEMPTS.c
+M = MESSAGES.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +81,54 @@ def count_by_state(tx: Transaction, conversation_id: str) -> Counter[str]:
 def conversation_totals(tx: Transaction, conversation_id: str) -> RunTotals:
     """What the ended runs of a conversation took."""
     return tx.one(SUM_CONVERSATION, {"conversation": conversation_id}) or RunTotals()
+
+
+def _select_in_states(states: Iterable[MessageState]) -> Statement[tuple[str, str]]:
+    return Statement(
+        lambda: (
+            select(M.message_id, M.agent)
+            .where(
+                in_conversation(),
+                M.status.in_([const(state.value) for state in states]),
+            )
+            .order_by(M.agent, M.id)
+        )
+    )
+
+
+SELECT_CANCELLABLE = _select_in_states(source_states(MessageState.CANCELLED))
+SELECT_HELD = _select_in_states((MessageState.HELD,))
+
+
+def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "cancelled") -> int:
+    """Cancel every message of this conversation that has not ended; gives how many there were."""
+    check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
+    conversation = {"conversation": conversation_id}
+    lock_lanes(tx, [agent for _, agent in tx.all(SELECT_CANCELLABLE, conversation)])
+    messages = tx.all(SELECT_CANCELLABLE, conversation)
+    for message_id, _ in messages:
+        cancel(tx, message_id, reason)
+    return len(messages)
+
+
+def resume_conversation(tx: Transaction, conversation_id: str) -> int:
+    """Resume every held message of a conversation; gives how many there were.
+
+    A message for an agent that was removed stays held, and keeps no other from being resumed.
+    """
+    check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
+    conversation = {"conversation": conversation_id}
+    lanes = lock_lanes(tx, [agent for _, agent in tx.all(SELECT_HELD, conversation)])
+    resumed = 0
+    closed: LaneClosed | None = None
+    for message_id, agent in tx.all(SELECT_HELD, conversation):
+        if agent not in lanes:
+            continue  # held since the lanes were locked: its own is not
+        try:
+            resume(tx, message_id)
+            resumed += 1
+        except LaneClosed as error:
+            closed = error
+    if closed is not None and resumed == 0:
+        raise closed
+    return resumed
