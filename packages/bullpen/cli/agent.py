@@ -1,4 +1,4 @@
-"""bullpen agent: add, change, show and remove agents."""
+"""bullpen agent: list agents and show one."""
 
 from __future__ import annotations
 
@@ -7,33 +7,12 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import Result, command, read_transaction, require_person, write_transaction
+from bullpen.cli.command import Result, command
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.model import format_provider
-from bullpen.cli.options import combine_options
 from bullpen.cli.output import format_fields
-from bullpen.core.company import add_agent, apply_switches, change_agent, plan_switches, reset_agent
 from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
-from bullpen.core.queue.lanes import (
-    Batching,
-    LanePolicy,
-    Ordering,
-    Overflow,
-    configure_lane,
-    get_lane_policy,
-)
-from bullpen.core.roster.agents import (
-    Agent,
-    AgentChange,
-    Context,
-    Permission,
-    Scheduling,
-    get_agent,
-    list_agents,
-)
-from bullpen.core.roster.providers import resolve_provider_name
+from bullpen.core.roster.agents import Agent, get_agent, list_agents
 from bullpen.core.roster.teams import teams_of
-from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 
@@ -41,9 +20,14 @@ from bullpen.core.store.transaction import Transaction
 @click.group(
     cls=LazyGroup,
     modules={
+        "add": "bullpen.cli.agent_edit:add",
+        "lane": "bullpen.cli.agent_edit:lane",
         "pause": "bullpen.cli.queue_lanes:pause",
+        "provider": "bullpen.cli.agent_edit:provider",
         "remove": "bullpen.cli.agent_remove:remove",
+        "reset": "bullpen.cli.agent_edit:reset",
         "resume": "bullpen.cli.queue_lanes:resume",
+        "set": "bullpen.cli.agent_edit:set_",
     },
 )
 def agent() -> None:
@@ -53,139 +37,6 @@ def agent() -> None:
     Example:
       bullpen agent add coder --provider claude --model sonnet
     """
-
-
-agent_options = combine_options(
-    click.option("--name", help="What people call it."),
-    click.option(
-        "--provider",
-        shell_complete=completion.providers,
-        help="What answers for it; echo, if it is new and you do not say.",
-    ),
-    click.option(
-        "--model",
-        shell_complete=completion.models,
-        help="Which model; '' is the provider's own choice.",
-    ),
-    click.option(
-        "--directory",
-        type=click.Path(),
-        help="Where it works; '' is its own directory in the workspace.",
-    ),
-    click.option("--system-prompt", help="What it is told besides its AGENTS.md."),
-    click.option(
-        "--permission",
-        type=click.Choice([each.value for each in Permission]),
-        help="What it may do; edit, if never said.",
-    ),
-    click.option(
-        "--context",
-        type=click.Choice([each.value for each in Context]),
-        help="What shares a session; agent, if never said.",
-    ),
-    click.option(
-        "--scheduling",
-        type=click.Choice([each.value for each in Scheduling]),
-        help="For whom it may make schedules: nobody, itself (if never said), or teammates too.",
-    ),
-)
-
-
-@command(agent, people_only="take on agents", tx="write")
-@click.argument("agent_id")
-@agent_options
-def add(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
-    """Take on an agent.
-
-    \b
-    Example:
-      bullpen agent add coder --provider claude --permission edit
-    """
-    add_agent(tx, Agent(id=agent_id, **_change(tx, options)))
-    return Result(
-        agent_fields(get_agent(tx, agent_id), get_lane(tx, agent_id)),
-        f"@{agent_id} is there. Next: bullpen send '@{agent_id} hello'",
-    )
-
-
-@command(agent, people_only="change agents", tx="write")
-@click.argument("agent_id", shell_complete=completion.agents)
-@agent_options
-def set_(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
-    """Change what is named; the rest stays.
-
-    \b
-    Example:
-      bullpen agent set assistant --provider claude
-    """
-    before = get_agent(tx, agent_id)
-    changed = change_agent(tx, agent_id, **_change(tx, options))
-    notes = []
-    if changed.provider != before.provider and changed.model and options["model"] is None:
-        notes.append(
-            f"Its model is {changed.model} as before. "
-            f"If {changed.provider} has none of that name: bullpen agent set {agent_id} --model ''"
-        )
-    document = agent_fields(changed, get_lane(tx, agent_id))
-    return Result(document, f"@{agent_id} is changed", notes=notes)
-
-
-def _change(tx: Transaction, options: dict[str, str | None]) -> AgentChange:
-    named = {name: value for name, value in options.items() if value is not None}
-    change = AgentChange()
-    if (provider := named.get("provider")) is not None:
-        change["provider"] = resolve_provider_name(tx, provider)
-    if (permission := named.get("permission")) is not None:
-        change["permission"] = Permission(permission)
-    if (context := named.get("context")) is not None:
-        change["context"] = Context(context)
-    if (scheduling := named.get("scheduling")) is not None:
-        change["scheduling"] = Scheduling(scheduling)
-    for name in ("name", "model", "directory", "system_prompt"):
-        if name in named:
-            change[name] = named[name]
-    return change
-
-
-ORDERINGS = click.Choice([each.value for each in Ordering])
-BATCHINGS = click.Choice([each.value for each in Batching])
-OVERFLOWS = click.Choice([each.value for each in Overflow])
-
-
-@command(agent, people_only="change how queues behave", tx="write")
-@click.argument("agent_id", shell_complete=completion.agents)
-@click.option("--ordering", type=ORDERINGS, help="Which waiting message comes first.")
-@click.option("--batching", type=BATCHINGS, help="How many waiting messages one run answers.")
-@click.option("--max-depth", type=click.IntRange(0), help="How many may wait; 0 is any number.")
-@click.option("--overflow", type=OVERFLOWS, help="What happens to one too many.")
-@click.option("--max-attempts", type=click.IntRange(1), help="Failed runs before one is dead.")
-def lane(
-    tx: Transaction,
-    agent_id: str,
-    ordering: str | None,
-    batching: str | None,
-    max_depth: int | None,
-    overflow: str | None,
-    max_attempts: int | None,
-) -> Result:
-    """Change how an agent's queue behaves; what is not named stays.
-
-    \b
-    Example:
-      bullpen agent lane coder --batching one --ordering priority
-    """
-    before = get_lane_policy(tx, agent_id)
-    policy = LanePolicy(
-        ordering=Ordering(ordering or before.ordering),
-        batching=Batching(batching or before.batching),
-        max_depth=before.max_depth if max_depth is None else max_depth or None,
-        overflow=Overflow(overflow or before.overflow),
-        max_attempts=max_attempts or before.max_attempts,
-    )
-    configure_lane(tx, agent_id, policy)
-    return Result(
-        {"agent": agent_id, **asdict(policy)}, f"@{agent_id}: {_describe_policy(asdict(policy))}"
-    )
 
 
 @command(agent, tx="read")
@@ -211,50 +62,6 @@ def list_(tx: Transaction) -> Result:
         rows=rows,
         empty="There are no agents yet. Next: bullpen agent add coder --provider claude",
     )
-
-
-@command(agent)
-@click.argument("agent_id", shell_complete=completion.agents)
-@click.argument("provider", required=False, shell_complete=completion.providers)
-@click.option(
-    "--model",
-    shell_complete=completion.models,
-    help="Which model; else, with another provider, that one's own choice.",
-)
-def provider(settings: Settings, agent_id: str, provider: str | None, model: str | None) -> Result:
-    """Show what answers for an agent, or give it another PROVIDER or model.
-
-    \b
-    Examples:
-      bullpen agent provider coder
-      bullpen agent provider coder claude --model opus
-    """
-    if provider is None and model is None:
-        with read_transaction(settings) as tx:
-            agent = get_agent(tx, agent_id)
-    else:
-        require_person("change what answers for agents")
-        with write_transaction(settings) as tx:
-            name = None if provider is None else resolve_provider_name(tx, provider)
-            apply_switches(tx, plan_switches([get_agent(tx, agent_id)], name, model))
-            agent = get_agent(tx, agent_id)
-    document = {"agent": agent.id, "provider": agent.provider, "model": agent.model}
-    return Result(document, f"@{agent.id}: {format_provider(agent.provider, agent.model)}")
-
-
-@command(agent, people_only="reset agents", tx="write")
-@click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
-def reset(tx: Transaction, agent_id: tuple[str, ...]) -> Result:
-    """Let agents forget their sessions: they begin anew with the next message.
-
-    \b
-    Example:
-      bullpen agent reset coder
-    """
-    for each in sorted(set(agent_id)):
-        reset_agent(tx, each)
-    named = ", ".join(f"@{each}" for each in agent_id)
-    return Result({"reset": list(agent_id)}, f"{named}: sessions forgotten")
 
 
 @command(agent, tx="read")
@@ -283,7 +90,7 @@ def show(tx: Transaction, agent_id: str) -> Result:
             ("directory", directory),
             ("teams", " ".join(teams) or "(none)"),
             ("state", _describe_state(lane)),
-            ("queue", _describe_policy(policy)),
+            ("queue", describe_policy(policy)),
             ("system prompt", agent.system_prompt),
             width=14,
         ),
@@ -322,7 +129,8 @@ def _policy_fields(lane: LaneRecord) -> dict[str, object]:
     }
 
 
-def _describe_policy(policy: dict[str, object]) -> str:
+def describe_policy(policy: dict[str, object]) -> str:
+    """Return how a lane behaves, in one line."""
     depth = "any number" if policy["max_depth"] is None else policy["max_depth"]
     return (
         f"{policy['ordering']} order, {policy['batching']} at a time, {depth} waiting, "

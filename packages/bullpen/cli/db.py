@@ -10,27 +10,23 @@ from pathlib import Path
 
 import click
 
-from bullpen.cli.command import require_person
+from bullpen.cli.command import Result, command
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import as_json, print_json, print_result
+from bullpen.cli.output import format_count
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.settings import Settings
-from bullpen.core.store import open
+from bullpen.core.store import open as store_open
 from bullpen.core.store.open import open_store
 from bullpen.ops.backup.contents import ProgressCallback, ignore_progress, open_backup
-from bullpen.ops.backup.create import BackupResult, create_backup, resolve_target
+from bullpen.ops.backup.create import BackupResult, create_backup, resolve_target, upgrade_database
 from bullpen.ops.backup.verify import VerifyResult, verify_backup
 
 
 @click.group(
     cls=LazyGroup,
     modules={
-        "backup": "bullpen.cli.db:backup",
-        "check": "bullpen.cli.db:check",
-        "release": "bullpen.cli.db_restore:release_",
-        "restore": "bullpen.cli.db_restore:restore_",
-        "upgrade": "bullpen.cli.db:upgrade",
-        "verify": "bullpen.cli.db:verify_",
+        "release": "bullpen.cli.db_restore:release",
+        "restore": "bullpen.cli.db_restore:restore",
     },
     aliases={"let-go": "release"},
 )
@@ -50,7 +46,7 @@ SIZE_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 
 @contextmanager
 def progress_line() -> Iterator[ProgressCallback]:
-    """Tells on standard error how far it is, where somebody sees it; in the end it is gone."""
+    """Show the progress on a terminal's standard error until the block ends."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield ignore_progress
         return
@@ -58,27 +54,22 @@ def progress_line() -> Iterator[ProgressCallback]:
 
     with Console(stderr=True).status("") as status:
 
-        def tell(what: str, done: int, total: int) -> None:
+        def update(what: str, done: int, total: int) -> None:
             share = f" {100 * done // total} %" if total else ""
             status.update(f"{what}{share}")
 
-        yield tell
+        yield update
 
 
 def format_size(count: int) -> str:
-    """So many bytes, in the largest unit of which there is one."""
+    """Return a number of bytes in the largest unit of which there is one."""
     for unit, name in SIZE_UNITS:
         if count >= unit:
             return f"{count / unit:.1f} {name}"
     return f"{count} bytes"
 
 
-def format_count(count: int, noun: str) -> str:
-    """So many of them."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-@click.command()
+@command(db, people_only="take a backup, which has everybody's secrets in it")
 @click.argument("to", required=False, type=click.Path(path_type=Path), metavar="[DIRECTORY|FILE]")
 @click.option("--workspace", is_flag=True, help="The agents' workspaces as well.")
 @click.option(
@@ -86,11 +77,7 @@ def format_count(count: int, noun: str) -> str:
     type=click.IntRange(min=1),
     help="Remove the oldest backups of this home there, but for so many.",
 )
-@as_json
-@click.pass_obj
-def backup(
-    settings: Settings, to: Path | None, workspace: bool, keep: int | None, as_json: bool
-) -> None:
+def backup(settings: Settings, to: Path | None, workspace: bool, keep: int | None) -> Result:
     """Back up the database, settings, files and plugins, while everything goes on.
 
     It lies in DIRECTORY under a name of its own, or in the home's `backups` if you give none; a
@@ -103,50 +90,44 @@ def backup(
       bullpen db backup /mnt/disk/bullpen --keep 7
       bullpen db backup ~/bullpen.tar.gz --workspace
     """
-    require_person("take a backup, which has everybody's secrets in it")
-    place = resolve_target(settings, to)
-    if keep is not None and place.file is not None:
+    target = resolve_target(settings, to)
+    if keep is not None and target.file is not None:
         raise click.UsageError("--keep is for a directory of backups, not for one file.")
-    with closing(open_store(settings)) as store, progress_line() as told:
-        made = create_backup(store, place, with_workspace=workspace, keep=keep, tell=told)
-    print_result(as_json, backup_fields(made), *_lines(made))
+    with closing(open_store(settings)) as store, progress_line() as update:
+        result = create_backup(store, target, with_workspace=workspace, keep=keep, tell=update)
+    return Result(_backup_fields(result), _format_backup(result))
 
 
-def backup_fields(made: BackupResult) -> dict[str, object]:
-    """What is known of a backup that was made."""
-    manifest = made.manifest
+def _backup_fields(result: BackupResult) -> dict[str, object]:
+    manifest = result.manifest
     return {
-        "path": str(made.backup.path),
-        "made_at": made.backup.made_at,
-        "size": made.backup.size,
+        "path": str(result.backup.path),
+        "made_at": result.backup.made_at,
+        "size": result.backup.size,
         "kind": manifest.kind,
         "revision": manifest.revision,
         "with_workspace": manifest.with_workspace,
         "files": len(manifest.files),
         "rows": dict(manifest.rows),
-        "removed": [str(path) for path in made.removed],
+        "removed": [str(path) for path in result.removed],
     }
 
 
-def _lines(made: BackupResult) -> list[str]:
-    manifest = made.manifest
-    found = [
-        f"The backup is at {made.backup.path}",
-        f"{format_count(sum(manifest.rows.values()), 'row')} and {format_count(len(manifest.files), 'file')},"
-        f" {format_size(manifest.size)}, checked.",
-    ]
-    if made.removed:
-        found.append(f"{format_count(len(made.removed), 'older backup')} removed.")
+def _format_backup(result: BackupResult) -> Iterator[str]:
+    manifest = result.manifest
+    rows = format_count(sum(manifest.rows.values()), "row")
+    files = format_count(len(manifest.files), "file")
+    yield f"The backup is at {result.backup.path}"
+    yield f"{rows} and {files}, {format_size(manifest.size)}, checked."
+    if result.removed:
+        yield f"{format_count(len(result.removed), 'older backup')} removed."
     if not manifest.with_workspace:
-        found.append("The agents' workspaces are not in it: --workspace takes them along.")
-    return found
+        yield "The agents' workspaces are not in it: --workspace takes them along."
 
 
-@click.command()
+@command(db, people_only="upgrade the database")
 @click.option("--no-backup", is_flag=True, help="Take no backup before; you have one.")
-@as_json
-@click.pass_obj
-def upgrade(settings: Settings, no_backup: bool, as_json: bool) -> None:
+def upgrade(settings: Settings, no_backup: bool) -> Result:
     """Create the database, or bring it to this version; data are kept.
 
     Data of an earlier version are backed up before, to the home's `backups`.
@@ -155,76 +136,67 @@ def upgrade(settings: Settings, no_backup: bool, as_json: bool) -> None:
     Example:
       bullpen db upgrade
     """
-    from bullpen.ops.backup import create as schema_upgrade  # only here: Alembic takes its time
-
-    require_person("upgrade the database")
-    with closing(open_store(settings, check=False)) as store, progress_line() as told:
-        done = schema_upgrade.upgrade_database(store, backup=not no_backup, tell=told)
-    backup = None if done.backup is None else str(done.backup)
-    if backup is not None and not as_json:
-        click.echo(f"The backup of what was is at {backup}")
-    found = {"revision": open.HEAD_REVISION, "before": done.before, "backup": backup}
-    if done.before == open.HEAD_REVISION:
-        line = f"The database is at revision {open.HEAD_REVISION} already."
+    with closing(open_store(settings, check=False)) as store, progress_line() as update:
+        result = upgrade_database(store, backup=not no_backup, tell=update)
+    backup = None if result.backup is None else str(result.backup)
+    lines = [] if backup is None else [f"The backup of what was is at {backup}"]
+    if result.before == store_open.HEAD_REVISION:
+        lines.append(f"The database is at revision {store_open.HEAD_REVISION} already.")
     else:
-        line = f"The database is at revision {open.HEAD_REVISION} now (before: {done.before or 'none'})."
-    print_result(as_json, found, line)
+        before = result.before or "none"
+        lines.append(
+            f"The database is at revision {store_open.HEAD_REVISION} now (before: {before})."
+        )
+    document = {"revision": store_open.HEAD_REVISION, "before": result.before, "backup": backup}
+    return Result(document, lines)
 
 
-@click.command()
-@as_json
-@click.pass_obj
-def check(settings: Settings, as_json: bool) -> None:
+@command(db)
+def check(settings: Settings) -> Result:
     """Fail if the database differs from what this version expects.
 
     \b
     Example:
       bullpen db check
     """
-    from bullpen.core.store import migrate
+    from bullpen.core.store.migrate import differences  # Alembic is slow to load
 
     with closing(open_store(settings)) as store:
-        found = migrate.differences(store)
-    if as_json:
-        print_json({"revision": open.HEAD_REVISION, "good": not found, "differences": found})
-    else:
-        for each in found:
-            click.echo(each, err=True)
-        if found:
-            click.echo("The database differs from the models.", err=True)
-        else:
-            click.echo(f"The database is as it should be, at revision {open.HEAD_REVISION}.")
+        found = differences(store)
+    document = {"revision": store_open.HEAD_REVISION, "good": not found, "differences": found}
     if found:
-        sys.exit(1)
+        hints = [*found, "The database differs from the models."]
+        return Result(document, hints=hints, status=1)
+    return Result(
+        document, f"The database is as it should be, at revision {store_open.HEAD_REVISION}."
+    )
 
 
-@click.command(name="verify")
+@command(db)
 @click.argument("backup", type=click.Path(path_type=Path))
-@as_json
-@click.pass_obj
-def verify_(settings: Settings, backup: Path, as_json: bool) -> None:
+def verify(settings: Settings, backup: Path) -> Result:
     """Look at every byte of a backup; the exit status is 1 if anything is wrong with it.
 
     \b
     Example:
       bullpen db verify ~/.bullpen/backups/bullpen-20260102T030405Z
     """
-    with progress_line() as told, open_backup(backup.expanduser()) as directory:
-        found = verify_backup(directory, told)
-    if as_json:
-        print_json(_document(backup, found))
-    else:
-        _show(settings, backup, found)
-    if not found.good:
-        sys.exit(1)
+    with progress_line() as update, open_backup(backup.expanduser()) as directory:
+        result = verify_backup(directory, update)
+    document = _verify_fields(backup, result)
+    if not result.good:
+        count = format_count(len(result.damages), "damage")
+        hints = [*result.damages, f"{backup} is not good: {count}."]
+        return Result(document, hints=hints, status=1)
+    return Result(document, _format_verified(settings, backup, result))
 
 
-def _document(backup: Path, found: VerifyResult) -> dict[str, object]:
-    manifest = found.manifest
+def _verify_fields(backup: Path, result: VerifyResult) -> dict[str, object]:
+    manifest = result.manifest
     document: dict[str, object] = {
         "path": str(backup),
-        "good": found.good,
-        "damages": list(found.damages),
+        "good": result.good,
+        "damages": list(result.damages),
     }
     if manifest is not None:
         document.update(
@@ -240,16 +212,12 @@ def _document(backup: Path, found: VerifyResult) -> dict[str, object]:
     return document
 
 
-def _show(settings: Settings, backup: Path, found: VerifyResult) -> None:
-    for damage in found.damages:
-        click.echo(damage, err=True)
-    if not found.good:
-        click.echo(f"{backup} is not good: {format_count(len(found.damages), 'damage')}.", err=True)
-    if found.manifest is not None and found.good:
-        manifest = found.manifest
-        rows = format_count(sum(manifest.rows.values()), "row")
+def _format_verified(settings: Settings, backup: Path, result: VerifyResult) -> Iterator[str]:
+    manifest = result.manifest
+    if manifest is not None:
         made = format_time(manifest.made_at, owner_zone_name(settings))
-        click.echo(
-            f"{backup} is good: made {made}, revision {manifest.revision}, {rows},"
-            f" {format_count(len(manifest.files), 'file')}, {format_size(manifest.size)}."
-        )
+        rows = format_count(sum(manifest.rows.values()), "row")
+        files = format_count(len(manifest.files), "file")
+        size = format_size(manifest.size)
+        revision = manifest.revision
+        yield f"{backup} is good: made {made}, revision {revision}, {rows}, {files}, {size}."

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from bullpen.cli.command import require_person
-from bullpen.cli.db import format_count, progress_line
+from bullpen.cli.command import Result, command, json_requested
+from bullpen.cli.db import progress_line
 from bullpen.cli.options import DURATION
-from bullpen.cli.output import (
-    as_json,
-    confirm,
-    dry_run,
-    format_duration,
-    print_json,
-    print_result,
-    print_table,
-    yes,
-)
+from bullpen.cli.output import confirm, dry_run, format_count, format_duration, print_table, yes
 from bullpen.core.clock import format_interval, format_time, owner_zone_name
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
-from bullpen.core.store import open
+from bullpen.core.store import open as store_open
 from bullpen.core.store.open import open_store
 from bullpen.ops.backup.release_hold import HeldWork, find_held, release_hold
 
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
     from bullpen.ops.backup.restore import RestoredHome
 
 
-@click.command(name="release")
+@command(people_only="release what a person holds")
 @click.option(
     "--older-than",
     "age",
@@ -43,9 +34,7 @@ if TYPE_CHECKING:
 )
 @dry_run
 @yes
-@as_json
-@click.pass_obj
-def release_(settings: Settings, age: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+def release(settings: Settings, age: int | None, dry_run: bool, yes: bool) -> Result:
     """Release the hold of a restored home: responses, schedules and heartbeats go on.
 
     Responses are as fresh as if they came now. What was due meanwhile is written down as missed;
@@ -56,80 +45,71 @@ def release_(settings: Settings, age: int | None, dry_run: bool, yes: bool, as_j
       bullpen db release --dry-run
       bullpen db release --older-than 1h
     """
-    require_person("release what a person holds")
     with closing(open_store(settings)) as store:
         with store.read() as tx:
             now, before = tx.now, 0 if age is None else tx.now - age
-            found = find_held(tx, before)
-        if found is not None and not dry_run:
-            if not as_json:
-                _show(settings, found, now)
-            confirm(_question(found, age), yes, many=True)
-            release_hold(store, before)
-    if as_json:
-        print_json(_held_fields(found, done=found is not None and not dry_run))
-    elif found is None:
-        click.echo("Nothing is held here.")
-    elif dry_run:
-        _show(settings, found, now)
-        click.echo(f"Without --dry-run: {_question(found, age)}. Nothing was done.", err=True)
-    else:
-        click.echo(_done(found))
-
-
-def _question(found: HeldWork, age: int | None) -> str:
-    aside = f", set aside {found.old} older than {format_interval(age)}" if age is not None else ""
-    goes = format_count(found.count - found.old, "response")
-    return f"Let {goes} go out{aside}, and schedules and heartbeats go on"
-
-
-def _done(found: HeldWork) -> str:
-    aside = f"{format_count(found.old, 'response')} set aside, " if found.old else ""
-    return (
-        f"{aside}{format_count(found.count - found.old, 'response')} on the way;"
-        " schedules and heartbeats go on."
+            held = find_held(tx, before)
+        if held is None:
+            return Result({"held": False, "let_go": False}, "Nothing is held here.")
+        if not json_requested():
+            _print_held(settings, held, now)
+        question = _describe_release(held, age)
+        if dry_run:
+            hint = f"Without --dry-run: {question}. Nothing was done."
+            return Result(_held_fields(held, released=False), hints=[hint])
+        confirm(question, yes, many=True)
+        release_hold(store, before)
+    aside = f"{format_count(held.old, 'response')} set aside, " if held.old else ""
+    going = format_count(held.count - held.old, "response")
+    return Result(
+        _held_fields(held, released=True),
+        f"{aside}{going} on the way; schedules and heartbeats go on.",
     )
 
 
-def _show(settings: Settings, found: HeldWork, now: int) -> None:
-    since = format_time(found.hold.held_at, owner_zone_name(settings))
-    click.echo(f"Held since {since}: {found.hold.reason}.")
+def _describe_release(held: HeldWork, age: int | None) -> str:
+    aside = f", set aside {held.old} older than {format_interval(age)}" if age is not None else ""
+    going = format_count(held.count - held.old, "response")
+    return f"Let {going} go out{aside}, and schedules and heartbeats go on"
+
+
+def _print_held(settings: Settings, held: HeldWork, now: int) -> None:
+    since = format_time(held.hold.held_at, owner_zone_name(settings))
+    click.echo(f"Held since {since}: {held.hold.reason}.")
     rows: list[Sequence[str]] = [("CHANNEL", "WAIT", "OLDEST")]
     rows += [
         (each.channel, str(each.count), f"{format_duration(now - each.oldest_at)} ago")
-        for each in found.responses
+        for each in held.responses
     ]
     print_table(rows, "No response waits.")
     due = [
         format_count(count, noun)
-        for count, noun in ((found.schedules, "schedule"), (found.heartbeats, "heartbeat"))
+        for count, noun in ((held.schedules, "schedule"), (held.heartbeats, "heartbeat"))
         if count
     ]
     if due:
         click.echo(f"Due meanwhile, and not made up for: {' and '.join(due)}.")
 
 
-def _held_fields(found: HeldWork | None, *, done: bool) -> dict[str, object]:
-    if found is None:
-        return {"held": False, "let_go": False}
+def _held_fields(held: HeldWork, *, released: bool) -> dict[str, object]:
     return {
-        "held": not done,
-        "let_go": done,
-        "reason": found.hold.reason,
-        "since": found.hold.held_at,
-        "responses": found.count - found.old,
-        "set_aside": found.old,
-        "channels": {each.channel: each.count - each.old for each in found.responses},
-        "schedules": found.schedules,
-        "heartbeats": found.heartbeats,
+        "held": not released,
+        "let_go": released,
+        "reason": held.hold.reason,
+        "since": held.hold.held_at,
+        "responses": held.count - held.old,
+        "set_aside": held.old,
+        "channels": {each.channel: each.count - each.old for each in held.responses},
+        "schedules": held.schedules,
+        "heartbeats": held.heartbeats,
     }
 
 
 OVERRIDING_VARIABLES = ("DATABASE_URL", "WORKSPACE")
-"""What in the environment would win over the settings of the new home."""
+"""Variables that would win over the settings of the new home."""
 
 
-@click.command(name="restore")
+@command(people_only="restore a backup, which has everybody's secrets in it")
 @click.argument("backup", type=click.Path(path_type=Path))
 @click.option(
     "--to",
@@ -145,11 +125,7 @@ OVERRIDING_VARIABLES = ("DATABASE_URL", "WORKSPACE")
     help="An empty PostgreSQL database that is to be filled; else the home has its own file.",
 )
 @click.option("--keep-keys", is_flag=True, help="Let the keys of the API open what they did.")
-@as_json
-@click.pass_obj
-def restore_(
-    _: Settings, backup: Path, home: Path, database_url: str, keep_keys: bool, as_json: bool
-) -> None:
+def restore(_: Settings, backup: Path, home: Path, database_url: str, keep_keys: bool) -> Result:
     """Make a new home of a backup. Nothing goes out of it before you release it.
 
     A restore is a journey through time: what waits in the backup may have been said and done
@@ -162,65 +138,60 @@ def restore_(
       bullpen db restore ~/bullpen.tar.gz --to ~/restored
       BULLPEN_HOME=~/restored bullpen db release --dry-run
     """
-    from bullpen.ops.backup.restore import restore  # with it comes what migrates
+    from bullpen.ops.backup.restore import restore as restore_backup  # Alembic is slow to load
 
-    require_person("restore a backup, which has everybody's secrets in it")
-    with progress_line() as told:
-        made = restore(
-            backup.expanduser(), home, database_url=database_url, keep_keys=keep_keys, tell=told
+    with progress_line() as update:
+        restored = restore_backup(
+            backup.expanduser(), home, database_url=database_url, keep_keys=keep_keys, tell=update
         )
-    if not made.settings_valid:
-        click.echo(
+    notes = []
+    if not restored.settings_valid:
+        notes.append(
             "settings.toml of the backup cannot be read: it lies beside as settings.toml.bak,"
-            " and the defaults count.",
-            err=True,
+            " and the defaults count."
         )
-    for name in OVERRIDING_VARIABLES:
-        if os.environ.get(ENVIRONMENT_PREFIX + name):
-            click.echo(
-                f"{ENVIRONMENT_PREFIX}{name} is set in your environment, and wins over the settings of the"
-                " new home: unset it first.",
-                err=True,
-            )
-    print_result(as_json, _restored_fields(made), *_lines(made))
+    notes += [
+        f"{ENVIRONMENT_PREFIX}{name} is set in your environment, and wins over the settings of the"
+        " new home: unset it first."
+        for name in OVERRIDING_VARIABLES
+        if os.environ.get(ENVIRONMENT_PREFIX + name)
+    ]
+    return Result(_restored_fields(restored), _format_restored(restored), notes=notes)
 
 
-def _restored_fields(made: RestoredHome) -> dict[str, object]:
+def _restored_fields(restored: RestoredHome) -> dict[str, object]:
+    manifest, reset = restored.manifest, restored.forgotten
     return {
-        "home": str(made.home),
-        "made_at": made.manifest.made_at,
-        "revision": open.HEAD_REVISION,
-        "before": made.manifest.revision,
-        "rows": dict(made.manifest.rows),
-        "files": len(made.manifest.files),
-        "claims": made.forgotten.claims,
-        "deliveries": made.forgotten.deliveries,
-        "keys": made.forgotten.keys,
-        "with_workspace": made.manifest.with_workspace,
+        "home": str(restored.home),
+        "made_at": manifest.made_at,
+        "revision": store_open.HEAD_REVISION,
+        "before": manifest.revision,
+        "rows": dict(manifest.rows),
+        "files": len(manifest.files),
+        "claims": reset.claims,
+        "deliveries": reset.deliveries,
+        "keys": reset.keys,
+        "with_workspace": manifest.with_workspace,
         "held": True,
     }
 
 
-def _lines(made: RestoredHome) -> list[str]:
-    manifest, forgotten = made.manifest, made.forgotten
-    before = "" if manifest.revision == open.HEAD_REVISION else f" (before: {manifest.revision})"
+def _format_restored(restored: RestoredHome) -> Iterator[str]:
+    manifest, reset = restored.manifest, restored.forgotten
+    before = (
+        "" if manifest.revision == store_open.HEAD_REVISION else f" (before: {manifest.revision})"
+    )
     rows = format_count(sum(manifest.rows.values()), "row")
-    found = [
-        f"The home {made.home} is there: {rows} and {format_count(len(manifest.files), 'file')},"
-        f" revision {open.HEAD_REVISION}{before}."
-    ]
-    if forgotten.claims or forgotten.deliveries:
-        found.append(
-            f"{format_count(forgotten.claims, 'run')} and"
-            f" {format_count(forgotten.deliveries, 'delivery').replace('deliverys', 'deliveries')}"
-            " that were under way are not any more."
-        )
-    if forgotten.keys:
-        found.append(f"{format_count(forgotten.keys, 'key')} of that time open nothing any more.")
+    files = format_count(len(manifest.files), "file")
+    revision = f"revision {store_open.HEAD_REVISION}{before}"
+    yield f"The home {restored.home} is there: {rows} and {files}, {revision}."
+    if reset.claims or reset.deliveries:
+        runs = format_count(reset.claims, "run")
+        deliveries = format_count(reset.deliveries, "delivery", "deliveries")
+        yield f"{runs} and {deliveries} that were under way are not any more."
+    if reset.keys:
+        yield f"{format_count(reset.keys, 'key')} of that time open nothing any more."
     if not manifest.with_workspace:
-        found.append("The agents' workspaces are not in the backup: the settings name the old one.")
-    found += [
-        "Nothing goes out of it, and no schedule or heartbeat is due, before you release it.",
-        f"Next: BULLPEN_HOME={shlex.quote(str(made.home))} bullpen db release --dry-run",
-    ]
-    return found
+        yield "The agents' workspaces are not in the backup: the settings name the old one."
+    yield "Nothing goes out of it, and no schedule or heartbeat is due, before you release it."
+    yield f"Next: BULLPEN_HOME={shlex.quote(str(restored.home))} bullpen db release --dry-run"

@@ -10,7 +10,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import confirm, dry_run, yes
+from bullpen.cli.output import confirm, dry_run, format_count, format_provider, yes
 from bullpen.core.company import ProviderSwitch, apply_switches, plan_switches, select_agents
 from bullpen.core.roster.agents import list_agents
 from bullpen.core.roster.providers import (
@@ -115,10 +115,10 @@ def switch_agents(
         return Result(
             _switch_fields(switches, done=False),
             [f"Would be {_describe_switch(each)}" for each in switches],
-            notes=[f"{_count_agents(len(switches))} would change; nothing was done."],
+            notes=[f"{format_count(len(switches), 'agent')} would change; nothing was done."],
         )
     if switches and request.of_provider is not None:
-        lines = [*map(_describe_switch, switches), f"Change {_count_agents(len(switches))}"]
+        lines = [*map(_describe_switch, switches), f"Change {format_count(len(switches), 'agent')}"]
         confirm("\n".join(lines), sure, many=True)
     with write_transaction(settings) as tx:
         switches = _plan(tx, request)
@@ -144,12 +144,3 @@ def _describe_switch(switch: ProviderSwitch) -> str:
     old = format_provider(switch.old_provider, switch.old_model)
     new = format_provider(switch.provider, switch.model)
     return f"@{switch.agent}: {new} (before: {old})"
-
-
-def format_provider(provider: str, model: str) -> str:
-    """Return a provider and, if it is not the provider's own choice, the model."""
-    return f"{provider} with {model}" if model else provider
-
-
-def _count_agents(count: int) -> str:
-    return f"{count} agent" if count == 1 else f"{count} agents"

@@ -128,6 +128,16 @@ def format_fields(*fields: tuple[str, object], width: int) -> Iterator[str]:
             yield f"{name:<{width}} {value}".rstrip()
 
 
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun, as `1 message` or `3 messages`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
+
+
+def format_provider(provider: str, model: str) -> str:
+    """Return a provider and, if it is not the provider's own choice, the model."""
+    return f"{provider} with {model}" if model else provider
+
+
 SPAN_UNITS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))
 
 

@@ -1,0 +1,219 @@
+"""bullpen config set, unset and restore: the commands that change settings.toml."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import click
+
+from bullpen.cli import completion
+from bullpen.cli.command import Result, command, read_transaction
+from bullpen.cli.output import confirm, yes
+from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
+from bullpen.core.roster.agents import get_agent
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, is_secret
+from bullpen.core.settings.file import SettingsFile, Value, services_reading
+from bullpen.core.settings.parse import DATABASE_SETTING, hint_for
+from bullpen.core.store.open import parse_database_url
+from bullpen.ops.services.supervisor import CORE_SERVICES, Supervisor
+
+STANDARD_INPUT = "-"
+
+
+@command(people_only="change settings", ignore_unknown_options=True)
+@click.argument(
+    "words", metavar="NAME VALUE...", nargs=-1, required=True, shell_complete=completion.settings
+)
+def set_(settings: Settings, words: tuple[str, ...]) -> Result:
+    """Change settings, all of them or none; NAME=VALUE will do as well.
+
+    The file keeps its comments, and is kept beside itself as settings.toml.bak. A secret is asked
+    for, or read from standard input where its value is `-`.
+
+    \b
+    Examples:
+      bullpen config set max_hops 5 max_cost 2.50
+      bullpen config set time_zone=Europe/Berlin
+      bullpen config set anthropic_api_key
+      echo "$KEY" | bullpen config set openai_api_key -
+    """
+    values = parse_assignments(words)
+    if values.get(DATABASE_SETTING):
+        parse_database_url(values[DATABASE_SETTING])
+    return _change(settings, values)
+
+
+@command(people_only="change settings")
+@click.argument("names", nargs=-1, required=True, shell_complete=completion.settings)
+def unset(settings: Settings, names: tuple[str, ...]) -> Result:
+    """Take settings back to their defaults: they are removed from the file.
+
+    A name that no setting has is removed as well.
+
+    \b
+    Example:
+      bullpen config unset max_hops max_cost
+    """
+    return _change(settings, dict.fromkeys(names))
+
+
+@command(people_only="change settings")
+@yes
+def restore(settings: Settings, yes: bool) -> Result:
+    """Put the file back as it was before the last change; what it is now is kept in its place.
+
+    \b
+    Example:
+      bullpen config restore
+    """
+    file = _open_file(settings)
+    if not file.backup.exists():
+        raise BadSetting(f"there is no {file.backup}", hint="It is made with the first change.")
+    confirm(f"Put {file.backup} in the place of {file.path}", yes)
+    before = _values(file)
+    with file.locked():
+        file.restore()
+    after = _values(file)
+    names = sorted(each for each in after if after[each] != before[each])
+    empty = "No setting is changed: the file alone is another one."
+    return _changed(settings, file, names, before, empty)
+
+
+def parse_assignments(words: Sequence[str]) -> dict[str, str]:
+    """Return the settings that `NAME VALUE` or `NAME=VALUE`, one after another, assign."""
+    values: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name not in DEFAULTS:
+            raise BadSetting(f"there is no setting {name[:60]!r}", hint=hint_for(name))
+        if name in values:
+            raise click.UsageError(f"{name} is given twice.")
+        if is_secret(name):
+            values[name] = _secret(name, value if equals else _secret_argument(rest))
+        elif equals:
+            values[name] = value
+        elif rest:
+            values[name] = _plain(name, rest.pop(0))
+        else:
+            raise click.UsageError(f"Give a value for {name}.")
+    return values
+
+
+def _secret_argument(rest: list[str]) -> str:
+    """Take the word after a secret's name as its value, unless it is the next setting's name."""
+    following = rest[0].partition("=")[0] if rest else ""
+    return rest.pop(0) if rest and following not in DEFAULTS else STANDARD_INPUT
+
+
+def _secret(name: str, value: str) -> str:
+    if value != STANDARD_INPUT:
+        raise click.UsageError(
+            f"{name} is a secret: what stands on the command line is in the shell's history, and "
+            f"every program sees it. Leave the value away to be asked for it, or give it on "
+            f"standard input with `{name} -`."
+        )
+    if sys.stdin.isatty():
+        asked: str = click.prompt(name, hide_input=True, err=True)
+        return asked.strip()
+    return _read_value(name)
+
+
+def _plain(name: str, value: str) -> str:
+    return _read_value(name) if value == STANDARD_INPUT and not sys.stdin.isatty() else value
+
+
+def _read_value(name: str) -> str:
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise click.UsageError(f"There is nothing on standard input for {name}.")
+    return line
+
+
+def _change(settings: Settings, values: Mapping[str, Value | None]) -> Result:
+    file = _open_file(settings)
+    before = _values(file)
+    with file.locked():
+        changes = file.check(values)
+        file.write(changes)
+    notes = []
+    if isinstance(agent := changes.get("default_agent"), str):
+        notes = _unknown_agent_notes(settings, agent)
+    empty = "No setting is changed: it is so already."
+    return _changed(settings, file, sorted(changes), before, empty, notes)
+
+
+def _open_file(settings: Settings) -> SettingsFile:
+    """Open the file without the environment, in which the services do not run."""
+    return SettingsFile(settings.home, {}, here=True)
+
+
+def _values(file: SettingsFile) -> dict[str, Value]:
+    return {each.name: each.value for each in file.shown()}
+
+
+def _changed(
+    settings: Settings,
+    file: SettingsFile,
+    names: list[str],
+    before: Mapping[str, Value],
+    empty: str,
+    notes: Sequence[str] = (),
+) -> Result:
+    """Return what changed, and which services have to be restarted for it."""
+    after = _values(file)
+    changed = {name: {"before": before.get(name), "after": after.get(name)} for name in names}
+    restart, restart_notes = _services_to_restart(settings, names)
+    return Result(
+        {"changed": changed, "path": str(file.path), "restart": restart},
+        [_describe_change(name, before, after) for name in names] or empty,
+        notes=[*notes, *_environment_notes(names), *(restart_notes if names else [])],
+    )
+
+
+def _environment_notes(names: Sequence[str]) -> Iterator[str]:
+    for variable in (ENVIRONMENT_PREFIX + name.upper() for name in names):
+        if os.environ.get(variable):
+            yield f"{variable} in the environment wins over it here."
+
+
+def _describe_change(name: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> str:
+    if name not in after:
+        return f"{name} is removed"
+    if before[name] == after[name]:  # as with a secret, of which only the mask is seen
+        return f"{name} is set" if after[name] else f"{name} is as by default"
+    return f"{name} = {_format_value(after[name])} (before: {_format_value(before[name])})"
+
+
+def _format_value(value: Value) -> str:
+    return str(value) if value != "" else "nothing"
+
+
+def _services_to_restart(settings: Settings, names: list[str]) -> tuple[list[str], list[str]]:
+    """Return the services that read one of these settings at their start, and what to do."""
+    supervisor = Supervisor(settings)
+    running: list[str] = []
+    with suppress(BullpenError):
+        if supervisor.alive():
+            running = [each["name"] for each in supervisor.services()]
+    services = services_reading(names, running or CORE_SERVICES)
+    if not running:
+        return services, []
+    if len(services) == len(running):
+        return services, ["It counts after a restart. Next: bullpen restart"]
+    return services, [f"It counts after a restart. Next: bullpen restart {' '.join(services)}"]
+
+
+def _unknown_agent_notes(settings: Settings, agent: str) -> list[str]:
+    """Warn of a default agent that does not exist; without a database that cannot be known."""
+    try:
+        with read_transaction(settings) as tx:
+            get_agent(tx, agent)
+    except UnknownAgent:
+        return [f"There is no agent {agent!r} yet. Next: bullpen agent add {agent}"]
+    except (BullpenError, OSError):
+        pass
+    return []
