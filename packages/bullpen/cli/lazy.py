@@ -1,4 +1,4 @@
-"""Command groups that import a command's module when the command is used."""
+"""Command groups that import the module of a command when the command is used."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 @contextmanager
 def keep_imports() -> Iterator[None]:
-    """Whatever the block imports, nobody looks through it for garbage.
+    """Keep the garbage collector from scanning what the block imports.
 
-    Python would, again and again while it loads and once more at the end: a fifth of the time that
-    a short command takes, and that a service needs to begin.
+    The scans while modules load, and the one at exit, take a fifth of the time of a short command
+    and of a service's start.
     """
-    watched = gc.isenabled()
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        if watched:
+        if enabled:
             gc.enable()
 
 
 COMPLETE_VARIABLE = "_BULLPEN_COMPLETE"
-"""The variable by which a shell's script says that it asks, and which shell it is."""
+"""The environment variable with which a shell's script asks for completions; names the shell."""
 
 ALIASES = {"ls": "list", "rm": "remove", "delete": "remove", "create": "add"}
-"""What others call them, wherever there is such a command."""
+"""Other names of commands, in every group that has such a command."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows where each command is, as `module:name`, and by what else it is called."""
+    """A group whose commands may live in other modules, as `module:name`, and have aliases."""
 
     def __init__(
         self,
@@ -55,24 +55,24 @@ class LazyGroup(click.Group):
         self._aliases = {**ALIASES, **aliases}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in order."""
+        """Return the names of all commands, sorted."""
         return sorted({*self._modules, *super().list_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, loaded now; None if there is none."""
-        place = self._modules.get(cmd_name)
-        if place is None:
-            other = self._aliases.get(cmd_name)
-            found = super().get_command(ctx, cmd_name)
-            return found if found or other is None else self.get_command(ctx, other)
-        module, name = place.split(":")
+        """Return the command of this name or alias, importing its module; None if there is none."""
+        location = self._modules.get(cmd_name)
+        if location is None:
+            command = super().get_command(ctx, cmd_name)
+            alias = self._aliases.get(cmd_name)
+            return command if command or alias is None else self.get_command(ctx, alias)
+        module, name = location.split(":")
         with keep_imports():
-            found = getattr(import_module(module), name)
-        assert isinstance(found, click.Command)
-        return found
+            command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """The command; with --json what it says of wrong usage is a document as well."""
+        """Run the command; with --json an error of usage is printed as a document as well."""
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
@@ -83,10 +83,10 @@ class LazyGroup(click.Group):
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names and options; what each does only where it is shown, for that loads them all."""
+        """Complete commands and options; without their help for bash, which would load them all."""
         if not os.environ.get(COMPLETE_VARIABLE, "").startswith("bash"):
             return super().shell_complete(ctx, incomplete)
-        from click.shell_completion import CompletionItem  # commands that run do without
+        from click.shell_completion import CompletionItem  # not needed to run a command
 
         names = [each for each in self.list_commands(ctx) if each.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
@@ -96,12 +96,12 @@ class LazyGroup(click.Group):
 def walk_commands(
     command: click.Command, *path: str
 ) -> list[tuple[tuple[str, ...], click.Command]]:
-    """The command and all below it, each with its place."""
-    found = [(path, command)]
+    """Return a command and all its subcommands, each with its path."""
+    commands = [(path, command)]
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
             each = command.get_command(context, name)
             assert each is not None
-            found += walk_commands(each, *path, name)
-    return found
+            commands += walk_commands(each, *path, name)
+    return commands

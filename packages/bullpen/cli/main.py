@@ -18,7 +18,7 @@ from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_l
 
 
 def print_error(text: str, hint: str, code: str) -> None:
-    """Say what happened and what can be done; the same fields as in the API's errors."""
+    """Print an error and its hint to standard error; with --json also as a document."""
     print_error_json(text, hint, code)
     click.echo(f"bullpen: {text}", err=True)
     if hint:
@@ -26,28 +26,28 @@ def print_error(text: str, hint: str, code: str) -> None:
 
 
 def print_error_json(text: str, hint: str, code: str) -> None:
-    """With --json the one document; a person reads it elsewhere."""
+    """Print an error as the API does, if --json was given."""
     if "--json" in sys.argv:
-        with suppress(OSError):  # standard output itself may be what failed
+        with suppress(OSError):  # writing to standard output may be what failed
             click.echo(json.dumps({"error": {"code": code, "message": text, "hint": hint}}))
 
 
 def print_usage_error_json(error: click.ClickException) -> None:
-    """The same for what click finds wrong; it shows it to people itself."""
+    """Print an error of usage as a document, if --json was given; click prints it for people."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = "" if context is None else f"See `{context.command_path} --help`."
     print_error_json(error.format_message(), hint, "usage")
 
 
 def print_problems(problems: Iterable[SettingProblem], *, warnings: bool = False) -> None:
-    """A line for each, and with `warnings` for names that no setting has."""
+    """Print a line for each problem; warnings are about names that no setting has."""
     for each in problems:
         if warnings or not each.warning:
             click.echo(f"bullpen: {describe_problem(each)}", err=True)
 
 
 def describe_problem(problem: SettingProblem) -> str:
-    """What is bad, and what counts instead."""
+    """Return what is wrong with a setting and what Bullpen uses instead."""
     if problem.warning:
         return f"{problem}. {problem.hint}"
     if problem.name == DATABASE_SETTING:
@@ -90,7 +90,7 @@ COMMAND_MODULES = {
 }
 
 REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
-"""What says by itself what is bad in settings.toml."""
+"""Commands that report problems of settings.toml themselves."""
 
 
 @click.group(cls=LazyGroup, modules=COMMAND_MODULES)
@@ -110,7 +110,7 @@ def cli(context: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command; an error of ours is three lines and an exit status, never a traceback."""
+    """Run the command; an error is printed with a hint and an exit status, never a traceback."""
     if COMPLETE_VARIABLE in os.environ:
         from bullpen.cli import completion
 
@@ -120,6 +120,6 @@ def main() -> None:
     except BullpenError as error:
         print_error(str(error), error.hint, error.code)
         sys.exit(error.exit_status)
-    except OSError as error:  # a disk that is full, a file that may not be read
+    except OSError as error:  # such as a full disk, or a file without permission
         print_error(str(error), "", "os_error")
         sys.exit(1)

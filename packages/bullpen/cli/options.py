@@ -28,14 +28,14 @@ def combine_options(*options: Callable[[Function], Function]) -> Callable[[Funct
 
 
 class Duration(click.ParamType[int]):
-    """Milliseconds, written as people write a length of time."""
+    """A duration as `30m` or `2h`, converted to milliseconds."""
 
     name = "duration"
 
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """The milliseconds; a text that is no length of time is a mistake of usage."""
+        """Return the milliseconds; anything but a duration is an error of usage."""
         if isinstance(value, int):
             return value
         try:
@@ -48,12 +48,12 @@ DURATION = Duration()
 
 
 class ServiceName(click.ParamType[str]):
-    """One of the services; another is refused with the list of them."""
+    """The name of a service; another name is an error that lists the services."""
 
     name = "service"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, if there is such a service."""
+        """Return the name if there is such a service."""
         known = [each.name for each in list_programs()]
         value = RENAMED_SERVICES.get(value, value)
         if value not in known:
@@ -63,7 +63,7 @@ class ServiceName(click.ParamType[str]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Those that begin like this."""
+        """Complete the names of services."""
         return [
             CompletionItem(each.name)
             for each in list_programs()

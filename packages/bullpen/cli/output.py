@@ -1,4 +1,4 @@
-"""What commands print: one JSON document, or lines for a person."""
+"""Printing: JSON documents, tables, counts and durations, and the question before an action."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ dry_run: Callable[[Function], Function] = click.option(
 )
 
 
-def confirm(what: str, sure: bool, *, many: bool = False) -> None:
-    """Ask a person at a terminal whether to do `what`; end the command if not.
+def confirm(action: str, sure: bool, *, many: bool = False) -> None:
+    """Ask at a terminal whether to do `action`, and end the command if the answer is no.
 
-    Without a terminal nobody can be asked: what was named one by one is done, what was chosen by
+    Without a terminal there is no question: what was named is done, and what was selected by
     filters (`many`) needs --yes.
     """
     if sure:
         return
     if sys.stdin.isatty():
-        if not click.confirm(f"{what}?", err=True):
+        if not click.confirm(f"{action}?", err=True):
             raise click.Abort
     elif many:
-        raise click.UsageError(f"{what}? Say --yes, or look first with --dry-run.")
+        raise click.UsageError(f"{action}? Say --yes, or look first with --dry-run.")
 
 
 as_json: Callable[[Function], Function] = click.option(
@@ -44,11 +44,11 @@ as_json: Callable[[Function], Function] = click.option(
 )
 
 MAX_LIMIT = 1000
-"""So many of anything are shown at once."""
+"""The most rows that a command shows."""
 
 
 def limit_option(default: int = 20) -> Callable[[Function], Function]:
-    """The option that says how many are shown at the most."""
+    """Return the option that limits how many rows are shown."""
     return click.option(
         "--limit",
         type=click.IntRange(1, MAX_LIMIT),
@@ -63,9 +63,9 @@ def use_color() -> bool | None:
     return False if os.environ.get("NO_COLOR") else None
 
 
-def print_json(found: object) -> None:
-    """Print it as JSON; dataclasses as objects."""
-    click.echo(json.dumps(_to_json(found)))
+def print_json(document: object) -> None:
+    """Print a document as JSON; dataclasses become objects, and iterators arrays."""
+    click.echo(json.dumps(_to_json(document)))
 
 
 def print_result(as_json: bool, document: object, *lines: str) -> None:
@@ -78,35 +78,35 @@ def print_result(as_json: bool, document: object, *lines: str) -> None:
 
 
 def print_table(rows: Sequence[Sequence[str]], empty: str) -> None:
-    """Print columns, the first row as the heading, or what to do if there is nothing.
+    """Print a table, whose first row is the heading, or `empty` if it has no other row.
 
-    A terminal gets a table that fits into it; a pipe gets whole cells, a line a row.
+    At a terminal it fits the width; in a pipe each row is one line with whole cells.
     """
     if len(rows) < 2:
         click.echo(empty)
     elif sys.stdout.isatty():
-        _show_on_terminal(rows)
+        _print_rich_table(rows)
     else:
-        _show_plain(rows)
+        _print_plain_table(rows)
 
 
-def _show_on_terminal(rows: Sequence[Sequence[str]]) -> None:
-    from rich import box  # only here: the command line begins without
+def _print_rich_table(rows: Sequence[Sequence[str]]) -> None:
+    from rich import box  # imported here: it is slow to load
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for at, name in enumerate(rows[0]):
-        # The first is what a next command is given: it stays whole, to be copied.
-        table.add_column(name, overflow="fold", no_wrap=at == 0)
+    for index, name in enumerate(rows[0]):
+        # The first column has the ids that the next command needs: they stay whole, to be copied.
+        table.add_column(name, overflow="fold", no_wrap=index == 0)
     for row in rows[1:]:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
 
 
-def _show_plain(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+def _print_plain_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     for row in rows:
         click.echo(
             "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -138,12 +138,12 @@ def format_provider(provider: str, model: str) -> str:
     return f"{provider} with {model}" if model else provider
 
 
-SPAN_UNITS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))
+DURATION_UNITS = ((2 * DAY, DAY, "d"), (2 * HOUR, HOUR, "h"), (2 * MINUTE, MINUTE, "min"))
 
 
 def format_duration(milliseconds: int) -> str:
-    """As `3 h`: the largest unit of which there are two or more."""
-    for least, unit, name in SPAN_UNITS:
+    """Return a duration as `3 h`, in the largest unit of which there are two or more."""
+    for least, unit, name in DURATION_UNITS:
         if milliseconds >= least:
             return f"{milliseconds // unit} {name}"
     return f"{max(0, milliseconds) // SECOND} s"
@@ -152,23 +152,23 @@ def format_duration(milliseconds: int) -> str:
 KEPT_CONTROLS = "\n\t"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 CONTROL_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
-# Marks that turn the direction of what follows make a command look like another.
+# Marks that change the direction of text can make a command look like another.
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def sanitize(text: str) -> str:
-    """The text without what would move the cursor, set a title or turn what follows around."""
+    """Replace control characters, which could move the cursor, set a title or reverse the text."""
     if text.isprintable():
         return text if BIDI_CONTROLS.isdisjoint(text) else _replace_controls(text)
     return _replace_controls(click.unstyle(text).replace("\r\n", "\n"))
 
 
-def one_line(text: str, most: int) -> str:
-    """The text in one line, cut at so many columns of a terminal."""
-    from rich.cells import cell_len, set_cell_size  # only here: the command line begins without
+def one_line(text: str, columns: int) -> str:
+    """Return the text in one line, cut at a number of terminal columns."""
+    from rich.cells import cell_len, set_cell_size  # imported here: it is slow to load
 
     line = sanitize(" ".join(text.split()))
-    return line if cell_len(line) <= most else f"{set_cell_size(line, most - 1).rstrip()}…"
+    return line if cell_len(line) <= columns else f"{set_cell_size(line, columns - 1).rstrip()}…"
 
 
 def _replace_controls(text: str) -> str:

@@ -124,7 +124,7 @@ def parse_target(options: ScheduleOptions) -> tuple[str | None, str | None]:
 
 
 def parse_reply_address(tx: Transaction, options: ScheduleOptions) -> tuple[DeliveryAddress, str]:
-    """Return where the answers go, and the person's name; for an agent, where its own answer goes."""
+    """Return where the answers go and the person's name; an agent's own address by default."""
     if options.to is not None:
         return parse_address(options.to, tx.settings), DEFAULT_SENDER
     agent = acting_agent()
