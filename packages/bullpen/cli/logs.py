@@ -1,16 +1,15 @@
-"""bullpen logs: what the services log, as it was and as it comes."""
+"""bullpen logs: the logs of the services, past and live."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
-from bullpen.cli.command import require_person
+from bullpen.cli.command import Result, command, json_requested, print_notes
 from bullpen.cli.options import SERVICES
-from bullpen.cli.output import as_json
 from bullpen.core.logs import LogFollower, LogFormatter, last_lines
 from bullpen.core.settings import Settings
 from bullpen.ops.services.programs import list_programs
@@ -18,10 +17,10 @@ from bullpen.ops.services.programs import list_programs
 POLL_SECONDS = 0.2
 
 LogLine = tuple[str, str]
-"""A service, and a line of its."""
+"""The name of a service, and a line of its log."""
 
 
-@click.command()
+@command(people_only="read the logs")
 @click.argument("services", nargs=-1, type=SERVICES)
 @click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @click.option(
@@ -32,11 +31,7 @@ LogLine = tuple[str, str]
     show_default=True,
     help="How many of each service's last lines.",
 )
-@as_json
-@click.pass_obj
-def logs(
-    settings: Settings, services: tuple[str, ...], follow: bool, lines: int, as_json: bool
-) -> None:
+def logs(settings: Settings, services: tuple[str, ...], follow: bool, lines: int) -> Result | None:
     """Print what the services logged last: those that are named, or all, in the order of time.
 
     With --json each line is an object, and with --follow as well a document of its own.
@@ -46,35 +41,38 @@ def logs(
       bullpen logs processor
       bullpen logs -f
     """
-    require_person("read the logs")
     names = services or tuple(each.name for each in list_programs())
     following = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
-    found = merged_lines(settings, names, lines)
-    if as_json and not follow:
-        click.echo(json.dumps([_object(each) for each in found]))
-    else:
-        _print(found, len(names), as_json)
-    if not found and not as_json:
-        click.echo("Nothing is logged yet. Next: bullpen up", err=True)
-    while follow:
+    last = merged_lines(settings, names, lines)
+    hints = [] if last else ["Nothing is logged yet. Next: bullpen up"]
+    if not follow:
+        return Result(
+            [_fields(each) for each in last],
+            [_format(each, len(names)) for each in last],
+            hints=hints,
+        )
+    as_json = json_requested()
+    _print(last, len(names), as_json)
+    print_notes([] if as_json else hints)
+    while True:
         _print(new_lines(settings, following), len(names), as_json)
         time.sleep(POLL_SECONDS)
 
 
 def merged_lines(settings: Settings, names: Sequence[str], count: int) -> list[LogLine]:
-    """The last lines of these services. Each begins with its time, so they can be put in order."""
+    """The last lines of these services, in the order of the times that begin them."""
     hide = LogFormatter(settings.secrets()).redact
-    said: list[tuple[str, str, str]] = []
+    timed: list[tuple[str, str, str]] = []
     for name in names:
         at = ""
         for line in _last(settings, name, count):
             at = line[:24] if line[:1].isdigit() else at  # a traceback stays with its line
-            said.append((at, name, hide(line)))
-    return [(name, line) for _, name, line in sorted(said, key=lambda each: each[0])]
+            timed.append((at, name, hide(line)))
+    return [(name, line) for _, name, line in sorted(timed, key=lambda each: each[0])]
 
 
 def new_lines(settings: Settings, following: dict[str, LogFollower]) -> Iterator[LogLine]:
-    """What was logged since the last look."""
+    """The lines that were logged since the last call."""
     hide = LogFormatter(settings.secrets()).redact
     for name, each in following.items():
         for line in each.lines():
@@ -88,13 +86,14 @@ def _last(settings: Settings, name: str, count: int) -> list[str]:
         return []
 
 
-def _print(said: Sequence[LogLine] | Iterator[LogLine], of: int, as_json: bool) -> None:
-    for each in said:
-        if as_json:
-            click.echo(json.dumps(_object(each)))
-        else:
-            click.echo(f"{each[0]:<9} | {each[1]}" if of > 1 else each[1])
+def _print(lines: Iterable[LogLine], services: int, as_json: bool) -> None:
+    for each in lines:
+        click.echo(json.dumps(_fields(each)) if as_json else _format(each, services))
 
 
-def _object(said: LogLine) -> dict[str, str]:
-    return {"service": said[0], "line": said[1]}
+def _format(line: LogLine, services: int) -> str:
+    return f"{line[0]:<9} | {line[1]}" if services > 1 else line[1]
+
+
+def _fields(line: LogLine) -> dict[str, str]:
+    return {"service": line[0], "line": line[1]}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from bullpen.cli.command import print_notes
 from bullpen.cli.down import restart_services, stop_all
 from bullpen.cli.output import sanitize
 from bullpen.cli.probe import ProbeResult, probe
@@ -16,7 +17,7 @@ from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.send import SENDER, enqueue_message, open_waiting_store, wait_for_answers
 from bullpen.cli.setup_prompts import Prompter, SetupHome
-from bullpen.cli.up import print_failure_reason, start_services
+from bullpen.cli.up import failure_reason, start_services
 from bullpen.cli.wait import exit_status, print_wait_result, wait_fields
 from bullpen.core.company import add_agent, change_agent
 from bullpen.core.errors import BadName, BadProvider, BullpenError, NameTaken
@@ -367,7 +368,7 @@ def ensure_running(home: SetupHome, asker: Prompter) -> bool:
         names = ", ".join(concerned)
         if asker.yes(f"Bullpen runs, and sees the new settings after a restart. Restart {names}?"):
             for name in restart_services(home.settings, concerned):
-                print_failure_reason(home.settings, name)
+                print_notes(failure_reason(home.settings, name))
     return True
 
 
@@ -392,4 +393,4 @@ def _start(home: SetupHome) -> None:
         stop_all(home.settings)  # it was not there before
         raise
     for name in failed:
-        print_failure_reason(home.settings, name)
+        print_notes(failure_reason(home.settings, name))

@@ -19,7 +19,7 @@ from bullpen.ops.services.programs import tmux_config
 
 SESSION = "bullpen"
 SIZE = ("-x", "200", "-y", "50")
-"""Until somebody attaches, who has a size of his own."""
+"""The size until a terminal attaches, which has its own."""
 
 PANES = (
     ("status", "status --watch"),
@@ -30,7 +30,7 @@ PANES = (
 
 
 def open_session(settings: Settings) -> None:
-    """Make the session, if it is not there, and go into it where somebody sits at a terminal."""
+    """Create the session if it does not exist, and attach if this is a terminal."""
     if not session_exists(settings):
         _make(settings)
     if sys.stdin.isatty() and sys.stdout.isatty():
@@ -39,16 +39,16 @@ def open_session(settings: Settings) -> None:
 
 
 def session_exists(settings: Settings) -> bool:
-    """Whether somebody has begun to watch."""
+    """Whether the session exists."""
     return _tmux(settings, "has-session", "-t", SESSION).returncode == 0
 
 
 def attach_session(settings: Settings) -> None:
-    """Become tmux, in this terminal."""
+    """Replace this process by tmux, attached to the session."""
     command = [*_command(settings), "attach-session", "-t", SESSION]
-    # A person may be in a tmux of his own, which must not take this for its own session.
+    # In a tmux of the person's own, TMUX would make this one attach there.
     environ = {name: text for name, text in os.environ.items() if name != "TMUX"}
-    os.execvpe(command[0], command, environ)  # noqa: S606 - this is what is meant: no shell
+    os.execvpe(command[0], command, environ)  # noqa: S606 - no shell is meant
 
 
 def end_session(settings: Settings) -> None:
@@ -95,7 +95,7 @@ def _command(settings: Settings) -> list[str]:
         raise ServiceFailed(
             "tmux is not installed", hint="Install it, or look with `bullpen status --watch`."
         )
-    # A server of its own: its keys and colours are not those of other sessions.
+    # A server of its own keeps its keys and colours apart from other sessions.
     return [program, "-S", str(_socket(settings)), "-f", str(tmux_config())]
 
 

@@ -11,8 +11,7 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import acting_agent
-from bullpen.cli.output import as_json, print_json
+from bullpen.cli.command import Result, acting_agent, command, json_requested
 from bullpen.cli.trace_text import (
     ConversationClock,
     LineTree,
@@ -26,59 +25,26 @@ from bullpen.core.errors import NotFound, OutOfReach
 from bullpen.core.inspect.conversations import ACTIVE_STATES, ConversationState, get_conversation_id
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.inspect.trace import Step, Trace
-from bullpen.core.inspect.trace import trace as look
+from bullpen.core.inspect.trace import trace as load_trace
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-
-
-def trace_fields(found: Trace) -> dict[str, object]:
-    """All of it; the times are milliseconds since 1970."""
-    return {
-        "conversation_id": found.conversation_id,
-        "state": found.stand,
-        "totals": asdict(found.totals),
-        "under_way": [
-            step.message.message_id for step in found.steps if step.message.status in ACTIVE_STATES
-        ],
-        "messages": [_message(step) for step in found.steps],
-        "attempts": [asdict(each) for each in found.attempts],
-        "responses": [_response(each) for each in found.responses],
-    }
-
-
-def _message(step: Step) -> dict[str, object]:
-    times = asdict(step)
-    message: dict[str, object] = times.pop("message")
-    message["files"] = json.loads(step.message.files or "[]")
-    return {**message, **times}
-
-
-def _response(seen: ResponseRecord) -> dict[str, object]:
-    return {
-        **asdict(seen),
-        "files": json.loads(seen.files or "[]"),
-        "metadata": json.loads(seen.metadata or "null"),
-    }
-
 
 RETENTION_HINT = (
     "What is older than the settings `archive_days` and `attempt_days` say is not kept."
 )
 POLL_SECONDS = 1.0
 MIN_REFRESH_SECONDS = 0.1
-"""It is not drawn more often than so, whatever happens in other conversations."""
+"""The shortest time between two redraws, however much happens in other conversations."""
 
 
-@click.command()
+@command()
 @click.argument("id_", metavar="ID", shell_complete=completion.conversation_ids)
 @click.option("--full", is_flag=True, help="Show whole texts instead of their beginnings.")
 @click.option(
     "--follow", "-f", is_flag=True, help="Show it as it goes on, until nothing moves any more."
 )
-@as_json
-@click.pass_obj
-def trace(settings: Settings, id_: str, full: bool, follow: bool, as_json: bool) -> None:
+def trace(settings: Settings, id_: str, full: bool, follow: bool) -> Result:
     """Show all of a conversation as a tree: each message below the one that it came of.
 
     ID is that of the conversation or of any message in it, archived ones included. Of each there
@@ -91,28 +57,23 @@ def trace(settings: Settings, id_: str, full: bool, follow: bool, as_json: bool)
       bullpen trace cli_a1b2c3d4 --follow
       bullpen trace internal_a1b2c3d4 --full --json
     """
-    store = open_store(settings)
-    with closing(store):
-        conversation = _conversation(store, id_)
+    with closing(open_store(settings)) as store:
+        with store.read() as tx:
+            conversation = get_conversation_id(tx, id_)
         if follow:
-            found = _follow(store, conversation, full, quiet=as_json or not sys.stdout.isatty())
+            quiet = json_requested() or not sys.stdout.isatty()
+            found = _follow(store, conversation, full, quiet=quiet)
         else:
             found = _load_trace(store, conversation)
-        if as_json:
-            print_json(trace_fields(found))
-        else:
-            print_tree(_build_tree(store, found, full))
-
-
-def _conversation(store: Store, id_: str) -> str:
-    with store.read() as tx:
-        return get_conversation_id(tx, id_)
+        return Result(
+            _trace_fields(found), show=lambda: print_tree(_build_tree(store, found, full))
+        )
 
 
 def _load_trace(store: Store, conversation: str) -> Trace:
     try:
         with store.read() as tx:
-            found = look(tx, conversation)
+            found = load_trace(tx, conversation)
     except NotFound:
         raise NotFound(
             f"there is no message and no conversation {conversation[:60]!r}", hint=RETENTION_HINT
@@ -129,15 +90,15 @@ def _build_tree(store: Store, found: Trace, full: bool) -> LineTree:
     moments = [step.message.created_at for step in found.steps]
     moments += [each.enqueued_at for each in found.attempts]
     moments += [each.created_at for each in found.responses]
-    here = get_zone(owner_zone_name(store.settings))
-    teller = TraceFormatter(ConversationClock(here, min(moments), store.clock.now()), full)
-    root = teller.twig(found)
-    end = LineTree((StyledLine(teller.totals(found), "bold"),))
+    zone = get_zone(owner_zone_name(store.settings))
+    formatter = TraceFormatter(ConversationClock(zone, min(moments), store.clock.now()), full)
+    root = formatter.tree(found)
+    end = LineTree((StyledLine(formatter.totals(found), "bold"),))
     return LineTree(root.lines, (*root.children, end))
 
 
 def _follow(store: Store, conversation: str, full: bool, *, quiet: bool) -> Trace:
-    """Look again whenever something happens, until Ctrl-C; gives how it is at the end."""
+    """Reload whenever something happens, until Ctrl-C; returns the trace at the end."""
     found = _load_trace(store, conversation)
     with suppress(KeyboardInterrupt), closing(store.listen()) as listener, ExitStack() as stack:
         live = None
@@ -152,3 +113,33 @@ def _follow(store: Store, conversation: str, full: bool, *, quiet: bool) -> Trac
             time.sleep(MIN_REFRESH_SECONDS)
             found = _load_trace(store, conversation)
     return found
+
+
+def _trace_fields(found: Trace) -> dict[str, object]:
+    """The trace for a JSON document; times are in milliseconds since 1970."""
+    return {
+        "conversation_id": found.conversation_id,
+        "state": found.stand,
+        "totals": asdict(found.totals),
+        "under_way": [
+            step.message.message_id for step in found.steps if step.message.status in ACTIVE_STATES
+        ],
+        "messages": [_message_fields(step) for step in found.steps],
+        "attempts": [asdict(each) for each in found.attempts],
+        "responses": [_response_fields(each) for each in found.responses],
+    }
+
+
+def _message_fields(step: Step) -> dict[str, object]:
+    times = asdict(step)
+    message: dict[str, object] = times.pop("message")
+    message["files"] = json.loads(step.message.files or "[]")
+    return {**message, **times}
+
+
+def _response_fields(response: ResponseRecord) -> dict[str, object]:
+    return {
+        **asdict(response),
+        "files": json.loads(response.files or "[]"),
+        "metadata": json.loads(response.metadata or "null"),
+    }

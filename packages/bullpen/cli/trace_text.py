@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConversationClock:
-    """The owner's clock, and the day on which it began."""
+    """Formats moments in the owner's zone; the day only if it is not the first one."""
 
-    here: ZoneInfo
+    zone: ZoneInfo
     began: int
     now: int
 
     def at(self, moment: int) -> str:
-        """By the clock; with the day, if it is another one."""
+        """The time of day; with the date, if it is not that of the beginning."""
         local = self._local(moment)
         today = local.date() == self._local(self.began).date()
         return local.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
     def day(self) -> str:
-        """When it began, in full."""
+        """The beginning, with date and zone."""
         return self._local(self.began).strftime("%Y-%m-%d %H:%M:%S %Z")
 
     def _local(self, moment: int) -> datetime:
-        return datetime.fromtimestamp(moment / SECOND, UTC).astimezone(self.here)
+        return datetime.fromtimestamp(moment / SECOND, UTC).astimezone(self.zone)
 
 
 def format_elapsed(milliseconds: int) -> str:
-    """How long; what is short, with a tenth of a second."""
+    """As `3 h`; below 10 s with a tenth of a second."""
     if milliseconds < 10 * SECOND:
         return f"{max(0, milliseconds) / SECOND:.1f} s"
     return format_duration(milliseconds)
 
 
 def format_count(number: int, what: str, many: str = "") -> str:
-    """So many of something."""
+    """The number with its noun."""
     return f"{number} {what}" if number == 1 else f"{number} {many or what + 's'}"
 
 
@@ -65,7 +65,7 @@ ASCII = ("+-- ", "`-- ", "|   ", "    ")
 
 @dataclass(frozen=True, slots=True)
 class StyledLine:
-    """One line, and how it is shown where there are colours."""
+    """One line and its style on a terminal with colours."""
 
     text: str
     style: str = ""
@@ -73,46 +73,46 @@ class StyledLine:
 
 @dataclass(frozen=True, slots=True)
 class LineTree:
-    """Some lines, with others below them."""
+    """A node of a tree: its lines, and the nodes below it."""
 
     lines: tuple[StyledLine, ...]
     children: tuple[LineTree, ...] = ()
 
 
 def to_rich_tree(root: LineTree) -> Tree:
-    """The tree, for a terminal."""
+    """The tree for rich."""
     from rich.text import Text  # only here: the command line begins without
     from rich.tree import Tree
 
-    def label(twig: LineTree) -> Text:
-        return Text("\n").join(Text(each.text, each.style) for each in twig.lines)
+    def label(node: LineTree) -> Text:
+        return Text("\n").join(Text(each.text, each.style) for each in node.lines)
 
     top = Tree(label(root), guide_style="dim")
     waiting = [(top, root)]
     while waiting:
-        place, twig = waiting.pop()
-        waiting += [(place.add(label(each)), each) for each in twig.children]
+        branch, node = waiting.pop()
+        waiting += [(branch.add(label(each)), each) for each in node.children]
     return top
 
 
 def tree_lines(root: LineTree, guides: tuple[str, str, str, str] = GUIDES) -> Iterator[str]:
-    """The tree as lines of text, each as long as it is."""
+    """The tree as lines of text of any length."""
     middle, last, beside, beneath = guides
     waiting = [(root, "", "")]
     while waiting:
-        twig, first, rest = waiting.pop()
-        below = beside if twig.children else ""
-        for number, line in enumerate(_split(twig)):
+        node, first, rest = waiting.pop()
+        below = beside if node.children else ""
+        for number, line in enumerate(_split(node)):
             yield (first + line if number == 0 else rest + below + line).rstrip()
-        for each in reversed(twig.children):
-            end = each is twig.children[-1]
+        for each in reversed(node.children):
+            end = each is node.children[-1]
             waiting.append(
                 (each, rest + (last if end else middle), rest + (beneath if end else beside))
             )
 
 
 def guides_for(out: TextIO) -> tuple[str, str, str, str]:
-    """The guides that this stream can show."""
+    """The guides that the encoding of this stream can show."""
     try:
         "".join(GUIDES).encode(out.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -121,7 +121,7 @@ def guides_for(out: TextIO) -> tuple[str, str, str, str]:
 
 
 def print_tree(root: LineTree) -> None:
-    """Print the tree; what the stream cannot show is escaped, and stops nothing."""
+    """Print the tree; characters that the stream cannot encode are escaped."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     if sys.stdout.isatty():
@@ -134,8 +134,8 @@ def print_tree(root: LineTree) -> None:
             print(each if guides is GUIDES else each.replace(ARROW, "->"))
 
 
-def _split(twig: LineTree) -> Iterator[str]:
-    for each in twig.lines:
+def _split(node: LineTree) -> Iterator[str]:
+    for each in node.lines:
         yield from each.text.split("\n")
 
 
@@ -156,22 +156,24 @@ STATUS_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class TraceFormatter:
-    """How much is said of a conversation."""
+    """Formats a conversation as a tree."""
 
     times: ConversationClock
     full: bool
-    """Whole texts, instead of their beginnings."""
+    """Whole texts instead of their beginnings."""
 
-    def twig(self, found: Trace) -> LineTree:
-        """All of it."""
+    def tree(self, found: Trace) -> LineTree:
+        """The conversation with all its messages."""
         tree = build_tree(found)
         children = [self._node(each) for each in tree.nodes]
-        children += [LineTree((self._run(number, each),)) for number, each in _tries(tree.attempts)]
+        children += [
+            LineTree((self._run(number, each),)) for number, each in _numbered(tree.attempts)
+        ]
         children += [LineTree(tuple(self._answer(each))) for each in tree.responses]
         return LineTree((self._heading(found),), tuple(children))
 
     def totals(self, found: Trace) -> str:
-        """What it took, and what is not shown of it."""
+        """The totals, and how much is not shown."""
         totals = found.totals
         work = sum(each.finished_at - each.started_at for each in found.attempts)
         ends = [each.finished_at for each in found.attempts]
@@ -183,17 +185,17 @@ class TraceFormatter:
         ]
         if ends and found.stand is ConversationState.AT_REST:
             parts.append(f"over after {format_elapsed(max(ends) - self.times.began)}")
-        said = ", ".join(parts)
+        text = ", ".join(parts)
         if totals.messages > len(found.steps):
-            said += f"; only the first {format_count(MAX_ROWS, 'message')} are shown"
-        return said
+            text += f"; only the first {format_count(MAX_ROWS, 'message')} are shown"
+        return text
 
     def _heading(self, found: Trace) -> StyledLine:
         stand = STATUS_LABELS[found.stand]
         return StyledLine(f"{found.conversation_id}: {stand}, began {self.times.day()}", "bold")
 
     def _node(self, node: Node) -> LineTree:
-        # By hand, and not by recursion: a chain may be as long as a person lets it be.
+        # A loop instead of recursion: a chain may be longer than the stack.
         done: dict[int, LineTree] = {}
         waiting = [node]
         while waiting:
@@ -213,41 +215,41 @@ class TraceFormatter:
         yield StyledLine(f"{_route(message)}: {state}", STYLES.get(state, ""))
         yield StyledLine(self._text(message.message))
         yield StyledLine(f"{message.message_id}  {self._when(node.step)}", "dim")
-        for number, each in _tries(node.attempts):
+        for number, each in _numbered(node.attempts):
             yield self._run(number, each)
         if node.step.answered_with is not None:
             yield StyledLine(f"answered together with {node.step.answered_with}")
-        if (line := self._next(node.step)) is not None:
+        if (line := self._waits_for(node.step)) is not None:
             yield line
         for response in node.responses:
             yield from self._answer(response)
 
     def _when(self, step: Step) -> str:
         message = step.message
-        said = f"sent {self.times.at(message.created_at)}"
+        text = f"sent {self.times.at(message.created_at)}"
         if step.claimed_at is not None:
-            said += f", waited {format_elapsed(step.claimed_at - message.created_at)}"
+            text += f", waited {format_elapsed(step.claimed_at - message.created_at)}"
         if step.started_at is not None and step.finished_at is not None:
-            said += f", ran {format_elapsed(step.finished_at - step.started_at)}"
-        return f"{said}, archived" if step.archived else said
+            text += f", ran {format_elapsed(step.finished_at - step.started_at)}"
+        return f"{text}, archived" if step.archived else text
 
     def _run(self, number: int, run: Attempt) -> StyledLine:
         took = format_elapsed(run.finished_at - run.started_at)
-        said = f"run {number} at {self.times.at(run.started_at)} by {_model(run)}: {run.outcome}"
-        said += f" after {took}"
+        text = f"run {number} at {self.times.at(run.started_at)} by {_model(run)}: {run.outcome}"
+        text += f" after {took}"
         if run.messages > 1:
-            said += f", for {format_count(run.messages, 'message')}"
+            text += f", for {format_count(run.messages, 'message')}"
         if usage := _usage(run.cost, run.input_tokens, run.output_tokens):
-            said += f", {', '.join(usage)}"
+            text += f", {', '.join(usage)}"
         if run.error:
-            said += f": {self._text(run.error, quoted=False)}"
+            text += f": {self._text(run.error, quoted=False)}"
         if run.error_kind:
-            said += f" ({run.error_kind})"
+            text += f" ({run.error_kind})"
         good = run.outcome == AttemptOutcome.COMPLETED
-        return StyledLine(said, "dim" if good else "red" if run.error else "")
+        return StyledLine(text, "dim" if good else "red" if run.error else "")
 
-    def _next(self, step: Step) -> StyledLine | None:
-        """What it waits for, and the command that helps."""
+    def _waits_for(self, step: Step) -> StyledLine | None:
+        """What the message waits for, and the next command."""
         message = step.message
         why = self._text(message.last_error or "", quoted=False)
         match MessageState(message.status):
@@ -266,43 +268,42 @@ class TraceFormatter:
                 waits = format_elapsed(self.times.now - message.available_at)
                 return StyledLine(f"waits for its turn since {waits}", "cyan")
             case MessageState.HELD:
-                helps = f"bullpen queue resume {message.message_id}"
-                return StyledLine(f"waits for a person{_because(why)}. Next: {helps}", "yellow")
+                next_step = f"bullpen queue resume {message.message_id}"
+                return StyledLine(f"waits for a person{_because(why)}. Next: {next_step}", "yellow")
             case MessageState.DEAD:
-                helps = f"bullpen queue retry {message.message_id}"
-                return StyledLine(f"is dead{_because(why)}. Next: {helps}", "red")
+                next_step = f"bullpen queue retry {message.message_id}"
+                return StyledLine(f"is dead{_because(why)}. Next: {next_step}", "red")
             case MessageState.CANCELLED | MessageState.EXPIRED:
                 return StyledLine(why) if why else None
             case MessageState.COMPLETED:
                 return None
 
-    def _answer(self, seen: ResponseRecord) -> Iterator[StyledLine]:
-        author = f"@{seen.agent}" if seen.agent else "Bullpen"
-        to = f"{sanitize(seen.sender)} on {seen.channel}"
-        state = self._delivery(seen)
-        yield StyledLine(f"{author} {ARROW} {to}: {state}", "green" if seen.acked_at else "")
-        if seen.message:
-            yield StyledLine(self._text(seen.message))
-        for file in json.loads(seen.files or "[]"):
+    def _answer(self, response: ResponseRecord) -> Iterator[StyledLine]:
+        author = f"@{response.agent}" if response.agent else "Bullpen"
+        to = f"{sanitize(response.sender)} on {response.channel}"
+        state = self._delivery(response)
+        yield StyledLine(f"{author} {ARROW} {to}: {state}", "green" if response.acked_at else "")
+        if response.message:
+            yield StyledLine(self._text(response.message))
+        for file in json.loads(response.files or "[]"):
             yield StyledLine(f"[file: {sanitize(str(file))}]")
 
-    def _delivery(self, seen: ResponseRecord) -> str:
-        tries = format_count(seen.delivery_attempts, "try", "tries")
-        why = _because(self._text(seen.last_error or "", quoted=False))
-        match ResponseState(seen.status):
+    def _delivery(self, response: ResponseRecord) -> str:
+        tries = format_count(response.delivery_attempts, "try", "tries")
+        why = _because(self._text(response.last_error or "", quoted=False))
+        match ResponseState(response.status):
             case ResponseState.ACKED:
-                what = "read" if seen.channel in PULL_CHANNELS else "delivered"
-                return what if seen.acked_at is None else f"{what} {self.times.at(seen.acked_at)}"
-            case ResponseState.PENDING if seen.channel in PULL_CHANNELS:
+                what = "read" if response.channel in PULL_CHANNELS else "delivered"
+                at = response.acked_at
+                return what if at is None else f"{what} {self.times.at(at)}"
+            case ResponseState.PENDING if response.channel in PULL_CHANNELS:
                 return "not read yet"
             case ResponseState.PENDING:
-                return (
-                    f"on its way, {tries} so far{why}" if seen.delivery_attempts else "on its way"
-                )
+                return f"on its way{f', {tries} so far{why}' if response.delivery_attempts else ''}"
             case ResponseState.UNKNOWN:
                 return f"nobody knows whether it arrived{why}"
             case ResponseState.DEAD:
-                return f"not delivered, {tries}{why}. Next: bullpen response retry {seen.id}"
+                return f"not delivered, {tries}{why}. Next: bullpen response retry {response.id}"
 
     def _text(self, text: str, *, quoted: bool = True) -> str:
         if self.full:
@@ -320,7 +321,7 @@ def _route(message: MessageRecord) -> str:
     return f"{author}{place} {ARROW} @{message.agent}{team}"
 
 
-def _tries(runs: tuple[Attempt, ...]) -> Iterator[tuple[int, Attempt]]:
+def _numbered(runs: tuple[Attempt, ...]) -> Iterator[tuple[int, Attempt]]:
     return enumerate(runs, 1)
 
 
@@ -330,10 +331,10 @@ def _model(run: Attempt) -> str:
 
 
 def _usage(cost: float, tokens_in: int, tokens_out: int) -> list[str]:
-    said = [f"${cost:.4f}"] if cost else []
+    parts = [f"${cost:.4f}"] if cost else []
     if tokens_in or tokens_out:
-        said.append(f"{tokens_in} tokens in, {tokens_out} out")
-    return said
+        parts.append(f"{tokens_in} tokens in, {tokens_out} out")
+    return parts
 
 
 def _because(why: str) -> str:

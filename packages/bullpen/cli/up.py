@@ -8,16 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import click
 
-from bullpen.cli.command import require_person, write_transaction
+from bullpen.cli.command import Result, command, json_requested, print_notes, write_transaction
 from bullpen.cli.logs import new_lines
 from bullpen.cli.main import print_problems
-from bullpen.cli.output import as_json, print_json
 from bullpen.cli.status import last_words, print_services
 from bullpen.core.background import StopSignals
 from bullpen.core.clock import poll_until
@@ -33,32 +33,33 @@ from bullpen.core.store import open
 from bullpen.core.store.open import has_valid_database_url, open_store
 from bullpen.ops.services.launch import end_orphans, find_orphans, launch, lock_holders, start_lock
 from bullpen.ops.services.programs import list_programs, make_directories
-from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Supervisor
+from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
 PrintLine = Callable[[str], None]
+"""Tells a person what is done."""
 
 
 def prepare(settings: Settings, tell: PrintLine) -> None:
-    """Make what is missing; nobody is asked anything, and what is there stays."""
+    """Create what is missing, without questions; what exists is not changed."""
     make_directories(settings)
     if not has_valid_database_url(settings):
-        return  # the API says so, and the rest does not start
+        return  # the API reports it, and the other services do not start
     migrate_database(settings, tell)
     _ensure_agent(settings, tell)
 
 
 def end_orphaned_services(settings: Settings, tell: PrintLine) -> None:
-    """End the services that a supervisor left behind: there may never be two of one."""
-    found = find_orphans(settings)
-    if found:
-        names = ", ".join(f"{name} ({each.pid})" for name, each in found.items())
+    """End the services that a dead supervisor left: none may ever run twice."""
+    orphans = find_orphans(settings)
+    if orphans:
+        names = ", ".join(f"{name} ({each.pid})" for name, each in orphans.items())
         seconds = settings.grace_seconds
         tell(f"An earlier supervisor is gone and left {names}; they get {seconds} s to end.")
-        end_orphans(found, seconds, tell)
+        end_orphans(orphans, seconds, tell)
 
 
 def migrate_database(settings: Settings, tell: PrintLine) -> None:
-    """Make the database, or bring it to this version's schema."""
+    """Create the database, or upgrade it to this version's schema."""
     with closing(open_store(settings, check=False)) as store:
         if store.revision() == open.HEAD_REVISION:
             return
@@ -73,7 +74,7 @@ def migrate_database(settings: Settings, tell: PrintLine) -> None:
 
 
 def _ensure_agent(settings: Settings, tell: PrintLine) -> None:
-    """See to it that there is somebody to answer: a real one, if one is installed."""
+    """Add the default agent if there is none, with the first provider that is installed."""
     with write_transaction(settings) as tx:
         if find_agent(tx, settings.default_agent) is None:
             provider = _automatic_provider()
@@ -96,12 +97,12 @@ START_SECONDS = 60.0
 STATE_POLL_SECONDS = 0.05
 HTTP_SECONDS = 2.0
 SLOW_SECONDS = 30.0
-"""One that takes less to say whether it is ready is slow, which is no reason to restart it."""
+"""An API that is ready within this time is slow, which is no reason to restart it."""
 REASON_LINES = 2
 
 
 def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
-    """Wait until each service runs, or has ended once; gives those that do not run."""
+    """Wait until each service runs or has ended once; returns those that do not run."""
     first: dict[str, int] = {}
     ended: set[str] = set()
     running: set[str] = set()
@@ -112,7 +113,7 @@ def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
             again = each["pid"] and first.setdefault(each["name"], each["pid"]) != each["pid"]
             if again or each["state"] in DOWN_STATES:
                 ended.add(each["name"])
-        # It holds its lock when it has read its settings and found nothing against them.
+        # A service takes its lock once it has read its settings and found them valid.
         held = lock_holders(settings)
         running.update(
             each["name"]
@@ -128,7 +129,7 @@ def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
 
 
 def start_stopped(settings: Settings, supervisor: Supervisor) -> None:
-    """Start what was stopped, gave up, or still tries; and an API that is not ready."""
+    """Start the services that do not run, and an API that is not ready."""
     for each in supervisor.services():
         name = each["name"]
         if each["state"] == RUNNING and (
@@ -142,18 +143,17 @@ def start_stopped(settings: Settings, supervisor: Supervisor) -> None:
             click.echo(f"bullpen: {name}: {error}", err=True)
 
 
-def print_failure_reason(settings: Settings, name: str) -> None:
-    """The end of its log, where it says what hinders it."""
-    click.echo(f"bullpen: {name} does not start; the end of its log:", err=True)
+def failure_reason(settings: Settings, name: str) -> Iterator[str]:
+    """Lines for standard error: the end of the log of a service that does not start."""
+    yield f"bullpen: {name} does not start; the end of its log:"
     for line in last_words(settings, name, REASON_LINES):
-        click.echo(f"  {line}", err=True)
-    click.echo(f"  Then: bullpen restart {name}", err=True)
+        yield f"  {line}"
+    yield f"  Then: bullpen restart {name}"
 
 
 def _api_answers(settings: Settings, path: str = ALIVE, seconds: float = HTTP_SECONDS) -> bool:
-    """Whether the API serves."""
-    where = urlsplit(api_url(settings))
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=seconds)
+    url = urlsplit(api_url(settings))
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=seconds)
     try:
         connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
@@ -166,12 +166,10 @@ def _api_answers(settings: Settings, path: str = ALIVE, seconds: float = HTTP_SE
 SUPERVISOR_SECONDS = 30.0
 
 
-@click.command()
+@command(people_only="start Bullpen")
 @click.option("--foreground", is_flag=True, help="Stay, show the logs, stop all at the end.")
 @click.option("--tmux", is_flag=True, help="Watch them in tmux: status, processor, events, logs.")
-@as_json
-@click.pass_obj
-def up(settings: Settings, foreground: bool, tmux: bool, as_json: bool) -> None:
+def up(settings: Settings, foreground: bool, tmux: bool) -> Result:
     """Start the services in the background. The exit status is 3 if one does not start.
 
     What is missing is made: the home, the database, a first agent. Nothing is asked. What runs
@@ -183,40 +181,39 @@ def up(settings: Settings, foreground: bool, tmux: bool, as_json: bool) -> None:
       bullpen up --tmux
       bullpen up --foreground          for containers and systemd
     """
-    require_person("start Bullpen")
-    if foreground and (tmux or as_json):
+    if foreground and (tmux or json_requested()):
         raise click.UsageError("--foreground shows the logs, and nothing else.")
-    _say_problems()
+    _print_warnings()
     if foreground:
         sys.exit(run_in_foreground(settings))
     again, failed = start_services(settings)
-    supervisor = Supervisor(settings)
-    if as_json:
-        print_json(
-            {
-                "running_already": again,
-                "failed": failed,
-                "api": None if "api" in failed else api_url(settings),
-                "services": supervisor.services(),
-            }
-        )
-    else:
-        _print_result(settings, supervisor, again, failed)
-    if tmux:
-        from bullpen.cli.tmux import open_session
+    services = Supervisor(settings).services()
+    result = Result(
+        {
+            "running_already": again,
+            "failed": failed,
+            "api": None if API in failed else api_url(settings),
+            "services": services,
+        },
+        show=lambda: _print_result(settings, services, again, failed),
+        status=3 if failed else 0,
+    )
+    if not tmux:
+        return result
+    from bullpen.cli.tmux import open_session
 
-        open_session(settings)
-    if failed:
-        sys.exit(3)
+    replace(result, status=0).print(json_requested())  # the terminal goes to tmux next
+    open_session(settings)
+    sys.exit(result.status)
 
 
 def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, list[str]]:
-    """Whether it ran already, and which services do not run in spite of it."""
+    """Start what does not run; returns whether it ran already, and the services that failed."""
     supervisor = Supervisor(settings)
     with start_lock(settings):
         again = supervisor.alive()
         if again:
-            prepare(settings, _tell)
+            prepare(settings, _print_note)
             start_stopped(settings, supervisor)
         else:
             start_supervisor(settings, stays=stays)
@@ -229,35 +226,35 @@ def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, lis
 
 
 def start_supervisor(settings: Settings, *, stays: bool = True) -> subprocess.Popen[bytes]:
-    """See to what is missing and start the supervisor."""
+    """Create what is missing and start the supervisor."""
     if Supervisor(settings).alive():
         raise RunsAlready("Bullpen runs already in this home")
-    end_orphaned_services(settings, _tell)
-    prepare(settings, _tell)
+    end_orphaned_services(settings, _print_note)
+    prepare(settings, _print_note)
     services = [each for each in list_programs() if each.set_up(settings)]
     return launch(settings, services, stays=stays)
 
 
 def _print_result(
-    settings: Settings, supervisor: Supervisor, again: bool, failed: list[str]
+    settings: Settings, services: list[Service], again: bool, failed: list[str]
 ) -> None:
     if again:
         click.echo("Bullpen runs already.")
-    print_services(supervisor.services())
+    print_services(services)
     for name in failed:
-        print_failure_reason(settings, name)
-    if "api" not in failed:
+        print_notes(failure_reason(settings, name))
+    if API not in failed:
         click.echo(f"The API is at {api_url(settings)}")
     click.echo("Next: bullpen doctor" if failed else 'Next: bullpen send "hello"')
 
 
-def _say_problems() -> None:
-    """What of settings.toml has no meaning; what cannot be read every command says by itself."""
+def _print_warnings() -> None:
+    """Warn of unknown names in settings.toml; every command reports the errors itself."""
     _, problems = load_lenient(os.environ)
     print_problems((each for each in problems if each.warning), warnings=True)
 
 
-def _tell(text: str) -> None:
+def _print_note(text: str) -> None:
     click.echo(text, err=True)
 
 
@@ -265,19 +262,19 @@ LOG_POLL_SECONDS = 0.2
 
 
 def run_in_foreground(settings: Settings) -> int:
-    """Run them until SIGTERM or Ctrl-C, and stop them in order; 1 if their supervisor died."""
-    ending = StopSignals()
+    """Run the services until SIGTERM or Ctrl-C; returns 1 if their supervisor died."""
+    stop = StopSignals()
     with start_lock(settings):
         names = [each.name for each in list_programs()]
         followed = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
         supervisor = start_supervisor(settings, stays=False)
     click.echo(f"Bullpen runs; its API is at {api_url(settings)}. Ctrl-C stops it.", err=True)
-    while not ending.wait(LOG_POLL_SECONDS) and supervisor.poll() is None:
+    while not stop.wait(LOG_POLL_SECONDS) and supervisor.poll() is None:
         _print_new_lines(settings, followed)
     died = supervisor.poll() is not None
     if died:
         click.echo("bullpen: the supervisor has died; its services are ended", err=True)
-        end_orphaned_services(settings, lambda text: click.echo(text, err=True))
+        end_orphaned_services(settings, _print_note)
     else:
         _stop(settings, supervisor, followed)
     return int(died)
@@ -286,7 +283,7 @@ def run_in_foreground(settings: Settings) -> int:
 def _stop(
     settings: Settings, supervisor: subprocess.Popen[bytes], followed: dict[str, LogFollower]
 ) -> None:
-    """As supervisord does it by itself: in order, each with its time. A second signal is for us."""
+    """Let supervisord stop them in order; a second signal ends this process."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     supervisor.terminate()
