@@ -10,8 +10,7 @@ from click.shell_completion import CompletionItem
 
 from bullpen.core.clock import parse_duration
 from bullpen.core.errors import BadSchedule
-from bullpen.ops.services.programs import list_programs
-from bullpen.ops.services.supervisor import RENAMED_SERVICES
+from bullpen.ops.services.programs import RENAMED_SERVICES, list_programs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -16,7 +16,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import has_valid_database_url, open_store
 from bullpen.ops.services.launch import is_supervised, service_lock, terminate_with_supervisor
-from bullpen.ops.services.supervisor import RENAMED_SERVICES
+from bullpen.ops.services.programs import RENAMED_SERVICES
 
 
 @click.group(cls=LazyGroup, aliases=RENAMED_SERVICES)

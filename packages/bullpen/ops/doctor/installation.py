@@ -20,7 +20,8 @@ from bullpen.core.settings.parse import SettingProblem
 from bullpen.core.store import open
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import database_file, open_store
-from bullpen.ops.services.supervisor import CORE_SERVICES, RENAMED_SERVICES, Service, Supervisor
+from bullpen.ops.services.programs import RENAMED_SERVICES
+from bullpen.ops.services.supervisor import CORE_SERVICES, Service, Supervisor
 
 Result = TypeVar("Result")
 

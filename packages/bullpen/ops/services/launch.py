@@ -19,13 +19,13 @@ from bullpen.core.files import file_lock, is_locked
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
 from bullpen.ops.services.programs import (
+    RENAMED_SERVICES,
     ServiceProgram,
     include_paths,
     make_directories,
     supervisor_config,
 )
 from bullpen.ops.services.supervisor import (
-    RENAMED_SERVICES,
     create_control_secret,
     wait_for_exit,
 )

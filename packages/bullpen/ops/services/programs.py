@@ -20,6 +20,9 @@ from bullpen.core.settings import Settings
 _THIS_FILE = Path(__file__).resolve()
 SECTION_PREFIX = "bullpen:"
 
+RENAMED_SERVICES = {"minder": "guard"}
+"""Old names and new ones. A supervisor that was started before an upgrade uses the old one."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceProgram:

@@ -18,6 +18,7 @@ from bullpen.core.clock import poll_until
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
 from bullpen.core.files import replace_file
 from bullpen.core.settings import Settings
+from bullpen.ops.services.programs import RENAMED_SERVICES
 
 CONTROL_USER = "bullpen"
 CONTROL_KEY_FILE = "supervisor.key"
@@ -63,9 +64,6 @@ def _has_exited(process: psutil.Process) -> bool:
 
 CORE_SERVICES = frozenset({"processor", "scheduler", "api", "guard"})
 """The services that are no channel's; each channel has one of its own name."""
-
-RENAMED_SERVICES = {"minder": "guard"}
-"""Old names and new ones. A supervisor that was started before an upgrade uses the old one."""
 
 RUNNING = "RUNNING"
 DOWN_STATES = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
