@@ -12,7 +12,7 @@ from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.ops.doctor import installation as patient_module
+from bullpen.ops.doctor import installation as installation_module
 from bullpen.ops.doctor.check import Check, Finding
 from bullpen.ops.doctor.examine import run_check
 from bullpen.ops.doctor.installation import Installation, open_database
@@ -83,22 +83,22 @@ def store_of(bullpen: Bullpen, clock: Clock | None = None) -> Iterator[Store]:
 
 
 @contextmanager
-def patient_of(bullpen: Bullpen, **more: Any) -> Iterator[Installation]:  # noqa: ANN401 - its fields
+def installation_of(bullpen: Bullpen, **more: Any) -> Iterator[Installation]:  # noqa: ANN401 - its fields
     """Its home, for checks that are made in this process."""
     settings = settings_of(bullpen)
     environ: Mapping[str, str] = bullpen.environment()
-    with mock.patch.object(patient_module, "OPEN_SECONDS", LONG):
+    with mock.patch.object(installation_module, "OPEN_SECONDS", LONG):
         database = open_database(settings)
-    patient = Installation(
+    installation = Installation(
         settings=settings, environ=environ, now=SystemClock().now(), database=database, **more
     )
     try:
-        yield patient
+        yield installation
     finally:
-        patient.database.close()
+        installation.database.close()
 
 
 def look_at(bullpen: Bullpen, check: Check, **more: Any) -> Finding:  # noqa: ANN401 - as above
     """What one check says, made in this process."""
-    with patient_of(bullpen, **more) as patient:
-        return run_check(patient, check)
+    with installation_of(bullpen, **more) as installation:
+        return run_check(installation, check)

@@ -43,8 +43,8 @@ def _look(settings: Settings, ids: tuple[str, ...], report: Path) -> None:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-        patient = Installation(settings, {}, SystemClock().now(), open_database(settings))
-        said = [run_check(patient, each) for each in ALL_CHECKS if each.id in ids]
+        installation = Installation(settings, {}, SystemClock().now(), open_database(settings))
+        said = [run_check(installation, each) for each in ALL_CHECKS if each.id in ids]
         found = {
             each.id: [each.state.value, each.severity.value, each.fix is not None] for each in said
         }

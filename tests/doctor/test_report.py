@@ -26,7 +26,7 @@ from bullpen.ops.doctor.examine import ALL_CHECKS, run_checks, select_checks
 from bullpen.ops.doctor.installation import Installation
 from tests.cli.command import PROGRAM, Bullpen
 from tests.docs.render import DOCS
-from tests.doctor.examined import hurried, patient_of
+from tests.doctor.examined import hurried, installation_of
 
 HERE = Path(__file__).parent
 UNHURRIED = (*PROGRAM[:2], f"import tests.doctor.unhurried; {PROGRAM[2]}")
@@ -103,26 +103,26 @@ def test_a_check_that_hangs_or_fails_keeps_no_other_from_being_made(bullpen: Bul
     never = threading.Event()
 
     @check("test.hangs", Severity.WARNING, seconds=0.3)
-    def hangs(patient: Installation) -> Problem | Verdict:
+    def hangs(installation: Installation) -> Problem | Verdict:
         """Never ends."""
         never.wait()
         raise AssertionError
 
     @check("test.fails", Severity.WARNING, seconds=60)
-    def fails(patient: Installation) -> Problem | Verdict:
+    def fails(installation: Installation) -> Problem | Verdict:
         """Fails."""
-        raise RuntimeError(f"with {patient.settings.anthropic_api_key}")
+        raise RuntimeError(f"with {installation.settings.anthropic_api_key}")
 
     @check("test.finds", Severity.INFO, seconds=60)
-    def finds(patient: Installation) -> Problem | Verdict:
+    def finds(installation: Installation) -> Problem | Verdict:
         """Finds something."""
         return Problem(text="here it is", remedy="do this")
 
     many: list[Check] = [hangs] * 9 + [fails, finds]
     key = "sk-ant-quite-secret-indeed"
     secret = Bullpen(bullpen.home, {**bullpen.environ, "BULLPEN_ANTHROPIC_API_KEY": key})
-    with patient_of(secret) as patient:
-        found = list(run_checks(patient, many))
+    with installation_of(secret) as installation:
+        found = list(run_checks(installation, many))
     never.set()
     by_id = {each.id: each for each in found}
     assert len(found) == 11

@@ -127,7 +127,7 @@ def _one(finding: Finding) -> FixResult:
     fix = finding.fix
     assert fix is not None
     try:
-        said = fix.do()
+        said = fix.apply()
     except BullpenError as error:
         return FixResult(finding.id, fix.steps, error=f"{error}. {error.hint}")
     except OSError as error:

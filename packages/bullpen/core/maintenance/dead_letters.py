@@ -1,4 +1,4 @@
-"""Watches the dead letters: says when there are more, of what they died, and tells the owner."""
+"""Watches for new dead letters: groups them by failure, records an event, notifies the owner."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ JOB_NAME = "dead_letters"
 BATCH = 500
 MAX_BATCHES = 100
 SETTLE_TIME = 5 * SECOND
-"""Deaths are looked at so late: on PostgreSQL who began earlier may end later."""
+"""How old a row must be: on PostgreSQL an earlier transaction may commit later."""
 NOTICE_INTERVAL = DAY
-"""The owner hears of a cause again after so long, and not at all of what is older."""
+"""Between two notices of one failure group; an older dead letter is not announced at all."""
 MAX_ERROR_CHARS = 500
-"""Characters of an error."""
 
 A = SYSTEM_AGENTS.c
 M = MESSAGES.c
@@ -53,7 +52,7 @@ ADVANCE_CURSOR: Statement[None] = Statement(
     )
 )
 
-# Twice, for SQLite takes a partial index only where its own condition is asked for.
+# The first condition is that of the partial index, without which SQLite does not use it.
 
 
 def _dead() -> ColumnElement[bool]:
@@ -77,7 +76,7 @@ NEXT_CURSOR: Statement[tuple[int | None]] = Statement(
     lambda: select(func.max(_next_dead().c.updated_at))
 )
 
-# Those that died in the same millisecond are looked at together, be they a few more.
+# All dead letters of one millisecond belong to one batch, which may then be larger.
 NEW_DEAD_LETTERS: Statement[tuple[str, str, str | None, str | None, int]] = Statement(
     lambda: (
         select(M.message_id, M.agent, M.error_kind, M.last_error, M.updated_at)
@@ -90,82 +89,83 @@ COUNT_DEAD: Statement[tuple[int]] = Statement(lambda: select(func.count()).where
 
 
 def watch_dead_letters(store: Store) -> str:
-    """Look at all that died since the last look."""
-    new, causes = 0, set[str]()
+    """Report the messages that died since the last run."""
+    new, fingerprints = 0, set[str]()
     for _ in range(MAX_BATCHES):
         with store.write(durable=False) as tx:
-            found = _next_by_cause(tx)
-        for cause in found:
+            groups = _report_batch(tx)
+        if not groups:
+            break
+        for group, deaths in groups:
             log.warning(
                 "%d more dead letters of one cause, %d in all: %s: bullpen queue dead",
-                len(found[cause]),
-                cause.deaths,
-                cause.error,
+                *(len(deaths), group.deaths, group.error),
             )
-        new += sum(map(len, found.values()))
-        causes |= {each.fingerprint for each in found}
-        if not found:
-            break
+            new += len(deaths)
+            fingerprints.add(group.fingerprint)
     with store.read() as tx:
         row = tx.one(COUNT_DEAD, {})
     dead = 0 if row is None else row[0]
-    return f"{dead} dead, {new} of them new" + (f", of {len(causes)} causes" if causes else "")
+    causes = f", of {len(fingerprints)} causes" if fingerprints else ""
+    return f"{dead} dead, {new} of them new{causes}"
 
 
-def _next_by_cause(tx: Transaction) -> dict[FailureGroup, list[DeadMessage]]:
-    """The next deaths by cause, counted and told of; nothing if there are none."""
-    found = tx.one(FIND_CURSOR, {})
-    cursor = 0 if found is None else found[0]
-    after = cursor
+def _report_batch(tx: Transaction) -> list[tuple[FailureGroup, list[DeadMessage]]]:
+    """Count and announce the next batch, by failure group; empty if there is none."""
+    reported = []
+    for key, deaths in _take_batch(tx).items():
+        group = add_to_failure_group(tx, key, deaths)
+        _announce(tx, group, deaths)
+        reported.append((group, deaths))
+    return reported
+
+
+def _take_batch(tx: Transaction) -> dict[str, list[DeadMessage]]:
+    """The next dead messages by fingerprint; the cursor moves past them."""
+    row = tx.one(FIND_CURSOR, {})
+    cursor = 0 if row is None else row[0]
     if cursor > tx.now:  # the clock was set back
-        after = tx.now - SETTLE_TIME
-        tx.write(ADVANCE_CURSOR, {"seen": cursor, "upto": after})
-        cursor = after
-    last = tx.one(NEXT_CURSOR, {"after": after, "settled": tx.now - SETTLE_TIME})
+        tx.write(ADVANCE_CURSOR, {"seen": cursor, "upto": tx.now - SETTLE_TIME})
+        cursor = tx.now - SETTLE_TIME
+    last = tx.one(NEXT_CURSOR, {"after": cursor, "settled": tx.now - SETTLE_TIME})
     if last is None or last[0] is None:
         return {}
-    upto = last[0]
-    # Whoever lost his turn meanwhile comes second, and counts nothing.
-    if tx.change(ADVANCE_CURSOR, {"seen": cursor, "upto": upto}) == 0:
+    # A process that lost the job's lease meanwhile comes second, and counts nothing.
+    if tx.change(ADVANCE_CURSOR, {"seen": cursor, "upto": last[0]}) == 0:
         return {}
-    by_cause: dict[str, list[DeadMessage]] = defaultdict(list)
+    batch: dict[str, list[DeadMessage]] = defaultdict(list)
     for message_id, agent, kind, error, at in tx.all(
-        NEW_DEAD_LETTERS, {"after": after, "upto": upto}
+        NEW_DEAD_LETTERS, {"after": cursor, "upto": last[0]}
     ):
         text = error or "nobody said why"
         death = DeadMessage(message_id, agent, kind or "unknown", text[:MAX_ERROR_CHARS], at)
-        by_cause[fingerprint(text)].append(death)
-    causes = {}
-    for each, deaths in by_cause.items():
-        cause = add_to_failure_group(tx, each, deaths)
-        _announce(tx, cause, deaths)
-        causes[cause] = deaths
-    return causes
+        batch[fingerprint(text)].append(death)
+    return batch
 
 
-def _announce(tx: Transaction, cause: FailureGroup, deaths: list[DeadMessage]) -> None:
+def _announce(tx: Transaction, group: FailureGroup, deaths: list[DeadMessage]) -> None:
     agents = sorted({each.agent for each in deaths})
     grew = DeadLettersGrew(
-        fingerprint=cause.fingerprint,
-        kind=cause.kind,
-        error=cause.error,
-        deaths=cause.deaths,
+        fingerprint=group.fingerprint,
+        kind=group.kind,
+        error=group.error,
+        deaths=group.deaths,
         new=len(deaths),
         agents=agents,
     )
     append_event(tx, grew)
     silent_since = tx.now - NOTICE_INTERVAL
-    if cause.last_at <= silent_since or (cause.told_at or 0) > silent_since:
+    if group.last_at <= silent_since or (group.told_at or 0) > silent_since:
         return
-    about = tx.one(SELECT_MESSAGE, {"message_id": deaths[-1].message_id})
-    if about is None:
+    message = tx.one(SELECT_MESSAGE, {"message_id": deaths[-1].message_id})
+    if message is None:
         return
     whom = ", ".join(f"@{agent}" for agent in agents)
     notify_owner(
         tx,
-        about,
-        f"{len(deaths)} more messages to {whom} could not be answered, {cause.deaths} in all, "
-        f"and the reason is the same ({cause.kind}): {cause.error}\n"
+        message,
+        f"{len(deaths)} more messages to {whom} could not be answered, {group.deaths} in all, "
+        f"and the reason is the same ({group.kind}): {group.error}\n"
         "bullpen queue dead lists them, bullpen queue retry ID tries one again.",
     )
-    mark_owner_notified(tx, cause.fingerprint)
+    mark_owner_notified(tx, group.fingerprint)

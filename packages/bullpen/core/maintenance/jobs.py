@@ -1,4 +1,8 @@
-"""Maintenance jobs: the registry, the election of one process for each, and their record."""
+"""Maintenance jobs: the registry, the election of one process for each, and their record.
+
+One process at a time runs a job. The job's row in `system_agents` holds a short lease, which that
+process renews while the job runs: a run may be long, and the lease of a dead process lapses soon.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +46,24 @@ from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
 
+log = logging.getLogger(__name__)
+
+JOB_LEASE_SECONDS = 10
+RENEW_LEASE_SECONDS = 3.0
+MAX_WAIT_SECONDS = 60.0
+"""The longest time between two looks: another process may have ended, or the clock been set."""
+MAX_PAUSE = HOUR
+"""The longest pause after failures; no job runs less often."""
+
+
 @dataclass(frozen=True, slots=True)
 class MaintenanceJob:
-    """A loop: what it is called, how often it runs, and what it does."""
+    """One job: its name, how often it runs, and what it does."""
 
     name: str
     every_seconds: int
     run: Callable[[Store], str]
-    """Gives what it did, in words."""
+    """Gives a line on what it did."""
 
 
 def _retention_job(name: str, every_seconds: int) -> MaintenanceJob:
@@ -99,7 +113,7 @@ LIST_JOBS: Statement[_JobRow] = Statement(lambda: select(*columns(_JobRow, SYSTE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """One loop. What is None has not come to pass yet."""
+    """The state of one job. What is None has not happened yet."""
 
     name: str
     every_seconds: int
@@ -110,25 +124,25 @@ class JobStatus:
     last_result: str | None = None
     last_error: str | None = None
     failures: int = 0
-    """How often it failed in a row."""
+    """Failures in a row."""
     holder: str | None = None
-    """The process that runs it at this moment."""
+    """The process that runs it now."""
     running_since: int | None = None
 
 
 def list_job_statuses(tx: Transaction) -> list[JobStatus]:
-    """All of them, in the order of the rota; those that never ran as well."""
+    """Every job in the order of `JOBS`, also those that never ran."""
     rows = {row.name: row for row in tx.all(LIST_JOBS, {})}
     return [
-        JobStatus(name=agent.name, every_seconds=agent.every_seconds)
-        if (row := rows.get(agent.name)) is None
-        else _job_status(row, agent.every_seconds, tx.now)
-        for agent in JOBS
+        JobStatus(name=job.name, every_seconds=job.every_seconds)
+        if (row := rows.get(job.name)) is None
+        else _job_status(row, job.every_seconds, tx.now)
+        for job in JOBS
     ]
 
 
 def _job_status(row: _JobRow, every_seconds: int, now: int) -> JobStatus:
-    # Who died in his turn is named by the row until somebody takes it.
+    # The row still names a process that died while it ran the job.
     held = row.lease_expires_at > now
     return JobStatus(
         name=row.name,
@@ -144,19 +158,6 @@ def _job_status(row: _JobRow, every_seconds: int, now: int) -> JobStatus:
     )
 
 
-# One process at a time runs a job. The job's row in `system_agents` holds a short lease, which that
-# process renews while the job runs: a run may be long, and the lease of a dead process lapses soon.
-
-log = logging.getLogger(__name__)
-
-
-JOB_LEASE_SECONDS = 10
-RENEW_LEASE_SECONDS = 3.0
-MAX_WAIT_SECONDS = 60.0
-"""The longest that nobody looks: another process may have left, or the clock been set."""
-MAX_PAUSE = HOUR
-"""The longest pause after failures, and the longest between two runs."""
-
 INSERT_JOB: Statement[None] = Statement(
     lambda: insert(SYSTEM_AGENTS).from_select(
         [A.name, A.lease_expires_at, A.next_run_at, A.failures, A.cursor],
@@ -170,14 +171,14 @@ FIND_JOB_TIMES: Statement[tuple[int, int, str | None]] = Statement(
     lambda: select(A.next_run_at, A.lease_expires_at, A.holder).where(A.name == bindparam("agent"))
 )
 
-# What lies further ahead than it can was written before somebody set the clock back.
+# A time too far ahead to be right was written before the clock was set back.
 
 
 def _free() -> ColumnElement[bool]:
     return or_(
         A.lease_expires_at <= bindparam("now"),
         A.lease_expires_at > bindparam("never_held"),
-        # Its run is over, and that could not be written down.
+        # Its run ended, and that could not be recorded.
         A.holder == bindparam("worker"),
     )
 
@@ -243,17 +244,17 @@ FINISH_JOB: Statement[None] = Statement(
 )
 
 
-def register_jobs(store: Store, rota: tuple[MaintenanceJob, ...]) -> None:
-    """Make sure that every system agent has its row."""
+def register_jobs(store: Store, jobs: tuple[MaintenanceJob, ...]) -> None:
+    """Insert the row of each job that has none yet."""
     with store.write() as tx:
-        for agent in rota:
-            tx.write(INSERT_JOB, {"name": agent.name})
+        for job in jobs:
+            tx.write(INSERT_JOB, {"name": job.name})
 
 
-def run_job_if_due(store: Store, worker: str, agent: MaintenanceJob) -> float:
-    """Run it if it is due and nobody else runs it; gives in how many seconds to ask again."""
+def run_job_if_due(store: Store, worker: str, job: MaintenanceJob) -> float:
+    """Run a job if it is due and no other process runs it; gives the seconds to wait after it."""
     with store.read() as tx:
-        wait = _seconds_until_due(tx, worker, agent)
+        wait = _seconds_until_due(tx, worker, job)
     if wait > 0:
         return wait
     with store.write(durable=False) as tx:
@@ -261,19 +262,19 @@ def run_job_if_due(store: Store, worker: str, agent: MaintenanceJob) -> float:
             TAKE_LEASE,
             {
                 **_clock_bounds(tx),
-                "agent": agent.name,
+                "agent": job.name,
                 "worker": worker,
                 "until": tx.now + JOB_LEASE_SECONDS * SECOND,
             },
         )
     if taken is not None:
-        _run_job(store, worker, agent, failures=taken[0])
+        _run_job(store, worker, job, failures=taken[0])
     with store.read() as tx:
-        return max(_seconds_until_due(tx, worker, agent), 0.0)
+        return max(_seconds_until_due(tx, worker, job), 0.0)
 
 
 def renew_job_leases(store: Store, worker: str) -> None:
-    """Keep all turns that this process holds."""
+    """Extend the leases of all jobs that this process runs."""
     with store.read() as tx:
         if tx.one(FIND_HELD_JOB, {"worker": worker}) is None:
             return
@@ -282,7 +283,7 @@ def renew_job_leases(store: Store, worker: str) -> None:
 
 
 def release_job_leases(tx: Transaction, worker: str) -> None:
-    """Let others have what this process holds; what it was doing is to be done again."""
+    """End the leases of a process, so that others run its jobs again."""
     tx.write(RELEASE_LEASES, {"worker": worker})
 
 
@@ -290,8 +291,8 @@ def _clock_bounds(tx: Transaction) -> dict[str, object]:
     return {"now": tx.now, "never_due": tx.now + MAX_PAUSE, "never_held": tx.now + MINUTE}
 
 
-def _seconds_until_due(tx: Transaction, worker: str, agent: MaintenanceJob) -> float:
-    row = tx.one(FIND_JOB_TIMES, {"agent": agent.name})
+def _seconds_until_due(tx: Transaction, worker: str, job: MaintenanceJob) -> float:
+    row = tx.one(FIND_JOB_TIMES, {"agent": job.name})
     if row is None:
         return MAX_WAIT_SECONDS
     due = 0 if row[0] > tx.now + MAX_PAUSE else row[0]
@@ -299,21 +300,21 @@ def _seconds_until_due(tx: Transaction, worker: str, agent: MaintenanceJob) -> f
     return min((max(due, held) - tx.now) / SECOND, MAX_WAIT_SECONDS)
 
 
-def _run_job(store: Store, worker: str, agent: MaintenanceJob, failures: int) -> None:
+def _run_job(store: Store, worker: str, job: MaintenanceJob, failures: int) -> None:
     began = store.clock.now()
     result, error = None, None
-    pause = agent.every_seconds * SECOND
+    pause = job.every_seconds * SECOND
     try:
-        result = agent.run(store)
+        result = job.run(store)
     except Exception as failed:
         failures += 1
-        log.exception("system agent %s failed, for the %d. time in a row", agent.name, failures)
+        log.exception("system agent %s failed, for the %d. time in a row", job.name, failures)
         error = str(failed) or type(failed).__name__
-        # A number so large that it has no end would only be compared with the longest pause.
+        # The shift is limited, because only numbers up to the longest pause matter.
         pause = max(pause, min(pause << min(failures, 20), MAX_PAUSE))
     now = store.clock.now()
     values = {
-        "agent": agent.name,
+        "agent": job.name,
         "worker": worker,
         "again": now + pause,
         "began": began,
@@ -323,6 +324,6 @@ def _run_job(store: Store, worker: str, agent: MaintenanceJob, failures: int) ->
     }
     with store.write(durable=False) as tx:
         if tx.change(FINISH_JOB, values) == 0:
-            log.warning("system agent %s was taken up by another process meanwhile", agent.name)
+            log.warning("system agent %s was taken up by another process meanwhile", job.name)
         elif error is not None:
-            append_event(tx, SystemAgentFailed(name=agent.name, error=error, failures=failures))
+            append_event(tx, SystemAgentFailed(name=job.name, error=error, failures=failures))

@@ -18,7 +18,7 @@ from bullpen.core.background import count_live_workers, delete_lost_workers
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import TeamChainEnd
 from bullpen.core.events.system import WorkerLost
-from bullpen.core.maintenance.retention import in_batches
+from bullpen.core.maintenance.retention import BATCH_ROWS, in_batches
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
@@ -32,14 +32,11 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 
-def run_all_timers(store: Store) -> str:
-    """Make ready, expire, and let lanes go on."""
-    return f"{in_batches(store, run_timers)} moved"
+log = logging.getLogger(__name__)
 
+PROCESSOR_KIND = "processor"
 
 R = RESPONSES.c
-
-BATCH = 500
 
 
 def _pending() -> ColumnElement[bool]:
@@ -55,7 +52,7 @@ NEXT_CHANNEL: Statement[tuple[str]] = Statement(
     )
 )
 
-# Walks the waiting responses of one channel in their index, which has all that is asked for.
+# Reads the pending responses of one channel from their index, which has every column in question.
 EXPIRED_RESPONSES: Statement[tuple[int]] = Statement(
     lambda: (
         select(R.id)
@@ -65,7 +62,7 @@ EXPIRED_RESPONSES: Statement[tuple[int]] = Statement(
             R.available_at <= bindparam("now"),
             R.expires_at <= bindparam("now"),
         )
-        .limit(const(BATCH))
+        .limit(const(BATCH_ROWS))
     )
 )
 
@@ -78,14 +75,25 @@ ABANDONED_RESPONSES: Statement[tuple[int]] = Statement(
             R.available_at <= bindparam("now"),
             R.sending,
         )
-        .limit(const(BATCH))
+        .limit(const(BATCH_ROWS))
         .with_for_update(skip_locked=True)
     )
 )
 
 
+def recover_expired_claims(store: Store) -> str:
+    """Release the messages whose lease has expired."""
+    with store.write(durable=False) as tx:
+        return f"{expire_leases(tx)} claims taken back"
+
+
+def run_all_timers(store: Store) -> str:
+    """Make delayed messages ready, expire those past their deadline, and resume waiting lanes."""
+    return f"{in_batches(store, run_timers)} moved"
+
+
 def end_stale_deliveries(store: Store) -> str:
-    """Look at every channel that has something waiting; nothing runs out while it is held."""
+    """End responses that expired or whose sender died; none expires while the store is held."""
     with store.read() as tx:
         if find_hold(tx) is not None:
             return "held: nothing ends before it is let go"
@@ -118,40 +126,29 @@ def _end_batch(tx: Transaction, channel: str) -> int:
 
 
 def send_due_aggregates(store: Store) -> str:
-    """Send what is due; a finished run sends its own team's at once, this is for all others."""
+    """Send the aggregates that are due and that no finished run has sent."""
     with store.read() as tx:
         due = list_due_aggregates(tx)
     sent = 0
     for conversation in due:
         with store.write() as tx:
             lock_conversation(tx, conversation)
-            found = send_aggregate(tx, conversation)
-            if found is None:
+            aggregate = send_aggregate(tx, conversation)
+            if aggregate is None:
                 continue
             sent += 1
             if is_at_rest(tx, conversation):
-                team, answers = found.to.team_id, found.answers
-                append_event(tx, TeamChainEnd(found.to, team=team, answers=answers))
+                team, answers = aggregate.to.team_id, aggregate.answers
+                append_event(tx, TeamChainEnd(aggregate.to, team=team, answers=answers))
     return f"{sent} answers sent"
 
 
-def recover_expired_claims(store: Store) -> str:
-    """Reap the expired leases."""
-    with store.write(durable=False) as tx:
-        return f"{expire_leases(tx)} claims taken back"
-
-
-log = logging.getLogger(__name__)
-
-PROCESSOR_KIND = "processor"
-
-
 def check_workers(store: Store) -> str:
-    """Forget the silent, and warn if messages wait for nobody."""
+    """Remove workers without a sign of life, and warn if messages wait and no processor lives."""
     with store.write(durable=False) as tx:
         alive = count_live_workers(tx)
         if not alive:
-            # Whoever runs this is in the register: all were silent, for the machine slept.
+            # This process is registered as well: all are silent because the machine slept.
             return "nobody was heard of: they are asked once more"
         lost = delete_lost_workers(tx)
         for each in lost:
@@ -167,5 +164,5 @@ def check_workers(store: Store) -> str:
         )
     if waiting and PROCESSOR_KIND not in alive:
         log.warning("messages wait, and no processor is alive: bullpen up, or bullpen status")
-    found = ", ".join(f"{count} {kind}" for kind, count in alive.items())
-    return f"{found}; {len(lost)} lost"
+    counts = ", ".join(f"{count} {kind}" for kind, count in alive.items())
+    return f"{counts}; {len(lost)} lost"

@@ -13,16 +13,37 @@ from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
+log = logging.getLogger(__name__)
+
 TRUNCATE_FACTOR = 100
-"""So many times the usual limit, and writers wait for the log to be cut to nothing."""
+"""At this multiple of `wal_bytes` the log is truncated, for which writers wait."""
+PAGES_PER_BATCH = 100
+MIN_FREE_PAGES = 1000
+"""Free pages that stay in the file for the next rows."""
+START_DIVISOR, STOP_DIVISOR = 4, 16
+"""Begins when more than a quarter of the file is free, ends at a sixteenth."""
+MIN_DEAD_ROWS = 10_000
+"""The least number of dead rows, if they outnumber the living ones, that gives a warning."""
+MAX_TABLES_LISTED = 5
+MEGABYTE = 1 << 20
+
+# One page a statement: sqlite3 runs one step of this pragma, whatever number it is given.
+VACUUM_PAGE: Statement[None] = Statement(lambda: text("PRAGMA incremental_vacuum(1)"))
+
+TABLE_SIZES: Statement[tuple[str, int, int, int]] = Statement(
+    lambda: text(
+        "SELECT relname, n_live_tup, n_dead_tup, pg_total_relation_size(relid)"
+        " FROM pg_stat_user_tables WHERE schemaname = current_schema() ORDER BY 4 DESC, 1"
+    )
+)
 
 
 def checkpoint(store: Store) -> str:
-    """Copy the log into the database if it has grown; never in the way of readers or writers."""
+    """Copy a log that has grown into the database, without blocking readers or writers."""
     if not isinstance(store, SqliteStore):
         return "not needed"
-    log = Path(f"{store.path}-wal")
-    size = log.stat().st_size if log.exists() else 0
+    wal = Path(f"{store.path}-wal")
+    size = wal.stat().st_size if wal.exists() else 0
     limit = store.settings.wal_bytes
     if size < limit:
         return f"{size} bytes, nothing to do"
@@ -35,46 +56,22 @@ def checkpoint(store: Store) -> str:
     return f"{size} bytes: {mode.lower()}, {moved} of {pages} pages moved, busy {busy}"
 
 
-log = logging.getLogger(__name__)
-
-PAGES_PER_BATCH = 100
-"""Pages that are given back in one transaction."""
-MIN_FREE_PAGES = 1000
-"""So few free pages are kept: the next rows take them."""
-START_DIVISOR, STOP_DIVISOR = 4, 16
-"""Begins when more than the fourth part of the file is free, ends at the sixteenth."""
-MIN_DEAD_ROWS = 10_000
-"""So many dead rows at the least, and more than living ones, are worth a warning."""
-MAX_TABLES_LISTED = 5
-MEGABYTE = 1 << 20
-
-# Python takes one step of it, and forgets the others, whatever number is given.
-VACUUM_PAGE: Statement[None] = Statement(lambda: text("PRAGMA incremental_vacuum(1)"))
-
-TABLE_SIZES: Statement[tuple[str, int, int, int]] = Statement(
-    lambda: text(
-        "SELECT relname, n_live_tup, n_dead_tup, pg_total_relation_size(relid)"
-        " FROM pg_stat_user_tables WHERE schemaname = current_schema() ORDER BY 4 DESC, 1"
-    )
-)
-
-
 def reclaim_space(store: Store) -> str:
-    """Give back what is free, a little at a time; on PostgreSQL, which does so itself, look."""
+    """Free the unused pages of the SQLite file; of PostgreSQL's tables report the sizes."""
     return _shrink(store) if isinstance(store, SqliteStore) else _report_bloat(store)
 
 
 def _shrink(store: Store) -> str:
     with store.read() as tx:
         free, pages = _page_counts(tx)
-        returns = tx.fetch("PRAGMA auto_vacuum") == (2,)
-    told = f"{free} of {pages} pages are free"
+        incremental = tx.fetch("PRAGMA auto_vacuum") == (2,)
+    state = f"{free} of {pages} pages are free"
     if free <= MIN_FREE_PAGES or free * START_DIVISOR <= pages:
-        return told
-    if not returns:
-        return f"{told}, and stay so: bullpen db upgrade gives them back"
+        return state
+    if not incremental:
+        return f"{state}, and stay so: bullpen db upgrade gives them back"
     returned = in_batches(store, _vacuum_batch, PAUSE_FACTOR)
-    return f"{told}, {returned} given back"
+    return f"{state}, {returned} given back"
 
 
 def _vacuum_batch(tx: Transaction) -> int:
@@ -87,7 +84,7 @@ def _vacuum_batch(tx: Transaction) -> int:
 
 
 def _page_counts(tx: Transaction) -> tuple[int, int]:
-    """How many are free, and how many there are."""
+    """The number of free pages, and of all pages."""
     free, pages = tx.fetch("PRAGMA freelist_count"), tx.fetch("PRAGMA page_count")
     assert free is not None
     assert pages is not None

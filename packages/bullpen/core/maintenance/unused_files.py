@@ -1,4 +1,4 @@
-"""Deletes old files that nothing waiting names any more."""
+"""Deletes old uploaded files to which no live message or response refers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from bullpen.core.store.statement import Statement
 
 PAGE_ROWS = 500
 NANOSECONDS_PER_MILLISECOND = 1_000_000
-"""In nanoseconds."""
 
 
 def _file_references(table: Table) -> Statement[tuple[int, str]]:
@@ -36,13 +35,13 @@ FILE_REFERENCES = tuple(_file_references(table) for table in (MESSAGES, RESPONSE
 
 
 def delete_unused_files(store: Store) -> str:
-    """Delete what is older than `file_days`, of the directory of this machine's home."""
+    """Delete the files in this home that are older than `file_days` and not referred to."""
     days = store.settings.file_days
     if days == 0:
         return "kept for ever"
     old = list(_files_older_than(store.settings.files, store.clock.now() - days * DAY))
-    named = _referenced_names(store) if old else frozenset()
-    free = [path for path in old if path.name not in named]
+    referenced = _referenced_names(store) if old else frozenset()
+    free = [path for path in old if path.name not in referenced]
     size = sum(_remove(path) for path in free)
     return f"{len(free)} deleted, {size} bytes; {len(old) - len(free)} are old and needed"
 
@@ -51,7 +50,7 @@ def _files_older_than(directory: Path, before: int) -> Iterator[Path]:
     try:
         entries = os.scandir(directory)
     except FileNotFoundError:
-        return  # nobody has sent one yet
+        return  # none was uploaded yet
     with entries:
         for entry in entries:
             if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
@@ -67,22 +66,22 @@ def _files_older_than(directory: Path, before: int) -> Iterator[Path]:
 
 
 def _referenced_names(store: Store) -> frozenset[str]:
-    """The names of the files of all messages and responses that are not archived."""
-    found: set[str] = set()
+    """The file names in all messages and responses that are not archived."""
+    names: set[str] = set()
     for statement in FILE_REFERENCES:
         after = 0
         while True:
             with store.read() as tx:
                 rows = tx.all(statement, {"after": after})
-            found.update(PurePath(path).name for _, given in rows for path in json.loads(given))
+            names.update(PurePath(path).name for _, files in rows for path in json.loads(files))
             if len(rows) < PAGE_ROWS:
                 break
             after = rows[-1][0]
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _remove(path: Path) -> int:
-    """Delete it; gives its size."""
+    """Delete a file; gives its size, 0 if it is gone already."""
     try:
         size = path.lstat().st_size
         path.unlink()

@@ -22,8 +22,8 @@ from bullpen.ops.doctor.installation import Installation
 MAX_AGENTS_SHOWN = 4
 
 
-def _agents(patient: Installation) -> list[Agent]:
-    with patient.store.read() as tx:
+def _agents(installation: Installation) -> list[Agent]:
+    with installation.store.read() as tx:
         return list_agents(tx)
 
 
@@ -33,9 +33,9 @@ def _names(agents: list[Agent]) -> str:
 
 
 @check("agent.default_missing", Severity.WARNING, Needs.SCHEMA)
-def default_missing(patient: Installation) -> Problem | Verdict:
+def default_missing(installation: Installation) -> Problem | Verdict:
     """The agent is missing that answers what is addressed to nobody."""
-    agents, name = _agents(patient), patient.settings.default_agent
+    agents, name = _agents(installation), installation.settings.default_agent
     if any(each.id == name for each in agents):
         return PASSED
     return Problem(
@@ -48,9 +48,9 @@ def default_missing(patient: Installation) -> Problem | Verdict:
 
 
 @check("agent.skip_permissions", Severity.WARNING, Needs.SCHEMA)
-def skip_permissions(patient: Installation) -> Problem | Verdict:
+def skip_permissions(installation: Installation) -> Problem | Verdict:
     """Agents may do everything on this machine: their provider's own checks are off."""
-    full = [each for each in _agents(patient) if each.permission is Permission.FULL]
+    full = [each for each in _agents(installation) if each.permission is Permission.FULL]
     if not full:
         return PASSED
     root = ", and as root" if os.geteuid() == 0 else ""
@@ -62,14 +62,14 @@ def skip_permissions(patient: Installation) -> Problem | Verdict:
 
 
 @check("agent.workspace_is_home", Severity.WARNING, Needs.SCHEMA)
-def workspace_is_home(patient: Installation) -> Problem | Verdict:
+def workspace_is_home(installation: Installation) -> Problem | Verdict:
     """Agents work in a directory that holds everything of yours, or of Bullpen."""
-    own = _real(Path(patient.environ.get("HOME") or Path.home()))
-    home = _real(patient.home)
+    own = _real(Path(installation.environ.get("HOME") or Path.home()))
+    home = _real(installation.home)
     wide: list[str] = []
     worst = Severity.WARNING
-    places = [(f"@{each.id}", each.directory) for each in _agents(patient) if each.directory]
-    for who, directory in (*places, ("the workspace", str(patient.settings.workspace))):
+    places = [(f"@{each.id}", each.directory) for each in _agents(installation) if each.directory]
+    for who, directory in (*places, ("the workspace", str(installation.settings.workspace))):
         place = _real(Path(directory))
         if home.is_relative_to(place):
             worst = Severity.CRITICAL
@@ -90,11 +90,11 @@ def _real(path: Path) -> Path:
 
 
 @check("agent.directory_missing", Severity.WARNING, Needs.SCHEMA)
-def directory_missing(patient: Installation) -> Problem | Verdict:
+def directory_missing(installation: Installation) -> Problem | Verdict:
     """The directory is gone in which an agent is to work."""
     gone = [
         each
-        for each in _agents(patient)
+        for each in _agents(installation)
         if each.directory
         and each.provider not in (ECHO, HTTP)
         and not Path(each.directory).is_dir()
@@ -105,24 +105,24 @@ def directory_missing(patient: Installation) -> Problem | Verdict:
     # What is not a directory is in nobody's way to be made one.
     absent = [each for each in directories if not os.path.lexists(each)]
 
-    def do() -> None:
+    def apply() -> None:
         for each in absent:
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     return Problem(
         text=f"{_names(gone)} cannot work: {directories[0]} is no directory",
         remedy=f"mkdir -p {directories[0]}, or bullpen agent set {gone[0].id} --directory PLACE",
-        fix=Fix(steps=tuple(f"mkdir -p -m 700 {each}" for each in absent), do=do)
+        fix=Fix(steps=tuple(f"mkdir -p -m 700 {each}" for each in absent), apply=apply)
         if absent
         else None,
     )
 
 
 @check("budget.none", Severity.INFO, Needs.SCHEMA)
-def no_budget(patient: Installation) -> Problem | Verdict:
+def no_budget(installation: Installation) -> Problem | Verdict:
     """Nothing limits what a conversation may cost."""
-    paid = [each for each in _agents(patient) if each.provider not in (ECHO, HTTP)]
-    if not paid or patient.settings.max_cost > 0:
+    paid = [each for each in _agents(installation) if each.provider not in (ECHO, HTTP)]
+    if not paid or installation.settings.max_cost > 0:
         return PASSED
     return Problem(
         text=f"nothing limits what a conversation with {_names(paid)} may cost (max_cost is 0)",
@@ -138,9 +138,9 @@ MAX_PLUGINS_SHOWN = 4
 
 
 @check("plugin.unpinned", Severity.WARNING)
-def unpinned(patient: Installation) -> Problem | Verdict:
+def unpinned(installation: Installation) -> Problem | Verdict:
     """A plugin can become another one without anybody installing it."""
-    found = [*_files(patient), *_packages()]
+    found = [*_files(installation), *_packages()]
     if not found:
         return PASSED
     return Problem(
@@ -151,8 +151,8 @@ def unpinned(patient: Installation) -> Problem | Verdict:
     )
 
 
-def _files(patient: Installation) -> Iterator[str]:
-    directory = patient.home / "plugins"
+def _files(installation: Installation) -> Iterator[str]:
+    directory = installation.home / "plugins"
     if not directory.is_dir():
         return
     mine = directory.stat().st_uid
@@ -196,9 +196,9 @@ REASON_CHARS = 200
 
 
 @check("schedule.paused", Severity.WARNING, Needs.SCHEMA)
-def schedules_paused(patient: Installation) -> Problem | Verdict:
+def schedules_paused(installation: Installation) -> Problem | Verdict:
     """Schedules that stopped for a reason other than a person's word."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         found = list_schedules(tx)
     stopped = [
         each
@@ -216,17 +216,17 @@ def schedules_paused(patient: Installation) -> Problem | Verdict:
 
 
 @check("schedule.late", Severity.WARNING, Needs.SCHEMA)
-def schedules_late(patient: Installation) -> Problem | Verdict:
+def schedules_late(installation: Installation) -> Problem | Verdict:
     """Schedules are due for minutes, and nobody lets them fire."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         found, hold = list_schedules(tx), find_hold(tx)
     if hold is not None:
         return skipped("nothing comes due until it is let go (queue.on_hold)")
     due = [each.due_at for each in found if each.state is ScheduleState.ACTIVE and each.due_at]
-    overdue = [each for each in due if each < patient.now - LATE_AFTER_MS]
+    overdue = [each for each in due if each < installation.now - LATE_AFTER_MS]
     if not overdue:
         return PASSED
-    minutes = (patient.now - min(overdue)) // MINUTE
+    minutes = (installation.now - min(overdue)) // MINUTE
     return Problem(
         text=f"{len(overdue)} schedules are due and do not fire, one for {minutes} minutes",
         remedy="bullpen up; if it runs: bullpen logs scheduler",
@@ -234,9 +234,9 @@ def schedules_late(patient: Installation) -> Problem | Verdict:
 
 
 @check("heartbeat.paused", Severity.WARNING, Needs.SCHEMA)
-def heartbeat_paused(patient: Installation) -> Problem | Verdict:
+def heartbeat_paused(installation: Installation) -> Problem | Verdict:
     """Heartbeats that Bullpen paused, for they failed or had nothing to say."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         found = list_heartbeats(tx)
     stopped = [each for each in found if each.state is HeartbeatState.PAUSED]
     if not stopped:

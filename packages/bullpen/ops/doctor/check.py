@@ -1,4 +1,4 @@
-"""A check: what it is called, how bad it is, and what it says of an installation."""
+"""The vocabulary of the doctor: checks, and the problems and verdicts that they give."""
 
 from __future__ import annotations
 
@@ -10,66 +10,66 @@ from typing import TypeAlias
 from bullpen.ops.doctor.installation import Installation
 
 CHECK_SECONDS = 2.0
-"""What a check may take, unless it says more."""
+"""The time limit of a check that sets none of its own."""
 
 
 class Severity(StrEnum):
-    """How bad it is, the worst first."""
+    """How bad a problem is, the worst first."""
 
     CRITICAL = "critical"
-    """Something does not work, or lies open."""
+    """Something does not work, or is open to others."""
     WARNING = "warning"
-    """It works, and will hurt."""
+    """It works now, and will do harm."""
     INFO = "info"
     """Good to know."""
 
 
 class CheckState(StrEnum):
-    """What came of a check."""
+    """The outcome of a check."""
 
     FOUND = "found"
     UNKNOWN = "unknown"
-    """It could not be made."""
+    """The check could not be made."""
     OK = "ok"
     SKIPPED = "skipped"
-    """There is nothing here that it is about."""
+    """There is nothing here to check."""
 
 
 class Needs(IntEnum):
-    """What a check cannot do without; each holds what comes before."""
+    """What a check requires; each level includes the one before."""
 
     NOTHING = 0
     DATABASE = 1
     """A database that answers."""
     SCHEMA = 2
-    """One of this version."""
+    """A database at this version's revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """How it is put right."""
+    """How a problem is fixed."""
 
     steps: tuple[str, ...]
     """What is done, one line each, as a person would type it."""
-    do: Callable[[], str | None]
-    """Gives what more there is to say about it, as where a backup lies."""
+    apply: Callable[[], str | None]
+    """Fixes it; gives what else to report, such as the path of a backup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong."""
+    """What is wrong, and what to do about it."""
 
     text: str
     remedy: str
     """What to type, or what to do."""
     severity: Severity | None = None
-    """Where it is not what the check says."""
+    """If it differs from the severity of the check."""
     fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Nothing is wrong, or nobody can tell."""
+    """No problem was found, or the check could not be made."""
 
     state: CheckState = CheckState.OK
     text: str = ""
@@ -80,27 +80,27 @@ CheckFunction: TypeAlias = "Callable[[Installation], Problem | Verdict]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check."""
+    """One check, by its stable id."""
 
     id: str
-    """`group.name`; it stays, for people write it into their scripts."""
+    """`group.name`. It never changes, because scripts use it."""
     severity: Severity
     about: str
-    look: CheckFunction
+    run: CheckFunction
     needs: Needs = Needs.NOTHING
     deep: bool = False
-    """Only where somebody asked for it, for it takes long or costs something."""
+    """Made only with --deep, because it takes long or costs money."""
     seconds: float = CHECK_SECONDS
 
     @property
     def group(self) -> str:
-        """What it is about, in a word."""
+        """The part of the installation that is checked."""
         return self.id.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What came of one check."""
+    """The outcome of one check, as it is reported."""
 
     id: str
     severity: Severity
@@ -111,7 +111,7 @@ class Finding:
 
     @property
     def group(self) -> str:
-        """What it is about, in a word."""
+        """The part of the installation that was checked."""
         return self.id.partition(".")[0]
 
 
@@ -119,12 +119,12 @@ PASSED = Verdict()
 
 
 def skipped(text: str) -> Verdict:
-    """It is about nothing here."""
+    """The verdict if there is nothing here to check."""
     return Verdict(CheckState.SKIPPED, text)
 
 
 def unknown(text: str) -> Verdict:
-    """It could not be made."""
+    """The verdict if the check could not be made."""
     return Verdict(CheckState.UNKNOWN, text)
 
 
@@ -136,17 +136,17 @@ def check(
     deep: bool = False,
     seconds: float = CHECK_SECONDS,
 ) -> Callable[[CheckFunction], Check]:
-    """Make a function a check; its docstring says what it is about."""
+    """Make a check of a function, whose docstring names the problem that it looks for."""
 
-    def made(look: CheckFunction) -> Check:
+    def decorate(function: CheckFunction) -> Check:
         return Check(
             id=id_,
             severity=severity,
-            about=(look.__doc__ or "").strip().partition("\n")[0].rstrip("."),
-            look=look,
+            about=(function.__doc__ or "").strip().partition("\n")[0].rstrip("."),
+            run=function,
             needs=needs,
             deep=deep,
             seconds=seconds,
         )
 
-    return made
+    return decorate

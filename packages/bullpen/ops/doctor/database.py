@@ -40,13 +40,13 @@ BACKUP_COMMAND = "bullpen db backup"
 
 
 @check("backup.none", Severity.WARNING, Needs.SCHEMA)
-def no_backup(patient: Installation) -> Problem | Verdict:
+def no_backup(installation: Installation) -> Problem | Verdict:
     """There is no backup; a warning once there is a week's work to lose."""
-    if last_backup(patient.settings) is not None:
+    if last_backup(installation.settings) is not None:
         return PASSED
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         first = tx.one(FIRST_AGENT, {})
-    age = 0 if first is None else patient.now - first[0]
+    age = 0 if first is None else installation.now - first[0]
     return Problem(
         text="there is no backup" + ("" if age > STALE_AFTER_MS else " yet"),
         remedy=BACKUP_COMMAND,
@@ -55,21 +55,21 @@ def no_backup(patient: Installation) -> Problem | Verdict:
 
 
 @check("backup.stale", Severity.WARNING)
-def backup_stale(patient: Installation) -> Problem | Verdict:
+def backup_stale(installation: Installation) -> Problem | Verdict:
     """The last backup is over a week old."""
-    last = last_backup(patient.settings)
+    last = last_backup(installation.settings)
     if last is None:
         return skipped("there is none")
-    age = patient.now - last.made_at
+    age = installation.now - last.made_at
     if age <= STALE_AFTER_MS:
         return PASSED
     return Problem(text=f"the last backup is {age // DAY} days old", remedy=BACKUP_COMMAND)
 
 
 @check("backup.gone", Severity.INFO)
-def backup_gone(patient: Installation) -> Problem | Verdict:
+def backup_gone(installation: Installation) -> Problem | Verdict:
     """The last backup does not lie any more where it was written."""
-    last = last_backup(patient.settings)
+    last = last_backup(installation.settings)
     if last is None:
         return skipped("there is none")
     if last.there:
@@ -83,20 +83,19 @@ def backup_gone(patient: Installation) -> Problem | Verdict:
 BACKUP_CHECKS = (no_backup, backup_stale, backup_gone)
 
 
-# Who holds a reading transaction open on SQLite, as the system's table of locks shows it.
-#
-# A reader of the write-ahead log holds a shared lock on one of five bytes of the `-shm` file. The
-# table is read, and the file never opened: closing it would drop the locks of this process.
+# A reader of SQLite's write-ahead log holds a shared lock on one of five bytes of the `-shm` file.
+# The system's table of locks is read, because opening and closing the file itself would drop the
+# locks of this process.
 
 LOCK_TABLE = Path("/proc/locks")
 READER_LOCK_BYTES = range(123, 128)
-"""The bytes on which readers hold their locks."""
+"""The bytes of the file on which readers hold their locks."""
 SAMPLES = 8
 SAMPLE_SECONDS = 0.1
 
 
 def shared_lock_holders(table: str, shm: Path) -> set[tuple[int, int]]:
-    """The process and the byte of each reader that the table names."""
+    """The process and the locked byte of each reader, from the table of locks."""
     found = shm.stat()
     place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     readers = set()
@@ -117,7 +116,7 @@ def shared_lock_holders(table: str, shm: Path) -> set[tuple[int, int]]:
 
 
 def long_readers(file: Path) -> list[int]:
-    """The processes that held such a lock whenever it was looked, for nearly a second."""
+    """The processes that held a read lock in every sample of nearly a second."""
     shm = file.with_name(f"{file.name}-shm")
     held: set[tuple[int, int]] | None = None
     for look in range(SAMPLES):
@@ -136,10 +135,10 @@ def long_readers(file: Path) -> list[int]:
 QUICK_SECONDS = 1.2
 DEEP_SECONDS = 600.0
 PROGRESS_STEPS = 10_000
-"""After so many of SQLite's steps it is asked whether the time is over."""
+"""SQLite's virtual machine steps between two looks at the clock."""
 MAX_DAMAGES = 3
 WAL_SIZE_FACTOR = 10
-"""So many times `wal_bytes` is more than the checkpoint loop leaves."""
+"""A log of this multiple of `wal_bytes` means that the checkpoint job cannot keep up."""
 LONG_TRANSACTION_MS = 60 * SECOND
 CHECKPOINT_WAIT_SECONDS = 5
 
@@ -157,15 +156,15 @@ CHECKSUMS = (
 
 
 @check("db.missing", Severity.INFO)
-def database_missing(patient: Installation) -> Problem | Verdict:
+def database_missing(installation: Installation) -> Problem | Verdict:
     """There is no database yet, though there may have been one."""
-    if not patient.database.missing:
+    if not installation.database.missing:
         return PASSED
-    if not patient.home.is_dir():
+    if not installation.home.is_dir():
         return skipped("there is no home yet")
-    had = patient.settings.token.exists() or patient.settings.logs.is_dir()
+    had = installation.settings.token.exists() or installation.settings.logs.is_dir()
     return Problem(
-        text=f"there is no database at {patient.database.file}"
+        text=f"there is no database at {installation.database.file}"
         + (", though Bullpen ran here before" if had else " yet"),
         remedy="bullpen db restore, if it is lost; bullpen up makes a new one"
         if had
@@ -175,42 +174,46 @@ def database_missing(patient: Installation) -> Problem | Verdict:
 
 
 @check("db.unreachable", Severity.CRITICAL)
-def unreachable(patient: Installation) -> Problem | Verdict:
+def unreachable(installation: Installation) -> Problem | Verdict:
     """The database does not answer, or what is there is none."""
-    error = patient.database.error
+    error = installation.database.error
     if error is None:
         return PASSED
     return Problem(text=str(error), remedy=error.hint or "Look at the database and its disk.")
 
 
 @check("db.schema", Severity.CRITICAL, Needs.DATABASE)
-def schema_revision(patient: Installation) -> Problem | Verdict:
+def schema_revision(installation: Installation) -> Problem | Verdict:
     """The database is of another version of Bullpen."""
-    found = patient.database.revision
-    if patient.database.current:
+    found = installation.database.revision
+    if installation.database.current:
         return Verdict(text=f"revision {open.HEAD_REVISION}")
     try:
-        open.check_schema(patient.store)
+        open.check_schema(installation.store)
     except BullpenError as error:
         known = found is None or found in open.KNOWN_REVISIONS
-        return Problem(text=str(error), remedy=error.hint, fix=_upgrade(patient) if known else None)
+        return Problem(
+            text=str(error), remedy=error.hint, fix=_upgrade(installation) if known else None
+        )
     return PASSED
 
 
-def _upgrade(patient: Installation) -> Fix:
-    def do() -> str | None:
+def _upgrade(installation: Installation) -> Fix:
+    def apply() -> str | None:
         from bullpen.ops.backup.create import upgrade_database
 
-        backup = upgrade_database(patient.store).backup
+        backup = upgrade_database(installation.store).backup
         return None if backup is None else f"the database before: {backup}"
 
-    return Fix(steps=("bullpen db upgrade, with a backup before, in the home's backups",), do=do)
+    return Fix(
+        steps=("bullpen db upgrade, with a backup before, in the home's backups",), apply=apply
+    )
 
 
 @check("db.integrity", Severity.CRITICAL, Needs.DATABASE)
-def integrity(patient: Installation) -> Problem | Verdict:
+def integrity(installation: Installation) -> Problem | Verdict:
     """The database is damaged: a quick look, as far as it comes in a second."""
-    store = patient.store
+    store = installation.store
     if isinstance(store, SqliteStore):
         return _check_sqlite(store, "quick_check", QUICK_SECONDS)
     with store.read() as tx:
@@ -224,20 +227,20 @@ def integrity(patient: Installation) -> Problem | Verdict:
 
 
 @check("db.integrity_full", Severity.CRITICAL, Needs.DATABASE, deep=True, seconds=DEEP_SECONDS)
-def integrity_full(patient: Installation) -> Problem | Verdict:
+def integrity_full(installation: Installation) -> Problem | Verdict:
     """The database is damaged: every page, every index, every row."""
-    store = patient.store
+    store = installation.store
     if not isinstance(store, SqliteStore):
         return skipped("PostgreSQL has tools of its own: pg_amcheck")
     return _check_sqlite(store, "integrity_check", DEEP_SECONDS - 1)
 
 
 @check("db.drift", Severity.WARNING, Needs.SCHEMA, deep=True, seconds=60)
-def drift(patient: Installation) -> Problem | Verdict:
+def drift(installation: Installation) -> Problem | Verdict:
     """The tables are not those that this version made."""
     from bullpen.core.store import migrate  # only here: Alembic takes long to load
 
-    found = migrate.differences(patient.store)
+    found = migrate.differences(installation.store)
     if not found:
         return PASSED
     return Problem(text=f"{len(found)} differences, as {found[0][:200]}", remedy="bullpen db check")
@@ -267,14 +270,14 @@ def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Ve
 
 
 @check("db.wal_size", Severity.WARNING, Needs.DATABASE)
-def wal_size(patient: Installation) -> Problem | Verdict:
+def wal_size(installation: Installation) -> Problem | Verdict:
     """SQLite's write-ahead log has grown far over its limit."""
-    store = patient.store
+    store = installation.store
     if not isinstance(store, SqliteStore):
         return skipped("the database is no file")
     log = Path(f"{store.path}-wal")
     size = log.stat().st_size if log.exists() else 0
-    if size <= WAL_SIZE_FACTOR * patient.settings.wal_bytes:
+    if size <= WAL_SIZE_FACTOR * installation.settings.wal_bytes:
         return PASSED
     return Problem(
         text=f"the write-ahead log has {size >> 20} MiB: nobody moves it into the database,"
@@ -282,7 +285,7 @@ def wal_size(patient: Installation) -> Problem | Verdict:
         remedy="bullpen up, whose scheduler does; or bullpen doctor --fix",
         fix=Fix(
             steps=(f"sqlite3 {store.path} 'PRAGMA wal_checkpoint(TRUNCATE)'",),
-            do=lambda: _checkpoint(store),
+            apply=lambda: _checkpoint(store),
         ),
     )
 
@@ -296,11 +299,11 @@ def _checkpoint(store: SqliteStore) -> None:
 
 
 @check("db.oldest_reader", Severity.WARNING, Needs.DATABASE)
-def oldest_reader(patient: Installation) -> Problem | Verdict:
+def oldest_reader(installation: Installation) -> Problem | Verdict:
     """Somebody holds a transaction open, so that the database cannot shrink its log."""
-    store = patient.store
+    store = installation.store
     if not isinstance(store, SqliteStore):
-        return _check_open_transactions(patient)
+        return _check_open_transactions(installation)
     if not LOCK_TABLE.exists():
         return skipped("this system does not show who holds a lock")
     found = long_readers(store.path)
@@ -320,8 +323,8 @@ def _process_name(pid: int) -> str:
         return "a process that cannot be seen"
 
 
-def _check_open_transactions(patient: Installation) -> Problem | Verdict:
-    with patient.store.read() as tx:
+def _check_open_transactions(installation: Installation) -> Problem | Verdict:
+    with installation.store.read() as tx:
         rows = tx.all(OPEN_TRANSACTIONS, {})
     old = [row for row in rows if row[3] > LONG_TRANSACTION_MS]
     if not old:

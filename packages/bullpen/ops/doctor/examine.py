@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are told."""
+"""Run the checks of an installation, in parallel and each within its time limit."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from bullpen.ops.doctor import (
 from bullpen.ops.doctor.check import Check, CheckState, Finding, Needs, Problem, Verdict
 from bullpen.ops.doctor.installation import Installation
 
+THREADS = 8
+POLL_SECONDS = 0.02
+
 ALL_CHECKS: tuple[Check, ...] = (
     *machine.SETTINGS_CHECKS,
     *home.CHECKS,
@@ -39,21 +42,18 @@ ALL_CHECKS: tuple[Check, ...] = (
     *agents.PLUGIN_CHECKS,
     *database.BACKUP_CHECKS,
 )
+"""In the order in which they are reported."""
 
 
 def select_checks(names: Iterable[str]) -> list[Check]:
-    """The checks of these ids, and those whose ids begin so; all of them for none."""
+    """The checks with these ids or in these groups; all checks if no name is given."""
     wanted = tuple(names)
     return [each for each in ALL_CHECKS if not wanted or matches(each, wanted)]
 
 
 def matches(check: Check, names: tuple[str, ...]) -> bool:
-    """Whether one of the names is the check's, or the beginning of it up to a dot."""
+    """Whether one of the names is the id of the check, or its beginning up to a dot."""
     return any(check.id == name or check.id.startswith(f"{name.rstrip('.')}.") for name in names)
-
-
-THREADS = 8
-POLL_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -69,26 +69,26 @@ class _Job:
         return self.began is not None and time.monotonic() - self.began > self.check.seconds
 
 
-def run_checks(patient: Installation, checks: Sequence[Check]) -> Iterator[Finding]:
-    """What comes of each check, in the order in which they end."""
-    hide = LogFormatter(patient.secrets).redact
+def run_checks(installation: Installation, checks: Sequence[Check]) -> Iterator[Finding]:
+    """Run these checks; yields each finding as soon as it is there."""
+    hide = LogFormatter(installation.secrets).redact
     jobs = [_Job(each) for each in checks]
     waiting: SimpleQueue[_Job] = SimpleQueue()
     for job in jobs:
         waiting.put(job)
     for _ in range(min(THREADS, len(jobs))):
-        _begin(patient, waiting)
+        _begin(installation, waiting)
     while jobs:
         for job in [each for each in jobs if each.finding is not None or each.late]:
             jobs.remove(job)
-            if job.finding is None:  # its thread is left to itself, and another takes its place
-                _begin(patient, waiting)
+            if job.finding is None:  # a new thread replaces the one that hangs
+                _begin(installation, waiting)
             finding = job.finding or _timed_out(job.check)
             yield replace(finding, text=hide(finding.text), remedy=hide(finding.remedy))
         time.sleep(POLL_SECONDS)
 
 
-def _begin(patient: Installation, waiting: SimpleQueue[_Job]) -> None:
+def _begin(installation: Installation, waiting: SimpleQueue[_Job]) -> None:
     def work() -> None:
         while True:
             try:
@@ -96,41 +96,40 @@ def _begin(patient: Installation, waiting: SimpleQueue[_Job]) -> None:
             except Empty:
                 return
             job.began = time.monotonic()
-            job.finding = run_check(patient, job.check)
+            job.finding = run_check(installation, job.check)
 
-    # A daemon, for nobody can end a thread that hangs.
+    # A daemon, because a thread that hangs cannot be ended.
     threading.Thread(target=work, name="check", daemon=True).start()
 
 
-def run_check(patient: Installation, check: Check) -> Finding:
-    """Make one check; one that cannot be made says so."""
-    said = _skip_reason(patient, check) or _call_check(patient, check)
-    if isinstance(said, Problem):
-        severity = said.severity or check.severity
+def run_check(installation: Installation, check: Check) -> Finding:
+    """Run one check; a check that fails gives an unknown finding."""
+    result = _skip_reason(installation, check) or _call_check(installation, check)
+    if isinstance(result, Problem):
         return Finding(
             id=check.id,
-            severity=severity,
+            severity=result.severity or check.severity,
             state=CheckState.FOUND,
-            text=said.text,
-            remedy=said.remedy,
-            fix=said.fix,
+            text=result.text,
+            remedy=result.remedy,
+            fix=result.fix,
         )
-    return Finding(id=check.id, severity=check.severity, state=said.state, text=said.text)
+    return Finding(id=check.id, severity=check.severity, state=result.state, text=result.text)
 
 
-def _call_check(patient: Installation, check: Check) -> Problem | Verdict:
+def _call_check(installation: Installation, check: Check) -> Problem | Verdict:
     try:
-        return check.look(patient)
+        return check.run(installation)
     except BullpenError as error:
         return Verdict(CheckState.UNKNOWN, f"it cannot be told: {error}")
-    except Exception as error:  # whatever is broken here, the other checks are made
+    except Exception as error:  # a broken check must not stop the others
         return Verdict(CheckState.UNKNOWN, f"it cannot be told: {type(error).__name__}: {error}")
 
 
-def _skip_reason(patient: Installation, check: Check) -> Verdict | None:
-    """Why it is not even begun; None if it is."""
-    database = patient.database
-    if check.deep and not patient.deep:
+def _skip_reason(installation: Installation, check: Check) -> Verdict | None:
+    """The verdict of a check that cannot be made here; None if it can."""
+    database = installation.database
+    if check.deep and not installation.deep:
         return Verdict(CheckState.SKIPPED, "only with --deep")
     if check.needs is Needs.NOTHING:
         return None

@@ -30,7 +30,7 @@ PRIVATE_MODE, PRIVATE_DIRECTORY_MODE = 0o600, 0o700
 
 
 def mode_of(path: Path) -> int | None:
-    """The rights of what is there; None if nothing is, or nobody may look."""
+    """The permissions of a file; None if it is missing or cannot be examined."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -38,7 +38,7 @@ def mode_of(path: Path) -> int | None:
 
 
 def open_to_others(path: Path, rights: int = OTHERS_MASK) -> bool:
-    """Whether another user has one of these rights, and can come to the file at all."""
+    """Whether another user has one of these permissions and can reach the file."""
     mode = mode_of(path)
     if mode is None or not mode & rights:
         return False
@@ -49,19 +49,19 @@ def open_to_others(path: Path, rights: int = OTHERS_MASK) -> bool:
 
 
 def make_private(paths: Iterable[Path]) -> Fix:
-    """Take the rights of all but the owner away."""
+    """The fix that removes the permissions of everybody but the owner."""
     found = [(each, PRIVATE_DIRECTORY_MODE if each.is_dir() else PRIVATE_MODE) for each in paths]
 
-    def do() -> None:
+    def apply() -> None:
         for path, mode in found:
             with suppress(FileNotFoundError):  # some of SQLite's come and go
                 path.chmod(mode)
 
-    return Fix(steps=tuple(f"chmod {mode:o} {path}" for path, mode in found), do=do)
+    return Fix(steps=tuple(f"chmod {mode:o} {path}" for path, mode in found), apply=apply)
 
 
 def format_paths(paths: Iterable[Path], home: Path, most: int = 4) -> str:
-    """Some paths in words, those in the home without it."""
+    """Some paths as text, those below the home relative to it."""
     names = [
         str(each.relative_to(home)) if each.is_relative_to(home) else str(each) for each in paths
     ]
@@ -70,7 +70,7 @@ def format_paths(paths: Iterable[Path], home: Path, most: int = 4) -> str:
 
 
 MAX_FILES = 2000
-"""So many files are looked at."""
+"""Files that are examined."""
 
 SYNCED_DIRECTORIES = {
     "dropbox": "Dropbox",
@@ -88,10 +88,10 @@ SYNCED_DIRECTORIES = {
     "megasync": "MEGA",
     "syncthing": "Syncthing",
 }
-"""Directories that a program copies to other machines, by their names."""
+"""Names of directories that a program copies to other machines, and the program."""
 
 SYNC_MARKERS = {".stfolder": "Syncthing", ".dropbox": "Dropbox", ".sync": "a synchronising program"}
-"""Files by which such a directory is known."""
+"""Files that mark such a directory."""
 
 REMOTE_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.rclone"}
@@ -99,14 +99,14 @@ REMOTE_FILE_SYSTEMS = frozenset(
 """File systems of other machines, whose locks SQLite cannot trust."""
 
 
-def _skip_without_home(patient: Installation) -> Verdict | None:
-    return None if patient.home.is_dir() else skipped("there is no home yet")
+def _skip_without_home(installation: Installation) -> Verdict | None:
+    return None if installation.home.is_dir() else skipped("there is no home yet")
 
 
 @check("fs.home_missing", Severity.INFO)
-def home_missing(patient: Installation) -> Problem | Verdict:
+def home_missing(installation: Installation) -> Problem | Verdict:
     """There is no home yet, or something else is where it is to be."""
-    home = patient.home
+    home = installation.home
     if home.is_dir():
         return PASSED
     if os.path.lexists(home):
@@ -119,11 +119,11 @@ def home_missing(patient: Installation) -> Problem | Verdict:
 
 
 @check("fs.home_perms", Severity.CRITICAL)
-def home_perms(patient: Installation) -> Problem | Verdict:
+def home_perms(installation: Installation) -> Problem | Verdict:
     """Others may look into the home, or write to what is in it."""
-    if absent := _skip_without_home(patient):
+    if absent := _skip_without_home(installation):
         return absent
-    home, settings = patient.home, patient.settings
+    home, settings = installation.home, installation.settings
     wrong = [home] if (mode_of(home) or 0) & OTHERS_MASK else []
     below = (settings.run, settings.sockets, settings.logs, settings.files, home / "plugins")
     wrong += [each for each in dict.fromkeys(below) if (mode_of(each) or 0) & OTHERS_WRITE_MASK]
@@ -138,9 +138,9 @@ def home_perms(patient: Installation) -> Problem | Verdict:
 
 
 @check("fs.db_perms", Severity.CRITICAL)
-def db_perms(patient: Installation) -> Problem | Verdict:
+def db_perms(installation: Installation) -> Problem | Verdict:
     """Others may read or write the database's files."""
-    file = patient.database.file
+    file = installation.database.file
     if file is None:
         return skipped("the database is no file")
     files = [file, *(file.with_name(file.name + each) for each in ("-wal", "-shm", "-turn"))]
@@ -148,16 +148,16 @@ def db_perms(patient: Installation) -> Problem | Verdict:
     if not wrong:
         return PASSED
     return Problem(
-        text=f"others have rights on {format_paths(wrong, patient.home)}",
+        text=f"others have rights on {format_paths(wrong, installation.home)}",
         remedy=f"chmod 600 {' '.join(map(str, wrong))}",
         fix=make_private(wrong),
     )
 
 
 @check("fs.token_perms", Severity.CRITICAL)
-def token_perms(patient: Installation) -> Problem | Verdict:
+def token_perms(installation: Installation) -> Problem | Verdict:
     """Others may read the owner's token; the API does not start like this."""
-    token = patient.settings.token
+    token = installation.settings.token
     mode = mode_of(token)
     if mode is None:
         return skipped("there is no token yet")
@@ -171,29 +171,29 @@ def token_perms(patient: Installation) -> Problem | Verdict:
 
 
 @check("fs.owner", Severity.CRITICAL)
-def owner(patient: Installation) -> Problem | Verdict:
+def owner(installation: Installation) -> Problem | Verdict:
     """Files in the home belong to somebody else than the home, as after a `sudo bullpen`."""
-    if absent := _skip_without_home(patient):
+    if absent := _skip_without_home(installation):
         return absent
-    found = patient.home.stat()
+    found = installation.home.stat()
     if os.geteuid() not in (0, found.st_uid):
         return Problem(
-            text=f"{patient.home} belongs to user {found.st_uid}, and you are {os.geteuid()}",
+            text=f"{installation.home} belongs to user {found.st_uid}, and you are {os.geteuid()}",
             remedy="Work as that user, or name a home of your own with BULLPEN_HOME.",
         )
-    strange = [each for each in _files(patient) if _owner_of(each) not in (None, found.st_uid)]
+    strange = [each for each in _files(installation) if _owner_of(each) not in (None, found.st_uid)]
     if not strange:
         return PASSED
     return Problem(
-        text=f"{format_paths(strange, patient.home)} belong to another user than the home",
-        remedy=f"sudo chown -R {found.st_uid}:{found.st_gid} {patient.home}",
+        text=f"{format_paths(strange, installation.home)} belong to another user than the home",
+        remedy=f"sudo chown -R {found.st_uid}:{found.st_gid} {installation.home}",
         fix=_chown_fix(strange, found) if os.geteuid() == 0 else None,
     )
 
 
-def _files(patient: Installation) -> Iterator[Path]:
-    """What lies in the home, and one level below; no link is followed."""
-    for each in islice(patient.home.iterdir(), MAX_FILES):
+def _files(installation: Installation) -> Iterator[Path]:
+    """The entries of the home and of its directories; links are not followed."""
+    for each in islice(installation.home.iterdir(), MAX_FILES):
         yield each
         if each.is_dir() and not each.is_symlink() and os.access(each, os.R_OK | os.X_OK):
             yield from islice(each.iterdir(), MAX_FILES)
@@ -207,27 +207,27 @@ def _owner_of(path: Path) -> int | None:
 
 
 def _chown_fix(paths: list[Path], to: os.stat_result) -> Fix:
-    def do() -> None:
+    def apply() -> None:
         for path in paths:
             os.chown(path, to.st_uid, to.st_gid, follow_symlinks=False)
 
     step = f"chown -h {to.st_uid}:{to.st_gid}"
-    return Fix(steps=tuple(f"{step} {each}" for each in paths), do=do)
+    return Fix(steps=tuple(f"{step} {each}" for each in paths), apply=apply)
 
 
 @check("fs.read_only", Severity.CRITICAL)
-def read_only(patient: Installation) -> Problem | Verdict:
+def read_only(installation: Installation) -> Problem | Verdict:
     """The home, or the database's file, cannot be written."""
-    if absent := _skip_without_home(patient):
+    if absent := _skip_without_home(installation):
         return absent
-    file = patient.database.file
-    places = [patient.home, *([file] if file is not None and file.exists() else [])]
+    file = installation.database.file
+    places = [installation.home, *([file] if file is not None and file.exists() else [])]
     shut = [each for each in places if not os.access(each, os.W_OK)]
     if not shut:
         return PASSED
-    whole = os.statvfs(patient.home).f_flag & os.ST_RDONLY
+    whole = os.statvfs(installation.home).f_flag & os.ST_RDONLY
     return Problem(
-        text=f"{format_paths(shut, patient.home.parent)} cannot be written"
+        text=f"{format_paths(shut, installation.home.parent)} cannot be written"
         + (": the disk is read-only" if whole else ""),
         remedy="mount -o remount,rw the disk, after a look at what it complains of (dmesg)"
         if whole
@@ -236,35 +236,41 @@ def read_only(patient: Installation) -> Problem | Verdict:
 
 
 @check("fs.missing", Severity.WARNING)
-def directories_missing(patient: Installation) -> Problem | Verdict:
+def directories_missing(installation: Installation) -> Problem | Verdict:
     """Directories are gone in which the services that run write."""
-    if patient.services is None:
+    if installation.services is None:
         return skipped("no service runs")
-    gone = [each for each in (patient.settings.logs, patient.settings.run) if not each.is_dir()]
+    gone = [
+        each
+        for each in (installation.settings.logs, installation.settings.run)
+        if not each.is_dir()
+    ]
     if not gone:
         return PASSED
 
-    def do() -> None:
+    def apply() -> None:
         for each in gone:
             each.mkdir(mode=0o700)
 
     return Problem(
-        text=f"the services run, and {format_paths(gone, patient.home)} is gone",
+        text=f"the services run, and {format_paths(gone, installation.home)} is gone",
         remedy=f"mkdir -m 700 {' '.join(map(str, gone))}; bullpen restart",
-        fix=Fix(steps=tuple(f"mkdir -m 700 {each}" for each in gone), do=do),
+        fix=Fix(steps=tuple(f"mkdir -m 700 {each}" for each in gone), apply=apply),
     )
 
 
 @check("fs.config_symlink", Severity.WARNING)
-def config_symlink(patient: Installation) -> Problem | Verdict:
+def config_symlink(installation: Installation) -> Problem | Verdict:
     """The settings or the token are a link; what they are is decided elsewhere."""
     links = [
-        each for each in (patient.home / SETTINGS_FILE, patient.settings.token) if each.is_symlink()
+        each
+        for each in (installation.home / SETTINGS_FILE, installation.settings.token)
+        if each.is_symlink()
     ]
     if not links:
         return PASSED
     targets = [Path(os.path.realpath(each)) for each in links]
-    strange = [each for each in targets if _changeable_by_others(each, patient.home)]
+    strange = [each for each in targets if _changeable_by_others(each, installation.home)]
     told = ", ".join(f"{each.name} leads to {to}" for each, to in zip(links, targets, strict=True))
     if strange:
         return Problem(
@@ -292,11 +298,11 @@ def _changeable_by_others(path: Path, home: Path) -> bool:
 
 
 @check("fs.synced_dir", Severity.WARNING)
-def synced_dir(patient: Installation) -> Problem | Verdict:
+def synced_dir(installation: Installation) -> Problem | Verdict:
     """The home lies where a program copies it to other machines, or on another machine's disk."""
-    if absent := _skip_without_home(patient):
+    if absent := _skip_without_home(installation):
         return absent
-    home = Path(os.path.realpath(patient.home))
+    home = Path(os.path.realpath(installation.home))
     for each in (home, *home.parents):
         program = SYNCED_DIRECTORIES.get(each.name.lower().partition(" - ")[0])
         program = program or next(
@@ -304,15 +310,16 @@ def synced_dir(patient: Installation) -> Problem | Verdict:
         )
         if program is not None and each.parent != each:
             return Problem(
-                text=f"{patient.home} is below {each}, which {program} copies: secrets leave this"
-                " machine, and a database that is copied while it is written breaks",
-                remedy=f"bullpen down; mv {patient.home} elsewhere; set BULLPEN_HOME to it",
+                text=f"{installation.home} is below {each}, which {program} copies:"
+                " secrets leave this machine, and a database that is copied while it is"
+                " written breaks",
+                remedy=f"bullpen down; mv {installation.home} elsewhere; set BULLPEN_HOME to it",
             )
-    return _check_remote_file_system(patient, home)
+    return _check_remote_file_system(installation, home)
 
 
-def _check_remote_file_system(patient: Installation, home: Path) -> Problem | Verdict:
-    if patient.database.file is None:
+def _check_remote_file_system(installation: Installation, home: Path) -> Problem | Verdict:
+    if installation.database.file is None:
         return PASSED
     try:
         disks = psutil.disk_partitions(all=True)

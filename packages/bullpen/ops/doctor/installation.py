@@ -27,13 +27,13 @@ Result = TypeVar("Result")
 
 
 def run_with_timeout(seconds: float, function: Callable[[], Result]) -> Result | None:
-    """What it gives; None if it does not end in this time. It raises nothing."""
-    found: list[Result] = []
-    # A daemon, for nobody can end a thread that hangs.
-    work = threading.Thread(target=lambda: found.append(function()), daemon=True)
+    """The result of a function; None if it raises, or does not return in time."""
+    results: list[Result] = []
+    # A daemon, because a thread that hangs cannot be ended.
+    work = threading.Thread(target=lambda: results.append(function()), daemon=True)
     work.start()
     work.join(seconds)
-    return found[0] if found else None
+    return results[0] if results else None
 
 
 SUPERVISOR = "supervisor.supervisord"
@@ -41,20 +41,20 @@ SUPERVISOR = "supervisor.supervisord"
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process. What it was called with may hold secrets: it is not to be shown."""
+    """One process. Its arguments may contain secrets: never show them."""
 
     pid: int
     parent: int
     name: str
     arguments: tuple[str, ...]
     ours: bool
-    """Whether it belongs to the home that is examined."""
+    """Whether it belongs to the home under examination."""
     in_run: bool
     """Whether a run of an agent started it."""
 
     @property
     def service(self) -> str | None:
-        """Which service it is, if it is one: `bullpen run NAME`."""
+        """The name of the service if it is one, from `bullpen run NAME`."""
         for before, after in zip(self.arguments, self.arguments[1:], strict=False):
             name = RENAMED_SERVICES.get(after, after)
             if before == "run" and name in CORE_SERVICES:
@@ -71,7 +71,7 @@ class Process:
 
 
 def list_processes(home: Path) -> tuple[Process, ...]:
-    """All that can be seen; those of other users only in part."""
+    """The processes of this machine; those of other users without their environment."""
     found = []
     for each in psutil.process_iter():
         try:
@@ -99,7 +99,7 @@ def _environ(process: psutil.Process) -> Mapping[str, str]:
 
 
 def _home_of(environ: Mapping[str, str]) -> str:
-    """Which home its commands would work on."""
+    """The home that a process with this environment uses."""
     named = environ.get(f"{ENVIRONMENT_PREFIX}HOME")
     if named:
         return named
@@ -111,17 +111,17 @@ OPEN_SECONDS = 2.0
 ANSWER_SECONDS = 1.5
 
 AskProvider = Callable[[str, str], str]
-"""Lets a provider, with a model, answer one word; gives why it did not, or nothing."""
+"""Asks a provider and model for one word; gives why it did not answer, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The database as it was found."""
+    """The database, open or with the error that it gave."""
 
     file: Path | None
-    """Of SQLite."""
+    """None on PostgreSQL."""
     missing: bool = False
-    """There is no file yet."""
+    """Whether there is no file yet."""
     store: Store | None = None
     """None if it does not answer."""
     revision: str | None = None
@@ -129,17 +129,17 @@ class Database:
 
     @property
     def current(self) -> bool:
-        """Whether it is of this version."""
+        """Whether it is at this version's revision."""
         return self.store is not None and self.revision == open.HEAD_REVISION
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the store if it is open."""
         if self.store is not None:
             self.store.close()
 
 
 def open_database(settings: Settings) -> Database:
-    """Open it if it is there; whatever is wrong with it is written down."""
+    """Open the database if there is one; errors are kept in the result."""
     found = run_with_timeout(OPEN_SECONDS, partial(_open, settings))
     if found is not None:
         return found
@@ -160,14 +160,14 @@ def _open(settings: Settings) -> Database:
     except BullpenError as error:
         store.close()
         return Database(file, error=error)
-    except Exception as error:  # whatever is broken there, the other checks are made
+    except Exception as error:  # the other checks must run all the same
         store.close()
         return Database(file, error=StoreError(f"{type(error).__name__}: {error}"))
 
 
 @dataclass(frozen=True)
 class Installation:
-    """One installation, at one moment."""
+    """The installation under examination: what the checks look at."""
 
     settings: Settings
     environ: Mapping[str, str]
@@ -179,12 +179,12 @@ class Installation:
 
     @property
     def home(self) -> Path:
-        """The home, as its processes know it."""
+        """The home directory."""
         return self.settings.home
 
     @property
     def store(self) -> Store:
-        """The database, for checks that need it."""
+        """The open store, for checks that need the database."""
         assert self.database.store is not None
         return self.database.store
 
@@ -195,19 +195,19 @@ class Installation:
 
     @cached_property
     def services(self) -> tuple[Service, ...] | None:
-        """The services as the supervisor sees them; None if none answers."""
+        """The services as the supervisor sees them; None if no supervisor answers."""
         return run_with_timeout(ANSWER_SECONDS, partial(_services, self.settings))
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:
-        """What must be shown nowhere, as far as it is known."""
+        """The known secrets, which no finding may show."""
         found = [*self.settings.secrets(), *_words_of_file(self.settings.token)]
         if self.database.current:
             try:
                 with self.store.read() as tx:
                     found += [each.api_key for each in list_custom_providers(tx)]
             except BullpenError:
-                pass  # whoever asks the database is told so
+                pass  # the checks of the database report it
         return tuple({each for each in found if len(each) >= MIN_SECRET_CHARS})
 
 

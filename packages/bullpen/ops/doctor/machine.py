@@ -20,21 +20,21 @@ MAX_SETTINGS_SHOWN = 3
 
 
 @check("settings.bad", Severity.CRITICAL)
-def invalid_settings(patient: Installation) -> Problem | Verdict:
+def invalid_settings(installation: Installation) -> Problem | Verdict:
     """Settings that cannot be read; their defaults count instead."""
-    found = [each for each in patient.problems if not each.warning]
+    found = [each for each in installation.problems if not each.warning]
     if not found:
         return PASSED
     return Problem(
         text="; ".join(str(each) for each in found[:MAX_SETTINGS_SHOWN]),
-        remedy=found[0].hint or f"Correct {patient.home / SETTINGS_FILE}.",
+        remedy=found[0].hint or f"Correct {installation.home / SETTINGS_FILE}.",
     )
 
 
 @check("settings.odd", Severity.WARNING)
-def unknown_settings(patient: Installation) -> Problem | Verdict:
+def unknown_settings(installation: Installation) -> Problem | Verdict:
     """Names in the settings that no setting has."""
-    found = [each for each in patient.problems if each.warning]
+    found = [each for each in installation.problems if each.warning]
     if not found:
         return PASSED
     return Problem(
@@ -44,18 +44,18 @@ def unknown_settings(patient: Installation) -> Problem | Verdict:
 
 
 @check("settings.not_in_force", Severity.INFO)
-def settings_not_in_force(patient: Installation) -> Problem | Verdict:
+def settings_not_in_force(installation: Installation) -> Problem | Verdict:
     """The settings were changed after services began: these have the old ones."""
-    if patient.services is None:
+    if installation.services is None:
         return skipped("no service runs")
     try:
-        changed = patient.home.joinpath(SETTINGS_FILE).stat().st_mtime
+        changed = installation.home.joinpath(SETTINGS_FILE).stat().st_mtime
     except OSError:
         return PASSED
-    now = patient.now / SECOND
+    now = installation.now / SECOND
     old = [
         each["name"]
-        for each in patient.services
+        for each in installation.services
         if each["pid"] and now - each["seconds"] < changed - 1
     ]
     if not old:
@@ -71,7 +71,7 @@ SETTINGS_CHECKS = (invalid_settings, unknown_settings, settings_not_in_force)
 
 LOW_BYTES, CRITICAL_BYTES = 1 << 30, 100 << 20
 MIN_FREE_FILES = 1000
-"""So few files more is as bad as little room."""
+"""Fewer free inodes are as bad as too little space."""
 CLOCK_TOLERANCE_MS = 5 * SECOND
 
 NEWEST_EVENT: Statement[tuple[int | None]] = Statement(
@@ -89,9 +89,9 @@ SERVER_TIME: Statement[tuple[int]] = Statement(
 
 
 @check("disk.space", Severity.WARNING)
-def disk_space(patient: Installation) -> Problem | Verdict:
+def disk_space(installation: Installation) -> Problem | Verdict:
     """There is little room for the home, the workspace, or temporary files."""
-    settings = patient.settings
+    settings = installation.settings
     places = (settings.home, settings.workspace, Path(tempfile.gettempdir()))
     least = min((_free_space(each), str(each)) for each in map(_nearest_existing, places))
     (room, files), place = least
@@ -106,7 +106,7 @@ def disk_space(patient: Installation) -> Problem | Verdict:
 
 
 def _nearest_existing(path: Path) -> Path:
-    """The path, or what of it there is."""
+    """The path, or the nearest directory above it that exists."""
     return next((each for each in (path, *path.parents) if each.exists()), Path("/"))
 
 
@@ -117,12 +117,12 @@ def _free_space(path: Path) -> tuple[int, int]:
 
 
 @check("clock.back", Severity.WARNING, Needs.SCHEMA)
-def clock_set_back(patient: Installation) -> Problem | Verdict:
+def clock_set_back(installation: Installation) -> Problem | Verdict:
     """The clock was set back: what was written lies in the future."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         rows = [tx.one(each, {}) for each in (NEWEST_EVENT, LAST_LIVENESS, LAST_JOB_RUN)]
     latest = max((row[0] or 0 for row in rows if row is not None), default=0)
-    ahead = latest - patient.now
+    ahead = latest - installation.now
     if ahead <= CLOCK_TOLERANCE_MS:
         return PASSED
     return Problem(
@@ -133,11 +133,11 @@ def clock_set_back(patient: Installation) -> Problem | Verdict:
 
 
 @check("clock.skew", Severity.WARNING, Needs.DATABASE)
-def clock_skew(patient: Installation) -> Problem | Verdict:
+def clock_skew(installation: Installation) -> Problem | Verdict:
     """The database's server has another time than this machine."""
-    if isinstance(patient.store, SqliteStore):
+    if isinstance(installation.store, SqliteStore):
         return skipped("the database is on this machine")
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         row = tx.one(SERVER_TIME, {})
         here = tx.now
     apart = 0 if row is None else row[0] - here

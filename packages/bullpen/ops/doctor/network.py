@@ -20,7 +20,7 @@ FIRST_USER_PORT = 1024
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
+    """Whether only this machine can reach this address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -28,26 +28,26 @@ def is_loopback(host: str) -> bool:
 
 
 @check("net.port_taken", Severity.CRITICAL)
-def port_taken(patient: Installation) -> Problem | Verdict:
+def port_taken(installation: Installation) -> Problem | Verdict:
     """Another program listens where the API is to."""
     try:
-        check_api_address(patient.settings)
+        check_api_address(installation.settings)
     except AddressTaken as error:
         taken = error
     else:
         return PASSED
-    port = patient.settings.api_port
+    port = installation.settings.api_port
     pids = _listening_pids(port)
-    ours = {each.pid for each in patient.processes if each.ours}
+    ours = {each.pid for each in installation.processes if each.ours}
     if pids & ours:
         return PASSED
     serving = any(
-        each["name"] == "api" and each["state"] == RUNNING for each in patient.services or ()
+        each["name"] == "api" and each["state"] == RUNNING for each in installation.services or ()
     )
     if not pids and serving:
         return PASSED
-    names = [str(each) for each in patient.processes if each.pid in pids]
-    other = any(each.pid in pids and each.service == "api" for each in patient.processes)
+    names = [str(each) for each in installation.processes if each.pid in pids]
+    other = any(each.pid in pids and each.service == "api" for each in installation.processes)
     return Problem(
         text=str(taken)
         + (f": {', '.join(names[:2])}" if names else "")
@@ -63,7 +63,7 @@ def _next(port: int) -> int:
 
 
 def _listening_pids(port: int) -> set[int]:
-    """The processes that listen at this port, those of other users left out."""
+    """The processes of this user that listen on this port."""
     try:
         found = psutil.net_connections("tcp")
     except (psutil.Error, OSError):
@@ -76,12 +76,12 @@ def _listening_pids(port: int) -> set[int]:
 
 
 @check("net.bind_public_no_auth", Severity.CRITICAL, Needs.SCHEMA)
-def bind_public_no_auth(patient: Installation) -> Problem | Verdict:
+def bind_public_no_auth(installation: Installation) -> Problem | Verdict:
     """The API is to listen beyond this machine, and there is no key for it."""
-    host = patient.settings.api_host
+    host = installation.settings.api_host
     if is_loopback(host):
         return PASSED
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         keys = [each for each in list_keys(tx) if each.kind is KeyKind.KEY and each.valid(tx.now)]
     if keys:
         return PASSED
@@ -93,9 +93,9 @@ def bind_public_no_auth(patient: Installation) -> Problem | Verdict:
 
 
 @check("net.tls_missing_public", Severity.WARNING)
-def tls_missing_public(patient: Installation) -> Problem | Verdict:
+def tls_missing_public(installation: Installation) -> Problem | Verdict:
     """The API listens beyond this machine, and speaks plain HTTP."""
-    settings = patient.settings
+    settings = installation.settings
     if is_loopback(settings.api_host):
         return skipped(LOOPBACK_ONLY)
     return Problem(
@@ -106,9 +106,9 @@ def tls_missing_public(patient: Installation) -> Problem | Verdict:
 
 
 @check("net.host_allowlist_missing", Severity.WARNING)
-def host_allowlist_missing(patient: Installation) -> Problem | Verdict:
+def host_allowlist_missing(installation: Installation) -> Problem | Verdict:
     """The API listens on all addresses, and no name is known by which it may be asked."""
-    settings = patient.settings
+    settings = installation.settings
     names = [each.strip() for each in settings.api_names.split(",") if each.strip()]
     if "*" in names:
         return Problem(
@@ -125,9 +125,11 @@ def host_allowlist_missing(patient: Installation) -> Problem | Verdict:
 
 
 @check("net.origin_wildcard", Severity.CRITICAL)
-def origin_wildcard(patient: Installation) -> Problem | Verdict:
+def origin_wildcard(installation: Installation) -> Problem | Verdict:
     """Pages of anybody may use the API in the browsers of those who are let in."""
-    origins = [each.strip() for each in patient.settings.api_origins.split(",") if each.strip()]
+    origins = [
+        each.strip() for each in installation.settings.api_origins.split(",") if each.strip()
+    ]
     if "null" in origins:
         return Problem(
             text="`null` in api_origins lets any page in: a frame that it makes has this origin",
@@ -158,9 +160,9 @@ def _is_plain_http(origin: str) -> bool:
 
 
 @check("net.token_short", Severity.CRITICAL)
-def token_short(patient: Installation) -> Problem | Verdict:
+def token_short(installation: Installation) -> Problem | Verdict:
     """The owner's token is blank, or could be guessed; the API does not start like this."""
-    path = patient.settings.token
+    path = installation.settings.token
     if not path.exists():
         return skipped("there is no token yet")
     token = path.read_text(encoding="utf-8", errors="replace").strip()

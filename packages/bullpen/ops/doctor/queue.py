@@ -1,4 +1,4 @@
-"""Checks of the queue: what is stuck, dead, held, or waits for nobody."""
+"""Checks of the queue: stale leases, dead letters, held messages, paused and unattended lanes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bullpen.ops.doctor.check import PASSED, Fix, Needs, Problem, Severity, Verd
 from bullpen.ops.doctor.installation import Installation
 
 STALE_AFTER_MS = 30 * SECOND
-"""The loop that takes leases back comes every five seconds."""
+"""The job that takes expired leases back runs every five seconds."""
 MAX_COUNTED = 1000
 MIN_FAILURES = 3
 MAX_LANES_SHOWN = 4
@@ -43,8 +43,8 @@ COUNT_SINCE: Statement[tuple[int]] = Statement(
 )
 
 
-def _count(patient: Installation, state: MessageState, since: int = 0) -> int:
-    with patient.store.read() as tx:
+def _count(installation: Installation, state: MessageState, since: int = 0) -> int:
+    with installation.store.read() as tx:
         row = tx.one(COUNT_SINCE, {"state": state.value, "since": since})
     return 0 if row is None else row[0]
 
@@ -61,20 +61,20 @@ def _names(lanes: list[LaneRecord]) -> str:
 
 
 @check("queue.stale_leases", Severity.WARNING, Needs.SCHEMA)
-def stale_leases(patient: Installation) -> Problem | Verdict:
+def stale_leases(installation: Installation) -> Problem | Verdict:
     """Claims whose worker is gone, and that nobody took back."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         lanes = list_lanes(tx)
     stale = [
         each
         for each in lanes
-        if (each.lease_expires_at or patient.now) < patient.now - STALE_AFTER_MS
+        if (each.lease_expires_at or installation.now) < installation.now - STALE_AFTER_MS
     ]
     if not stale:
         return PASSED
 
-    def do() -> None:
-        with patient.store.write() as tx:
+    def apply() -> None:
+        with installation.store.write() as tx:
             expire_leases(tx)
 
     return Problem(
@@ -82,16 +82,17 @@ def stale_leases(patient: Installation) -> Problem | Verdict:
         " takes it back",
         remedy="bullpen up, whose scheduler does; or bullpen doctor --fix",
         fix=Fix(
-            steps=tuple(f"take back what was claimed of @{each.agent}" for each in stale), do=do
+            steps=tuple(f"take back what was claimed of @{each.agent}" for each in stale),
+            apply=apply,
         ),
     )
 
 
 @check("queue.dead_letters", Severity.WARNING, Needs.SCHEMA)
-def dead_letters(patient: Installation) -> Problem | Verdict:
+def dead_letters(installation: Installation) -> Problem | Verdict:
     """Messages that could not be answered; a warning where some died within a day."""
-    lately = _count(patient, MessageState.DEAD, patient.now - DAY)
-    ever = lately if lately >= MAX_COUNTED else _count(patient, MessageState.DEAD)
+    lately = _count(installation, MessageState.DEAD, installation.now - DAY)
+    ever = lately if lately >= MAX_COUNTED else _count(installation, MessageState.DEAD)
     if not ever:
         return PASSED
     return Problem(
@@ -103,9 +104,9 @@ def dead_letters(patient: Installation) -> Problem | Verdict:
 
 
 @check("queue.held", Severity.INFO, Needs.SCHEMA)
-def held(patient: Installation) -> Problem | Verdict:
+def held(installation: Installation) -> Problem | Verdict:
     """Messages that a person must let go on."""
-    count = _count(patient, MessageState.HELD)
+    count = _count(installation, MessageState.HELD)
     if not count:
         return PASSED
     return Problem(
@@ -114,9 +115,9 @@ def held(patient: Installation) -> Problem | Verdict:
 
 
 @check("queue.lane_paused", Severity.WARNING, Needs.SCHEMA)
-def lane_paused(patient: Installation) -> Problem | Verdict:
+def lane_paused(installation: Installation) -> Problem | Verdict:
     """Agents that are paused; a warning where messages wait for them."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         lanes = list_lanes(tx)
     paused = [each for each in lanes if each.state == LaneState.PAUSED.value]
     if not paused:
@@ -132,9 +133,9 @@ def lane_paused(patient: Installation) -> Problem | Verdict:
 
 
 @check("queue.unattended", Severity.WARNING, Needs.SCHEMA)
-def unattended(patient: Installation) -> Problem | Verdict:
+def unattended(installation: Installation) -> Problem | Verdict:
     """Messages wait, and no processor is there to answer them."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         lanes, alive = list_lanes(tx), count_live_workers(tx)
     runs = (LaneState.ACTIVE.value, LaneState.DRAINING.value)
     waiting = [each for each in lanes if each.pending and not each.outside and each.state in runs]
@@ -148,9 +149,9 @@ def unattended(patient: Installation) -> Problem | Verdict:
 
 
 @check("queue.upkeep", Severity.WARNING, Needs.SCHEMA)
-def jobs_failing(patient: Installation) -> Problem | Verdict:
+def jobs_failing(installation: Installation) -> Problem | Verdict:
     """A loop that keeps the store in order fails again and again, or is not run."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         loops, alive = list_job_statuses(tx), count_live_workers(tx)
     failing = [each for each in loops if each.failures >= MIN_FAILURES]
     if failing:
@@ -165,21 +166,21 @@ def jobs_failing(patient: Installation) -> Problem | Verdict:
         for each in loops
         if each.next_run_at
         and each.running_since is None
-        and each.next_run_at < patient.now - each.every_seconds * SECOND - 5 * MINUTE
+        and each.next_run_at < installation.now - each.every_seconds * SECOND - 5 * MINUTE
     ]
     if late and alive.get("scheduler"):
+        minutes = (installation.now - min(each.next_run_at or 0 for each in late)) // MINUTE
         return Problem(
-            text=f"{', '.join(each.name for each in late)} should have run"
-            f" {(patient.now - min(each.next_run_at or 0 for each in late)) // MINUTE} minutes ago",
+            text=f"{', '.join(each.name for each in late)} should have run {minutes} minutes ago",
             remedy="bullpen restart scheduler",
         )
     return PASSED
 
 
 @check("queue.on_hold", Severity.WARNING, Needs.SCHEMA)
-def on_hold(patient: Installation) -> Problem | Verdict:
+def on_hold(installation: Installation) -> Problem | Verdict:
     """Nothing goes out and nothing comes due, as after a backup was restored."""
-    with patient.store.read() as tx:
+    with installation.store.read() as tx:
         hold = find_hold(tx)
     if hold is None:
         return PASSED

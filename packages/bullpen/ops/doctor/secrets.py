@@ -1,4 +1,4 @@
-"""Checks of where secrets lie open. What they are is never said."""
+"""Checks for secrets that others can read. No finding shows a secret."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bullpen.ops.doctor.home import OTHERS_MASK, make_private, mode_of, open_to_
 from bullpen.ops.doctor.installation import Installation
 
 MIN_SECRET_CHARS = 8
-"""Shorter ones would be found in the middle of words."""
+"""Shorter secrets would be found in the middle of words."""
 LOG_TAIL_BYTES = 2 << 20
-"""So much of the end of each log is read, unless all of it is asked for."""
+"""Bytes that are read from the end of each log without --deep."""
 MAX_FILES_SHOWN = 3
 
 _BULLPEN_TOKEN = re.compile(rb"(?<![A-Za-z0-9])bp_[A-Za-z0-9_-]{30,}")
@@ -29,10 +29,10 @@ _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 
 @check("secret.in_config", Severity.WARNING)
-def in_config(patient: Installation) -> Problem | Verdict:
+def in_config(installation: Installation) -> Problem | Verdict:
     """Others may read a settings file with secrets in it."""
-    path = patient.home / SETTINGS_FILE
-    old = patient.home / f"{SETTINGS_FILE}.bak"
+    path = installation.home / SETTINGS_FILE
+    old = installation.home / f"{SETTINGS_FILE}.bak"
     wrong = [
         each for each in (path, old) if (mode_of(each) or 0) & OTHERS_MASK and _has_secrets(each)
     ]
@@ -60,12 +60,12 @@ def _has_secrets(path: Path) -> bool:
 
 
 @check("secret.in_argv", Severity.CRITICAL)
-def in_argv(patient: Installation) -> Problem | Verdict:
+def in_argv(installation: Installation) -> Problem | Verdict:
     """A process was called with a secret, which every user of this machine can read."""
-    known = [each for each in patient.secrets if len(each) >= MIN_SECRET_CHARS]
+    known = [each for each in installation.secrets if len(each) >= MIN_SECRET_CHARS]
     found = [
         each
-        for each in patient.processes
+        for each in installation.processes
         if _contains_secret(os.fsencode("\0".join(each.arguments)), known)
     ]
     if not found:
@@ -79,16 +79,16 @@ def in_argv(patient: Installation) -> Problem | Verdict:
 
 
 @check("secret.log_hit", Severity.CRITICAL, seconds=2.5)
-def log_hit(patient: Installation) -> Problem | Verdict:
+def log_hit(installation: Installation) -> Problem | Verdict:
     """A secret stands in a log, as far as its end; with --deep, anywhere in it."""
-    logs = patient.settings.logs
+    logs = installation.settings.logs
     if not logs.is_dir():
         return skipped("there are no logs yet")
-    known = [each for each in patient.secrets if len(each) >= MIN_SECRET_CHARS]
+    known = [each for each in installation.secrets if len(each) >= MIN_SECRET_CHARS]
     hit = [
         each
         for each in _logs(logs)
-        if _in_file(each, known, None if patient.deep else LOG_TAIL_BYTES)
+        if _in_file(each, known, None if installation.deep else LOG_TAIL_BYTES)
     ]
     if not hit:
         return PASSED
@@ -122,7 +122,7 @@ def _contains_secret(data: bytes | mmap.mmap, known: Iterable[str]) -> bool:
 
 
 def _contains_word(data: bytes | mmap.mmap, secret: bytes) -> bool:
-    """Whether it is there as a word: a short one is a part of many."""
+    """Whether it is there as a whole word: a short one is part of many words."""
     at = data.find(secret)
     while at >= 0:
         before = data[at - 1 : at] if at else b""

@@ -1,4 +1,4 @@
-"""Checks of the services: does the supervisor answer, does each run, and does one run twice."""
+"""Checks of the supervisor and its services: down, crashing, duplicate, orphaned, silent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING
 STOPPED = "STOPPED"
 LOG_LINES = 400
 MAX_RESTARTS, RESTART_WINDOW_MS = 4, 10 * MINUTE
-"""So many starts within this time are too many."""
+"""More starts than this within the window are a crash loop."""
 END_SECONDS = 30.0
 ANSWER_SECONDS = 1.5
 
@@ -31,40 +31,40 @@ _SPAWNED = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ INFO spawned: '([^
 _WAKE = re.compile(r"wake-(\d+)-[0-9a-f]+\.sock")
 
 
-def supervisors(patient: Installation) -> list[Process]:
+def supervisors(installation: Installation) -> list[Process]:
     """The supervisors of this home."""
-    return [each for each in patient.processes if each.ours and each.is_supervisor]
+    return [each for each in installation.processes if each.ours and each.is_supervisor]
 
 
-def service_processes(patient: Installation) -> list[Process]:
-    """The processes of this home that are services, without those that they forked."""
-    found = {each.pid: each for each in patient.processes if each.ours and each.service}
+def service_processes(installation: Installation) -> list[Process]:
+    """The processes of this home's services, without the processes that they forked."""
+    found = {each.pid: each for each in installation.processes if each.ours and each.service}
     return [each for each in found.values() if each.parent not in found]
 
 
 @check("service.supervisor", Severity.INFO)
-def supervisor(patient: Installation) -> Problem | Verdict:
+def supervisor(installation: Installation) -> Problem | Verdict:
     """Bullpen does not run, or its supervisor does not answer."""
-    if patient.services is not None:
+    if installation.services is not None:
         return PASSED
-    found = supervisors(patient)
+    found = supervisors(installation)
     if found:
         return Problem(
             text=f"the supervisor, {found[0]}, does not answer",
             remedy=f"kill {found[0].pid}; then bullpen up",
             severity=Severity.CRITICAL,
         )
-    if not patient.home.is_dir():
+    if not installation.home.is_dir():
         return skipped("there is no home yet")
     return Problem(text="Bullpen does not run", remedy="bullpen up")
 
 
 @check("service.down", Severity.CRITICAL)
-def down(patient: Installation) -> Problem | Verdict:
+def down(installation: Installation) -> Problem | Verdict:
     """A service does not run, though the others do."""
-    if patient.services is None:
+    if installation.services is None:
         return skipped("Bullpen does not run")
-    asleep = [each for each in patient.services if each["state"] in DOWN_STATES]
+    asleep = [each for each in installation.services if each["state"] in DOWN_STATES]
     if not asleep:
         return PASSED
     by_hand = all(each["state"] == STOPPED for each in asleep)
@@ -80,17 +80,17 @@ def down(patient: Installation) -> Problem | Verdict:
 
 
 @check("service.crash_loop", Severity.WARNING)
-def crash_loop(patient: Installation) -> Problem | Verdict:
+def crash_loop(installation: Installation) -> Problem | Verdict:
     """A service ends and is started again and again."""
-    if patient.services is None:
+    if installation.services is None:
         return skipped("Bullpen does not run")
-    log = patient.settings.logs / "supervisord.log"
+    log = installation.settings.logs / "supervisord.log"
     if not log.exists():
         return PASSED
     counts: dict[str, int] = {}
     for line in last_lines(log, LOG_LINES):
         found = _SPAWNED.match(line)
-        if found and patient.now - _moment(found[1]) < RESTART_WINDOW_MS:
+        if found and installation.now - _moment(found[1]) < RESTART_WINDOW_MS:
             counts[found[2]] = counts.get(found[2], 0) + 1
     often = {name: count for name, count in counts.items() if count >= MAX_RESTARTS}
     if not often:
@@ -103,18 +103,18 @@ def crash_loop(patient: Installation) -> Problem | Verdict:
 
 
 def _moment(text: str) -> int:
-    # supervisord writes the machine's own time.
+    # supervisord writes local time.
     return int(datetime.fromisoformat(text).timestamp()) * SECOND
 
 
 @check("service.double", Severity.WARNING)
-def duplicate_services(patient: Installation) -> Problem | Verdict:
+def duplicate_services(installation: Installation) -> Problem | Verdict:
     """Two processes are the same service of this home."""
     by_name: dict[str, list[Process]] = {}
-    for each in service_processes(patient):
+    for each in service_processes(installation):
         by_name.setdefault(each.service or "", []).append(each)
     twice = {name: found for name, found in by_name.items() if len(found) > 1}
-    many = supervisors(patient)
+    many = supervisors(installation)
     if len(many) > 1:
         twice["supervisor"] = many
     if not twice:
@@ -127,11 +127,11 @@ def duplicate_services(patient: Installation) -> Problem | Verdict:
 
 
 @check("service.leftovers", Severity.WARNING)
-def orphaned_services(patient: Installation) -> Problem | Verdict:
+def orphaned_services(installation: Installation) -> Problem | Verdict:
     """Services run without a supervisor: nobody starts them again, nor stops them."""
-    if patient.services is not None or supervisors(patient):
+    if installation.services is not None or supervisors(installation):
         return PASSED
-    found = service_processes(patient)
+    found = service_processes(installation)
     if not found:
         return PASSED
     return Problem(
@@ -139,45 +139,45 @@ def orphaned_services(patient: Installation) -> Problem | Verdict:
         " supervisor does",
         remedy="bullpen up ends them and starts all anew; one that you began yourself, end with"
         " Ctrl-C",
-        fix=_end_orphans(patient),
+        fix=_end_orphans(installation),
     )
 
 
-def _end_orphans(patient: Installation) -> Fix | None:
-    """Only what holds a lock of this home is ours for certain."""
-    held = find_orphans(patient.settings)
+def _end_orphans(installation: Installation) -> Fix | None:
+    """The fix that ends them. Only a process that holds a lock of this home is certainly ours."""
+    held = find_orphans(installation.settings)
     if not held:
         return None
 
-    def do() -> None:
-        end_orphans(find_orphans(patient.settings), END_SECONDS, lambda _: None)
+    def apply() -> None:
+        end_orphans(find_orphans(installation.settings), END_SECONDS, lambda _: None)
 
     return Fix(
-        steps=tuple(f"end the {name}: kill {each.pid}" for name, each in held.items()), do=do
+        steps=tuple(f"end the {name}: kill {each.pid}" for name, each in held.items()), apply=apply
     )
 
 
 @check("service.stale_files", Severity.INFO)
-def stale_files(patient: Installation) -> Problem | Verdict:
+def stale_files(installation: Installation) -> Problem | Verdict:
     """Sockets and process ids of processes that are gone lie about."""
-    found = [*_stale_sockets(patient), *_stale_pids(patient)]
+    found = [*_stale_sockets(installation), *_stale_pids(installation)]
     if not found:
         return PASSED
 
-    def do() -> None:
-        # Once more, for somebody may have begun meanwhile.
-        for each in (*_stale_sockets(patient), *_stale_pids(patient)):
+    def apply() -> None:
+        # Looked for again, because a process may have started meanwhile.
+        for each in (*_stale_sockets(installation), *_stale_pids(installation)):
             each.unlink(missing_ok=True)
 
     return Problem(
         text=f"{len(found)} files are left of processes that are gone, as {found[0].name}",
         remedy="bullpen doctor --fix; they do no harm",
-        fix=Fix(steps=tuple(f"rm {each}" for each in found), do=do),
+        fix=Fix(steps=tuple(f"rm {each}" for each in found), apply=apply),
     )
 
 
-def _stale_sockets(patient: Installation) -> list[Path]:
-    directory = patient.settings.sockets
+def _stale_sockets(installation: Installation) -> list[Path]:
+    directory = installation.settings.sockets
     if not directory.is_dir():
         return []
     stale = []
@@ -190,7 +190,7 @@ def _stale_sockets(patient: Installation) -> list[Path]:
 
 
 def _has_listener(path: Path) -> bool:
-    """Whether anybody listens there; who is only slow does."""
+    """Whether a process listens on the socket, however slow it is."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as asking:
         asking.settimeout(ANSWER_SECONDS)
         try:
@@ -202,8 +202,8 @@ def _has_listener(path: Path) -> bool:
     return True
 
 
-def _stale_pids(patient: Installation) -> list[Path]:
-    path = patient.settings.run / "supervisord.pid"
+def _stale_pids(installation: Installation) -> list[Path]:
+    path = installation.settings.run / "supervisord.pid"
     with suppress(OSError, ValueError):
         if not psutil.pid_exists(int(path.read_text(encoding="utf-8"))):
             return [path]
@@ -211,12 +211,12 @@ def _stale_pids(patient: Installation) -> list[Path]:
 
 
 @check("service.api_silent", Severity.CRITICAL)
-def api_silent(patient: Installation) -> Problem | Verdict:
+def api_silent(installation: Installation) -> Problem | Verdict:
     """The API runs and does not answer."""
-    running = {each["name"] for each in patient.services or () if each["state"] == RUNNING}
+    running = {each["name"] for each in installation.services or () if each["state"] == RUNNING}
     if "api" not in running:
         return skipped("the API does not run")
-    where = urlsplit(api_url(patient.settings))
+    where = urlsplit(api_url(installation.settings))
     asking = http.client.HTTPConnection(where.hostname or "", where.port, timeout=ANSWER_SECONDS)
     with closing(asking):
         try:
@@ -229,7 +229,7 @@ def api_silent(patient: Installation) -> Problem | Verdict:
                 return PASSED
             said = f"it says {status}"
     return Problem(
-        text=f"the API runs and does not answer at {api_url(patient.settings)}: {said}",
+        text=f"the API runs and does not answer at {api_url(installation.settings)}: {said}",
         remedy="bullpen logs api; bullpen restart api",
     )
 
