@@ -45,7 +45,6 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
-
 log = logging.getLogger(__name__)
 
 JOB_LEASE_SECONDS = 10

@@ -31,7 +31,6 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-
 log = logging.getLogger(__name__)
 
 PROCESSOR_KIND = "processor"
