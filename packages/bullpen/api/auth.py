@@ -25,11 +25,6 @@ from bullpen.core.errors import (
     UnsafeSecret,
 )
 
-# Every request is checked before anything else is done with it. First its Host: a foreign name
-# means that a page rebound its own name to this machine. Then its Origin, then its token. A body
-# must be declared as JSON or as a form of files: no page can send either to another site without a
-# preflight request.
-
 log = logging.getLogger(__name__)
 
 COOKIE = "bullpen"
@@ -61,7 +56,12 @@ def install(app: Flask) -> None:
 
 
 def check_request() -> Response | None:
-    """Raise if the request may not pass; a preflight request is answered here."""
+    """Raise if the request may not pass; a preflight request is answered here.
+
+    First its Host: a foreign name means that a page rebound its own name to this machine. Then its
+    Origin, then its token. A body must be declared as JSON or as a form of files: no page can send
+    either to another site without a preflight request.
+    """
     request_id = request.headers.get("X-Request-Id", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else secrets.token_hex(8)
     _check_host(request)

@@ -23,6 +23,8 @@ from bullpen.core.store.group_commit import GroupCommit
 from bullpen.core.store.transaction import Transaction
 from bullpen.ops.services.supervisor import Supervisor
 
+EXTENSION = "bullpen"
+
 MAX_FAILURES_PER_MINUTE = 10
 """Wrong tokens of one address that are checked in a minute; more are refused."""
 
@@ -51,9 +53,6 @@ class Failures:
             while len(self._counts) > MAX_ADDRESSES:
                 self._counts.popitem(last=False)
         return count + 1 == MAX_FAILURES_PER_MINUTE
-
-
-EXTENSION = "bullpen"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,60 +45,13 @@ from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 
+log = logging.getLogger(__name__)
+
+EXTENSION = "bullpen.metrics"
 PREFIX = "metrics-"
 KINDS = ("counter", "histogram", "gauge_livesum")
 FILE_BYTES = 2 << 20
 """Allocated beforehand: a disk that is full later on does not stop the counting."""
-
-
-class SharedCounts(Collector):
-    """The counts of all processes of one parent, those that have ended included."""
-
-    def __init__(self, settings: Settings) -> None:
-        # The library reads its directory at import, when none is known yet.
-        parent = os.getppid()
-        self._directory = settings.run / f"{PREFIX}{parent}"
-        settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sweep(settings.run)
-        self._directory.mkdir(mode=0o700, exist_ok=True)
-        for kind in KINDS:
-            _reserve(self._directory / f"{kind}_{os.getpid()}.db")
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(self._directory)
-        values.ValueClass = MultiProcessValue()  # type: ignore[no-untyped-call]
-        self._files = MultiProcessCollector(None, str(self._directory))  # type: ignore[no-untyped-call]
-
-    def describe(self) -> Iterable[Metric]:
-        """Describe no metric in advance."""
-        return ()
-
-    def collect(self) -> Iterable[Metric]:
-        """The sums."""
-        for path in self._directory.glob("gauge_live*.db"):
-            if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
-                path.unlink(missing_ok=True)
-        metrics: Iterable[Metric] = self._files.collect()  # type: ignore[no-untyped-call]
-        return metrics
-
-
-def _sweep(directory: Path) -> None:
-    """Remove directories of APIs that have ended."""
-    for path in directory.glob(f"{PREFIX}*"):
-        number = path.name.removeprefix(PREFIX)
-        if number.isdecimal() and not psutil.pid_exists(int(number)):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _reserve(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        os.posix_fallocate(descriptor, 0, FILE_BYTES)
-    finally:
-        os.close(descriptor)
-
-
-log = logging.getLogger(__name__)
-
-EXTENSION = "bullpen.metrics"
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The last ones are for long polls."""
@@ -186,6 +139,51 @@ class QueueCollector(Collector):
         info = GaugeMetricFamily("bullpen_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
         return [*metrics, info]
+
+
+class SharedCounts(Collector):
+    """The counts of all processes of one parent, those that have ended included."""
+
+    def __init__(self, settings: Settings) -> None:
+        # The library reads its directory at import, when none is known yet.
+        parent = os.getppid()
+        self._directory = settings.run / f"{PREFIX}{parent}"
+        settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _sweep(settings.run)
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        for kind in KINDS:
+            _reserve(self._directory / f"{kind}_{os.getpid()}.db")
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(self._directory)
+        values.ValueClass = MultiProcessValue()  # type: ignore[no-untyped-call]
+        self._files = MultiProcessCollector(None, str(self._directory))  # type: ignore[no-untyped-call]
+
+    def describe(self) -> Iterable[Metric]:
+        """Describe no metric in advance."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """The sums."""
+        for path in self._directory.glob("gauge_live*.db"):
+            if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
+                path.unlink(missing_ok=True)
+        metrics: Iterable[Metric] = self._files.collect()  # type: ignore[no-untyped-call]
+        return metrics
+
+
+def _sweep(directory: Path) -> None:
+    """Remove directories of APIs that have ended."""
+    for path in directory.glob(f"{PREFIX}*"):
+        number = path.name.removeprefix(PREFIX)
+        if number.isdecimal() and not psutil.pid_exists(int(number)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _reserve(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def _queue(tx: Transaction) -> list[Metric]:

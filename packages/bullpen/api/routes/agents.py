@@ -29,6 +29,8 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 from bullpen.core.workspace.templates import prepare_directory
 
+routes = Routes("agents", "Who answers: agents, and how each of them works.")
+
 
 class AgentBody(LenientBody):
     """An agent, or what of it is to be changed."""
@@ -71,74 +73,6 @@ class AgentAnswer(Answer):
 
 class AgentMap(RootModel[dict[str, AgentAnswer]]):
     """Agents by their ids."""
-
-
-def agent_map(tx: Transaction) -> AgentMap:
-    """The agents that the caller reaches."""
-    lanes = {lane.agent: lane for lane in list_lanes(tx)}
-    agents = (each for each in list_agents(tx) if caller().can_reach(each.id))
-    return AgentMap({each.id: _agent_answer(tx, each, lanes[each.id]) for each in agents})
-
-
-def agent_answer(tx: Transaction, agent: Agent) -> AgentAnswer:
-    """One agent with its lane."""
-    return _agent_answer(tx, agent, get_lane(tx, agent.id))
-
-
-def _agent_answer(tx: Transaction, agent: Agent, lane: LaneRecord) -> AgentAnswer:
-    own_directory = sanitise_text(str(tx.settings.workspace / agent.id))
-    return AgentAnswer.from_row(
-        agent, working_directory=agent.directory or own_directory, lane=lane
-    )
-
-
-def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool = True) -> Agent:
-    """Add this agent, or change the fields that were sent; prepare its directory afterwards."""
-    require_reach(agent_id)
-    if body.prompt_file:
-        raise BadRequest(
-            "an agent's prompt is not read from a file that is named here",
-            hint="Send its text as `system_prompt`.",
-        )
-    if create:
-        # A request that adds the same agent at the same time waits here, and then finds it.
-        create_lane(tx, agent_id)
-        lock_lane(tx, agent_id)
-    change = _agent_change(tx, agent_id, body)
-    before = find_agent(tx, agent_id) if create else get_agent(tx, agent_id)
-    if before is None:
-        if body.name is None or body.provider is None:
-            raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
-        add_agent(tx, Agent(id=agent_id, **change))
-        return get_agent(tx, agent_id)
-    for name in [name for name, value in change.items() if getattr(before, name) == value]:
-        del change[name]  # type: ignore[misc]
-    return change_agent(tx, agent_id, **change) if change else before
-
-
-def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChange:
-    change = AgentChange()
-    if body.name is not None:
-        change["name"] = body.name
-    if body.provider is not None:
-        change["provider"] = resolve_provider_name(tx, body.provider)
-    if body.model is not None:
-        change["model"] = body.model
-    if body.working_directory is not None:
-        own = PurePath(body.working_directory) == PurePath(tx.settings.workspace / agent_id)
-        change["directory"] = "" if own else body.working_directory
-    if body.system_prompt is not None:
-        change["system_prompt"] = body.system_prompt
-    if body.permission is not None:
-        change["permission"] = body.permission
-    if body.context is not None:
-        change["context"] = body.context
-    if body.scheduling is not None:
-        change["scheduling"] = body.scheduling
-    return change
-
-
-routes = Routes("agents", "Who answers: agents, and how each of them works.")
 
 
 class AgentPath(BaseModel):
@@ -212,7 +146,72 @@ def reset(path: AgentPath) -> Done:
     return Done()
 
 
+def agent_map(tx: Transaction) -> AgentMap:
+    """The agents that the caller reaches."""
+    lanes = {lane.agent: lane for lane in list_lanes(tx)}
+    agents = (each for each in list_agents(tx) if caller().can_reach(each.id))
+    return AgentMap({each.id: _agent_answer(tx, each, lanes[each.id]) for each in agents})
+
+
+def agent_answer(tx: Transaction, agent: Agent) -> AgentAnswer:
+    """One agent with its lane."""
+    return _agent_answer(tx, agent, get_lane(tx, agent.id))
+
+
+def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool = True) -> Agent:
+    """Add this agent, or change the fields that were sent; prepare its directory afterwards."""
+    require_reach(agent_id)
+    if body.prompt_file:
+        raise BadRequest(
+            "an agent's prompt is not read from a file that is named here",
+            hint="Send its text as `system_prompt`.",
+        )
+    if create:
+        # A request that adds the same agent at the same time waits here, and then finds it.
+        create_lane(tx, agent_id)
+        lock_lane(tx, agent_id)
+    change = _agent_change(tx, agent_id, body)
+    before = find_agent(tx, agent_id) if create else get_agent(tx, agent_id)
+    if before is None:
+        if body.name is None or body.provider is None:
+            raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
+        add_agent(tx, Agent(id=agent_id, **change))
+        return get_agent(tx, agent_id)
+    for name in [name for name, value in change.items() if getattr(before, name) == value]:
+        del change[name]  # type: ignore[misc]
+    return change_agent(tx, agent_id, **change) if change else before
+
+
 def _put(agent_id: str, body: AgentBody, *, create: bool) -> AgentDone:
     with write() as tx:
         answer = agent_answer(tx, put_agent(tx, agent_id, body, create=create))
     return AgentDone(agent=answer, provisioned=prepare_directory(api().settings, agent_id))
+
+
+def _agent_answer(tx: Transaction, agent: Agent, lane: LaneRecord) -> AgentAnswer:
+    own_directory = sanitise_text(str(tx.settings.workspace / agent.id))
+    return AgentAnswer.from_row(
+        agent, working_directory=agent.directory or own_directory, lane=lane
+    )
+
+
+def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChange:
+    change = AgentChange()
+    if body.name is not None:
+        change["name"] = body.name
+    if body.provider is not None:
+        change["provider"] = resolve_provider_name(tx, body.provider)
+    if body.model is not None:
+        change["model"] = body.model
+    if body.working_directory is not None:
+        own = PurePath(body.working_directory) == PurePath(tx.settings.workspace / agent_id)
+        change["directory"] = "" if own else body.working_directory
+    if body.system_prompt is not None:
+        change["system_prompt"] = body.system_prompt
+    if body.permission is not None:
+        change["permission"] = body.permission
+    if body.context is not None:
+        change["context"] = body.context
+    if body.scheduling is not None:
+        change["scheduling"] = body.scheduling
+    return change

@@ -23,63 +23,20 @@ from bullpen.core.answers.attachments import RefusedFile, open_allowed, resolve_
 from bullpen.core.errors import BadRequest, UnknownFile
 from bullpen.core.uploads import Upload, file_path, list_files, remove_file
 
-FileResponse = Annotated[
-    Response,
-    Described("The file.", "application/octet-stream", {"type": "string", "format": "binary"}),
-]
-
-SANDBOX_POLICY = "sandbox; default-src 'none'"
-"""Stops an uploaded page from doing anything in a browser."""
-
-
-def check_sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
-    """The real paths of these uploaded files, or of those below an agent's directories.
-
-    One that may not be sent is an error.
-    """
-    paths = [
-        resolve_allowed(name, (*roots, api().settings.files)) for name in resolve_uploads(names)
-    ]
-    for each in paths:
-        if isinstance(each, RefusedFile):
-            raise UnknownFile(str(each))
-    return tuple(str(each) for each in paths)
-
-
-def resolve_uploads(names: Sequence[str]) -> tuple[str, ...]:
-    """Replace names of uploaded files with their paths; a later check says which may be sent."""
-    return tuple(str(_uploaded(name) or name) for name in names)
-
-
-def download(path: str, roots: Sequence[Path]) -> Response:
-    """Answer with this file as an attachment; one that may not be sent is an unknown file."""
-    file = open_allowed(path, roots)
-    if isinstance(file, RefusedFile):
-        raise UnknownFile(str(file))
-    name = "".join(each if each.isprintable() else "_" for each in Path(path).name)
-    response = send_file(file, as_attachment=True, download_name=name, etag=False)
-    response.content_length = os.fstat(file.fileno()).st_size
-    response.headers["Content-Security-Policy"] = SANDBOX_POLICY
-    response.headers["Cache-Control"] = "private, no-store"
-    return response
-
-
-def _uploaded(name: str) -> Path | None:
-    if "/" in name:
-        return None
-    path = api().settings.files / name
-    try:
-        return path if path.is_file() else None
-    except OSError:
-        return None
-
-
 routes = Routes("files", "What people send along, and what goes out with answers.")
 
 FIELD = "file"
 MAX_FORM_PARTS = 8
 MAX_FORM_TEXT_BYTES = 64 << 10
 """How much of the form's other fields is read."""
+
+SANDBOX_POLICY = "sandbox; default-src 'none'"
+"""Stops an uploaded page from doing anything in a browser."""
+
+FileResponse = Annotated[
+    Response,
+    Described("The file.", "application/octet-stream", {"type": "string", "format": "binary"}),
+]
 
 
 class UploadedAnswer(Done):
@@ -151,6 +108,52 @@ def remove(path: FilePath) -> Done:
     return Done()
 
 
+routes.blueprint.paths["/api/files"].post.requestBody = RequestBody(
+    required=True,
+    content={
+        "multipart/form-data": MediaType(
+            schema=Schema(
+                type="object",
+                required=[FIELD],
+                properties={FIELD: Schema(type="string", format="binary")},
+            )
+        )
+    },
+)
+
+
+def check_sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
+    """The real paths of these uploaded files, or of those below an agent's directories.
+
+    One that may not be sent is an error.
+    """
+    paths = [
+        resolve_allowed(name, (*roots, api().settings.files)) for name in resolve_uploads(names)
+    ]
+    for each in paths:
+        if isinstance(each, RefusedFile):
+            raise UnknownFile(str(each))
+    return tuple(str(each) for each in paths)
+
+
+def resolve_uploads(names: Sequence[str]) -> tuple[str, ...]:
+    """Replace names of uploaded files with their paths; a later check says which may be sent."""
+    return tuple(str(_uploaded(name) or name) for name in names)
+
+
+def download(path: str, roots: Sequence[Path]) -> Response:
+    """Answer with this file as an attachment; one that may not be sent is an unknown file."""
+    file = open_allowed(path, roots)
+    if isinstance(file, RefusedFile):
+        raise UnknownFile(str(file))
+    name = "".join(each if each.isprintable() else "_" for each in Path(path).name)
+    response = send_file(file, as_attachment=True, download_name=name, etag=False)
+    response.content_length = os.fstat(file.fileno()).st_size
+    response.headers["Content-Security-Policy"] = SANDBOX_POLICY
+    response.headers["Cache-Control"] = "private, no-store"
+    return response
+
+
 @contextmanager
 def _collect_uploads() -> Iterator[list[Upload]]:
     """Collect the uploads of a form; those that were not kept are deleted."""
@@ -187,15 +190,11 @@ def _parse_form(uploads: list[Upload]) -> FileStorage:
     return files[0]
 
 
-routes.blueprint.paths["/api/files"].post.requestBody = RequestBody(
-    required=True,
-    content={
-        "multipart/form-data": MediaType(
-            schema=Schema(
-                type="object",
-                required=[FIELD],
-                properties={FIELD: Schema(type="string", format="binary")},
-            )
-        )
-    },
-)
+def _uploaded(name: str) -> Path | None:
+    if "/" in name:
+        return None
+    path = api().settings.files / name
+    try:
+        return path if path.is_file() else None
+    except OSError:
+        return None

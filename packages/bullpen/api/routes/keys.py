@@ -15,41 +15,8 @@ from bullpen.core.access.keys import KeyKind, Scope, add_key_as, list_keys_as, r
 from bullpen.core.errors import UnknownKey
 from bullpen.core.models import AUDIT_LOG
 
-audit_routes = Routes("audit", "Who did what over the API.")
-
-
-class AuditEntryAnswer(Answer):
-    """One thing that was done, or refused."""
-
-    id: int
-    key_id: str
-    key_name: str
-    action: str
-    target: str = Field(description="the path that was asked for")
-    outcome: str = Field(description="`done`, or the code of the error")
-    request_id: str
-    address: str
-    created_at: int
-
-
-class AuditEntryList(Rows[AuditEntryAnswer]):
-    """Lines of the log."""
-
-
-@audit_routes.get("/api/audit", ADMIN)
-def audit(query: Page) -> AuditEntryList:
-    """List what was done, the latest first; with `since_id` what came after it, the oldest first.
-
-    For keys that reach all agents.
-    """
-    require_reach(None)
-    last = page_end(AUDIT_LOG, query)
-    with read() as tx:
-        rows = list_audit_entries(tx, query.since_id, query.limit, last)
-    return AuditEntryList.page(rows, query)
-
-
 routes = Routes("keys", "Keys for the API, each with scopes, and revoked at once.")
+audit_routes = Routes("audit", "Who did what over the API.")
 
 
 class NewKey(StrictBody):
@@ -126,3 +93,34 @@ def revoke(path: KeyPath) -> Done:
     with write() as tx:
         revoke_key_as(tx, caller(), path.key_id)
     return Done()
+
+
+class AuditEntryAnswer(Answer):
+    """One thing that was done, or refused."""
+
+    id: int
+    key_id: str
+    key_name: str
+    action: str
+    target: str = Field(description="the path that was asked for")
+    outcome: str = Field(description="`done`, or the code of the error")
+    request_id: str
+    address: str
+    created_at: int
+
+
+class AuditEntryList(Rows[AuditEntryAnswer]):
+    """Lines of the log."""
+
+
+@audit_routes.get("/api/audit", ADMIN)
+def audit(query: Page) -> AuditEntryList:
+    """List what was done, the latest first; with `since_id` what came after it, the oldest first.
+
+    For keys that reach all agents.
+    """
+    require_reach(None)
+    last = page_end(AUDIT_LOG, query)
+    with read() as tx:
+        rows = list_audit_entries(tx, query.since_id, query.limit, last)
+    return AuditEntryList.page(rows, query)

@@ -42,9 +42,21 @@ from bullpen.core.errors import BadRequest, BullpenError, NoAccess
 from bullpen.core.message import NewMessage
 
 log = logging.getLogger(__name__)
+routes = Routes("live", "The WebSocket.").blueprint
+sock = Sock()
 
 WEB = "web"
 """The channel of live chat: its responses are read from the database and not delivered."""
+
+PING_SECONDS = 25
+LOOK_SECONDS = 5.0
+"""How often a thread that waits for a command checks that the connection is still open."""
+
+COMMAND_OVERHEAD_BYTES = 1 << 16
+"""How much longer than the longest request body a command may be, for the rest of its JSON."""
+
+SOCKET_THREADS_SHARE = (7, 16)
+"""The share of the threads that may serve WebSockets: each holds one as long as it is open."""
 
 Ref = (
     Annotated[str, Field(max_length=200)]
@@ -206,21 +218,6 @@ def _done(client: Client, ref: Ref, result: Document) -> None:
 
 def _refuse(client: Client, ref: Ref, error: object) -> None:
     api().hub.write_to(client, [WEBSOCKET.note({"type": "error", "ref": ref, "error": error})])
-
-
-routes = Routes("live", "The WebSocket.").blueprint
-
-PING_SECONDS = 25
-LOOK_SECONDS = 5.0
-"""How often a thread that waits for a command checks that the connection is still open."""
-
-COMMAND_OVERHEAD_BYTES = 1 << 16
-"""How much longer than the longest request body a command may be, for the rest of its JSON."""
-
-SOCKET_THREADS_SHARE = (7, 16)
-"""The share of the threads that may serve WebSockets: each holds one as long as it is open."""
-
-sock = Sock()
 
 
 class SocketReader(threading.Thread):

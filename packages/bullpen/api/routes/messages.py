@@ -36,31 +36,8 @@ from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
-NO_LIMIT = 1 << 31
-
-
-def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
-    """Enqueue a message for every agent that it addresses; the key must reach them all."""
-    if new.channel in INTERNAL_CHANNELS:
-        # Messages on these channels get no response.
-        raise BadRequest(
-            f"on the channel {new.channel!r} nobody writes but Bullpen itself",
-            hint="Rooms are at `/api/chatroom/<team>`, heartbeats at `/api/agents/<id>/heartbeat`.",
-        )
-
-    def store(tx: Transaction) -> tuple[Accepted, ...]:
-        accepted = submit(tx, new)
-        if key.agents is not None:
-            conversation = MessageFilter(conversation_id=accepted[0].message_id)
-            for each in list_messages(tx, conversation, 0, NO_LIMIT):
-                check_reach(key, each.agent)
-        return accepted
-
-    return api().group_commit.write(store)
-
-
 routes = Routes("messages", "Messages from people, and what becomes of them.")
-
+NO_LIMIT = 1 << 31
 Name = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -258,6 +235,26 @@ def retry_message(path: MessagePath) -> Done:
 def drop_message(path: MessagePath) -> Done:
     """Delete a dead, cancelled or expired message for good."""
     return _decide(path, drop)
+
+
+def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
+    """Enqueue a message for every agent that it addresses; the key must reach them all."""
+    if new.channel in INTERNAL_CHANNELS:
+        # Messages on these channels get no response.
+        raise BadRequest(
+            f"on the channel {new.channel!r} nobody writes but Bullpen itself",
+            hint="Rooms are at `/api/chatroom/<team>`, heartbeats at `/api/agents/<id>/heartbeat`.",
+        )
+
+    def store(tx: Transaction) -> tuple[Accepted, ...]:
+        accepted = submit(tx, new)
+        if key.agents is not None:
+            conversation = MessageFilter(conversation_id=accepted[0].message_id)
+            for each in list_messages(tx, conversation, 0, NO_LIMIT):
+                check_reach(key, each.agent)
+        return accepted
+
+    return api().group_commit.write(store)
 
 
 def _decide(path: MessagePath, verb: Callable[[Transaction, str], None]) -> Done:

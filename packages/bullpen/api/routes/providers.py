@@ -29,6 +29,8 @@ from bullpen.core.roster.providers import (
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import MASK, mask, mask_url
 
+routes = Routes("providers", "What can answer for an agent.")
+
 
 class ProviderBody(LenientBody):
     """A custom provider, or what of it is to be changed."""
@@ -50,49 +52,8 @@ class ProviderAnswer(Answer):
     model: str
 
 
-def _provider_answer(provider: CustomProvider) -> ProviderAnswer:
-    return ProviderAnswer.from_row(
-        provider, base_url=mask_url(provider.base_url), api_key=mask(provider.api_key)
-    )
-
-
 class ProviderMap(RootModel[dict[str, ProviderAnswer]]):
     """Custom providers by their ids."""
-
-
-def provider_map(tx: Transaction) -> ProviderMap:
-    """The custom providers."""
-    return ProviderMap({each.id: _provider_answer(each) for each in list_custom_providers(tx)})
-
-
-def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> CustomProvider:
-    """Add `custom:<id>`, or change the fields that were sent."""
-    require_reach(None)
-    change = CustomProviderChange()
-    if body.name is not None:
-        change["name"] = body.name
-    if body.harness is not None:
-        change["harness"] = body.harness
-    if body.base_url is not None and MASK not in body.base_url:
-        change["base_url"] = body.base_url
-    if body.api_key is not None and body.api_key != MASK:
-        change["api_key"] = body.api_key
-    if body.model is not None:
-        change["model"] = body.model
-    existing = find_custom_provider(tx, check_name(provider_id))
-    if existing is not None:
-        return change_custom_provider(tx, provider_id, **change)
-    if not {"harness", "base_url", "api_key"} <= change.keys():
-        raise BadProvider(
-            f"{provider_id} is new, and has no harness, address or key",
-            hint="Send `harness`, `base_url` and `api_key`.",
-        )
-    new = CustomProvider(id=provider_id, **change)
-    add_custom_provider(tx, new)
-    return new
-
-
-routes = Routes("providers", "What can answer for an agent.")
 
 
 class Available(Answer):
@@ -177,6 +138,44 @@ def remove(path: ProviderPath) -> Done:
     with write() as tx:
         remove_custom_provider(tx, path.provider_id)
     return Done()
+
+
+def provider_map(tx: Transaction) -> ProviderMap:
+    """The custom providers."""
+    return ProviderMap({each.id: _provider_answer(each) for each in list_custom_providers(tx)})
+
+
+def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> CustomProvider:
+    """Add `custom:<id>`, or change the fields that were sent."""
+    require_reach(None)
+    change = CustomProviderChange()
+    if body.name is not None:
+        change["name"] = body.name
+    if body.harness is not None:
+        change["harness"] = body.harness
+    if body.base_url is not None and MASK not in body.base_url:
+        change["base_url"] = body.base_url
+    if body.api_key is not None and body.api_key != MASK:
+        change["api_key"] = body.api_key
+    if body.model is not None:
+        change["model"] = body.model
+    existing = find_custom_provider(tx, check_name(provider_id))
+    if existing is not None:
+        return change_custom_provider(tx, provider_id, **change)
+    if not {"harness", "base_url", "api_key"} <= change.keys():
+        raise BadProvider(
+            f"{provider_id} is new, and has no harness, address or key",
+            hint="Send `harness`, `base_url` and `api_key`.",
+        )
+    new = CustomProvider(id=provider_id, **change)
+    add_custom_provider(tx, new)
+    return new
+
+
+def _provider_answer(provider: CustomProvider) -> ProviderAnswer:
+    return ProviderAnswer.from_row(
+        provider, base_url=mask_url(provider.base_url), api_key=mask(provider.api_key)
+    )
 
 
 def _available(

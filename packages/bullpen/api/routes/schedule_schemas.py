@@ -32,6 +32,11 @@ from bullpen.core.schedules.timing import (
 )
 from bullpen.core.store.transaction import Transaction
 
+WHEN = "Give one of `cron`, `runAt` and `every_seconds`."
+
+Moment = Annotated[int, Field(ge=0, le=MAX_JSON_INT, strict=True)]
+Text = Annotated[str, Field(max_length=500)]
+
 # Inline, because another type has its name in the description.
 WhenKind = Annotated[
     TimingKind, WithJsonSchema({"type": "string", "enum": [kind.value for kind in TimingKind]})
@@ -77,37 +82,8 @@ class ScheduleAnswer(Answer):
     updated_at: int
 
 
-def schedule_answer(schedule: Schedule, now: int) -> ScheduleAnswer:
-    """A schedule as it is at this moment."""
-    timing, address = schedule.timing, schedule.place
-    return ScheduleAnswer.from_row(
-        schedule,
-        kind=timing.kind,
-        cron=timing.cron,
-        run_at=None if timing.at is None else _iso(timing.at),
-        every_seconds=None if timing.every is None else timing.every // SECOND,
-        at=timing.at,
-        zone=timing.zone,
-        meaning=describe_timing(timing),
-        channel=address.channel,
-        to=str(address),
-        jitter_seconds=schedule.jitter // SECOND,
-        enabled=schedule.state is ScheduleState.ACTIVE,
-        next=next_due_times(schedule, now),
-    )
-
-
 class ScheduleList(Rows[ScheduleAnswer]):
     """Schedules."""
-
-
-def _iso(at: int) -> str:
-    moment = datetime.fromtimestamp(at // SECOND, UTC).replace(microsecond=at % SECOND * 1000)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-Moment = Annotated[int, Field(ge=0, le=MAX_JSON_INT, strict=True)]
-Text = Annotated[str, Field(max_length=500)]
 
 
 class ScheduleBody(LenientBody):
@@ -138,12 +114,62 @@ class ScheduleBody(LenientBody):
     jitter_seconds: Number | None = Field(None, description="up to so much later, by chance")
 
 
-# What a body says of a schedule, as core knows it.
-#
-# An answer may be sent back with one field changed. So of fields that exclude each other, those
-# that equal the schedule's present value count as not sent.
+class RunDelivery(Answer):
+    """An answer on its way."""
 
-WHEN = "Give one of `cron`, `runAt` and `every_seconds`."
+    response: int
+    channel: str
+    status: str = Field(description="`acked` is there")
+    receipts: list[str] = Field(description="what the platform said of each part")
+    acked_at: int | None
+    error: str | None
+
+
+class ScheduleRunAnswer(Answer):
+    """What became of a due time, or of several that were missed."""
+
+    id: int
+    due_at: int | None = Field(description="null of a run that somebody asked for")
+    until: int | None = Field(description="the last that was missed; `due_at` is then the first")
+    fired_at: int
+    outcome: str = Field(description="`fired`, `skipped` or `missed`")
+    times: int = Field(description="how many due times this stands for")
+    message_id: str | None
+    reason: str | None
+    state: str | None = Field(description="of its message; null if there is none, or no more")
+    error: str | None
+    cost: float = Field(description="dollars, for all that it set off")
+    tokens: int
+    deliveries: list[RunDelivery]
+
+
+class ScheduleRunList(Rows[ScheduleRunAnswer]):
+    """Runs."""
+
+
+def schedule_answer(schedule: Schedule, now: int) -> ScheduleAnswer:
+    """A schedule as it is at this moment."""
+    timing, address = schedule.timing, schedule.place
+    return ScheduleAnswer.from_row(
+        schedule,
+        kind=timing.kind,
+        cron=timing.cron,
+        run_at=None if timing.at is None else _iso(timing.at),
+        every_seconds=None if timing.every is None else timing.every // SECOND,
+        at=timing.at,
+        zone=timing.zone,
+        meaning=describe_timing(timing),
+        channel=address.channel,
+        to=str(address),
+        jitter_seconds=schedule.jitter // SECOND,
+        enabled=schedule.state is ScheduleState.ACTIVE,
+        next=next_due_times(schedule, now),
+    )
+
+
+def _iso(at: int) -> str:
+    moment = datetime.fromtimestamp(at // SECOND, UTC).replace(microsecond=at % SECOND * 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def new_schedule(tx: Transaction, body: ScheduleBody) -> NewSchedule:
@@ -170,7 +196,11 @@ def new_schedule(tx: Transaction, body: ScheduleBody) -> NewSchedule:
 
 
 def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> ScheduleChange:
-    """The fields of the schedule that the body changes."""
+    """The fields of the schedule that the body changes.
+
+    An answer may be sent back with one field changed. So of fields that exclude each other, those
+    that equal the schedule's present value count as not sent.
+    """
     change = ScheduleChange(place=_reply_address(tx, body, before.place))
     change["agent"], change["team_id"] = _target(body, before.agent, before.team_id)
     timing = _timing(tx, body, before.timing)
@@ -256,36 +286,3 @@ def _timings(
         if body.every_seconds in (None, seconds)
         else every_timing((body.every_seconds or 0) * SECOND, zone, tx.now),
     ]
-
-
-class RunDelivery(Answer):
-    """An answer on its way."""
-
-    response: int
-    channel: str
-    status: str = Field(description="`acked` is there")
-    receipts: list[str] = Field(description="what the platform said of each part")
-    acked_at: int | None
-    error: str | None
-
-
-class ScheduleRunAnswer(Answer):
-    """What became of a due time, or of several that were missed."""
-
-    id: int
-    due_at: int | None = Field(description="null of a run that somebody asked for")
-    until: int | None = Field(description="the last that was missed; `due_at` is then the first")
-    fired_at: int
-    outcome: str = Field(description="`fired`, `skipped` or `missed`")
-    times: int = Field(description="how many due times this stands for")
-    message_id: str | None
-    reason: str | None
-    state: str | None = Field(description="of its message; null if there is none, or no more")
-    error: str | None
-    cost: float = Field(description="dollars, for all that it set off")
-    tokens: int
-    deliveries: list[RunDelivery]
-
-
-class ScheduleRunList(Rows[ScheduleRunAnswer]):
-    """Runs."""

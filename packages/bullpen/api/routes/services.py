@@ -24,11 +24,19 @@ from bullpen.core.errors import (
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES, Service, Supervisor
 
 log = logging.getLogger(__name__)
+routes = Routes("services", "The services under the supervisor.")
+
+API = "api"
 
 STOP_SECONDS = 120.0
 """Longer than any service may take to stop before it is killed."""
 
 START_SECONDS = 15.0
+
+WAIT_SECONDS = 15.0
+"""How long a request waits for a service; what takes longer goes on after the answer."""
+
+ACTION_ERRORS: tuple[type[BullpenError], ...] = (UnknownService, ServiceFailed, NoSupervisor)
 
 
 class ServiceAnswer(Answer):
@@ -37,43 +45,6 @@ class ServiceAnswer(Answer):
     name: str
     state: str
     pid: int
-
-
-def known_services() -> list[Service] | None:
-    """Each service and its state; None where there is no supervisor, or it is busy restarting."""
-    try:
-        return api().supervisor.services()
-    except (NoSupervisor, Overloaded):
-        return None
-
-
-def restart_service(supervisor: Supervisor, name: str, seconds: float) -> Service:
-    """Restart a service; a restart that takes longer than this goes on in the background."""
-    supervisor.service(name)
-    failed: list[BullpenError] = []
-
-    def work() -> None:
-        try:
-            supervisor.restart(name, STOP_SECONDS, START_SECONDS)
-        except BullpenError as error:
-            failed.append(error)
-            log.error("%s was to be restarted: %s", name, error)
-
-    thread = threading.Thread(target=work, name=f"restart {name}", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if failed:
-        raise failed[0]
-    return supervisor.service(name)
-
-
-routes = Routes("services", "The services under the supervisor.")
-
-API = "api"
-WAIT_SECONDS = 15.0
-"""How long a request waits for a service; what takes longer goes on after the answer."""
-
-ACTION_ERRORS: tuple[type[BullpenError], ...] = (UnknownService, ServiceFailed, NoSupervisor)
 
 
 class Action(StrEnum):
@@ -197,6 +168,34 @@ def steer(path: ServicePath) -> Annotated[Response, ServiceActionAnswer]:
     state = _act(path.name, path.action)["state"]
     _audit()
     return as_json(ServiceActionAnswer(name=path.name, action=PAST_TENSE[path.action], state=state))
+
+
+def known_services() -> list[Service] | None:
+    """Each service and its state; None where there is no supervisor, or it is busy restarting."""
+    try:
+        return api().supervisor.services()
+    except (NoSupervisor, Overloaded):
+        return None
+
+
+def restart_service(supervisor: Supervisor, name: str, seconds: float) -> Service:
+    """Restart a service; a restart that takes longer than this goes on in the background."""
+    supervisor.service(name)
+    failed: list[BullpenError] = []
+
+    def work() -> None:
+        try:
+            supervisor.restart(name, STOP_SECONDS, START_SECONDS)
+        except BullpenError as error:
+            failed.append(error)
+            log.error("%s was to be restarted: %s", name, error)
+
+    thread = threading.Thread(target=work, name=f"restart {name}", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    return supervisor.service(name)
 
 
 def _act(name: str, action: Action) -> Service:

@@ -40,8 +40,15 @@ from bullpen.core.text import MASK
 from bullpen.core.workspace.templates import prepare_directory
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 
+routes = Routes("settings", "What can be set, and what is.")
+
 REFERENCE_NAMES = {command: family for family, command in PROVIDER_ALIASES.items()}
 """What the reference's clients call our command lines."""
+
+MERGE_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
+Plain = Annotated[StrictStr, Field(max_length=4096)] | StrictBool | StrictInt | StrictFloat | None
+Word = Annotated[str, Field(max_length=4096)]
+Sent = TypeVar("Sent", bound=BaseModel)
 
 
 class WorkspaceAnswer(Answer):
@@ -115,60 +122,6 @@ class SettingsAnswer(Answer):
     problems: list[ProblemAnswer] = Field(description="what is bad in the file, and what to do")
 
 
-def settings_file() -> SettingsFile:
-    """The file of this home."""
-    return SettingsFile(api().settings.home, os.environ)
-
-
-def show_settings(tx: Transaction) -> SettingsAnswer:
-    """All settings, as they are now."""
-    file = settings_file()
-    settings = {each.name: each for each in file.shown()}
-    workspace = tx.settings.workspace
-    return SettingsAnswer(
-        workspace=WorkspaceAnswer(path=str(workspace), name=workspace.name),
-        channels=ChannelsAnswer(enabled=enabled_channels()),
-        models=_models(tx, {name: str(each.value) for name, each in settings.items()}),
-        agents=agent_map(tx),
-        teams=team_map(tx),
-        custom_providers=provider_map(tx),
-        monitoring=MonitoringAnswer(),
-        settings={name: SettingAnswer.from_row(each) for name, each in settings.items()},
-        problems=[ProblemAnswer.from_row(each) for each in file.problems()],
-    )
-
-
-def enabled_channels() -> list[str]:
-    """The channels whose clients run."""
-    return [
-        each["name"]
-        for each in known_services() or ()
-        if each["name"] not in CORE_SERVICES and each["state"] not in DOWN_STATES
-    ]
-
-
-def _models(tx: Transaction, shown: dict[str, str]) -> ModelsAnswer:
-    agent = find_agent(tx, tx.settings.default_agent)
-    provider, model = ("", "") if agent is None else (agent.provider, agent.model)
-    provider = REFERENCE_NAMES.get(provider, provider)
-    models = {name: model if name == provider else "" for name in (*PROVIDER_ALIASES, "opencode")}
-    return ModelsAnswer(
-        provider=provider,
-        anthropic=FamilyAnswer(
-            model=models["anthropic"],
-            api_key=shown["anthropic_api_key"],
-            oauth_token=shown["anthropic_oauth_token"],
-        ),
-        openai=FamilyAnswer(model=models["openai"], api_key=shown["openai_api_key"]),
-        opencode=FamilyAnswer(model=models["opencode"]),
-    )
-
-
-Plain = Annotated[StrictStr, Field(max_length=4096)] | StrictBool | StrictInt | StrictFloat | None
-Word = Annotated[str, Field(max_length=4096)]
-Sent = TypeVar("Sent", bound=BaseModel)
-
-
 class SettingUpdate(BaseModel):
     """A setting as it was shown, with another value."""
 
@@ -223,6 +176,83 @@ class SettingsUpdate(StrictBody):
     problems: list[JsonValue] = Field([], description="as shown; it changes nothing")
 
 
+class SettingsDone(Done):
+    """Everything as it is now."""
+
+    settings: SettingsAnswer
+    restart: list[str] = Field(description="the services that must restart for what was changed")
+
+
+@routes.get("/api/settings", ADMIN)
+def settings() -> SettingsAnswer:
+    """Show everything that can be set, secrets masked, as it will be after the next start.
+
+    Below `settings` is each of Bullpen's own; what stands above it, the reference's clients read.
+    """
+    require_reach(None)
+    with read() as tx:
+        return show_settings(tx)
+
+
+@routes.put("/api/settings", ADMIN, *MERGE_ERRORS)
+def change(body: SettingsUpdate) -> SettingsDone:
+    """Change what is sent, at any depth, and keep the rest.
+
+    What is shown may be sent back as a whole: a secret's mask, and what is so already, change
+    nothing. What would open this machine is changed on the machine itself, and refused here.
+    """
+    return _merge(body)
+
+
+@routes.post("/api/setup", ADMIN, *MERGE_ERRORS)
+def set_up(body: SettingsUpdate) -> SettingsDone:
+    """Change what is sent and keep the rest, as PUT /api/settings does."""
+    return _merge(body)
+
+
+def _merge(body: SettingsUpdate) -> SettingsDone:
+    require_reach(None)
+    file = settings_file()
+    with file.locked():
+        with read() as tx:
+            shown = show_settings(tx)
+        changes = setting_changes(file, body, shown)
+        with write() as tx:
+            agents = merge_roster(tx, body, shown)
+            if isinstance(agent := changes.get("default_agent"), str):
+                get_agent(tx, agent)
+            # The last step that may fail: if it does, the transaction rolls back.
+            file.write(changes)
+    for agent_id in agents:
+        prepare_directory(api().settings, agent_id)
+    with read() as tx:
+        shown = show_settings(tx)
+    return SettingsDone(settings=shown, restart=services_reading(changes, _names()))
+
+
+def settings_file() -> SettingsFile:
+    """The file of this home."""
+    return SettingsFile(api().settings.home, os.environ)
+
+
+def show_settings(tx: Transaction) -> SettingsAnswer:
+    """All settings, as they are now."""
+    file = settings_file()
+    settings = {each.name: each for each in file.shown()}
+    workspace = tx.settings.workspace
+    return SettingsAnswer(
+        workspace=WorkspaceAnswer(path=str(workspace), name=workspace.name),
+        channels=ChannelsAnswer(enabled=enabled_channels()),
+        models=_models(tx, {name: str(each.value) for name, each in settings.items()}),
+        agents=agent_map(tx),
+        teams=team_map(tx),
+        custom_providers=provider_map(tx),
+        monitoring=MonitoringAnswer(),
+        settings={name: SettingAnswer.from_row(each) for name, each in settings.items()},
+        problems=[ProblemAnswer.from_row(each) for each in file.problems()],
+    )
+
+
 def setting_changes(
     file: SettingsFile, body: SettingsUpdate, shown: SettingsAnswer
 ) -> dict[str, Value | None]:
@@ -256,6 +286,32 @@ def merge_roster(tx: Transaction, body: SettingsUpdate, shown: SettingsAnswer) -
     if change.model_fields_set:
         put_agent(tx, tx.settings.default_agent, change, create=False)
     return list(agents)
+
+
+def enabled_channels() -> list[str]:
+    """The channels whose clients run."""
+    return [
+        each["name"]
+        for each in known_services() or ()
+        if each["name"] not in CORE_SERVICES and each["state"] not in DOWN_STATES
+    ]
+
+
+def _models(tx: Transaction, shown: dict[str, str]) -> ModelsAnswer:
+    agent = find_agent(tx, tx.settings.default_agent)
+    provider, model = ("", "") if agent is None else (agent.provider, agent.model)
+    provider = REFERENCE_NAMES.get(provider, provider)
+    models = {name: model if name == provider else "" for name in (*PROVIDER_ALIASES, "opencode")}
+    return ModelsAnswer(
+        provider=provider,
+        anthropic=FamilyAnswer(
+            model=models["anthropic"],
+            api_key=shown["anthropic_api_key"],
+            oauth_token=shown["anthropic_oauth_token"],
+        ),
+        openai=FamilyAnswer(model=models["openai"], api_key=shown["openai_api_key"]),
+        opencode=FamilyAnswer(model=models["opencode"]),
+    )
 
 
 def _check_read_only(body: SettingsUpdate, shown: SettingsAnswer) -> None:
@@ -314,65 +370,6 @@ def _default_agent(models: ModelsUpdate, shown: ModelsAnswer) -> AgentBody:
                 hint="Give the model to an agent that is, below `agents`.",
             )
     return AgentBody.model_validate(change)
-
-
-routes = Routes("settings", "What can be set, and what is.")
-
-MERGE_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
-
-
-class SettingsDone(Done):
-    """Everything as it is now."""
-
-    settings: SettingsAnswer
-    restart: list[str] = Field(description="the services that must restart for what was changed")
-
-
-@routes.get("/api/settings", ADMIN)
-def settings() -> SettingsAnswer:
-    """Show everything that can be set, secrets masked, as it will be after the next start.
-
-    Below `settings` is each of Bullpen's own; what stands above it, the reference's clients read.
-    """
-    require_reach(None)
-    with read() as tx:
-        return show_settings(tx)
-
-
-@routes.put("/api/settings", ADMIN, *MERGE_ERRORS)
-def change(body: SettingsUpdate) -> SettingsDone:
-    """Change what is sent, at any depth, and keep the rest.
-
-    What is shown may be sent back as a whole: a secret's mask, and what is so already, change
-    nothing. What would open this machine is changed on the machine itself, and refused here.
-    """
-    return _merge(body)
-
-
-@routes.post("/api/setup", ADMIN, *MERGE_ERRORS)
-def set_up(body: SettingsUpdate) -> SettingsDone:
-    """Change what is sent and keep the rest, as PUT /api/settings does."""
-    return _merge(body)
-
-
-def _merge(body: SettingsUpdate) -> SettingsDone:
-    require_reach(None)
-    file = settings_file()
-    with file.locked():
-        with read() as tx:
-            shown = show_settings(tx)
-        changes = setting_changes(file, body, shown)
-        with write() as tx:
-            agents = merge_roster(tx, body, shown)
-            if isinstance(agent := changes.get("default_agent"), str):
-                get_agent(tx, agent)
-            # The last step that may fail: if it does, the transaction rolls back.
-            file.write(changes)
-    for agent_id in agents:
-        prepare_directory(api().settings, agent_id)
-    with read() as tx:
-        shown = show_settings(tx)
-    return SettingsDone(settings=shown, restart=services_reading(changes, _names()))
 
 
 def _names() -> list[str]:

@@ -25,6 +25,7 @@ from bullpen.core.roster.teams import (
 )
 from bullpen.core.store.transaction import Transaction
 
+routes = Routes("teams", "Agents that work together.")
 Limit = Annotated[int, Field(ge=0, lt=1_000_000_000)]
 
 
@@ -66,65 +67,6 @@ class TeamAnswer(Answer):
 
 class TeamMap(RootModel[dict[str, TeamAnswer]]):
     """Teams by their ids."""
-
-
-def team_map(tx: Transaction) -> TeamMap:
-    """The teams all of whose members the caller reaches."""
-    teams = (each for each in list_teams(tx) if all(map(caller().can_reach, each.members)))
-    return TeamMap({each.id: _team_answer(each) for each in teams})
-
-
-def _team_answer(team: Team) -> TeamAnswer:
-    return TeamAnswer.from_row(team, limits=team)
-
-
-def reach_all(agents: Iterable[str]) -> None:
-    """Refuse a caller who does not reach all of these."""
-    for agent in agents:
-        require_reach(agent)
-
-
-def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = True) -> Team:
-    """Add this team, or change the fields that were sent."""
-    before = find_team(tx, check_name(team_id)) if create else get_team(tx, team_id)
-    reach_all(body.agents or ())
-    reach_all(() if before is None else before.members)
-    change = _team_change(body)
-    try:
-        if before is not None:
-            change = TeamChange(
-                **{name: value for name, value in change.items() if getattr(before, name) != value}  # type: ignore[typeddict-item]
-            )
-            return change_team(tx, team_id, **change) if change else before
-        if "members" not in change or "leader" not in change or "name" not in change:
-            raise BadRequest(
-                "a new team needs a name, agents and a leader",
-                hint="Send `name`, `agents` and `leader_agent`.",
-            )
-        new = Team(id=team_id, **change)
-        add_team(tx, new)
-    except UnknownAgent as error:
-        raise BadTeam(str(error), hint="Name agents that exist.") from None
-    return new
-
-
-def _team_change(body: TeamBody) -> TeamChange:
-    change = TeamChange()
-    if body.name is not None:
-        change["name"] = body.name
-    if body.agents is not None:
-        change["members"] = tuple(body.agents)
-    if body.leader_agent is not None:
-        change["leader"] = body.leader_agent
-    if body.delivery is not None:
-        change["delivery"] = body.delivery
-    if body.limits is not None:
-        for name in body.limits.model_fields_set:
-            change[name] = getattr(body.limits, name)  # type: ignore[literal-required]
-    return change
-
-
-routes = Routes("teams", "Agents that work together.")
 
 
 class TeamPath(BaseModel):
@@ -179,3 +121,59 @@ def remove(path: TeamPath) -> Done:
         reach_all(get_team(tx, path.team_id).members)
         remove_team(tx, path.team_id)
     return Done()
+
+
+def team_map(tx: Transaction) -> TeamMap:
+    """The teams all of whose members the caller reaches."""
+    teams = (each for each in list_teams(tx) if all(map(caller().can_reach, each.members)))
+    return TeamMap({each.id: _team_answer(each) for each in teams})
+
+
+def reach_all(agents: Iterable[str]) -> None:
+    """Refuse a caller who does not reach all of these."""
+    for agent in agents:
+        require_reach(agent)
+
+
+def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = True) -> Team:
+    """Add this team, or change the fields that were sent."""
+    before = find_team(tx, check_name(team_id)) if create else get_team(tx, team_id)
+    reach_all(body.agents or ())
+    reach_all(() if before is None else before.members)
+    change = _team_change(body)
+    try:
+        if before is not None:
+            change = TeamChange(
+                **{name: value for name, value in change.items() if getattr(before, name) != value}  # type: ignore[typeddict-item]
+            )
+            return change_team(tx, team_id, **change) if change else before
+        if "members" not in change or "leader" not in change or "name" not in change:
+            raise BadRequest(
+                "a new team needs a name, agents and a leader",
+                hint="Send `name`, `agents` and `leader_agent`.",
+            )
+        new = Team(id=team_id, **change)
+        add_team(tx, new)
+    except UnknownAgent as error:
+        raise BadTeam(str(error), hint="Name agents that exist.") from None
+    return new
+
+
+def _team_answer(team: Team) -> TeamAnswer:
+    return TeamAnswer.from_row(team, limits=team)
+
+
+def _team_change(body: TeamBody) -> TeamChange:
+    change = TeamChange()
+    if body.name is not None:
+        change["name"] = body.name
+    if body.agents is not None:
+        change["members"] = tuple(body.agents)
+    if body.leader_agent is not None:
+        change["leader"] = body.leader_agent
+    if body.delivery is not None:
+        change["delivery"] = body.delivery
+    if body.limits is not None:
+        for name in body.limits.model_fields_set:
+            change[name] = getattr(body.limits, name)  # type: ignore[literal-required]
+    return change

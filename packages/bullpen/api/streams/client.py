@@ -15,6 +15,22 @@ from bullpen.api.streams.frames import EncodedEvent, EventNames, StreamProtocol
 from bullpen.core.access.keys import Key
 from bullpen.core.events.log import EventFilter
 
+MAX_PENDING_BYTES = 1 << 20
+"""A client with more bytes waiting is dropped; it can reconnect."""
+
+LOW_PENDING_BYTES = 1 << 16
+"""A client with no more than this waiting gets the next page of its backlog."""
+
+SEND_BUFFER = 1 << 17
+"""The kernel's buffer for a client, which would otherwise grow to megabytes."""
+
+DEAD_MILLISECONDS = 120_000
+"""A peer that acknowledges nothing for so long is dropped."""
+
+FRAMES_PER_CALL = 64
+
+FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
@@ -65,23 +81,6 @@ class Filter:
 def add_own_names(types: frozenset[str]) -> frozenset[str]:
     """Add our names of events that are given by the reference's."""
     return types | {own for own, alias in ALIASES.items() if alias in types}
-
-
-MAX_PENDING_BYTES = 1 << 20
-"""A client with more bytes waiting is dropped; it can reconnect."""
-
-LOW_PENDING_BYTES = 1 << 16
-"""A client with no more than this waiting gets the next page of its backlog."""
-
-SEND_BUFFER = 1 << 17
-"""The kernel's buffer for a client, which would otherwise grow to megabytes."""
-
-DEAD_MILLISECONDS = 120_000
-"""A peer that acknowledges nothing for so long is dropped."""
-
-FRAMES_PER_CALL = 64
-
-FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
 class Client:

@@ -20,6 +20,30 @@ from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.store.base import Store
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+log = logging.getLogger(__name__)
+
+PAGE = 200
+KEEP_ALIVE_SECONDS = 15.0
+TICK_SECONDS = 0.5
+"""How often deadlines and keys are checked while there are clients."""
+
+IDLE_SECONDS = 60.0
+WAIT_SECONDS = 0.02
+"""How soon it reads again when events are still to be committed."""
+
+RETRY_SECONDS = 1.0
+
+REST_FACTOR, MAX_REST_SECONDS = 2.0, 0.02
+"""The pause after a round, as a multiple of its length: events meanwhile go out together."""
+
+GOODBYE_SECONDS = 30.0
+"""How long a dropped client may take to read why."""
+
+LINGER_SECONDS = 2.0
+"""How long the other side may take to close after the last frame."""
+
+STOP_SECONDS = 1.0
+START_SECONDS = 10.0
 
 
 class Poller:
@@ -77,32 +101,6 @@ class Poller:
         self._selector.close()
         self._inner.close()
         self._outer.close()
-
-
-log = logging.getLogger(__name__)
-
-PAGE = 200
-KEEP_ALIVE_SECONDS = 15.0
-TICK_SECONDS = 0.5
-"""How often deadlines and keys are checked while there are clients."""
-
-IDLE_SECONDS = 60.0
-WAIT_SECONDS = 0.02
-"""How soon it reads again when events are still to be committed."""
-
-RETRY_SECONDS = 1.0
-
-REST_FACTOR, MAX_REST_SECONDS = 2.0, 0.02
-"""The pause after a round, as a multiple of its length: events meanwhile go out together."""
-
-GOODBYE_SECONDS = 30.0
-"""How long a dropped client may take to read why."""
-
-LINGER_SECONDS = 2.0
-"""How long the other side may take to close after the last frame."""
-
-STOP_SECONDS = 1.0
-START_SECONDS = 10.0
 
 
 class Hub:

@@ -28,125 +28,27 @@ from bullpen.core.text import check_text
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-OTHER_DESCRIPTORS = 256
-"""File descriptors for the database, the logs and all else."""
-
-
-def raise_descriptor_limit(count: int) -> None:
-    """Raise the limit of open files to this many, or as far as allowed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count + OTHER_DESCRIPTORS
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and wanted > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
+log = logging.getLogger(__name__)
 
 SOCKET = "gunicorn.socket"
 """Where gunicorn has the connection of a request."""
 
-
-def open_stream(
-    hub: Hub,
-    store: Store,
-    environ: Mapping[str, object],
-    *,
-    wire: StreamProtocol,
-    key: Key,
-    wanted: Filter,
-    most: int | None = None,
-) -> Client:
-    """Give a copy of the request's socket to the hub; gunicorn will close its own."""
-    connection = environ[SOCKET]
-    assert isinstance(connection, socket.socket)
-    kept = connection.dup()
-    try:
-        client = hub.admit(kept, wire, key, wanted, most)
-    except BaseException:
-        kept.close()
-        raise
-    # The hub notices a key that is revoked from now on; this check, one revoked just before.
-    with store.read() as tx:
-        valid = still_valid(tx, key)
-    if not valid:
-        hub.forget(client)
-        raise NoAccess("the key was closed just now")
-    return client
-
-
-def starting_point(hub: Hub, store: Store, since: int | None) -> int:
-    """Where a stream begins that resumes after this id; an id that does not exist yet is now.
-
-    If events after it were deleted, it begins after those, which the client sees by the first id.
-    """
-    now = hub.position
-    if since is None:
-        return now
-    if since <= now:
-        return max(since, id_before_oldest(store))
-    # Another process may already have sent an event that this one has not read.
-    return since if since <= EventTail.from_now(store).position else now
-
-
-class HandoverResponse(Response):
-    """The head of an answer whose body the hub writes to the socket."""
-
-    def __init__(self, mimetype: str, then: Callable[[bytes], None]) -> None:
-        super().__init__(mimetype=mimetype)
-        self._then = then
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Hand the head over, and let gunicorn close its own copy of the socket."""
-        self.headers.pop("Content-Length", None)
-        self.headers["Date"] = formatdate(usegmt=True)
-        self.headers["Connection"] = "close"
-        lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {text}" for name, text in self.headers)]
-        self._then("\r\n".join([*lines, "", ""]).encode("latin-1"))
-        raise StopIteration
-
+OTHER_DESCRIPTORS = 256
+"""File descriptors for the database, the logs and all else."""
 
 MAX_INBOX_MESSAGES = 16
 """While more messages of a client wait, none is read from its socket."""
 
 WAIT_SECONDS = 0.01
-
-
-class HubSocket:
-    """The socket as `simple_websocket` sees it: the library reads, and the hub writes.
-
-    So frames of the two never mix, and no thread waits for a slow client.
-    """
-
-    def __init__(self, hub: Hub, client: Client) -> None:
-        self.client = client
-        self.inbox: list[object] = []
-        """Messages that were read and not handled yet; the library's own list."""
-        self._hub = hub
-
-    def fileno(self) -> int:
-        """For the library's selector."""
-        return self.client.socket.fileno()
-
-    def recv(self, size: int) -> bytes:
-        """Read, unless too many messages wait; while closing, read only to see the end."""
-        while len(self.inbox) > MAX_INBOX_MESSAGES and not self.client.closing:
-            time.sleep(WAIT_SECONDS)
-        data = self.client.socket.recv(size)
-        while data and self.client.closing:
-            data = self.client.socket.recv(size)
-        return data
-
-    def send(self, data: bytes) -> int:
-        """Let the hub write it."""
-        self._hub.write_to(self.client, [bytes(data)])
-        return len(data)
-
-    def close(self) -> None:
-        """The library reads no more."""
-        self._hub.release(self.client)
-
-
 MAX_FILTER_CHARS = 2000
+PAGE = 100
+PAGE_SECONDS = 30.0
+"""A client that takes longer for a page is too slow."""
+
+MAX_PAGE_READERS = 2
+"""How many requests read pages at once, so that a mass reconnect does not block the others."""
+
+_page_readers = threading.BoundedSemaphore(MAX_PAGE_READERS)
 
 Name = Annotated[str, Field(max_length=200)]
 
@@ -208,23 +110,54 @@ def split_names(text: str | None) -> frozenset[str] | None:
     return frozenset(each.strip() for each in text.split(",") if each.strip()) or None
 
 
-# The backlog is read by the thread of the client's own request, page by page, each when the client
-# has taken the one before, until the hub's recent events cover the rest.
+def open_stream(
+    hub: Hub,
+    store: Store,
+    environ: Mapping[str, object],
+    *,
+    wire: StreamProtocol,
+    key: Key,
+    wanted: Filter,
+    most: int | None = None,
+) -> Client:
+    """Give a copy of the request's socket to the hub; gunicorn will close its own."""
+    connection = environ[SOCKET]
+    assert isinstance(connection, socket.socket)
+    kept = connection.dup()
+    try:
+        client = hub.admit(kept, wire, key, wanted, most)
+    except BaseException:
+        kept.close()
+        raise
+    # The hub notices a key that is revoked from now on; this check, one revoked just before.
+    with store.read() as tx:
+        valid = still_valid(tx, key)
+    if not valid:
+        hub.forget(client)
+        raise NoAccess("the key was closed just now")
+    return client
 
-log = logging.getLogger(__name__)
 
-PAGE = 100
-PAGE_SECONDS = 30.0
-"""A client that takes longer for a page is too slow."""
+def starting_point(hub: Hub, store: Store, since: int | None) -> int:
+    """Where a stream begins that resumes after this id; an id that does not exist yet is now.
 
-MAX_PAGE_READERS = 2
-"""How many requests read pages at once, so that a mass reconnect does not block the others."""
-
-_page_readers = threading.BoundedSemaphore(MAX_PAGE_READERS)
+    If events after it were deleted, it begins after those, which the client sees by the first id.
+    """
+    now = hub.position
+    if since is None:
+        return now
+    if since <= now:
+        return max(since, id_before_oldest(store))
+    # Another process may already have sent an event that this one has not read.
+    return since if since <= EventTail.from_now(store).position else now
 
 
 def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
-    """Write everything after this position to the client, then let it follow live events."""
+    """Write everything after this position to the client, then let it follow live events.
+
+    The thread of the client's own request reads the backlog page by page, each when the client has
+    taken the one before, until the hub's recent events cover the rest.
+    """
     try:
         while not hub.follow(client, position):
             events, position = _page(store, client.filter, position, hub.position)
@@ -257,3 +190,65 @@ def _page(store: Store, wanted: Filter, position: int, upto: int) -> tuple[list[
             events = list_events(tx, wanted.store_filter, position, upto, PAGE)
         encoded = encode_events(store, events)
     return encoded, events[-1].id if len(events) == PAGE else max(position, upto)
+
+
+class HandoverResponse(Response):
+    """The head of an answer whose body the hub writes to the socket."""
+
+    def __init__(self, mimetype: str, then: Callable[[bytes], None]) -> None:
+        super().__init__(mimetype=mimetype)
+        self._then = then
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Hand the head over, and let gunicorn close its own copy of the socket."""
+        self.headers.pop("Content-Length", None)
+        self.headers["Date"] = formatdate(usegmt=True)
+        self.headers["Connection"] = "close"
+        lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {text}" for name, text in self.headers)]
+        self._then("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        raise StopIteration
+
+
+class HubSocket:
+    """The socket as `simple_websocket` sees it: the library reads, and the hub writes.
+
+    So frames of the two never mix, and no thread waits for a slow client.
+    """
+
+    def __init__(self, hub: Hub, client: Client) -> None:
+        self.client = client
+        self.inbox: list[object] = []
+        """Messages that were read and not handled yet; the library's own list."""
+        self._hub = hub
+
+    def fileno(self) -> int:
+        """For the library's selector."""
+        return self.client.socket.fileno()
+
+    def recv(self, size: int) -> bytes:
+        """Read, unless too many messages wait; while closing, read only to see the end."""
+        while len(self.inbox) > MAX_INBOX_MESSAGES and not self.client.closing:
+            time.sleep(WAIT_SECONDS)
+        data = self.client.socket.recv(size)
+        while data and self.client.closing:
+            data = self.client.socket.recv(size)
+        return data
+
+    def send(self, data: bytes) -> int:
+        """Let the hub write it."""
+        self._hub.write_to(self.client, [bytes(data)])
+        return len(data)
+
+    def close(self) -> None:
+        """The library reads no more."""
+        self._hub.release(self.client)
+
+
+def raise_descriptor_limit(count: int) -> None:
+    """Raise the limit of open files to this many, or as far as allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + OTHER_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
