@@ -183,6 +183,7 @@ def test_a_browser_comes_in_by_a_link_once(served: Served) -> None:
         "browser"
     )
     served.post("/api/logout", token="", headers={"Cookie": f"bullpen={secret}"})
+    assert served.get("/api/audit?limit=1")[0]["action"] == "login leave"
     gone = served.ask("GET", "/api/me", token="", headers={"Cookie": f"bullpen={secret}"})
     assert gone.status_code in (401, 429)
 

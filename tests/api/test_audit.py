@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from bullpen.core.access.keys import Scope
 from tests.api.served import Served
 
@@ -30,6 +33,39 @@ def test_the_log_pages_by_its_numbers(served: Served) -> None:
     assert len(found) == 5
     assert found == sorted(found)
     assert min(found) > first
+
+
+def test_changes_of_the_scopes_approve_and_admin_are_in_the_log_and_no_others(
+    served: Served,
+) -> None:
+    key = served.key(Scope.READ)
+    key_id = served.get("/api/me", token=key)["id"]
+    expected, refused = set(), set()
+    document = served.get("/openapi/openapi.json", token="")
+    for template, methods in document["paths"].items():
+        path = template.replace("{action}", "start").replace("{", "").replace("}", "")
+        for method, operation in methods.items():
+            needs = re.search(r"the scope `(\w+)`", operation.get("description", ""))
+            if method == "get" or needs is None or path == "/api/files":
+                continue
+            body = _least_body(document, operation)
+            assert served.refused(method, path, body, token=key) == (403, "scope_too_small"), path
+            refused.add(path)
+            # A schedule that runs by hand sends a message, which needs only `publish`.
+            if needs[1] in ("approve", "admin") or path == "/api/schedules/schedule/run":
+                expected.add(path)
+    log = served.get("/api/audit?limit=500")
+    audited = {each["target"] for each in log if each["key_id"] == key_id}
+    assert len(refused) > 50
+    assert audited == expected
+
+
+def _least_body(document: Any, operation: Any) -> dict[str, object]:  # noqa: ANN401 - JSON
+    """The required fields of a request's body, with text that no field refuses."""
+    content = operation.get("requestBody", {}).get("content", {})
+    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "/")
+    schema = document["components"]["schemas"].get(reference.rsplit("/", 1)[1], {})
+    return {name: ["read"] if name == "scopes" else "x" for name in schema.get("required", [])}
 
 
 def test_it_is_for_keys_that_may_everything(served: Served) -> None:

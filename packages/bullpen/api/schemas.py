@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import (
@@ -69,6 +69,16 @@ class LenientBody(BaseModel):
 
     # The reference's clients send more fields than are read here.
     model_config = ConfigDict(extra="ignore")
+
+
+Change = TypeVar("Change", bound=Mapping[str, object])
+
+
+def only_changes(change: Change, before: object) -> Change:
+    """The fields of a change that differ from the attributes of what is there."""
+    return {  # type: ignore[return-value] # a TypedDict whose fields are all optional is a dict
+        name: value for name, value in change.items() if getattr(before, name) != value
+    }
 
 
 class Answer(BaseModel):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
-from bullpen.api.schemas import Answer, Done, LenientBody, LongText, ShortText
+from bullpen.api.schemas import Answer, Done, LenientBody, LongText, ShortText, only_changes
 from bullpen.core.company import add_agent, change_agent, remove_agent, reset_agent
 from bullpen.core.errors import BadRequest, Conflict, LaneBusy, LaneError, NameTaken, NotFound
 from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
@@ -177,8 +177,7 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
             raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
         add_agent(tx, Agent(id=agent_id, **change))
         return get_agent(tx, agent_id)
-    for name in [name for name, value in change.items() if getattr(before, name) == value]:
-        del change[name]  # type: ignore[misc]
+    change = only_changes(change, before)
     return change_agent(tx, agent_id, **change) if change else before
 
 

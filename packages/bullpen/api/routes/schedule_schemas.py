@@ -8,7 +8,16 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from bullpen.api.schemas import MAX_JSON_INT, Answer, LenientBody, LongText, Number, Rows, ShortText
+from bullpen.api.schemas import (
+    MAX_JSON_INT,
+    Answer,
+    LenientBody,
+    LongText,
+    Number,
+    Rows,
+    ShortText,
+    only_changes,
+)
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name, parse_time
 from bullpen.core.errors import BadPlace, BadSchedule, BadText
 from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, make_address, parse_address
@@ -219,9 +228,7 @@ def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> Sc
     # Answers have whole seconds: sending one back must not drop the fraction that an agent chose.
     if body.jitter_seconds not in (None, before.jitter // SECOND):
         change["jitter"] = (body.jitter_seconds or 0) * SECOND
-    for name in [name for name, value in change.items() if getattr(before, name) == value]:
-        del change[name]  # type: ignore[misc]
-    return change
+    return only_changes(change, before)
 
 
 def _target(

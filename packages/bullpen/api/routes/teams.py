@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
-from bullpen.api.schemas import Answer, Done, LenientBody, ShortText
+from bullpen.api.schemas import Answer, Done, LenientBody, ShortText, only_changes
 from bullpen.core.company import remove_team
 from bullpen.core.errors import BadRequest, BadTeam, NameTaken, NotFound, UnknownAgent
 from bullpen.core.ids import check_name
@@ -143,9 +143,7 @@ def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = Tr
     change = _team_change(body)
     try:
         if before is not None:
-            change = TeamChange(
-                **{name: value for name, value in change.items() if getattr(before, name) != value}  # type: ignore[typeddict-item]
-            )
+            change = only_changes(change, before)
             return change_team(tx, team_id, **change) if change else before
         if "members" not in change or "leader" not in change or "name" not in change:
             raise BadRequest(
