@@ -99,8 +99,17 @@ def test_a_list_pages_by_its_numbers(served: Served) -> None:
         served.post("/api/message", {"message": f"{n}", "channel": "paging"})["messageId"]
         for n in range(5)
     ]
-    newest = served.get("/api/messages?channel=paging&limit=2")
-    assert [each["message_id"] for each in newest] == [ids[4], ids[3]]
+    newest = served.ask("GET", "/api/messages?channel=paging&limit=2")
+    assert [each["message_id"] for each in newest.json()] == [ids[4], ids[3]]
+    # To follow from the newest page on; all that there is needs no cursor.
+    assert newest.headers["X-Next-Cursor"] == str(newest.json()[0]["id"])
+    everything = served.ask("GET", "/api/messages?channel=paging&limit=6")
+    assert "X-Next-Cursor" not in everything.headers
+    # After a number, a page that is not full has one too: more may come.
+    last = served.ask(
+        "GET", f"/api/messages?channel=paging&limit=6&since_id={everything.json()[-1]['id']}"
+    )
+    assert last.headers["X-Next-Cursor"] == newest.headers["X-Next-Cursor"]
     found, since = [], 0
     while True:
         path = f"/api/messages?channel=paging&limit=2&since_id={since}"
