@@ -16,7 +16,7 @@ from bullpen.ops.services.supervisor import CORE_SERVICES
 
 
 def test_every_service_of_bullpens_own_is_declared_and_always_set_up() -> None:
-    found = list_programs()
+    found = list_programs(Settings())
     assert {each.name for each in found} == CORE_SERVICES
     assert all(each.set_up(Settings()) for each in found)
     assert supervisor_config().is_file()
@@ -30,7 +30,7 @@ def test_a_file_more_is_a_service_more_once_it_is_set_up(
     program = "[program:telegram]\ncommand=true\n\n[bullpen:telegram]\nneeds = owner_id time_zone\n"
     (tmp_path / "services" / "telegram.conf").write_text(program)
     monkeypatch.setattr(programs, "_packaged_directory", lambda name: tmp_path / name)
-    (telegram,) = (each for each in list_programs() if each.name == "telegram")
+    (telegram,) = (each for each in list_programs(Settings()) if each.name == "telegram")
     assert telegram.needs == ("owner_id", "time_zone")
     half = replace(Settings(), owner_id="4711")
     assert not telegram.set_up(half)

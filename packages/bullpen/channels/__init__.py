@@ -1,1 +1,1 @@
-"""One client per platform."""
+"""Channels: one client per platform, and what a client plugs into."""

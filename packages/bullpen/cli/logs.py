@@ -41,7 +41,7 @@ def logs(settings: Settings, services: tuple[str, ...], follow: bool, lines: int
       bullpen logs processor
       bullpen logs -f
     """
-    names = services or tuple(each.name for each in list_programs())
+    names = services or tuple(each.name for each in list_programs(settings))
     following = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
     last = merged_lines(settings, names, lines)
     hints = [] if last else ["Nothing is logged yet. Next: bullpen up"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from bullpen.core.clock import parse_duration
-from bullpen.core.errors import BadSchedule
+from bullpen.core.errors import BadSchedule, BullpenError
+from bullpen.core.settings.parse import load_lenient
 from bullpen.ops.services.programs import RENAMED_SERVICES, list_programs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,7 +56,7 @@ class ServiceName(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name if there is such a service."""
-        known = [each.name for each in list_programs()]
+        known = _service_names()
         value = RENAMED_SERVICES.get(value, value)
         if value not in known:
             self.fail(f"there is no service {value!r}; there are {', '.join(known)}", param, ctx)
@@ -63,11 +66,15 @@ class ServiceName(click.ParamType[str]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Complete the names of services."""
-        return [
-            CompletionItem(each.name)
-            for each in list_programs()
-            if each.name.startswith(incomplete)
-        ]
+        with suppress(BullpenError):
+            names = _service_names()
+            return [CompletionItem(each) for each in names if each.startswith(incomplete)]
+        return []
+
+
+def _service_names() -> list[str]:
+    settings, _ = load_lenient(os.environ)
+    return [each.name for each in list_programs(settings)]
 
 
 SERVICES = ServiceName()

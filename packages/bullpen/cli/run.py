@@ -67,6 +67,25 @@ def scheduler() -> None:
 
 
 @run.command()
+@click.argument("name")
+@click.option("--account", default="", help="Which of the channel's accounts, if it has several.")
+@click.pass_obj
+def channel(settings: Settings, name: str, account: str) -> None:
+    """Serve a channel, until SIGTERM or Ctrl-C: receive what people write, deliver responses.
+
+    \b
+    Example:
+      bullpen run channel telegram
+    """
+    with keep_imports():
+        from bullpen.channels import main
+
+    info = main.find_channel(name, account, settings)
+    with _service_store(f"{name}-{account}" if account else name) as store:
+        main.run(store, info, account)
+
+
+@run.command()
 @click.pass_obj
 def api(settings: Settings) -> None:
     """Serve the API, until SIGTERM or Ctrl-C.

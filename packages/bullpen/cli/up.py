@@ -32,7 +32,7 @@ from bullpen.core.settings.parse import load_lenient
 from bullpen.core.store import open
 from bullpen.core.store.open import has_valid_database_url, open_store
 from bullpen.ops.services.launch import end_orphans, find_orphans, launch, lock_holders, start_lock
-from bullpen.ops.services.programs import list_programs, make_directories
+from bullpen.ops.services.programs import list_programs, make_directories, write_channel_programs
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
 PrintLine = Callable[[str], None]
@@ -231,7 +231,8 @@ def start_supervisor(settings: Settings, *, stays: bool = True) -> subprocess.Po
         raise RunsAlready("Bullpen runs already in this home")
     end_orphaned_services(settings, _print_note)
     prepare(settings, _print_note)
-    services = [each for each in list_programs() if each.set_up(settings)]
+    write_channel_programs(settings)
+    services = [each for each in list_programs(settings) if each.set_up(settings)]
     return launch(settings, services, stays=stays)
 
 
@@ -265,7 +266,8 @@ def run_in_foreground(settings: Settings) -> int:
     """Run the services until SIGTERM or Ctrl-C; returns 1 if their supervisor died."""
     stop = StopSignals()
     with start_lock(settings):
-        names = [each.name for each in list_programs()]
+        write_channel_programs(settings)
+        names = [each.name for each in list_programs(settings)]
         followed = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
         supervisor = start_supervisor(settings, stays=False)
     click.echo(f"Bullpen runs; its API is at {api_url(settings)}. Ctrl-C stops it.", err=True)

@@ -1,27 +1,50 @@
-"""The service files: which programs there are and what each needs."""
+"""The services: one supervisor program file each, and what must be set before it is started.
+
+A file may name settings without which its service is not started, in a section that the
+supervisor ignores:
+
+    [bullpen:telegram]
+    needs = telegram_bot_token
+
+Bullpen's own files are in services/. A channel of another package has a file in the home, which
+`bullpen up` writes.
+"""
 
 from __future__ import annotations
 
 import configparser
+import glob
+import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bullpen.core.atomic_file import replace_file
+from bullpen.core.registry import CHANNELS, setting_value
 from bullpen.core.settings import Settings
-
-# Which services there are: one supervisor program file each, in services/.
-#
-# A file may say of itself what must be set up before it is started, in a section of ours that the
-# supervisor passes over:
-#
-# [bullpen:telegram]
-# needs = telegram_bot_token
 
 _THIS_FILE = Path(__file__).resolve()
 SECTION_PREFIX = "bullpen:"
 
 RENAMED_SERVICES = {"minder": "guard"}
 """Old names and new ones. A supervisor that was started before an upgrade uses the old one."""
+# Started after all others and stopped before them: a channel takes work in.
+CHANNEL_PROGRAM = """\
+; Written by `bullpen up` for a channel of an installed package; changes here are lost.
+[program:{name}]
+command="%(ENV_BULLPEN_BIN)s/bullpen" run channel {name}
+priority=400
+autorestart=true
+startsecs=1
+startretries=3
+stopsignal=TERM
+stopwaitsecs=30
+stdout_logfile=%(ENV_BULLPEN_HOME)s/logs/{name}.log
+redirect_stderr=true
+stdout_logfile_maxbytes=10MB
+stdout_logfile_backups=3
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +57,7 @@ class ServiceProgram:
 
     def set_up(self, settings: Settings) -> bool:
         """Whether all that it needs is set."""
-        return all(getattr(settings, each, "") for each in self.needs)
+        return all(setting_value(each, settings, os.environ) for each in self.needs)
 
 
 def supervisor_config() -> Path:
@@ -48,16 +71,38 @@ def tmux_config() -> Path:
     return beside if beside.is_file() else _THIS_FILE.parents[4] / "tmux.conf"
 
 
-def list_programs() -> list[ServiceProgram]:
-    """Every service that has a file, by name."""
-    return sorted(
-        map(_read, _packaged_directory("services").glob("*.conf")), key=lambda each: each.name
-    )
+def list_programs(settings: Settings) -> list[ServiceProgram]:
+    """Every service that has a file, by name; those of packages as `bullpen up` found them."""
+    own = {file.stem: file for file in _packaged_directory("services").glob("*.conf")}
+    files = {file.stem: file for file in _generated_directory(settings).glob("*.conf")} | own
+    return [_read(files[name]) for name in sorted(files)]
+
+
+def write_channel_programs(settings: Settings) -> None:
+    """Write a program file for each channel of a package, and delete those of packages gone."""
+    directory = _generated_directory(settings)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    wanted = {}
+    for channel in CHANNELS.plugins():
+        if channel.factory:
+            needs = f"\n[{SECTION_PREFIX}{channel.name}]\nneeds = {' '.join(channel.needs)}\n"
+            wanted[channel.name] = CHANNEL_PROGRAM.format(name=channel.name) + needs
+    for name, text in wanted.items():
+        replace_file(directory / f"{name}.conf", text.encode(), 0o600)
+    for file in directory.glob("*.conf"):
+        if file.stem not in wanted:
+            file.unlink()
 
 
 def include_paths(services: Iterable[ServiceProgram]) -> str:
-    """The files as supervisord.conf includes them: beside it, for a path may have spaces."""
-    return " ".join(f"../services/{each.file.name}" for each in services)
+    """The files as supervisord includes them: patterns with blanks between them."""
+    return " ".join(re.sub(r"\s", "?", glob.escape(str(each.file))) for each in services)
+
+
+def make_directories(settings: Settings) -> None:
+    """Make what is missing of them, for the owner alone."""
+    for each in (settings.home, settings.logs, settings.run):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _packaged_directory(name: str) -> Path:
@@ -65,14 +110,15 @@ def _packaged_directory(name: str) -> Path:
     return beside if beside.is_dir() else _THIS_FILE.parents[4] / name
 
 
+def _generated_directory(settings: Settings) -> Path:
+    return settings.run / "services"
+
+
 def _read(file: Path) -> ServiceProgram:
     parser = configparser.RawConfigParser(inline_comment_prefixes=(";",))
     parser.read(file, encoding="utf-8")
-    needs = parser.get(f"{SECTION_PREFIX}{file.stem}", "needs", fallback="")
-    return ServiceProgram(file.stem, file, tuple(needs.split()))
-
-
-def make_directories(settings: Settings) -> None:
-    """Make what is missing of them, for the owner alone."""
-    for each in (settings.home, settings.logs, settings.run):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    needs = parser.get(f"{SECTION_PREFIX}{file.stem}", "needs", fallback="").split()
+    channel = CHANNELS.built_in.get(file.stem)
+    if channel is not None:
+        needs += channel.needs
+    return ServiceProgram(file.stem, file, tuple(needs))

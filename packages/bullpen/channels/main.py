@@ -1,0 +1,119 @@
+"""A channel's process: its client, in a worker process that the supervisor starts and stops."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable
+from pkgutil import resolve_name
+
+from bullpen.channels.base import ChannelContext, ChannelFactory
+from bullpen.core.background import StopSignals, WorkerProcess
+from bullpen.core.errors import BadName, BadSetting, ServiceFailed, UnknownService
+from bullpen.core.registry import (
+    CHANNELS,
+    SERVICE_NAME,
+    SETTING_PREFIX,
+    ChannelInfo,
+    LoadProblem,
+    setting_value,
+)
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+
+log = logging.getLogger(__name__)
+
+CLIENT_STOP_SECONDS = 10.0
+LOOPS_STOP_SECONDS = 5.0
+
+
+class ChannelProcess:
+    """The client of one channel and account, and the worker process around it."""
+
+    def __init__(
+        self, store: Store, info: ChannelInfo, account: str, ended: Callable[[], None]
+    ) -> None:
+        """`ended` is called when the client ends by itself."""
+        self._name = info.name
+        self._ended = ended
+        self._stop = threading.Event()
+        self._process = WorkerProcess(store, info.name)
+        self.failed = False
+        """Whether the client ended before it was asked to."""
+        try:
+            factory: ChannelFactory = resolve_name(info.factory)
+            self._client = factory(
+                ChannelContext(
+                    info=info,
+                    account=account,
+                    store=store,
+                    settings=store.settings,
+                    environ=os.environ,
+                    log=logging.getLogger(f"bullpen.channel.{info.name}"),
+                    on_commit=self._process.on,
+                )
+            )
+        except BaseException:
+            self._process.stop(0)
+            raise
+        self._thread = threading.Thread(target=self._run, name="client", daemon=True)
+
+    def start(self) -> None:
+        """Begin to serve the channel."""
+        self._process.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the client, and unregister; a client that does not end ends with the process."""
+        self._stop.set()
+        self._thread.join(CLIENT_STOP_SECONDS)
+        if self._thread.is_alive():
+            log.warning("the client of %s does not stop, and is left", self._name)
+        self._process.stop(LOOPS_STOP_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            self._client.run(self._stop)
+        except Exception:
+            log.exception("the client of %s failed", self._name)
+        if not self._stop.is_set():
+            self.failed = True
+            self._ended()
+
+
+def find_channel(name: str, account: str, settings: Settings) -> ChannelInfo:
+    """The channel of this name, which must have a client and the settings that it needs."""
+    info = CHANNELS.find(name)
+    if isinstance(info, LoadProblem):
+        raise ServiceFailed(str(info), hint="Correct or reinstall the package.")
+    if info is None or not info.factory:
+        known = (*CHANNELS.built_in.values(), *CHANNELS.plugins())
+        clients = [each.name for each in known if each.factory]
+        raise UnknownService(
+            f"there is no client for the channel {name[:40]!r}",
+            hint=f"There are clients for {', '.join(clients)}."
+            if clients
+            else "Install a package that has one.",
+        )
+    if account and not re.fullmatch(SERVICE_NAME, account):
+        raise BadName(f"{account[:40]!r} is not the name of an account")
+    missing = [each for each in info.needs if not setting_value(each, settings, os.environ)]
+    if missing:
+        raise BadSetting(
+            f"the channel {name} needs the setting {missing[0]}",
+            hint=f"Set it, or {SETTING_PREFIX}{missing[0].upper()} in the environment.",
+        )
+    return info
+
+
+def run(store: Store, info: ChannelInfo, account: str) -> None:
+    """Serve the channel until SIGTERM or SIGINT; a client that ends by itself is an error."""
+    signals = StopSignals()
+    process = ChannelProcess(store, info, account, signals.set)
+    process.start()
+    signals.wait()
+    process.stop()
+    if process.failed:
+        raise ServiceFailed(f"the client of the channel {info.name} ended by itself")
