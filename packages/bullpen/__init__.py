@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bullpen.channels.base import ChannelContext
     from bullpen.core.answers.complete import complete
     from bullpen.core.answers.fail import fail
     from bullpen.core.company import add_agent, change_agent, remove_agent, remove_team
@@ -62,6 +63,16 @@ if TYPE_CHECKING:
         resume_lane,
     )
     from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
+    from bullpen.core.registry import (
+        AddressFormat,
+        ChannelInfo,
+        ChannelLimits,
+        Chart,
+        Credential,
+        Login,
+        ProviderInfo,
+        ReportInfo,
+    )
     from bullpen.core.roster.agents import Agent
     from bullpen.core.roster.teams import Team, add_team, change_team
     from bullpen.core.settings import Settings
@@ -69,18 +80,26 @@ if TYPE_CHECKING:
     from bullpen.core.store.base import Store
     from bullpen.core.store.open import open_store
     from bullpen.core.store.transaction import Transaction
+    from bullpen.processor.children.child import Launcher, Stop
+    from bullpen.processor.providers.base import Reply, ReportProgress, RunRequest
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Accepted",
+    "AddressFormat",
     "Agent",
     "Answer",
     "Batching",
     "BullpenError",
+    "ChannelContext",
+    "ChannelInfo",
+    "ChannelLimits",
+    "Chart",
     "Claim",
     "CommitUnknown",
     "Conflict",
+    "Credential",
     "DuplicateMessage",
     "ErrorKind",
     "Failure",
@@ -89,6 +108,8 @@ __all__ = [
     "LaneError",
     "LaneFull",
     "LanePolicy",
+    "Launcher",
+    "Login",
     "Message",
     "MessageState",
     "NewMessage",
@@ -97,11 +118,17 @@ __all__ = [
     "Outcome",
     "Overflow",
     "Priority",
+    "ProviderInfo",
+    "Reply",
     "ReplyTo",
+    "ReportInfo",
+    "ReportProgress",
     "RoomPost",
     "RunOutput",
+    "RunRequest",
     "Settings",
     "StaleToken",
+    "Stop",
     "Store",
     "StoreBusy",
     "StoreError",
@@ -141,13 +168,19 @@ __all__ = [
 
 _MODULES = {
     "Accepted": "core.message",
+    "AddressFormat": "core.registry",
     "Agent": "core.roster.agents",
     "Answer": "core.message",
     "Batching": "core.queue.lanes",
     "BullpenError": "core.errors",
+    "ChannelContext": "channels.base",
+    "ChannelInfo": "core.registry",
+    "ChannelLimits": "core.registry",
+    "Chart": "core.registry",
     "Claim": "core.message",
     "CommitUnknown": "core.errors",
     "Conflict": "core.errors",
+    "Credential": "core.registry",
     "DuplicateMessage": "core.errors",
     "ErrorKind": "core.message",
     "Failure": "core.message",
@@ -156,6 +189,8 @@ _MODULES = {
     "LaneError": "core.errors",
     "LaneFull": "core.errors",
     "LanePolicy": "core.queue.lanes",
+    "Launcher": "processor.children.child",
+    "Login": "core.registry",
     "Message": "core.message",
     "MessageState": "core.states",
     "NewMessage": "core.message",
@@ -164,11 +199,17 @@ _MODULES = {
     "Outcome": "core.message",
     "Overflow": "core.queue.lanes",
     "Priority": "core.message",
+    "ProviderInfo": "core.registry",
+    "Reply": "processor.providers.base",
     "ReplyTo": "core.message",
+    "ReportInfo": "core.registry",
+    "ReportProgress": "processor.providers.base",
     "RoomPost": "core.message",
     "RunOutput": "core.message",
+    "RunRequest": "processor.providers.base",
     "Settings": "core.settings",
     "StaleToken": "core.errors",
+    "Stop": "processor.children.child",
     "Store": "core.store.base",
     "StoreBusy": "core.errors",
     "StoreError": "core.errors",

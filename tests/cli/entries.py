@@ -130,7 +130,8 @@ WITHOUT_JSON: Mapping[str, str] = {
     "attach": "it gives the terminal to tmux",
     "completion": "it prints a script for a shell",
     **dict.fromkeys(
-        ("run api", "run guard", "run processor", "run scheduler"), "it is a service, and logs"
+        ("run api", "run channel", "run guard", "run processor", "run scheduler"),
+        "it is a service, and logs",
     ),
 }
 """The commands that print no document, and why."""

@@ -15,13 +15,15 @@ import bullpen
 from tests.docs.render import DOCS
 
 NAMES = """
-    Accepted Agent Answer Batching BullpenError Claim CommitUnknown Conflict DuplicateMessage
-    ErrorKind Failure InputError LaneClosed LaneError LaneFull LanePolicy Message MessageState
-    NewMessage NotFound Ordering Outcome Overflow Priority ReplyTo RoomPost RunOutput Settings
-    StaleToken Store StoreBusy StoreError StoreUnavailable Team Transaction UnknownAgent
-    UnknownMessage Usage
-    add_agent add_team cancel change_agent change_team claim complete create_lane drain_lane drop
-    enqueue enqueue_many extend fail finish get_message hold open_store pause_lane release
+    Accepted AddressFormat Agent Answer Batching BullpenError ChannelContext ChannelInfo
+    ChannelLimits Chart Claim CommitUnknown Conflict Credential DuplicateMessage ErrorKind
+    Failure InputError LaneClosed LaneError LaneFull LanePolicy Launcher Login Message
+    MessageState NewMessage NotFound Ordering Outcome Overflow Priority ProviderInfo Reply
+    ReplyTo ReportInfo ReportProgress RoomPost RunOutput RunRequest Settings StaleToken Stop
+    Store StoreBusy StoreError StoreUnavailable Team Transaction UnknownAgent UnknownMessage
+    Usage
+    add_agent add_team cancel change_agent change_team claim complete create_lane drain_lane
+    drop enqueue enqueue_many extend fail finish get_message hold open_store pause_lane release
     remove_agent remove_team resume resume_lane retry submit
 """
 
@@ -32,7 +34,7 @@ def typed_imports() -> dict[str, str]:
     return {
         alias.name: node.module
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bullpen.core")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bullpen.")
         for alias in node.names
         if node.module is not None
     }

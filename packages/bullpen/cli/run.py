@@ -71,7 +71,9 @@ def scheduler() -> None:
 @click.option("--account", default="", help="Which of the channel's accounts, if it has several.")
 @click.pass_obj
 def channel(settings: Settings, name: str, account: str) -> None:
-    """Serve a channel, until SIGTERM or Ctrl-C: receive what people write, deliver responses.
+    """Serve a channel until SIGTERM or Ctrl-C.
+
+    The channel's client receives what people write, and delivers the responses to them.
 
     \b
     Example:

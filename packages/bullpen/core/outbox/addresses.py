@@ -54,10 +54,11 @@ def make_address(channel: str, address: str) -> DeliveryAddress:
     """An address on a channel, which must be of that channel's form."""
     info = CHANNELS.find(channel)
     if info is None:
+        known = ", ".join(sorted((*CHANNELS.built_in, *CHANNELS.plugin_names())))
         raise BadPlace(
             f"there is no channel {channel[:60]!r}",
             hint="Give a channel and an address on it, as `telegram:123456789`, or `nowhere`. "
-            f"The channels are {', '.join(sorted((*CHANNELS.built_in, *CHANNELS.plugin_names())))}.",
+            f"The channels are {known}.",
         )
     if isinstance(info, ChannelInfo) and info.address is not None:
         return _parse(channel, address, info.address)

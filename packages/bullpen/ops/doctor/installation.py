@@ -54,11 +54,13 @@ class Process:
 
     @property
     def service(self) -> str | None:
-        """The name of the service if it is one, from `bullpen run NAME`."""
+        """The service's name if it is one: `bullpen run NAME`, `bullpen run channel NAME`."""
         for before, after in zip(self.arguments, self.arguments[1:], strict=False):
             name = RENAMED_SERVICES.get(after, after)
             if before == "run" and name in CORE_SERVICES:
                 return name
+            if before == "channel" and "run" in self.arguments:
+                return after
         return None
 
     @property

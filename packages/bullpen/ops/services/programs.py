@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bullpen.core.atomic_file import replace_file
+from bullpen.core.files import replace_file
 from bullpen.core.registry import CHANNELS, setting_value
 from bullpen.core.settings import Settings
 
@@ -117,8 +117,7 @@ def _generated_directory(settings: Settings) -> Path:
 def _read(file: Path) -> ServiceProgram:
     parser = configparser.RawConfigParser(inline_comment_prefixes=(";",))
     parser.read(file, encoding="utf-8")
-    needs = parser.get(f"{SECTION_PREFIX}{file.stem}", "needs", fallback="").split()
+    needs = str(parser.get(f"{SECTION_PREFIX}{file.stem}", "needs", fallback=""))
     channel = CHANNELS.built_in.get(file.stem)
-    if channel is not None:
-        needs += channel.needs
-    return ServiceProgram(file.stem, file, tuple(needs))
+    more = () if channel is None else channel.needs
+    return ServiceProgram(file.stem, file, (*needs.split(), *more))

@@ -1,0 +1,11 @@
+"""A channel for Bullpen that does nothing."""
+
+from bullpen import AddressFormat, ChannelInfo, ChannelLimits
+
+NOTHING = ChannelInfo(
+    name="nothing",
+    address=AddressFormat(r"[a-z]{1,20}", "nothing:ann", direct=True),
+    needs=("nothing_token",),
+    limits=ChannelLimits(text_characters=4000),
+    factory="bullpen_nothing.client:Client",
+)

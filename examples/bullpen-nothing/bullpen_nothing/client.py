@@ -1,0 +1,28 @@
+"""Serves nobody. Imported by the channel's own process alone."""
+
+from __future__ import annotations
+
+import threading
+
+from bullpen import ChannelContext
+
+LOOK_SECONDS = 60.0
+
+
+class Client:
+    """The client of the channel `nothing`."""
+
+    def __init__(self, context: ChannelContext) -> None:
+        self._log = context.log
+        self._token = context.setting("nothing_token")
+        self._work = threading.Event()
+        # A response was written, by whichever process: a real client would deliver it.
+        context.on_commit("responses", self._work.set)
+
+    def run(self, stop: threading.Event) -> None:
+        """Do nothing until `stop` is set."""
+        self._log.info("serving nobody, with a token of %s characters", len(self._token))
+        while not stop.wait(1.0):
+            if self._work.is_set():
+                self._work.clear()
+                self._log.info("there may be a response to deliver")

@@ -1,0 +1,177 @@
+"""A channel's process: its program file, its client, and what ends it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bullpen.channels import main
+from bullpen.channels.base import ChannelContext
+from bullpen.channels.main import ChannelProcess, find_channel
+from bullpen.core.errors import BadName, BadSetting, ServiceFailed, UnknownService
+from bullpen.core.models import WORKERS
+from bullpen.core.registry import CHANNELS, ChannelInfo
+from bullpen.core.settings import Settings
+from bullpen.core.store.base import Store
+from bullpen.ops.services.programs import (
+    include_paths,
+    list_programs,
+    make_directories,
+    write_channel_programs,
+)
+from bullpen.ops.services.supervisor import CORE_SERVICES
+from tests.conformance.verbs import rows
+from tests.registry.packages import install
+from tests.stores import Stores
+
+SOON = 60.0
+CODE = """
+from bullpen.core.registry import ChannelInfo
+CHANNEL = ChannelInfo(name="pigeon", needs=("owner_id", "pigeon_token"), factory="post:Client")
+RAVEN = ChannelInfo(name="raven")
+Client = object
+"""
+
+
+@pytest.fixture
+def store(stores: Stores, settings: Settings) -> Iterator[Store]:
+    """An empty store on the machine's own time."""
+    with stores.opened(settings) as opened:
+        yield opened
+
+
+class Client:
+    """A client that records what it is made with and runs until it is stopped."""
+
+    made: ChannelContext
+
+    def __init__(self, context: ChannelContext) -> None:
+        Client.made = context
+        self.woken = threading.Event()
+        context.on_commit("responses", self.woken.set)
+
+    def run(self, stop: threading.Event) -> None:
+        """Wait for a response, then for the stop."""
+        assert self.woken.wait(SOON)
+        assert stop.wait(SOON)
+
+
+class Ending:
+    """A client that ends by itself."""
+
+    def __init__(self, context: ChannelContext) -> None:
+        self.account = context.account
+
+    def run(self, stop: threading.Event) -> None:
+        """End, in one way or the other."""
+        if self.account == "fails":
+            raise ConnectionError("the platform is gone")
+
+
+class Broken:
+    """A client that cannot be made."""
+
+    def __init__(self, context: ChannelContext) -> None:
+        raise ZeroDivisionError
+
+
+def info(client: type) -> ChannelInfo:
+    """A channel with this client."""
+    return ChannelInfo(name="pigeon", factory=f"{client.__module__}:{client.__name__}")
+
+
+def test_a_client_gets_its_store_settings_account_and_wake_ups(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BULLPEN_PIGEON_TOKEN", "coo")
+    ended = threading.Event()
+    process = ChannelProcess(store, info(Client), "office", ended.set)
+    process.start()
+    assert [row["kind"] for row in rows(store, WORKERS)] == ["pigeon"]
+    context = Client.made
+    assert (context.store, context.settings, context.account) == (store, store.settings, "office")
+    assert context.setting("pigeon_token") == "coo"
+    with store.write() as tx:
+        tx.wake("responses")
+    process.stop()
+    assert not process.failed
+    assert not ended.is_set()
+    assert rows(store, WORKERS) == []
+
+
+@pytest.mark.parametrize("account", ["ends", "fails"])
+def test_a_client_that_ends_by_itself_ends_the_process_as_a_failure(
+    store: Store, account: str
+) -> None:
+    ended = threading.Event()
+    process = ChannelProcess(store, info(Ending), account, ended.set)
+    process.start()
+    assert ended.wait(SOON)
+    process.stop()
+    assert process.failed
+    assert rows(store, WORKERS) == []
+
+
+def test_a_client_that_does_not_stop_is_left(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "CLIENT_STOP_SECONDS", 0.1)
+    process = ChannelProcess(store, info(Client), "", threading.Event().set)
+    process.start()
+    process.stop()
+    assert rows(store, WORKERS) == []
+
+
+def test_a_client_that_cannot_be_made_leaves_no_worker(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError):
+        ChannelProcess(store, info(Broken), "", threading.Event().set)
+    assert rows(store, WORKERS) == []
+
+
+def test_a_channel_must_have_a_client_and_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    entries = {name: f"post:{name.upper()}" for name in ("raven", "lost")}
+    install(tmp_path, "post", CHANNELS.group, {"pigeon": "post:CHANNEL", **entries}, CODE)
+    for name in ("raven", "slack", "nonesuch"):
+        with pytest.raises(UnknownService, match=f"no client for the channel '{name}'") as raised:
+            find_channel(name, "", Settings())
+        assert "pigeon" in str(raised.value.hint)
+    with pytest.raises(ServiceFailed, match="the channel lost of the package post"):
+        find_channel("lost", "", Settings())
+    ready = replace(Settings(), owner_id="4711")
+    with pytest.raises(BadSetting, match="needs the setting owner_id"):
+        find_channel("pigeon", "", Settings())
+    with pytest.raises(BadSetting, match="needs the setting pigeon_token"):
+        find_channel("pigeon", "", ready)
+    monkeypatch.setenv("BULLPEN_PIGEON_TOKEN", "coo")
+    assert find_channel("pigeon", "office", ready).name == "pigeon"
+    with pytest.raises(BadName, match="account"):
+        find_channel("pigeon", "../../x", ready)
+
+
+def test_a_packages_channel_has_a_program_file_as_long_as_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(Settings(), home=tmp_path / "a [home] of ours")
+    make_directories(settings)
+    assert {each.name for each in list_programs(settings)} == CORE_SERVICES
+    place = tmp_path / "packages"
+    install(place, "post", CHANNELS.group, {"pigeon": "post:CHANNEL", "raven": "post:RAVEN"}, CODE)
+    with monkeypatch.context() as installed:
+        installed.setattr(sys, "path", [*sys.path, str(place)])
+        write_channel_programs(settings)
+    (pigeon,) = (each for each in list_programs(settings) if each.name not in CORE_SERVICES)
+    assert (pigeon.name, pigeon.needs) == ("pigeon", ("owner_id", "pigeon_token"))
+    assert "run channel pigeon\n" in pigeon.file.read_text()
+    assert not pigeon.set_up(settings)
+    monkeypatch.setenv("BULLPEN_PIGEON_TOKEN", "coo")
+    assert pigeon.set_up(replace(settings, owner_id="4711"))
+    (pattern,) = include_paths([pigeon]).split()
+    assert list(Path("/").glob(pattern[1:])) == [pigeon.file]
+    write_channel_programs(settings)
+    assert {each.name for each in list_programs(settings)} == CORE_SERVICES
