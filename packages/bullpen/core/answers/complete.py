@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
-from sqlalchemy import bindparam, select
-
 from bullpen.core.answers.aggregate import add_part, is_at_rest, lock_conversation, send_aggregate
 from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, shorten_to_file, split_allowed
 from bullpen.core.answers.compose import ParsedAnswer, parse_answer
+from bullpen.core.answers.limits import find_exceeded_limit, is_held_at_limit
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import FileRefused, TeamChainEnd
 from bullpen.core.heartbeats.run import finish_heartbeat, is_heartbeat, strip_silent_answer
@@ -27,178 +26,90 @@ from bullpen.core.message import (
     RoomPost,
     RunOutput,
 )
-from bullpen.core.models import MESSAGES
-from bullpen.core.models.archive import is_follow_up
-from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import notify_all
-from bullpen.core.queue.conversations import conversation_totals, count_by_state
 from bullpen.core.queue.finish import finish, lock_target_lanes
 from bullpen.core.roster.agents import load_address_book
 from bullpen.core.roster.teams import DeliveryMode, Team, find_team, teams_of
 from bullpen.core.routing.address import AddressBook
-from bullpen.core.states import MessageState
-from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 
-M = MESSAGES.c
-
-NO_LIMITS = Team(id="", leader="", members=())
-
-LIMIT_REASON_PREFIX = "the conversation has "
-"""How each reason begins, so that what waits for a limit is known from what waits for others."""
-
-SELECT_HELD_AT_LIMIT: Statement[tuple[int]] = Statement(
-    lambda: (
-        select(M.id)
-        .where(
-            is_follow_up(),
-            M.status == const(MessageState.HELD.value),
-            M.last_error.like(bindparam("reason")),
-        )
-        .limit(const(1))
-    )
-)
-
-
-def find_exceeded_limit(
-    tx: Transaction, primary: Message, team: Team | None, more: int, cost: float
-) -> str | None:
-    """Why `more` messages on from this one need a person's leave; None if they do not."""
-    settings = tx.settings
-    own = team or NO_LIMITS
-    hops = _own_or_setting(own.max_hops, settings.max_hops)
-    if primary.hop + 1 > hops:
-        return f"{LIMIT_REASON_PREFIX}gone on for {hops} handoffs in a row"
-    # Two runs of one conversation do not both take its last place.
-    lock_conversation(tx, primary.conversation_id)
-    counts = count_by_state(tx, primary.conversation_id)
-    made = counts.total() - counts[MessageState.HELD.value]
-    messages = _own_or_setting(own.max_messages, settings.max_messages)
-    if made + more > messages:
-        return f"{LIMIT_REASON_PREFIX}{made} messages of at most {messages}"
-    most = _own_or_setting(own.max_cost, settings.max_cost)
-    if most > 0:
-        spent = cost + conversation_totals(tx, primary.conversation_id).cost
-        if spent >= most:
-            return f"{LIMIT_REASON_PREFIX}cost {spent:.2f} dollars of at most {most:.2f}"
-    return None
-
-
-def is_held_at_limit(tx: Transaction, primary: Message) -> bool:
-    """Whether something of this conversation waits at a limit already."""
-    asked = {"conversation": primary.conversation_id, "reason": f"{LIMIT_REASON_PREFIX}%"}
-    return tx.one(SELECT_HELD_AT_LIMIT, asked) is not None
-
-
-def _own_or_setting(own: float | None, setting: float) -> float:
-    return setting if own is None else own
-
-
-EMPTY_DIRECTORY = AddressBook(agents={}, teams={})
+EMPTY_BOOK = AddressBook(agents={}, teams={})
 
 HANDOFF_DIVISOR = 8
 """A handoff may take this part of the longest message; a longer one goes as a file."""
 
 MAX_NOTES = 16
-"""So many things that could not be done are told, one by one."""
+"""How many notes about what could not be done are written out; the others are counted."""
 
 
 def complete(
-    tx: Transaction, claim: Claim, said: RunOutput, roots: Sequence[Path]
+    tx: Transaction, claim: Claim, output: RunOutput, roots: Sequence[Path]
 ) -> list[Message]:
-    """Finish a claim with what was said; files leave only from below these directories."""
+    """Finish a claim with what its run wrote; files are sent only from below these directories."""
     primary = claim.primary
-    text = sanitise_text(said.text)
+    text = sanitise_text(output.text)
     if is_heartbeat(primary):
         text = strip_silent_answer(text)
-    rooms, directory = _load_directory(tx, primary.agent) if "[" in text else ({}, EMPTY_DIRECTORY)
-    composed = parse_answer(text, primary.agent, directory, rooms)
-    named = tuple(dict.fromkeys((*said.files, *composed.files)))
-    files, refused = _check_files(primary, named, roots)
-    notes = limit_notes((*composed.notes, *(str(each) for each in refused)))
+    rooms, book = _load_recipients(tx, primary.agent) if "[" in text else ({}, EMPTY_BOOK)
+    parsed = parse_answer(text, primary.agent, book, rooms)
+    files, refused = _check_files(primary, (*output.files, *parsed.files), roots)
+    notes = _limit_notes((*parsed.notes, *(str(each) for each in refused)))
+    answers = _answers(tx, primary, parsed, files, notes, output.metadata)
+    outcome = _outcome(tx, primary, output, parsed, rooms)
     team = None if primary.team_id is None else find_team(tx, primary.team_id)
-    outcome = _outcome(tx, claim, said, composed, rooms)
-    reason = _check_limits(tx, claim, outcome, team)
-    told_before = reason is None or is_held_at_limit(tx, primary)
-    if reason is not None:
-        outcome = _hold_outcome(outcome, reason)
-    answers = _answers(tx, primary, composed, files, notes, said.metadata)
-    aggregate = team is not None and team.delivery is DeliveryMode.AGGREGATE
-    waits = is_heartbeat(primary) or aggregate
-    done = finish(tx, claim, outcome if waits else replace(outcome, answers=answers))
-    if is_heartbeat(primary):
-        finish_heartbeat(tx, primary, answers[0] if answers else None)
-    elif aggregate:
-        for answer in answers:
-            add_part(tx, primary, answer)
+    exceeded = _exceeded_limit(tx, claim, outcome, team)
+    # Asked before this run holds more of the conversation.
+    is_first = exceeded is not None and not is_held_at_limit(tx, primary)
+    if exceeded is not None:
+        outcome = _hold_outcome(outcome, exceeded)
+    messages = _finish(tx, claim, outcome, answers, team)
     _record_notes(tx, primary, notes, refused)
-    if not told_before and reason is not None:
-        notify_all(tx, primary, _limit_text(primary, reason))
+    if exceeded is not None and is_first:
+        notify_all(tx, primary, _limit_text(primary, exceeded))
     if team is not None:
         _end_if_at_rest(tx, primary, team)
-    return done
+    return messages
 
 
-def limit_notes(notes: Sequence[str]) -> tuple[str, ...]:
+def _load_recipients(tx: Transaction, agent: str) -> tuple[dict[str, Team], AddressBook]:
+    """The teams in whose rooms the agent may post, and everyone whom it may address."""
+    return {team.id: team for team in teams_of(tx, agent)}, load_address_book(tx)
+
+
+def _check_files(
+    primary: Message, paths: Sequence[str], roots: Sequence[Path]
+) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
+    """The files that are sent with the answer, and those that are refused."""
+    paths = tuple(dict.fromkeys(paths))
+    if not _is_for_person(primary):
+        return (), tuple(
+            RefusedFile(each, "no person waits for this answer") for each in paths[:MAX_FILES]
+        )
+    return split_allowed(paths, roots)
+
+
+def _limit_notes(notes: Sequence[str]) -> tuple[str, ...]:
     """The notes; of many, the first."""
     if len(notes) <= MAX_NOTES:
         return tuple(notes)
     return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more of the kind")
 
 
-def _load_directory(tx: Transaction, agent: str) -> tuple[dict[str, Team], AddressBook]:
-    return {team.id: team for team in teams_of(tx, agent)}, load_address_book(tx)
-
-
-def _outcome(
-    tx: Transaction, claim: Claim, said: RunOutput, composed: ParsedAnswer, rooms: dict[str, Team]
-) -> Outcome:
-    primary = claim.primary
-    handoffs = []
-    for number, each in enumerate(composed.handoffs):
-        text, files = _shorten_for_agent(tx, primary, f"handoff{number}", each.text)
-        team = each.team or primary.team_id
-        handoffs.append(NewMessage(agent=each.agent, message=text, files=files, team_id=team))
-    posts = []
-    for number, post in enumerate(composed.posts):
-        text, files = _shorten_for_agent(tx, primary, f"post{number}", post.text)
-        text = "\n".join((text, *(f"[file: {file}]" for file in files)))
-        members = tuple(agent for agent in rooms[post.team].members if agent != primary.agent)
-        posts.append(RoomPost(team_id=post.team, message=text, to=members))
-    return Outcome(
-        handoffs=tuple(handoffs),
-        room_posts=tuple(posts),
-        said=sanitise_text(said.text),
-        usage=said.usage,
-    )
-
-
-def _check_files(
-    primary: Message, named: Sequence[str], roots: Sequence[Path]
-) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
-    """The files that leave with the answer, and those that do not."""
-    if not _for_person(primary):
-        return (), tuple(
-            RefusedFile(each, "no person waits for this answer") for each in named[:MAX_FILES]
-        )
-    return split_allowed(named, roots)
-
-
 def _answers(
     tx: Transaction,
     primary: Message,
-    composed: ParsedAnswer,
+    parsed: ParsedAnswer,
     files: tuple[str, ...],
     notes: Sequence[str],
     metadata: str | None,
 ) -> tuple[Answer, ...]:
-    """What the person is told: one answer, or none if there is nothing in it."""
-    if not _for_person(primary):
+    """The answer to the person; none if there is nothing in it."""
+    if not _is_for_person(primary):
         return ()
     settings = tx.settings
     name = f"answer_{primary.message_id}"
-    text, whole = shorten_to_file(composed.text, settings.answer_characters, settings.files, name)
+    text, whole = shorten_to_file(parsed.text, settings.answer_characters, settings.files, name)
     if notes:
         text = "\n\n".join([*([text] if text else []), "\n".join(f"({note})" for note in notes)])
     if not text and not files:
@@ -206,18 +117,48 @@ def _answers(
     return (Answer(message=text, files=(*files, *whole), metadata=metadata),)
 
 
-def _for_person(primary: Message) -> bool:
+def _is_for_person(primary: Message) -> bool:
     return is_heartbeat(primary) or primary.channel not in INTERNAL_CHANNELS
+
+
+def _outcome(
+    tx: Transaction,
+    primary: Message,
+    output: RunOutput,
+    parsed: ParsedAnswer,
+    rooms: dict[str, Team],
+) -> Outcome:
+    """The handoffs and posts, and the history; the answers come after the limits were checked."""
+    handoffs = []
+    for number, each in enumerate(parsed.handoffs):
+        text, files = _shorten_for_agent(tx, primary, f"handoff{number}", each.text)
+        team = each.team or primary.team_id
+        handoffs.append(NewMessage(agent=each.agent, message=text, files=files, team_id=team))
+    posts = []
+    for number, post in enumerate(parsed.posts):
+        text, files = _shorten_for_agent(tx, primary, f"post{number}", post.text)
+        text = "\n".join((text, *(f"[file: {file}]" for file in files)))
+        members = tuple(agent for agent in rooms[post.team].members if agent != primary.agent)
+        posts.append(RoomPost(team_id=post.team, message=text, to=members))
+    return Outcome(
+        handoffs=tuple(handoffs),
+        room_posts=tuple(posts),
+        said=sanitise_text(output.text),
+        usage=output.usage,
+    )
 
 
 def _shorten_for_agent(
     tx: Transaction, primary: Message, name: str, text: str
 ) -> tuple[str, tuple[str, ...]]:
-    most = max(1, tx.settings.message_bytes // HANDOFF_DIVISOR)
-    return shorten_to_file(text, most, tx.settings.files, f"{name}_{primary.message_id}")
+    max_chars = max(1, tx.settings.message_bytes // HANDOFF_DIVISOR)
+    return shorten_to_file(text, max_chars, tx.settings.files, f"{name}_{primary.message_id}")
 
 
-def _check_limits(tx: Transaction, claim: Claim, outcome: Outcome, team: Team | None) -> str | None:
+def _exceeded_limit(
+    tx: Transaction, claim: Claim, outcome: Outcome, team: Team | None
+) -> str | None:
+    """The limit that the outcome's messages exceed, if any; the lanes they go to are locked."""
     more = len(outcome.handoffs) + sum(len(post.to) for post in outcome.room_posts)
     if more == 0:
         return None
@@ -233,13 +174,25 @@ def _hold_outcome(outcome: Outcome, reason: str) -> Outcome:
     )
 
 
-def _limit_text(primary: Message, reason: str) -> str:
-    conversation = quote(primary.conversation_id)  # a client may have chosen it
-    return (
-        f"@{primary.agent} goes no further by itself: {reason}. What it wrote to others is held.\n"
-        f"To let it go on: bullpen queue resume --conversation {conversation}\n"
-        f"To end it: bullpen queue cancel --conversation {conversation}"
-    )
+def _finish(
+    tx: Transaction,
+    claim: Claim,
+    outcome: Outcome,
+    answers: tuple[Answer, ...],
+    team: Team | None,
+) -> list[Message]:
+    """Finish the claim; the answers go to the person, to the heartbeat, or to the aggregate."""
+    primary = claim.primary
+    if is_heartbeat(primary):
+        messages = finish(tx, claim, outcome)
+        finish_heartbeat(tx, primary, answers[0] if answers else None)
+        return messages
+    if team is not None and team.delivery is DeliveryMode.AGGREGATE:
+        messages = finish(tx, claim, outcome)
+        for answer in answers:
+            add_part(tx, primary, answer)
+        return messages
+    return finish(tx, claim, replace(outcome, answers=answers))
 
 
 def _record_notes(
@@ -253,8 +206,17 @@ def _record_notes(
         append_event(tx, FileRefused(primary, file=each.path[:500], reason=each.why))
 
 
+def _limit_text(primary: Message, reason: str) -> str:
+    conversation = quote(primary.conversation_id)  # a client may have chosen it
+    return (
+        f"@{primary.agent} goes no further by itself: {reason}. What it wrote to others is held.\n"
+        f"To let it go on: bullpen queue resume --conversation {conversation}\n"
+        f"To end it: bullpen queue cancel --conversation {conversation}"
+    )
+
+
 def _end_if_at_rest(tx: Transaction, primary: Message, team: Team) -> None:
-    # Of two runs that end at once, the second sees the first: so one of them is the last.
+    # Of two runs that end at once the second then sees the first, and one of them is the last.
     lock_conversation(tx, primary.conversation_id)
     if is_at_rest(tx, primary.conversation_id):
         sent = send_aggregate(tx, primary.conversation_id)
