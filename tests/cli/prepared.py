@@ -134,7 +134,7 @@ def _open(tx: Transaction) -> None:
     submit(tx, _mine("at work", "coder", "cli_running"))
     assert claim(tx, "worker-1", agent="coder") is not None
     submit(tx, _mine("later", "coder", "cli_waiting"))
-    submit(tx, _mine("may I?", "tester", "cli_held", hold="it asks for a person"))
+    submit(tx, _mine("may I?", "tester", "cli_held", hold_reason="it asks for a person"))
     submit(tx, _mine("never mind", "stranger", "cli_cancelled"))
     cancel(tx, "cli_cancelled")
 
@@ -158,9 +158,14 @@ def _schedules(tx: Transaction) -> str:
     return made.id
 
 
-def _mine(text: str, agent: str, message_id: str, hold: str | None = None) -> NewMessage:
+def _mine(text: str, agent: str, message_id: str, hold_reason: str | None = None) -> NewMessage:
     return NewMessage(
-        agent=agent, message=text, message_id=message_id, channel="cli", sender="owner", hold=hold
+        agent=agent,
+        message=text,
+        message_id=message_id,
+        channel="cli",
+        sender="owner",
+        hold_reason=hold_reason,
     )
 
 

@@ -46,8 +46,16 @@ TEXTS: dict[str, Callable[[str], Mapping[str, object]]] = {
     **{
         name: _only(name)
         for name in (
-            *("agent", "message", "channel", "sender", "sender_id", "message_id", "receipt"),
-            *("from_agent", "conversation_id", "parent_id", "team_id", "payload", "schema", "hold"),
+            *("agent", "message", "channel", "sender", "sender_id", "message_id", "event_id"),
+            *(
+                "from_agent",
+                "conversation_id",
+                "parent_id",
+                "team_id",
+                "payload",
+                "schema",
+                "hold_reason",
+            ),
         )
     },
     "files": lambda text: {"files": (text,)},

@@ -132,7 +132,7 @@ def test_a_message_may_be_as_long_as_the_limit_to_the_byte(store: Store) -> None
 
 def test_a_message_enqueued_on_hold_waits_for_a_person_and_is_not_counted(store: Store) -> None:
     lane(store)
-    sent = send(store, hold="over budget")
+    sent = send(store, hold_reason="over budget")
     row = message(store, sent)
     assert (row["status"], row["last_error"]) == ("held", "over budget")
     assert lane_row(store)["pending"] == 0

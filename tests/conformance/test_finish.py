@@ -137,7 +137,7 @@ def test_a_handoff_keeps_what_its_writer_chose(store: Store) -> None:
         files=("/f",),
         priority=Priority.HIGH,
         payload="{}",
-        hold="over the hop limit",
+        hold_reason="over the hop limit",
     )
     done(store, take(store).token, Outcome(handoffs=(new,)))
     (child,) = _children(store, root)

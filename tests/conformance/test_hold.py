@@ -61,7 +61,7 @@ def test_a_message_enqueued_on_hold_runs_in_its_place_once_let_go(
     store: Store, clock: FakeClock
 ) -> None:
     lane(store)
-    first = send(store, "first", hold="wait")
+    first = send(store, "first", hold_reason="wait")
     clock.advance(1)
     send(store, "second")
     do(store, resume, first)

@@ -12,7 +12,7 @@ from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, do, done, dump, lane, rows, send, take, to_archive
 from tests.stores import START, FakeClock
 
-EVENT = NewMessage(agent=AGENT, message="hi", channel="slack", receipt="Ev1")
+EVENT = NewMessage(agent=AGENT, message="hi", channel="slack", event_id="Ev1")
 
 
 def _enqueue(store: Store, new: NewMessage) -> Accepted:
@@ -60,7 +60,7 @@ def test_a_redelivery_to_a_full_or_draining_lane_is_still_taken_as_known(store: 
 def test_the_same_event_id_of_another_channel_is_another_message(store: Store) -> None:
     lane(store)
     first = _enqueue(store, EVENT)
-    other = _enqueue(store, NewMessage(agent=AGENT, message="hi", channel="sms", receipt="Ev1"))
+    other = _enqueue(store, NewMessage(agent=AGENT, message="hi", channel="sms", event_id="Ev1"))
     assert other.fresh
     assert other.message_id != first.message_id
 
@@ -68,7 +68,7 @@ def test_the_same_event_id_of_another_channel_is_another_message(store: Store) -
 def test_a_known_event_among_many_keeps_its_place_in_the_answer(store: Store) -> None:
     lane(store)
     first = _enqueue(store, EVENT)
-    fresh = NewMessage(agent=AGENT, message="new", channel="slack", receipt="Ev2")
+    fresh = NewMessage(agent=AGENT, message="new", channel="slack", event_id="Ev2")
     plain = NewMessage(agent=AGENT, message="plain")
     with store.write() as tx:
         accepted = enqueue_many(tx, [fresh, EVENT, plain])

@@ -138,6 +138,6 @@ def test_nothing_is_retried_into_an_archived_lane(store: Store, clock: FakeClock
 
 def test_nothing_is_let_go_into_an_archived_lane(store: Store) -> None:
     lane(store)
-    sent = send(store, hold="wait")
+    sent = send(store, hold_reason="wait")
     do(store, archive_lane, AGENT)
     refused(store, LaneClosed, resume, sent)

@@ -95,7 +95,7 @@ def test_what_waits_runs_is_held_or_dead_stays_however_old_it_is(
         lane(store, name)
     send(store, agent="dead")
     failed(store, take(store, "dead").token, ErrorKind.PERMANENT)
-    send(store, agent="held", hold="too expensive")
+    send(store, agent="held", hold_reason="too expensive")
     send(store, agent="running")
     take(store, "running")
     send(store, agent="waiting")
@@ -125,13 +125,13 @@ def test_an_archived_id_stays_a_duplicate_and_tells_how_it_ended(
 
 def test_a_redelivery_of_an_archived_message_is_recognised(store: Store, clock: FakeClock) -> None:
     lane(store)
-    send(store, message_id="slack_1", channel="slack", receipt="Ev1")
+    send(store, message_id="slack_1", channel="slack", event_id="Ev1")
     done(store, take(store).token)
     clock.advance(DAY)
     run_retention(store, "archive")
     with store.write() as tx:
         again = enqueue(
-            tx, NewMessage(agent="coder", message="hello", channel="slack", receipt="Ev1")
+            tx, NewMessage(agent="coder", message="hello", channel="slack", event_id="Ev1")
         )
     assert (again.message_id, again.fresh) == ("slack_1", False)
     assert rows(store, MESSAGES) == []

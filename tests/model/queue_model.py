@@ -48,7 +48,7 @@ class QueueModel(Book):
         """Numbers, and whether each is new; a redelivery gets the number of the first."""
         fresh, keys = [], []
         for new in news:
-            key = None if new.receipt is None else (new.channel, new.receipt)
+            key = None if new.event_id is None else (new.channel, new.event_id)
             keys.append(key)
             if key is None or (key not in self.receipts and key not in keys[:-1]):
                 fresh.append(new)
@@ -89,7 +89,7 @@ class QueueModel(Book):
         if {new.agent for new in news} - self.lanes.keys():
             raise UnknownAgent("one of them")
         self._check_ids(news)
-        counts = Counter(new.agent for new in news if new.hold is None)
+        counts = Counter(new.agent for new in news if new.hold_reason is None)
         over = {}
         for agent, count in counts.items():
             lane, waiting = self.lanes[agent], len(self.pending(agent))
@@ -114,7 +114,7 @@ class QueueModel(Book):
         item = Item(
             number=self.count,
             new=new,
-            status=M.PENDING if new.hold is None else M.HELD,
+            status=M.PENDING if new.hold_reason is None else M.HELD,
             sort_key=0,
             due_at=now + new.delay,
             available_at=now + new.delay,
@@ -126,7 +126,7 @@ class QueueModel(Book):
         self.items[item.number] = item
         self._sort(item)
         self._event("message_enqueued", item)
-        if new.hold is not None:
+        if new.hold_reason is not None:
             self._event("message_held", item)
         return item.number
 
@@ -226,7 +226,7 @@ class QueueModel(Book):
         try:
             self._open([new])
         except LaneError as error:
-            new = replace(new, hold=str(error))
+            new = replace(new, hold_reason=str(error))
         self._add(new)
 
     def fail(self, token: str, failure: Failure) -> None:

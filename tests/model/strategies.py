@@ -48,13 +48,13 @@ def people(draw: st.DrawFn) -> NewMessage:
         sender="Kim",
         sender_id=draw(st.sampled_from(("u1", "u1", "u2"))),
         message_id=draw(_client_ids),
-        receipt=draw(st.sampled_from((None,) * 7 + ("evt_1", "evt_2"))),
+        event_id=draw(st.sampled_from((None,) * 7 + ("evt_1", "evt_2"))),
         reply_to=draw(_addresses),
         conversation_id=draw(st.sampled_from((None,) * 9 + ("talk",))),
         priority=draw(_priorities),
         delay=draw(_delays),
         deadline=draw(_deadlines),
-        hold=draw(st.sampled_from((None,) * 9 + ("approval",))),
+        hold_reason=draw(st.sampled_from((None,) * 9 + ("approval",))),
     )
 
 
@@ -87,7 +87,7 @@ def _handoffs(draw: st.DrawFn) -> NewMessage:
         priority=draw(_priorities),
         delay=draw(_delays),
         deadline=draw(_deadlines),
-        hold=draw(st.sampled_from((None,) * 9 + ("hop limit",))),
+        hold_reason=draw(st.sampled_from((None,) * 9 + ("hop limit",))),
     )
 
 

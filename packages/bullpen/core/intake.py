@@ -44,7 +44,7 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     to one conversation, which has the id of the first part; the id of a post is that as well.
     """
     check_text(new.message, tx.settings.message_bytes)
-    check_text(f"{new.channel}{new.receipt}", tx.settings.message_bytes, "the receipt")
+    check_text(f"{new.channel}{new.event_id}", tx.settings.message_bytes, "the receipt")
     event = PlatformEvent.of(new)
     if event is not None and (receipts := find_receipts(tx, [event])):
         # Not routed again: whom it addressed may have been removed since.
@@ -126,7 +126,9 @@ def _messages(
     new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team], root: str | None
 ) -> list[NewMessage]:
     """One for each recipient of each part."""
-    plain = replace(new, message_id=None, receipt=None, conversation_id=new.conversation_id or root)
+    plain = replace(
+        new, message_id=None, event_id=None, conversation_id=new.conversation_id or root
+    )
     messages: list[NewMessage] = []
     for part in parts:
         if part.room is not None:

@@ -93,7 +93,7 @@ class NewMessage:
     sender_id: str | None = None
     message_id: str | None = None
     """A client's own id makes the enqueue idempotent: a second one is refused as a duplicate."""
-    receipt: str | None = None
+    event_id: str | None = None
     """The platform's event id: a redelivery is recognised and changes nothing."""
     from_agent: str | None = None
     files: tuple[str, ...] = ()
@@ -107,8 +107,8 @@ class NewMessage:
     deadline: int | None = None
     payload: str | None = None
     schema: str | None = None
-    hold: str | None = None
-    """Why it must wait for a person before anything is done with it."""
+    hold_reason: str | None = None
+    """Why it is held for a person; None is not held."""
     origin: str | None = None
     """What says it if nobody does, as `schedule`: its id begins so, and its run is its own."""
 
@@ -192,8 +192,8 @@ class RoomPost:
     team_id: str
     message: str
     to: tuple[str, ...] = ()
-    hold: str | None = None
-    """Why a person must let it go on before anybody reads it."""
+    hold_reason: str | None = None
+    """Why it is held for a person; None is not held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +218,8 @@ class Outcome:
     answers: tuple[Answer, ...] = ()
     handoffs: tuple[NewMessage, ...] = ()
     room_posts: tuple[RoomPost, ...] = ()
-    said: str | None = None
-    """What the agent said, word for word, for the history; None is what is above."""
+    transcript: str | None = None
+    """What the agent wrote, word for word, for the history; None is what is above."""
     usage: Usage = field(default=NO_USAGE)
 
 

@@ -160,7 +160,7 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
         sender=body.sender,
         sender_id=body.sender_id,
         message_id=body.message_id,
-        receipt=_idempotency_key(),
+        event_id=_idempotency_key(),
         files=check_sendable(body.files),
         reply_to=None if body.reply_to is None else ReplyTo(**body.reply_to.model_dump()),
         priority=body.priority,

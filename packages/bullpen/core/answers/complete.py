@@ -143,7 +143,7 @@ def _outcome(
     return Outcome(
         handoffs=tuple(handoffs),
         room_posts=tuple(posts),
-        said=sanitise_text(output.text),
+        transcript=sanitise_text(output.text),
         usage=output.usage,
     )
 
@@ -169,8 +169,8 @@ def _exceeded_limit(
 def _hold_outcome(outcome: Outcome, reason: str) -> Outcome:
     return replace(
         outcome,
-        handoffs=tuple(replace(each, hold=reason) for each in outcome.handoffs),
-        room_posts=tuple(replace(each, hold=reason) for each in outcome.room_posts),
+        handoffs=tuple(replace(each, hold_reason=reason) for each in outcome.handoffs),
+        room_posts=tuple(replace(each, hold_reason=reason) for each in outcome.room_posts),
     )
 
 

@@ -46,7 +46,7 @@ class PlatformEvent:
     @classmethod
     def of(cls, new: NewMessage) -> PlatformEvent | None:
         """The event that a message came with, if it names one."""
-        return None if new.receipt is None else cls(new.channel, new.receipt)
+        return None if new.event_id is None else cls(new.channel, new.event_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ def _check_texts(tx: Transaction, new: NewMessage) -> None:
     if not new.message and not new.files:
         raise BadText("the message is empty")
     rest = (
-        *(new.agent, new.channel, new.sender, new.sender_id, new.message_id, new.receipt),
+        *(new.agent, new.channel, new.sender, new.sender_id, new.message_id, new.event_id),
         *(new.from_agent, new.conversation_id, new.parent_id, new.team_id, new.payload),
-        *(new.schema, new.hold, *new.files),
+        *(new.schema, new.hold_reason, *new.files),
     )
     check_text("".join([each for each in rest if each]), limit, "what goes with the message")
     if new.reply_to is not None:

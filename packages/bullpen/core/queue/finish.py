@@ -133,7 +133,7 @@ def _enqueue_or_hold(tx: Transaction, new: NewMessage) -> None:
     try:
         insert_checked(tx, [new])
     except LaneError as error:
-        insert_checked(tx, [replace(new, hold=str(error))])
+        insert_checked(tx, [replace(new, hold_reason=str(error))])
 
 
 def _handoff_message(primary: Message, new: NewMessage) -> NewMessage:
@@ -161,7 +161,7 @@ def _room_message(primary: Message, post: RoomPost, agent: str) -> NewMessage:
         parent_id=primary.message_id,
         hop=primary.hop + 1,
         team_id=post.team_id,
-        hold=post.hold,
+        hold_reason=post.hold_reason,
     )
 
 
@@ -183,8 +183,8 @@ def _write_history(
     ]
     said.update(role="assistant", sender=run.agent, message_id=primary.message_id)
     spoken = (
-        [(primary.channel, outcome.said)]
-        if outcome.said is not None
+        [(primary.channel, outcome.transcript)]
+        if outcome.transcript is not None
         else _spoken_texts(primary, outcome)
     )
     heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)

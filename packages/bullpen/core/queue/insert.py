@@ -68,7 +68,7 @@ def insert_locked(
     if not news:
         return
     # What is held takes no place, and may be put into a lane that takes nothing.
-    counts = Counter([new.agent for new in news if new.hold is None])
+    counts = Counter([new.agent for new in news if new.hold_reason is None])
     for agent, count in counts.items():
         _check_room(agent, lanes[agent], count)
     for agent, count in counts.items():
@@ -118,7 +118,7 @@ def _insert_messages(
         available = tx.now + new.delay
         key = sort_key(lane.ordering, available, new.priority.weight, new.deadline)
         head = heads[agent]
-        if new.hold is None:
+        if new.hold_reason is None:
             counts[agent] += 1
             if new.delay == 0 and lane.claimable and (head is None or key < head):
                 heads[agent] = key
@@ -157,8 +157,8 @@ def _message_values(
         "deadline": new.deadline,
         "payload": new.payload,
         "schema": new.schema,
-        "status": (MessageState.PENDING if new.hold is None else MessageState.HELD).value,
-        "last_error": new.hold,
+        "status": (MessageState.PENDING if new.hold_reason is None else MessageState.HELD).value,
+        "last_error": new.hold_reason,
         "now": tx.now,
     }
 
@@ -166,5 +166,5 @@ def _message_values(
 def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
     about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
     append_event(tx, MessageEnqueued(about))
-    if new.hold is not None:
-        append_event(tx, MessageHeld(about, reason=new.hold))
+    if new.hold_reason is not None:
+        append_event(tx, MessageHeld(about, reason=new.hold_reason))
