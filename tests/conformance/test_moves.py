@@ -13,7 +13,7 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.queue.lanes import archive_lane, drain_lane, pause_lane, resume_lane
 from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
 from bullpen.core.states import (
-    LANE_TRANSITIONS,
+    LANE_STATES,
     TERMINAL_STATES,
     LaneState,
     MessageState,
@@ -49,9 +49,9 @@ RUNNING = {M.PROCESSING}
 # What leads to a state is the table's; fail, and not a person's verb, is what moves a running one.
 VERBS: dict[str, tuple[Verb, set[M], M | None]] = {
     "hold": (_hold, set(source_states(M.HELD)) - RUNNING, M.HELD),
-    "let_go": (resume, set(source_states(M.PENDING)) - RUNNING - TERMINAL_STATES, M.PENDING),
+    "let_go": (resume, set(source_states(M.PENDING)) - RUNNING - set(TERMINAL_STATES), M.PENDING),
     "cancel": (cancel, set(source_states(M.CANCELLED)), M.CANCELLED),
-    "retry": (retry, set(source_states(M.PENDING)) & TERMINAL_STATES, M.PENDING),
+    "retry": (retry, set(source_states(M.PENDING)) & set(TERMINAL_STATES), M.PENDING),
     "drop": (drop, set(TERMINAL_STATES) - {M.COMPLETED}, None),
 }
 
@@ -111,7 +111,7 @@ def test_a_lane_moves_as_its_table_says(store: Store, state: LaneState, target: 
     lane(store)
     if state is not LaneState.ACTIVE:
         do(store, LANE_VERBS[state], AGENT)
-    if target is not state and target not in LANE_TRANSITIONS[state]:
+    if target is not state and target not in LANE_STATES[state].moves_to:
         refused(store, IllegalMove, LANE_VERBS[target], AGENT)
         return
     do(store, LANE_VERBS[target], AGENT)

@@ -1,4 +1,5 @@
-"""Writes the pages of docs/ that follow from the code: settings, commands, routes and events.
+"""Writes the pages of docs/ that follow from the code: settings, commands, routes, events and
+states.
 
 `python -m tests.docs.render` brings them up to date; a test fails while they are not.
 """
@@ -6,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from bullpen.core.events.base import EventField
 from bullpen.core.events.vocabulary import EVENT_TYPES
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 from bullpen.core.settings.file import FIXED_SETTINGS
+from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, State, StateInfo
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -122,11 +125,29 @@ def _event_key(field: EventField) -> str:
     return f"{field.name} ({field.note})" if field.note else field.name
 
 
+def states() -> str:
+    """Every state of messages, responses and lanes, what it means and where it leads."""
+    lines = ["# States", "", "How they follow from each other: [the queue](queue.md)."]
+    lines += _state_table("Messages", MESSAGE_STATES)
+    lines += _state_table("Responses", RESPONSE_STATES)
+    lines += _state_table("Lanes", LANE_STATES)
+    return "\n".join(lines) + "\n"
+
+
+def _state_table(title: str, table: Mapping[State, StateInfo[State]]) -> list[str]:
+    lines = ["", f"## {title}", "", "| state | it | moves to |", "|---|---|---|"]
+    for state, info in table.items():
+        targets = ", ".join(f"`{each}`" for each in table if each in info.moves_to)
+        lines.append(f"| `{state}` | {info.label} | {targets} |".replace("|  |", "| |"))
+    return lines
+
+
 PAGES = {
     "settings.md": settings,
     "commands.md": commands,
     "routes.md": routes,
     "events.md": events,
+    "states.md": states,
 }
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from bullpen.core.errors import BullpenError, IllegalMove, LaneBusy, UnknownAgen
 from bullpen.core.message import INTERNAL, ROOM, NewMessage
 from bullpen.core.queue.lanes import LanePolicy, Ordering
 from bullpen.core.settings import Settings
-from bullpen.core.states import LANE_TRANSITIONS, MESSAGE_TRANSITIONS, LaneState, MessageState
+from bullpen.core.states import LANE_STATES, MESSAGE_STATES, LaneState, MessageState
 
 M, L = MessageState, LaneState
 _TOLD = {L.ACTIVE: "resumed", L.PAUSED: "paused", L.DRAINING: "draining", L.ARCHIVED: "archived"}
@@ -156,7 +156,7 @@ class Book:
             raise LaneBusy(agent)
         if target is lane.state:
             return
-        if target not in LANE_TRANSITIONS[lane.state]:
+        if target not in LANE_STATES[lane.state].moves_to:
             raise IllegalMove(f"{agent} is {lane.state}")
         lane.state = target
         self.log.events.append((f"lane_{_TOLD[target]}", agent, None))
@@ -184,7 +184,7 @@ class Book:
     # What is written down
 
     def _move(self, item: Item, status: MessageState) -> None:
-        assert status in MESSAGE_TRANSITIONS[item.status], f"{item.status} to {status}"
+        assert status in MESSAGE_STATES[item.status].moves_to, f"{item.status} to {status}"
         item.status, item.updated_at = status, self.clock()
 
     def _announce(self, item: Item) -> None:

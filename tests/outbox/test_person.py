@@ -10,7 +10,7 @@ from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import IllegalMove, StaleToken, UnknownResponse
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, mark_unknown
 from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
-from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
+from bullpen.core.states import RESPONSE_STATES, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.outbox.outgoing import (
@@ -35,7 +35,7 @@ VERBS: dict[ResponseState, Verb] = {
     ResponseState.PENDING: retry_response,
 }
 MOVES = [(source, target) for source in ResponseState for target in VERBS]
-LEGAL = [(source, target) for source, target in MOVES if target in RESPONSE_TRANSITIONS[source]]
+LEGAL = [(source, target) for source, target in MOVES if target in RESPONSE_STATES[source].moves_to]
 ILLEGAL = [move for move in MOVES if move not in LEGAL]
 
 

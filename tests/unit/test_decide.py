@@ -18,7 +18,7 @@ from bullpen.core.queue.disposition import (
     decide,
 )
 from bullpen.core.retry import RetryPolicy
-from bullpen.core.states import MESSAGE_TRANSITIONS, MessageState
+from bullpen.core.states import MESSAGE_STATES, MessageState
 
 PENDING, HELD, DEAD = MessageState.PENDING, MessageState.HELD, MessageState.DEAD
 
@@ -157,7 +157,7 @@ def test_every_disposition_is_a_move_that_a_claimed_message_can_make(
 ) -> None:
     message = replace(MESSAGE, channel=channel, retry_count=retries, crash_count=crashes)
     made = decide(message, Failure(kind=kind, error="x", retry_after=retry_after), POLICY)
-    assert made.state in MESSAGE_TRANSITIONS[MessageState.PROCESSING]
+    assert made.state in MESSAGE_STATES[MessageState.PROCESSING].moves_to
     assert made.wait == 0 or made.state is PENDING
     assert 0 <= made.retries + made.crashes <= 1
     if isinstance(made.lane, DelayLane):

@@ -21,7 +21,12 @@ from bullpen.cli.lazy import COMPLETE_VARIABLE
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.settings.parse import load_lenient
-from bullpen.core.states import MessageState, ResponseState
+from bullpen.core.states import (
+    OPEN_RESPONSE_STATES,
+    UNDELIVERED_STATES,
+    MessageState,
+    ResponseState,
+)
 
 if TYPE_CHECKING:
     from bullpen.core.store.transaction import Transaction
@@ -219,8 +224,8 @@ open_messages = complete_from(
 dead_messages = complete_from(_messages(MessageState.DEAD))
 resumable = complete_from(lambda tx: chain(_messages(MessageState.HELD)(tx), _agents(tx)))
 responses = complete_from(_responses())
-lost_responses = complete_from(_responses(ResponseState.DEAD, ResponseState.UNKNOWN))
-undelivered_responses = complete_from(_responses(ResponseState.PENDING, ResponseState.UNKNOWN))
+lost_responses = complete_from(_responses(*UNDELIVERED_STATES))
+undelivered_responses = complete_from(_responses(*OPEN_RESPONSE_STATES))
 conversation_ids = complete_from(_conversations)
 schedules = complete_from(_schedules)
 keys = complete_from(_keys)

@@ -17,7 +17,7 @@ from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages
 from bullpen.core.inspect.queue import LaneActivity, QueueOverview, queue_overview
 from bullpen.core.queue.dead_letters import list_failure_groups
-from bullpen.core.states import LaneState, MessageState
+from bullpen.core.states import LANE_STATES, NEEDS_PERSON_STATES, LaneState, MessageState
 from bullpen.core.store.scan import BatchCursor
 from bullpen.core.store.transaction import Transaction
 
@@ -201,7 +201,7 @@ def held_rows(messages: Sequence[MessageRecord], now: int) -> list[tuple[str, ..
 def message_fields(message: MessageRecord) -> dict[str, object]:
     """The message for a JSON document; of a dead or held one also why and since when."""
     fields = asdict(message)
-    if message.status in (MessageState.DEAD, MessageState.HELD):
+    if message.status in NEEDS_PERSON_STATES:
         fields |= {"why": message.last_error or "", "since": message.updated_at}
     return fields
 
@@ -313,6 +313,6 @@ def _status_hints(overview: QueueOverview, lanes: list[LaneActivity]) -> Iterato
             "Answers that did not get there, or perhaps: "
             "bullpen response list --state dead --state unknown"
         )
-    closed = [lane.agent for lane in lanes if lane.state in (LaneState.PAUSED, LaneState.DRAINING)]
+    closed = [lane.agent for lane in lanes if LANE_STATES[LaneState(lane.state)].needs_person]
     if closed:
         yield f"Paused or draining: bullpen queue resume {' '.join(closed)}"

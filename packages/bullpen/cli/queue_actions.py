@@ -44,11 +44,10 @@ from bullpen.core.queue.manage import resume as resume_message
 from bullpen.core.queue.manage import retry as retry_message
 from bullpen.core.roster.agents import find_agent
 from bullpen.core.settings import Settings
-from bullpen.core.states import MessageState
+from bullpen.core.states import UNANSWERED_STATES, MessageState
 from bullpen.core.store.scan import RowRef, Selection
 from bullpen.core.store.transaction import Transaction
 
-FINISHED_STATES = (MessageState.DEAD, MessageState.CANCELLED, MessageState.EXPIRED)
 # What waits before what runs: nothing begins in the place of what was ended.
 OPEN_STATES = (MessageState.HELD, MessageState.PENDING, MessageState.PROCESSING)
 FILTERS = ("agent", "error", "kind", "conversation", "channel", "sender", "since", "before")
@@ -104,7 +103,7 @@ def _finished_verb(
     return BulkVerb(
         text=text,
         noun=MESSAGES,
-        states=FINISHED_STATES,
+        states=UNANSWERED_STATES,
         default_states=(MessageState.DEAD,),
         apply=verb,
         apply_batch=lambda tx, batch: apply_to_messages(tx, verb, batch),
@@ -131,7 +130,7 @@ message_ids_argument = click.argument(
 @command(people_only="try messages again")
 @message_ids_argument
 @message_filters(*FILTERS)
-@bulk_options(FINISHED_STATES, STATE_HELP)
+@bulk_options(UNANSWERED_STATES, STATE_HELP)
 def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Try messages again that are dead, cancelled or expired.
 
@@ -150,7 +149,7 @@ def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - id
 @command(people_only="delete messages")
 @message_ids_argument
 @message_filters(*FILTERS)
-@bulk_options(FINISHED_STATES, STATE_HELP)
+@bulk_options(UNANSWERED_STATES, STATE_HELP)
 def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Delete messages for good that are dead, cancelled or expired.
 

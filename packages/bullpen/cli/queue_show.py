@@ -18,7 +18,7 @@ from bullpen.core.inspect.messages import MessageRecord
 from bullpen.core.inspect.queue import LaneRecord
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.queue.attempts import Attempt
-from bullpen.core.states import LaneState, MessageState
+from bullpen.core.states import LANE_STATES, LaneState, MessageState
 from bullpen.core.store.transaction import Transaction
 
 RUNS_HEADING = ("BEGAN", "TOOK", "OUTCOME", "WITH", "COST", "ERROR")
@@ -124,7 +124,7 @@ def next_steps(detail: MessageDetail) -> list[str]:
 def _explain_pending(detail: MessageDetail, now: int) -> str:
     message, lane = detail.message, detail.lane
     agent = f"@{message.agent}"
-    if lane is not None and lane.state in (LaneState.PAUSED, LaneState.ARCHIVED):
+    if lane is not None and not LANE_STATES[LaneState(lane.state)].claimable:
         return f"It waits, for {agent} is {lane.state}: {lane.reason or 'nobody said why'}"
     if not detail.ready and message.available_at > now:
         until = f"It waits {format_duration(message.available_at - now)} more"

@@ -37,7 +37,7 @@ from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.outbox.manage import ack_response
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.settings import Settings
-from bullpen.core.states import ResponseState
+from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.transaction import Transaction
 
 CLI = "cli"
@@ -103,7 +103,7 @@ def list_(
     hints = []
     if len(responses) == limit:
         hints.append("There may be more: --limit shows them.")
-    if any(each.status in (ResponseState.DEAD, ResponseState.UNKNOWN) for each in responses):
+    if any(each.status in UNDELIVERED_STATES for each in responses):
         hints.append(LOST_NEXT_STEPS)
     return Result(responses, rows=response_rows(responses, tx.now), empty=NO_RESPONSES, hints=hints)
 

@@ -24,13 +24,11 @@ from bullpen.core.bulk import apply_to_responses
 from bullpen.core.inspect.responses import ResponseRecord, get_response, response_scans
 from bullpen.core.outbox.manage import drop_response, retry_response
 from bullpen.core.settings import Settings
-from bullpen.core.states import ResponseState
+from bullpen.core.states import OPEN_RESPONSE_STATES, UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.scan import RowRef
 from bullpen.core.store.transaction import Transaction
 
 FILTERS = ("channel", "agent", "sender", "error", "since", "before")
-LOST_STATES = (ResponseState.DEAD, ResponseState.UNKNOWN)
-UNDELIVERED_STATES = (ResponseState.PENDING, ResponseState.UNKNOWN)
 DUPLICATE_WARNING = (
     "What is unknown may have arrived before: it is sent as a possible duplicate, and says so."
 )
@@ -73,7 +71,7 @@ def _retry_one(tx: Transaction, number: str) -> None:
 RETRY: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
     text=RETRY_TEXT,
     noun=RESPONSES,
-    states=LOST_STATES,
+    states=UNDELIVERED_STATES,
     default_states=(ResponseState.DEAD,),
     apply=_retry_one,
     apply_batch=lambda tx, batch: apply_to_responses(tx, retry_response, batch),
@@ -81,8 +79,8 @@ RETRY: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
 DROP: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
     text=DROP_TEXT,
     noun=RESPONSES,
-    states=UNDELIVERED_STATES,
-    default_states=UNDELIVERED_STATES,
+    states=OPEN_RESPONSE_STATES,
+    default_states=OPEN_RESPONSE_STATES,
     apply=lambda tx, number: drop_response(tx, get_response(tx, number).id),
     apply_batch=lambda tx, batch: apply_to_responses(tx, drop_response, batch),
     confirms_ids=True,
@@ -94,7 +92,9 @@ DROP: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
     "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.lost_responses
 )
 @response_filters(*FILTERS)
-@bulk_options(LOST_STATES, "Filters choose of those in this state; of the dead, if not said.")
+@bulk_options(
+    UNDELIVERED_STATES, "Filters choose of those in this state; of the dead, if not said."
+)
 def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Deliver responses once more that are dead, or of which nobody knows whether they arrived.
 
@@ -119,7 +119,7 @@ def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - id
     "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.undelivered_responses
 )
 @response_filters(*FILTERS)
-@bulk_options(UNDELIVERED_STATES, "Filters choose of those in this state; of both, if not said.")
+@bulk_options(OPEN_RESPONSE_STATES, "Filters choose of those in this state; of both, if not said.")
 def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
     """Set responses aside: they are not delivered any more, and kept as dead.
 

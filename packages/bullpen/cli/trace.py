@@ -22,11 +22,12 @@ from bullpen.cli.trace_text import (
 )
 from bullpen.core.clock import get_zone, owner_zone_name
 from bullpen.core.errors import NotFound, OutOfReach
-from bullpen.core.inspect.conversations import ACTIVE_STATES, ConversationState, get_conversation_id
+from bullpen.core.inspect.conversations import ConversationState, get_conversation_id
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.inspect.trace import Step, Trace
 from bullpen.core.inspect.trace import trace as load_trace
 from bullpen.core.settings import Settings
+from bullpen.core.states import ACTIVE_STATES
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, assert_never
 from zoneinfo import ZoneInfo
 
 from bullpen.cli.output import format_duration, one_line, sanitize
@@ -277,6 +277,8 @@ class TraceFormatter:
                 return StyledLine(why) if why else None
             case MessageState.COMPLETED:
                 return None
+            case never:
+                assert_never(never)
 
     def _answer(self, response: ResponseRecord) -> Iterator[StyledLine]:
         author = f"@{response.agent}" if response.agent else "Bullpen"
@@ -304,6 +306,8 @@ class TraceFormatter:
                 return f"nobody knows whether it arrived{why}"
             case ResponseState.DEAD:
                 return f"not delivered, {tries}{why}. Next: bullpen response retry {response.id}"
+            case never:
+                assert_never(never)
 
     def _text(self, text: str, *, quoted: bool = True) -> str:
         if self.full:

@@ -17,7 +17,6 @@ from bullpen.core.errors import BullpenError, IllegalMove
 from bullpen.core.inspect.follow import (
     NO_PROCESSOR,
     PROCESSOR,
-    UNANSWERED_STATES,
     ConversationFollower,
     ConversationStatus,
     FollowedAnswer,
@@ -31,7 +30,7 @@ from bullpen.core.inspect.trace import trace
 from bullpen.core.outbox.manage import ack_response
 from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.settings import Settings
-from bullpen.core.states import MessageState
+from bullpen.core.states import UNANSWERED_STATES, MessageState
 from bullpen.core.wake.listener import Listener
 
 

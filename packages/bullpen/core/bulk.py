@@ -24,7 +24,7 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.queue.manage import cancel, retry
-from bullpen.core.states import MessageState
+from bullpen.core.states import NEEDS_PERSON_STATES, MessageState
 from bullpen.core.store.scan import RowRef
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -98,8 +98,6 @@ def kill(tx: Transaction, number: str, reason: str = "killed") -> Killed:
 
 M = MESSAGES.c
 
-DEAD_OR_HELD = (MessageState.DEAD, MessageState.HELD)
-
 _FILTER_COLUMNS = {"agent": "agent", "kind": "error_kind"}
 
 
@@ -108,7 +106,7 @@ def _select_ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
     # The states are named twice, so that the index of those that wait for people is recognised.
     which = [
         M.status == bindparam("state"),
-        M.status.in_([const(each.value) for each in DEAD_OR_HELD]),
+        M.status.in_([const(each.value) for each in NEEDS_PERSON_STATES]),
         *(M[_FILTER_COLUMNS[name]] == bindparam(name) for name in sorted(names)),
     ]
     order = (M.updated_at.desc(), M.id.desc())
@@ -128,7 +126,7 @@ def list_dead_or_held(
     limit: int,
 ) -> list[MessageRecord]:
     """The dead, or the held: the latest first, or after this number, the oldest first."""
-    assert state in DEAD_OR_HELD
+    assert state in NEEDS_PERSON_STATES
     values: dict[str, object] = {"state": state.value, "limit": limit}
     for name, value in (("agent", agent), ("kind", kind)):
         if value is not None:

@@ -1,11 +1,18 @@
-"""The states of messages, responses and lanes, and the moves between them that are allowed."""
+"""The states of messages, responses and lanes: one table for each, with the moves that are allowed.
+
+A set of states that has a name is derived from its table; nothing else lists them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from bullpen.core.errors import BadState
+
+State = TypeVar("State", bound=StrEnum)
 
 
 class MessageState(StrEnum):
@@ -38,47 +45,143 @@ class LaneState(StrEnum):
     ARCHIVED = "archived"
 
 
-State = TypeVar("State", bound=StrEnum)
+@dataclass(frozen=True, kw_only=True)
+class StateInfo(Generic[State]):
+    """What a state means, and where it leads."""
+
+    label: str
+    """What it is to people; a row of docs/states.md."""
+    moves_to: frozenset[State] = field(default_factory=frozenset)
+    colour: str | None = None
+    """In views; bold where it needs a person."""
+    active: bool = False
+    """Moves on by itself."""
+    terminal: bool = False
+    """Moves again only when a person says so."""
+    archived: bool = False
+    """Is moved to the archive after a day."""
+    needs_person: bool = False
+    """Waits until a person decides."""
+    accepts: bool = False
+    """A lane takes new messages."""
+    claimable: bool = False
+    """A lane's messages are claimed."""
+
+    @property
+    def style(self) -> str:
+        """How views write it."""
+        return f"bold {self.colour}" if self.needs_person else self.colour or ""
+
 
 M, R, L = MessageState, ResponseState, LaneState
 
-MESSAGE_TRANSITIONS: dict[MessageState, frozenset[MessageState]] = {
-    M.PENDING: frozenset({M.PROCESSING, M.HELD, M.CANCELLED, M.EXPIRED, M.DEAD}),
-    M.PROCESSING: frozenset({M.COMPLETED, M.PENDING, M.DEAD, M.HELD, M.CANCELLED}),
-    M.HELD: frozenset({M.PENDING, M.CANCELLED, M.EXPIRED}),
-    M.DEAD: frozenset({M.PENDING}),
-    M.CANCELLED: frozenset({M.PENDING}),
-    M.EXPIRED: frozenset({M.PENDING}),
-    M.COMPLETED: frozenset(),
+# In this order, which the partial indexes of `messages` have: SQLite uses them for no other.
+MESSAGE_STATES: Mapping[MessageState, StateInfo[MessageState]] = {
+    M.PENDING: StateInfo(
+        label="waits for its turn",
+        moves_to=frozenset({M.PROCESSING, M.HELD, M.CANCELLED, M.EXPIRED, M.DEAD}),
+        colour="yellow",
+        active=True,
+    ),
+    M.PROCESSING: StateInfo(
+        label="is claimed by a worker",
+        moves_to=frozenset({M.COMPLETED, M.PENDING, M.DEAD, M.HELD, M.CANCELLED}),
+        colour="green",
+        active=True,
+    ),
+    M.COMPLETED: StateInfo(label="was answered", terminal=True, archived=True),
+    M.DEAD: StateInfo(
+        label="failed, and is not tried again by itself",
+        moves_to=frozenset({M.PENDING}),
+        colour="red",
+        terminal=True,
+        needs_person=True,
+    ),
+    M.HELD: StateInfo(
+        label="waits for a person's decision",
+        moves_to=frozenset({M.PENDING, M.CANCELLED, M.EXPIRED}),
+        colour="yellow",
+        needs_person=True,
+    ),
+    M.CANCELLED: StateInfo(
+        label="was ended by a person",
+        moves_to=frozenset({M.PENDING}),
+        terminal=True,
+        archived=True,
+    ),
+    M.EXPIRED: StateInfo(
+        label="was not begun by its deadline",
+        moves_to=frozenset({M.PENDING}),
+        terminal=True,
+        archived=True,
+    ),
 }
 
-RESPONSE_TRANSITIONS: dict[ResponseState, frozenset[ResponseState]] = {
-    R.PENDING: frozenset({R.ACKED, R.DEAD, R.UNKNOWN}),
-    R.UNKNOWN: frozenset({R.PENDING, R.ACKED, R.DEAD}),
-    R.DEAD: frozenset({R.PENDING}),
-    R.ACKED: frozenset(),
+RESPONSE_STATES: Mapping[ResponseState, StateInfo[ResponseState]] = {
+    R.PENDING: StateInfo(
+        label="is to be delivered",
+        moves_to=frozenset({R.ACKED, R.DEAD, R.UNKNOWN}),
+        active=True,
+    ),
+    R.ACKED: StateInfo(label="was delivered or read", terminal=True, archived=True),
+    R.DEAD: StateInfo(
+        label="was not delivered, and is not tried again by itself",
+        moves_to=frozenset({R.PENDING}),
+        terminal=True,
+        needs_person=True,
+    ),
+    R.UNKNOWN: StateInfo(
+        label="was sent, and may have arrived or not",
+        moves_to=frozenset({R.PENDING, R.ACKED, R.DEAD}),
+        needs_person=True,
+    ),
 }
 
-LANE_TRANSITIONS: dict[LaneState, frozenset[LaneState]] = {
-    L.ACTIVE: frozenset({L.PAUSED, L.DRAINING, L.ARCHIVED}),
-    L.PAUSED: frozenset({L.ACTIVE, L.DRAINING, L.ARCHIVED}),
-    L.DRAINING: frozenset({L.ACTIVE, L.PAUSED, L.ARCHIVED}),
-    L.ARCHIVED: frozenset({L.ACTIVE}),
+LANE_STATES: Mapping[LaneState, StateInfo[LaneState]] = {
+    L.ACTIVE: StateInfo(
+        label="takes messages, and runs them",
+        moves_to=frozenset({L.PAUSED, L.DRAINING, L.ARCHIVED}),
+        accepts=True,
+        claimable=True,
+    ),
+    L.PAUSED: StateInfo(
+        label="takes messages, and runs none",
+        moves_to=frozenset({L.ACTIVE, L.DRAINING, L.ARCHIVED}),
+        accepts=True,
+        needs_person=True,
+    ),
+    L.DRAINING: StateInfo(
+        label="takes no new messages, and runs those that it has",
+        moves_to=frozenset({L.ACTIVE, L.PAUSED, L.ARCHIVED}),
+        claimable=True,
+        needs_person=True,
+    ),
+    L.ARCHIVED: StateInfo(
+        label="takes and runs nothing: its agent was removed",
+        moves_to=frozenset({L.ACTIVE}),
+    ),
 }
 
-TERMINAL_STATES = frozenset({M.COMPLETED, M.DEAD, M.CANCELLED, M.EXPIRED})
-"""A message in one of these moves again only when a person says so."""
+ACTIVE_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.active)
+UNFINISHED_STATES = tuple(each for each, info in MESSAGE_STATES.items() if not info.terminal)
+TERMINAL_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.terminal)
+UNANSWERED_STATES = tuple(each for each in TERMINAL_STATES if MESSAGE_STATES[each].moves_to)
+"""Ended without an answer: a person may retry or drop it."""
+ARCHIVED_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.archived)
+NEEDS_PERSON_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.needs_person)
 
-ARCHIVED_STATES = (M.COMPLETED, M.CANCELLED, M.EXPIRED)
-"""What retention takes away after a day; the dead wait for a person.
+UNDELIVERED_STATES = tuple(each for each, info in RESPONSE_STATES.items() if info.needs_person)
+OPEN_RESPONSE_STATES = tuple(
+    each for each, info in RESPONSE_STATES.items() if R.ACKED in info.moves_to
+)
+"""A person may ack or drop it."""
 
-In the order of the index of the finished: SQLite uses it for no other.
-"""
+CLAIMABLE_LANE_STATES = tuple(each for each, info in LANE_STATES.items() if info.claimable)
 
 
 def source_states(target: MessageState) -> tuple[MessageState, ...]:
     """The states from which a message may move to `target`."""
-    return tuple(state for state, targets in MESSAGE_TRANSITIONS.items() if target in targets)
+    return tuple(each for each, info in MESSAGE_STATES.items() if target in info.moves_to)
 
 
 def parse_message_state(name: str) -> MessageState:

@@ -30,7 +30,7 @@ from bullpen.core.inspect.activity import AgentStatus, get_company_status
 from bullpen.core.inspect.history import HistoryEntry, newest_history
 from bullpen.core.inspect.trace import Step, Trace, trace
 from bullpen.core.settings import Settings
-from bullpen.core.states import MessageState
+from bullpen.core.states import MESSAGE_STATES, MessageState
 from bullpen.core.store.transaction import Transaction
 
 MAX_SPOKEN = 30
@@ -39,13 +39,6 @@ MAX_STEPS = 50
 MAX_TEXT_CHARS = 2000
 """So many characters of one of them."""
 REFRESH_SECONDS = 1.0
-
-STATE_STYLES = {
-    MessageState.PROCESSING.value: "green",
-    MessageState.PENDING.value: "yellow",
-    MessageState.HELD.value: "bold yellow",
-    MessageState.DEAD.value: "bold red",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +188,7 @@ def _step(step: Step, now: int, zone: ZoneInfo) -> Text:
         (f"{format_moment(message.created_at, now, zone)} ", "dim"),
         (f"{single_line(who)} → @{message.agent}", "cyan" if message.from_agent else "bold"),
         " ",
-        (f"[{message.status}]", STATE_STYLES.get(message.status, "dim")),
+        (f"[{message.status}]", MESSAGE_STATES[MessageState(message.status)].style or "dim"),
         " ",
         _short(message.message),
     )

@@ -36,6 +36,7 @@ from bullpen.core.inspect.activity import AgentActivity
 from bullpen.core.queue.conversations import RunTotals
 from bullpen.core.queue.lanes import pause_lane, resume_lane
 from bullpen.core.settings import Settings
+from bullpen.core.states import MESSAGE_STATES, MessageState
 
 NARROW, WIDE = 60, 100
 PROCESS_KINDS = ("processor", "scheduler", "api")
@@ -95,16 +96,16 @@ def _numbers(news: CompanyUpdate, width: int) -> Text:
 def _queue(news: CompanyUpdate) -> Text:
     queue = news.company.queue
     found = Text()
-    for name, count, style in (
-        ("pending", queue.pending, "yellow"),
-        ("processing", queue.processing, "green"),
-        ("held", queue.held, "bold yellow"),
-        ("dead", queue.dead, "bold red"),
+    for state, count in (
+        (MessageState.PENDING, queue.pending),
+        (MessageState.PROCESSING, queue.processing),
+        (MessageState.HELD, queue.held),
+        (MessageState.DEAD, queue.dead),
     ):
         if found:
             found.append(" ")
-        found.append(format_count(count), style if count else "dim")
-        found.append(f" {name}", "dim")
+        found.append(format_count(count), MESSAGE_STATES[state].style if count else "dim")
+        found.append(f" {state}", "dim")
     return found
 
 

@@ -15,7 +15,7 @@ from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import find_person_message
 from bullpen.core.outbox.write import add_response
-from bullpen.core.states import MessageState
+from bullpen.core.states import ACTIVE_STATES
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -61,14 +61,13 @@ TAKE_PARTS: Statement[tuple[int, str, str, str, str | None]] = Statement(
     )
 )
 
-_ACTIVE_STATES = (MessageState.PENDING, MessageState.PROCESSING)
 
 SELECT_ACTIVE: Statement[tuple[int]] = Statement(
     lambda: (
         select(M.id)
         .where(
             in_conversation(),
-            M.status.in_([const(state.value) for state in _ACTIVE_STATES]),
+            M.status.in_([const(state.value) for state in ACTIVE_STATES]),
         )
         .limit(const(1))
     )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import assert_never
 
 from sqlalchemy import bindparam, select
 
@@ -167,7 +168,8 @@ def _agent_activity(lane: LaneRecord, run: ActiveRun | None, now: int) -> AgentA
     if run is not None:
         overdue = lane.lease_expires_at is not None and lane.lease_expires_at <= now
         return AgentActivity.LOST if overdue else AgentActivity.RUNS
-    match LaneState(lane.state):
+    state = LaneState(lane.state)
+    match state:
         case LaneState.PAUSED | LaneState.ARCHIVED:
             return AgentActivity.PAUSED
         case LaneState.DRAINING:
@@ -176,3 +178,5 @@ def _agent_activity(lane: LaneRecord, run: ActiveRun | None, now: int) -> AgentA
             if lane.not_before is not None and lane.not_before > now:
                 return AgentActivity.RESTS
             return AgentActivity.WAITS if lane.pending else AgentActivity.IDLE
+        case _:
+            assert_never(state)

@@ -14,13 +14,11 @@ from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.queue.attempts import list_attempts
 from bullpen.core.queue.conversations import conversation_totals, count_by_state
-from bullpen.core.states import MessageState
+from bullpen.core.states import ACTIVE_STATES, MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
-
-ACTIVE_STATES = (MessageState.PENDING, MessageState.PROCESSING)
 
 
 class ConversationState(StrEnum):

@@ -12,7 +12,6 @@ from bullpen.core.answers.aggregate import SELECT_LAST_PART
 from bullpen.core.background import count_live_workers
 from bullpen.core.events.tail import MAX_EVENT_ID, EventRecord, EventTail
 from bullpen.core.inspect.conversations import (
-    ACTIVE_STATES,
     StateCounts,
     count_messages,
     select_column,
@@ -21,7 +20,7 @@ from bullpen.core.inspect.event_details import EventDetails, event_details
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
-from bullpen.core.states import TERMINAL_STATES, LaneState, MessageState
+from bullpen.core.states import ACTIVE_STATES, LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -101,8 +100,6 @@ M = MESSAGES.c
 
 PROCESSOR, SCHEDULER = "processor", "scheduler"
 """As these processes call themselves in the register."""
-
-UNANSWERED_STATES = TERMINAL_STATES - {MessageState.COMPLETED}
 
 
 def _unfinished_rows() -> Select[tuple[object, ...]]:

@@ -22,7 +22,7 @@ from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import Attempt, list_attempts
 from bullpen.core.queue.lanes import ready
 from bullpen.core.queue.manage import SELECT_STATUS
-from bullpen.core.states import MessageState
+from bullpen.core.states import NEEDS_PERSON_STATES, MessageState
 from bullpen.core.store.scan import IndexScan
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -130,7 +130,7 @@ def _find_run_primary(tx: Transaction, message: MessageRecord) -> str | None:
     state = MessageState(message.status)
     if state is MessageState.COMPLETED:
         statement = _select_run_primary(FINISHED_SCAN)
-    elif state in (MessageState.DEAD, MessageState.HELD):
+    elif state in NEEDS_PERSON_STATES:
         statement = _select_run_primary(DEAD_OR_HELD_SCAN)
     else:
         return None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
+from typing import assert_never
 
 from sqlalchemy import ColumnElement, Table, bindparam, func, select
 
@@ -15,7 +16,7 @@ from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import ready
-from bullpen.core.states import ARCHIVED_STATES, MessageState
+from bullpen.core.states import ARCHIVED_STATES, NEEDS_PERSON_STATES, MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, JsonIn, TablePager, encode_ids
 from bullpen.core.store.scan import (
     BatchCursor,
@@ -54,7 +55,7 @@ def _conversation_scan(table: Table) -> IndexScan:
 
 DEAD_OR_HELD_SCAN = IndexScan(
     MESSAGES,
-    lambda: _in_states(MessageState.DEAD, MessageState.HELD),
+    lambda: _in_states(*NEEDS_PERSON_STATES),
     ("updated_at", "id"),
     "updated_at",
 )
@@ -102,6 +103,8 @@ def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) 
             return [BoundScan(DEAD_OR_HELD_SCAN, {"state": state.value})]
         case MessageState.COMPLETED | MessageState.CANCELLED | MessageState.EXPIRED:
             return [BoundScan(FINISHED_SCAN, {"state": state.value})]
+        case _:
+            assert_never(state)
 
 
 MAX_ID_DIGITS = 18
@@ -229,7 +232,7 @@ def newest_messages(
 def _newest_live(
     tx: Transaction, selection: Selection, state: MessageState | None, limit: int
 ) -> list[RowRef]:
-    if state in (MessageState.DEAD, MessageState.HELD) and selection.conversation is None:
+    if state in NEEDS_PERSON_STATES and selection.conversation is None:
         return BatchCursor(message_scans(tx, (state,), selection), selection, newest=True).next(
             tx, limit
         )

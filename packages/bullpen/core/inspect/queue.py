@@ -13,7 +13,14 @@ from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import Hold, find_hold
-from bullpen.core.states import ARCHIVED_STATES, LaneState, MessageState, ResponseState
+from bullpen.core.states import (
+    ARCHIVED_STATES,
+    NEEDS_PERSON_STATES,
+    UNDELIVERED_STATES,
+    LaneState,
+    MessageState,
+    ResponseState,
+)
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -114,12 +121,10 @@ SELECT_LANE_STATUSES = Statement(
     ).order_by(L.agent)
 )
 
-_DEAD_OR_HELD = (MessageState.DEAD, MessageState.HELD)
-
 COUNT_DEAD_AND_HELD: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(M.status, func.count())
-        .where(M.status.in_([const(each.value) for each in _DEAD_OR_HELD]))
+        .where(M.status.in_([const(each.value) for each in NEEDS_PERSON_STATES]))
         .group_by(M.status)
     )
 )
@@ -230,11 +235,7 @@ PROCESSOR = "processor"
 COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(R.status, func.count())
-        .where(
-            R.status.in_(
-                [const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)]
-            )
-        )
+        .where(R.status.in_([const(each.value) for each in UNDELIVERED_STATES]))
         .group_by(R.status)
     )
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import assert_never
 
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
@@ -15,7 +16,7 @@ from bullpen.core.models.archive import RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import MAX_ID_DIGITS
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.states import ResponseState
+from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.scan import (
     BatchCursor,
@@ -155,7 +156,7 @@ def list_responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[Respo
 
 
 def _lost() -> ColumnElement[bool]:
-    return R.status.in_([const(each.value) for each in (ResponseState.DEAD, ResponseState.UNKNOWN)])
+    return R.status.in_([const(each.value) for each in UNDELIVERED_STATES])
 
 
 def _pending() -> ColumnElement[bool]:
@@ -188,9 +189,8 @@ def _scan_of_state(state: ResponseState, selection: Selection) -> BoundScan:
             return BoundScan(PENDING_SCAN if selection.channel is None else PENDING_IN_CHANNEL_SCAN)
         case ResponseState.ACKED:
             return BoundScan(BY_ID_IN_STATE[RESPONSES], {"state": state.value})
-
-
-UNDELIVERED_STATES = (ResponseState.DEAD, ResponseState.UNKNOWN)
+        case _:
+            assert_never(state)
 
 
 def newest_responses(

@@ -21,7 +21,7 @@ from bullpen.core.queue.dead_letters import (
     mark_owner_notified,
 )
 from bullpen.core.queue.manage import SELECT_MESSAGE
-from bullpen.core.states import MessageState
+from bullpen.core.states import NEEDS_PERSON_STATES, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -57,7 +57,7 @@ ADVANCE_CURSOR: Statement[None] = Statement(
 
 def _dead() -> ColumnElement[bool]:
     return and_(
-        M.status.in_([const(state.value) for state in (MessageState.DEAD, MessageState.HELD)]),
+        M.status.in_([const(state.value) for state in NEEDS_PERSON_STATES]),
         M.status == const(MessageState.DEAD.value),
     )
 

@@ -22,7 +22,7 @@ from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.retry import RetryPolicy
-from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
+from bullpen.core.states import RESPONSE_STATES, ResponseState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -136,7 +136,7 @@ def move_response(
     error: str | None = None,
 ) -> bool:
     """Move a response, if it is still where it was; true if it did."""
-    assert target in RESPONSE_TRANSITIONS[source]
+    assert target in RESPONSE_STATES[source].moves_to
     row = tx.one(
         MOVE_RESPONSE,
         {

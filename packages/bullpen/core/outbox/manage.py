@@ -17,7 +17,7 @@ from bullpen.core.outbox.delivery import (
     move_response,
     pending,
 )
-from bullpen.core.states import RESPONSE_TRANSITIONS, ResponseState
+from bullpen.core.states import RESPONSE_STATES, ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -57,7 +57,10 @@ def drop_response(tx: Transaction, response: int, reason: str = "set aside") -> 
 def retry_response(tx: Transaction, response: int) -> None:
     """Deliver a dead or unknown response once more; the latter is labelled as a repeat."""
     state, channel = _lock_response(tx, response)
-    if state is ResponseState.PENDING or ResponseState.PENDING not in RESPONSE_TRANSITIONS[state]:
+    if (
+        state is ResponseState.PENDING
+        or ResponseState.PENDING not in RESPONSE_STATES[state].moves_to
+    ):
         raise IllegalMove(
             f"response {response} is {state}: you cannot send it again",
             hint="That can be done to a response that is dead or unknown.",
@@ -79,8 +82,10 @@ def _end_response(
     tx: Transaction, response: int, target: ResponseState, verb: str, reason: str | None = None
 ) -> None:
     state, _ = _lock_response(tx, response)
-    if target not in RESPONSE_TRANSITIONS[state]:
-        allowed = ", ".join(each for each, to in RESPONSE_TRANSITIONS.items() if target in to)
+    if target not in RESPONSE_STATES[state].moves_to:
+        allowed = ", ".join(
+            each for each, info in RESPONSE_STATES.items() if target in info.moves_to
+        )
         raise IllegalMove(
             f"response {response} is {state}: you cannot {verb}",
             hint=f"That can be done to a response that is {allowed}.",

@@ -12,7 +12,7 @@ from bullpen.core.message import HEARTBEAT, ErrorKind, Failure, Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.attempts import EndedClaim, is_claimed
 from bullpen.core.retry import RetryPolicy
-from bullpen.core.states import MESSAGE_TRANSITIONS, MessageState
+from bullpen.core.states import MESSAGE_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -138,7 +138,7 @@ def apply_dispositions(
     The lane is the caller's: only the disposition of the primary message counts for it.
     """
     for _, each in dispositions:
-        assert each.state in MESSAGE_TRANSITIONS[MessageState.PROCESSING]
+        assert each.state in MESSAGE_STATES[MessageState.PROCESSING].moves_to
     tx.change_each(
         APPLY_DISPOSITION,
         [

@@ -20,7 +20,7 @@ from bullpen.core.models.base import const
 from bullpen.core.queue.dead_letters import drop_oldest
 from bullpen.core.queue.lanes import Lane, Ordering, Overflow, lock_lane, lock_lanes
 from bullpen.core.queue.message_ids import MessageIds
-from bullpen.core.states import LaneState, MessageState
+from bullpen.core.states import LANE_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -95,7 +95,7 @@ def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> i
 
 
 def _check_room(agent: str, lane: Lane, count: int) -> None:
-    if lane.state in (LaneState.DRAINING, LaneState.ARCHIVED):
+    if not LANE_STATES[LaneState(lane.state)].accepts:
         raise LaneClosed(f"the lane of {agent} is {lane.state}")
     room = lane.pending if lane.overflow == Overflow.DROP_OLDEST else 0
     if _overflow_count(lane, count) > room:

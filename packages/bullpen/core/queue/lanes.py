@@ -29,7 +29,7 @@ from bullpen.core.ids import agent_of, check_name
 from bullpen.core.message import Priority
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.states import LANE_TRANSITIONS, LaneState, MessageState
+from bullpen.core.states import CLAIMABLE_LANE_STATES, LANE_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -74,7 +74,7 @@ def ready() -> ColumnElement[bool]:
 
 
 def _runs() -> ColumnElement[bool]:
-    return L.state.in_([const(LaneState.ACTIVE.value), const(LaneState.DRAINING.value)])
+    return L.state.in_([const(each.value) for each in CLAIMABLE_LANE_STATES])
 
 
 def _waits() -> ColumnElement[bool]:
@@ -361,7 +361,7 @@ def _set_lane_state(tx: Transaction, agent: str, target: LaneState, reason: str 
     state = LaneState(lock_lane(tx, agent).state)
     if state is target:
         return
-    if target not in LANE_TRANSITIONS[state]:
+    if target not in LANE_STATES[state].moves_to:
         raise IllegalMove(f"the lane of {agent} is {state} and cannot become {target}")
     tx.write(SET_LANE_STATE, {"lane": agent, "target": target.value, "why": reason, "now": tx.now})
     refresh_lane(tx, agent, 0)

@@ -31,8 +31,8 @@ from bullpen.core.queue.attempts import (
 from bullpen.core.queue.disposition import RELEASED, Disposition, apply_dispositions
 from bullpen.core.queue.lanes import delay_lane, lock_lane, refresh_lane
 from bullpen.core.states import (
-    MESSAGE_TRANSITIONS,
-    TERMINAL_STATES,
+    MESSAGE_STATES,
+    UNANSWERED_STATES,
     LaneState,
     MessageState,
     source_states,
@@ -43,9 +43,6 @@ from bullpen.core.text import check_text
 
 M = MESSAGES.c
 L = LANES.c
-
-ENDED_UNANSWERED = TERMINAL_STATES - {MessageState.COMPLETED}
-"""The states from which a person may retry a message, or drop it."""
 
 CANCEL_WAIT_MS = 2 * SECOND
 """How long a lane waits for the end of a cancelled run, so that no other begins beside it."""
@@ -143,7 +140,7 @@ def confirm_run_ended(tx: Transaction, claim: Claim) -> None:
 
 def retry(tx: Transaction, message_id: str) -> None:
     """Put a message back into its old place, its failures forgotten and its deadline lifted."""
-    locked = _lock_message(tx, message_id, ENDED_UNANSWERED, "retry", into_lane=True)
+    locked = _lock_message(tx, message_id, UNANSWERED_STATES, "retry", into_lane=True)
     _move(tx, locked, MessageState.PENDING, RETRY_MESSAGE)
     refresh_lane(tx, locked.message.agent, 1)
     append_event(tx, MessageRetried(locked.message))
@@ -151,7 +148,7 @@ def retry(tx: Transaction, message_id: str) -> None:
 
 def drop(tx: Transaction, message_id: str) -> None:
     """Delete a message; its events and attempts stay."""
-    locked = _lock_message(tx, message_id, ENDED_UNANSWERED, "drop")
+    locked = _lock_message(tx, message_id, UNANSWERED_STATES, "drop")
     _change(tx, DELETE_MESSAGE, locked, {})
     append_event(tx, MessageDropped(locked.message))
 
@@ -214,7 +211,7 @@ def _move(
     reason: str | None = None,
 ) -> None:
     """Move a locked message by a statement that takes it to this state."""
-    assert target in MESSAGE_TRANSITIONS[locked.state]
+    assert target in MESSAGE_STATES[locked.state].moves_to
     _change(tx, statement, locked, {"target": target.value, "reason": reason, "now": tx.now})
 
 

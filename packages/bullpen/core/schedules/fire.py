@@ -39,7 +39,7 @@ from bullpen.core.schedules.model import (
     schedule_from_row,
 )
 from bullpen.core.schedules.timing import FirePlan, MissedPolicy, MissedTimes, plan_fire
-from bullpen.core.states import MessageState
+from bullpen.core.states import UNFINISHED_STATES
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -81,14 +81,13 @@ SELECT_LAST_MESSAGE: Statement[tuple[str]] = Statement(
         .limit(const(1))
     )
 )
-_UNFINISHED_STATES = (MessageState.PENDING, MessageState.PROCESSING, MessageState.HELD)
 # The run's message, and all that it set off.
 SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
     lambda: (
         select(M.message_id)
         .where(
             in_conversation(),
-            M.status.in_([const(state.value) for state in _UNFINISHED_STATES]),
+            M.status.in_([const(state.value) for state in UNFINISHED_STATES]),
         )
         .limit(const(1))
     )

@@ -12,7 +12,7 @@ from bullpen.core.maintenance.jobs import list_job_statuses
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.states import LaneState, MessageState
+from bullpen.core.states import CLAIMABLE_LANE_STATES, NEEDS_PERSON_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.ops.doctor.check import PASSED, Fix, Needs, Problem, Severity, Verdict, check
 from bullpen.ops.doctor.installation import Installation
@@ -24,7 +24,6 @@ MIN_FAILURES = 3
 MAX_LANES_SHOWN = 4
 
 M = MESSAGES.c
-_FOR_PEOPLE = (MessageState.DEAD, MessageState.HELD)
 
 # The states are named twice, so that SQLite recognises the index of those that wait for people.
 COUNT_SINCE: Statement[tuple[int]] = Statement(
@@ -33,7 +32,7 @@ COUNT_SINCE: Statement[tuple[int]] = Statement(
         .where(
             and_(
                 M.status == bindparam("state"),
-                M.status.in_([const(each.value) for each in _FOR_PEOPLE]),
+                M.status.in_([const(each.value) for each in NEEDS_PERSON_STATES]),
             ),
             M.updated_at >= bindparam("since"),
         )
@@ -137,8 +136,11 @@ def unattended(installation: Installation) -> Problem | Verdict:
     """Messages wait, and no processor is there to answer them."""
     with installation.store.read() as tx:
         lanes, alive = list_lanes(tx), count_live_workers(tx)
-    runs = (LaneState.ACTIVE.value, LaneState.DRAINING.value)
-    waiting = [each for each in lanes if each.pending and not each.outside and each.state in runs]
+    waiting = [
+        each
+        for each in lanes
+        if each.pending and not each.outside and each.state in CLAIMABLE_LANE_STATES
+    ]
     if not waiting or alive.get("processor"):
         return PASSED
     count = sum(each.pending for each in waiting)
