@@ -19,6 +19,9 @@ from bullpen.core.text import url_secrets
 
 ENVIRONMENT_PREFIX = "BULLPEN_"
 MAX_SOCKET_DIRECTORY_BYTES = 75
+MAX_SHOWN_CHARS = 80
+MAX_NUMBER = 1 << 40
+"""A number that sets no limit of its own may be as large as this."""
 
 
 class Durability(StrEnum):
@@ -35,58 +38,127 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def _setting(default: Any, doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
-    return field(default=default, metadata={"doc": doc})
+def _setting(
+    default: Any,  # noqa: ANN401 - as dataclasses.field itself
+    doc: str,
+    *,
+    least: float = 0,
+    most: float = MAX_NUMBER,
+    reader: str = "",
+    fixed: str = "",
+) -> Any:  # noqa: ANN401 - as dataclasses.field itself
+    """Declare a setting.
+
+    `least` and `most` bound a number. `reader` is the service that alone reads it, `fixed` the
+    reason why it can be changed on the machine itself only.
+    """
+    limits = {"least": least, "most": most}
+    return field(default=default, metadata={"doc": doc, "reader": reader, "fixed": fixed, **limits})
 
 
 def _secret(doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
-    return field(default="", repr=False, metadata={"doc": doc, "secret": True})
+    return field(
+        default="", repr=False, metadata={"doc": doc, "reader": "", "fixed": "", "secret": True}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Every setting, once, with its default and what it is for."""
 
-    home: Path = _setting(Path("~/.bullpen"), "where everything of this installation lives")
-    workspace: Path = _setting(Path("~/bullpen-workspace"), "where agents work")
-    database_url: str = _setting("", "an SQLAlchemy URL; empty is bullpen.db in the home")
-    api_host: str = _setting("127.0.0.1", "the address on which the API listens")
-    api_port: int = _setting(3777, "the port on which the API listens")
+    home: Path = _setting(
+        Path("~/.bullpen"),
+        "where everything of this installation lives",
+        fixed="it says where this file is",
+    )
+    workspace: Path = _setting(
+        Path("~/bullpen-workspace"),
+        "where agents work",
+        fixed="it would let agents work where everything else lies",
+    )
+    database_url: str = _setting(
+        "",
+        "an SQLAlchemy URL; empty is bullpen.db in the home",
+        fixed="everything of this installation is there",
+    )
+    api_host: str = _setting(
+        "127.0.0.1", "the address on which the API listens", fixed="it would let other machines in"
+    )
+    api_port: int = _setting(
+        3777,
+        "the port on which the API listens",
+        most=65535,
+        fixed="whoever asks would not find it again",
+    )
     api_names: str = _setting(
-        "", "more host names under which the API may be asked, as `bullpen.example.org,office`"
+        "",
+        "more host names under which the API may be asked, as `bullpen.example.org,office`",
+        fixed="it would let other pages in",
     )
     api_origins: str = _setting(
-        "", "origins of your own pages that may use the API, as `https://office.example.org`"
+        "",
+        "origins of your own pages that may use the API, as `https://office.example.org`",
+        fixed="it would let other pages in",
     )
-    api_processes: int = _setting(2, "how many processes serve the API")
-    api_streams: int = _setting(2000, "how many may follow the events at once, in each of them")
+    api_processes: int = _setting(
+        2, "how many processes serve the API", least=1, most=64, reader="api"
+    )
+    api_streams: int = _setting(
+        2000,
+        "how many may follow the events at once, in each of them",
+        least=1,
+        most=100_000,
+        reader="api",
+    )
     api_threads: int = _setting(
-        256, "how many requests, long polls and WebSockets each of them serves at once"
+        256,
+        "how many requests, long polls and WebSockets each of them serves at once",
+        least=8,
+        most=4096,
+        reader="api",
     )
-    body_bytes: int = _setting(1 << 20, "the longest request, in bytes")
-    upload_bytes: int = _setting(25 << 20, "the largest file that is uploaded, in bytes")
+    body_bytes: int = _setting(1 << 20, "the longest request, in bytes", least=1024, reader="api")
+    upload_bytes: int = _setting(
+        25 << 20, "the largest file that is uploaded, in bytes", least=1, reader="api"
+    )
     log_format: LogFormat = _setting(LogFormat.TEXT, "how the services log: `text` or `json`")
     durability: Durability = _setting(
         Durability.DURABLE,
         "SQLite only: `durable` survives a power cut, `fast` any crash of a process",
     )
-    busy_seconds: int = _setting(30, "how long to wait for the database before saying it is busy")
-    message_bytes: int = _setting(1 << 20, "the longest message, in bytes of UTF-8")
-    lease_seconds: int = _setting(60, "how long a claim lasts unless it is renewed")
-    claim_limit: int = _setting(32, "how many waiting messages one run may answer")
-    max_attempts: int = _setting(5, "failed runs before a message is dead, for new lanes")
-    max_crashes: int = _setting(5, "runs that died with their processor before a message is dead")
+    busy_seconds: int = _setting(
+        30, "how long to wait for the database before saying it is busy", least=1
+    )
+    message_bytes: int = _setting(1 << 20, "the longest message, in bytes of UTF-8", least=1)
+    lease_seconds: int = _setting(60, "how long a claim lasts unless it is renewed", least=1)
+    claim_limit: int = _setting(
+        32, "how many waiting messages one run may answer", least=1, reader="processor"
+    )
+    max_attempts: int = _setting(5, "failed runs before a message is dead, for new lanes", least=1)
+    max_crashes: int = _setting(
+        5, "runs that died with their processor before a message is dead", least=1
+    )
     retry_base_seconds: int = _setting(2, "the back-off after the first failure, doubled each time")
     retry_max_seconds: int = _setting(300, "the longest back-off")
-    max_runs: int = _setting(8, "how many runs a processor has at once")
-    grace_seconds: int = _setting(30, "how long runs may go on when their processor stops")
-    idle_seconds: int = _setting(900, "a run that says nothing for so long is ended, and fails")
-    run_seconds: int = _setting(14_400, "the longest that a run may take")
+    max_runs: int = _setting(
+        8, "how many runs a processor has at once", least=1, reader="processor"
+    )
+    grace_seconds: int = _setting(
+        30, "how long runs may go on when their processor stops", reader="processor"
+    )
+    idle_seconds: int = _setting(
+        900, "a run that says nothing for so long is ended, and fails", least=1, reader="processor"
+    )
+    run_seconds: int = _setting(
+        14_400, "the longest that a run may take", least=1, reader="processor"
+    )
     default_agent: str = _setting("assistant", "who answers what is addressed to nobody")
     max_hops: int = _setting(8, "handoffs in a row before a person must let them go on")
     max_messages: int = _setting(50, "messages of one conversation before a person must")
     max_cost: float = _setting(0.0, "dollars of one conversation before a person must; 0 is any")
-    answer_characters: int = _setting(4000, "a longer answer goes out as a file with a preview")
+    answer_characters: int = _setting(
+        4000, "a longer answer goes out as a file with a preview", least=1
+    )
     aggregate_minutes: int = _setting(30, "how long a team's one answer waits for all its parts")
     owner_channel: str = _setting(
         "cli", "the channel on which the owner is told what needs a person"
@@ -99,23 +171,31 @@ class Settings:
         20, "how many schedules an agent may have at once, or make in an hour"
     )
     pass_environment: str = _setting(
-        "", "more variables that every agent's program may see, as `AWS_*,EDITOR`"
+        "",
+        "more variables that every agent's program may see, as `AWS_*,EDITOR`",
+        fixed="it would hand the variables of this machine to every agent",
     )
     anthropic_api_key: str = _secret("for claude: a key")
     anthropic_oauth_token: str = _secret("for claude: a subscription's token; it wins over the key")
     openai_api_key: str = _secret("for codex: a key")
-    delivery_attempts: int = _setting(8, "tries to deliver a response before it is dead")
-    delivery_lease_seconds: int = _setting(60, "how long a channel client may take for a part")
+    delivery_attempts: int = _setting(8, "tries to deliver a response before it is dead", least=1)
+    delivery_lease_seconds: int = _setting(
+        60, "how long a channel client may take for a part", least=1
+    )
     response_hours: int = _setting(24, "how long a response is worth delivering")
     retention_hours: int = _setting(24, "when finished messages and responses go to the archive")
-    receipt_days: int = _setting(8, "how long platform event ids are remembered; at least 7")
+    receipt_days: int = _setting(
+        8, "how long platform event ids are remembered; at least 7", least=7
+    )
     archive_days: int = _setting(90, "how long archived messages and responses are kept; 0 is ever")
     history_days: int = _setting(365, "how long it is kept what was said; 0 is for ever")
     event_days: int = _setting(30, "how long events are kept; 0 is for ever")
     attempt_days: int = _setting(365, "how long the record of runs is kept; 0 is for ever")
     schedule_days: int = _setting(90, "how long it is kept when what was due; 0 is for ever")
     file_days: int = _setting(30, "how long files lie that nothing waiting names; 0 is for ever")
-    poll_seconds: float = _setting(0.5, "how often a waiting process looks without being woken")
+    poll_seconds: float = _setting(
+        0.5, "how often a waiting process looks without being woken", least=0.01
+    )
     wal_bytes: int = _setting(4 << 20, "the write-ahead log's size that asks for a checkpoint")
 
     @property
@@ -183,28 +263,8 @@ class Settings:
         return settings
 
 
-MIN_VALUES = {
-    **dict.fromkeys(("busy_seconds", "message_bytes", "lease_seconds", "claim_limit"), 1),
-    **dict.fromkeys(("max_attempts", "max_crashes", "max_runs", "delivery_attempts"), 1),
-    **{"delivery_lease_seconds": 1, "poll_seconds": 0.01, "receipt_days": 7},
-    **dict.fromkeys(("idle_seconds", "run_seconds", "answer_characters"), 1),
-    **{
-        "body_bytes": 1024,
-        "upload_bytes": 1,
-        "api_processes": 1,
-        "api_threads": 8,
-        "api_streams": 1,
-    },
-}
-"""Below these nothing would move, or be remembered for long enough. All others may be zero."""
-
-MAX_VALUES = {"api_port": 65535, "api_processes": 64, "api_threads": 4096, "api_streams": 100_000}
-"""Above these it would not start. All other numbers may be as large as the next one."""
-
-MAX_NUMBER = 1 << 40
-MAX_SHOWN_CHARS = 80
-
-DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Settings)}
+FIELDS = {each.name: each for each in fields(Settings)}
+DEFAULTS: dict[str, Any] = {name: each.default for name, each in FIELDS.items()}
 
 
 def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
@@ -267,12 +327,13 @@ def _may_hold_secret(name: str) -> bool:
 
 def is_secret(name: str) -> bool:
     """Whether nobody is to see the value of this setting."""
-    return any(each.name == name and "secret" in each.metadata for each in fields(Settings))
+    return name in FIELDS and "secret" in FIELDS[name].metadata
 
 
 def _check_range(name: str, number: float) -> float:
     """The number, which must not be below or above what the setting can be."""
-    least, most = MIN_VALUES.get(name, 0), MAX_VALUES.get(name, MAX_NUMBER)
+    limits = FIELDS[name].metadata
+    least, most = limits["least"], limits["most"]
     if not number >= least:  # what is no number is neither more nor less
         raise ValueError(f"it must be {least} or more")
     if number > most:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock, replace_file
 from bullpen.core.registry import PROVIDERS
-from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, FIELDS, Settings, parse_setting
 from bullpen.core.settings.parse import (
     BOM,
     SETTINGS_FILE,
@@ -40,34 +40,17 @@ MAX_VALUE_BYTES = 4096
 UNCHANGED_HINT = "It is as it was. Look at its disk, and at who may write there."
 
 FIXED_SETTINGS: Mapping[str, str] = {
-    "home": "it says where this file is",
-    "workspace": "it would let agents work where everything else lies",
-    "database_url": "everything of this installation is there",
-    "api_host": "it would let other machines in",
-    "api_port": "whoever asks would not find it again",
-    "api_names": "it would let other pages in",
-    "api_origins": "it would let other pages in",
-    "pass_environment": "it would hand the variables of this machine to every agent",
+    name: each.metadata["fixed"] for name, each in FIELDS.items() if each.metadata["fixed"]
 }
-"""What is changed on the machine itself and nowhere else, and why."""
+"""Settings that are changed on the machine itself and nowhere else, and why."""
 
-API_SETTINGS = frozenset(
-    {"api_processes", "api_streams", "api_threads", "body_bytes", "upload_bytes"}
+CREDENTIAL_SETTINGS = frozenset(
+    key.setting
+    for each in PROVIDERS.built_in.values()
+    if each.login
+    for key in each.login.credentials
 )
-"""What the API alone reads."""
-
-PROCESSOR_SETTINGS = frozenset(
-    {
-        *("max_runs", "grace_seconds", "idle_seconds", "run_seconds", "claim_limit"),
-        *(
-            key.setting
-            for each in PROVIDERS.built_in.values()
-            if each.login
-            for key in each.login.credentials
-        ),
-    }
-)
-"""What processors alone read."""
+"""Settings that only the processor reads, besides those that say so."""
 
 
 class SettingSource(StrEnum):
@@ -234,13 +217,15 @@ class SettingsFile:
 
 def services_reading(names: Iterable[str], services: Iterable[str]) -> list[str]:
     """Which of these services read one of these settings when they start."""
-    changed = frozenset(names)
+    readers = {_only_reader(name) for name in names}
+    return sorted(service for service in services if readers & {"", service})
 
-    def concerns(service: str) -> bool:
-        others = {"api": PROCESSOR_SETTINGS, "processor": API_SETTINGS}
-        return bool(changed - others.get(service, PROCESSOR_SETTINGS | API_SETTINGS))
 
-    return sorted(service for service in services if concerns(service))
+def _only_reader(name: str) -> str:
+    """The one service that reads a setting; empty if others do as well."""
+    if name in CREDENTIAL_SETTINGS:
+        return "processor"
+    return str(FIELDS[name].metadata["reader"]) if name in FIELDS else ""
 
 
 def _masked(name: str, value: object) -> Value:
