@@ -108,5 +108,7 @@ def test_who_reads_a_setting_is_known() -> None:
     services = ["api", "processor", "slack"]
     assert services_reading(["api_threads"], services) == ["api"]
     assert services_reading(["max_runs"], services) == ["processor"]
+    assert services_reading(["openai_api_key"], services) == ["processor"]
     assert services_reading(["message_bytes"], services) == services
+    assert services_reading(["max_runs", "no_such_setting"], services) == services
     assert services_reading([], services) == []
