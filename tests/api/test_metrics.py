@@ -145,7 +145,7 @@ def lite(inside: Store) -> SqliteStore:
         queue.SELECT_WAITING_SINCE,
         queue.COUNT_OUTGOING_BY_CHANNEL,
         queue.COUNT_DEAD_AND_HELD,
-        queue.SELECT_LANE_STATUSES,
+        queue.SELECT_LANES,
     ],
 )
 def test_a_scrape_reads_no_table_of_messages(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.bulk import Killed, kill, list_dead_or_held, lock_message_in_state, retry_all_dead
+from bullpen.core.bulk import Killed, kill, lock_message_in_state, retry_all_dead
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, IllegalMove, LaneClosed, UnknownMessage
+from bullpen.core.inspect.messages import list_dead_or_held
 from bullpen.core.inspect.queue import count_completed, list_running
 from bullpen.core.message import ErrorKind
 from bullpen.core.states import MessageState

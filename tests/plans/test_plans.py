@@ -82,8 +82,8 @@ HOT |= {
 _STATE, _AGENT = frozenset({"state"}), frozenset({"agent"})
 
 HOT |= {
-    f"walk.{name}": scan.select_batch(road, names, further, newest)
-    for name, road, names, further, newest in (
+    f"walk.{name}": scan.select_batch(index, names, further, newest)
+    for name, index, names, further, newest in (
         ("dead", messages.DEAD_OR_HELD_SCAN, _STATE | {"error", "since", "before"}, False, False),
         (
             "dead, on",
@@ -93,6 +93,7 @@ HOT |= {
             False,
         ),
         ("newest dead", messages.DEAD_OR_HELD_SCAN, _STATE, False, True),
+        ("dead after an id", messages.DEAD_OR_HELD_BY_ID_SCAN, _STATE | {"above"}, False, False),
         ("newest dead, on", messages.DEAD_OR_HELD_SCAN, _STATE, True, True),
         ("finished, on", messages.FINISHED_SCAN, _STATE | {"sender"}, True, False),
         ("ready, on", messages.READY_SCAN, frozenset({"before"}), True, False),
@@ -115,6 +116,7 @@ HOT |= {
 SORTS: set[str] = {
     "conversations.SELECT_CANCELLABLE",  # sorts the few messages of one conversation
     "conversations.COUNT_CONVERSATION",
+    "walk.dead after an id",  # sorts what waits for people, of which there is little
     "walk.delayed, on",  # sorts what is delayed, of which there is little
 }
 """What may sort, for it sorts only what it found by an index."""
@@ -152,7 +154,7 @@ VALUES: dict[str, object] = {
     "before": START + 20_000,
 }
 NUMBERS = {
-    *("at", "before", "cost", "crashed", "deadline", "failed"),
+    *("above", "at", "before", "cost", "crashed", "deadline", "failed"),
     *("gone", "hop", "input_tokens", "max_attempts", "max_depth"),
     *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
     *("after", "key", "last_id", "last_sort_key", "limit", "old", "settled", "since"),

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-
-from sqlalchemy import bindparam, select
 
 from bullpen.core.errors import (
     BullpenError,
@@ -18,17 +15,13 @@ from bullpen.core.errors import (
 from bullpen.core.inspect.messages import (
     MessageRecord,
     get_message_by_number,
-    list_messages_by_number,
+    list_dead_or_held,
 )
-from bullpen.core.models import MESSAGES
-from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.queue.manage import cancel, retry
-from bullpen.core.states import NEEDS_PERSON_STATES, MessageState
+from bullpen.core.states import MessageState
 from bullpen.core.store.scan import RowRef
-from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
 
 CHANGED_MEANWHILE = (IllegalMove, UnknownMessage, UnknownResponse)
 """What is said of something that somebody else was quicker with."""
@@ -94,48 +87,6 @@ def kill(tx: Transaction, number: str, reason: str = "killed") -> Killed:
     found = get_message_by_number(tx, number)
     cancel(tx, found.message_id, reason)
     return Killed(found.agent, found.status == MessageState.PROCESSING)
-
-
-M = MESSAGES.c
-
-_FILTER_COLUMNS = {"agent": "agent", "kind": "error_kind"}
-
-
-@cache
-def _select_ids(names: frozenset[str], *, since: bool) -> Statement[tuple[int]]:
-    # The states are named twice, so that the index of those that wait for people is recognised.
-    which = [
-        M.status == bindparam("state"),
-        M.status.in_([const(each.value) for each in NEEDS_PERSON_STATES]),
-        *(M[_FILTER_COLUMNS[name]] == bindparam(name) for name in sorted(names)),
-    ]
-    order = (M.updated_at.desc(), M.id.desc())
-    if since:
-        which.append(M.id > bindparam("since"))
-        order = (M.id.asc(), M.updated_at.asc())
-    return Statement(lambda: select(M.id).where(*which).order_by(*order).limit(bindparam("limit")))
-
-
-def list_dead_or_held(
-    tx: Transaction,
-    state: MessageState,
-    *,
-    agent: str | None = None,
-    kind: str | None = None,
-    since: int | None = None,
-    limit: int,
-) -> list[MessageRecord]:
-    """The dead, or the held: the latest first, or after this number, the oldest first."""
-    assert state in NEEDS_PERSON_STATES
-    values: dict[str, object] = {"state": state.value, "limit": limit}
-    for name, value in (("agent", agent), ("kind", kind)):
-        if value is not None:
-            values[name] = check_text(value, tx.settings.message_bytes, "what is looked for")
-    if since is not None:
-        values["since"] = since
-    names = frozenset(values) & frozenset(_FILTER_COLUMNS)
-    rows = tx.all(_select_ids(names, since=since is not None), values)
-    return list_messages_by_number(tx, [number for (number,) in rows])
 
 
 def lock_message_in_state(tx: Transaction, number: str, state: MessageState) -> MessageRecord:

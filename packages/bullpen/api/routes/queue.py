@@ -20,9 +20,9 @@ from bullpen.api.schemas import (
     Rows,
     StrictBody,
 )
-from bullpen.core.bulk import kill, list_dead_or_held, lock_message_in_state, retry_all_dead
+from bullpen.core.bulk import kill, lock_message_in_state, retry_all_dead
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
-from bullpen.core.inspect.messages import MessageRecord, get_message_by_number
+from bullpen.core.inspect.messages import MessageRecord, get_message_by_number, list_dead_or_held
 from bullpen.core.inspect.queue import (
     MAX_COUNTED,
     RunningMessage,

@@ -22,7 +22,7 @@ from bullpen.core.clock import SECOND, SystemClock
 from bullpen.core.events.company import RoomPosted
 from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.history import Post, newest_posts, posts_before, posts_since
-from bullpen.core.inspect.queue import list_lane_statuses
+from bullpen.core.inspect.queue import list_lanes
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import Team, get_team
 from bullpen.core.settings import Settings
@@ -156,7 +156,7 @@ class RoomReader:
     def _news(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomUpdate:
         team = get_team(tx, self.team)
         self._last = max([self._last, *(post.id for post in posts)])
-        busy = {each.agent for each in list_lane_statuses(tx) if each.processing}
+        busy = {each.agent for each in list_lanes(tx) if each.processing}
         working = tuple(each for each in team.members if each in busy)
         return RoomUpdate(tx.now, team, working, tuple(posts), whole)
 

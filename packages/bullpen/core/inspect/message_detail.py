@@ -108,14 +108,14 @@ def get_message_detail(tx: Transaction, message_id: str) -> MessageDetail:
 
 
 @cache
-def _select_run_primary(road: IndexScan) -> Statement[tuple[str]]:
+def _select_run_primary(scan: IndexScan) -> Statement[tuple[str]]:
     """Messages of one run end in the same moment; the run is written down for the first of them."""
     return Statement(
         lambda: (
             select(M.message_id)
             .join(ATTEMPTS, A.message_id == M.message_id)
             .where(
-                *road.where(),
+                *scan.where(),
                 M.updated_at == bindparam("at"),
                 M.agent == bindparam("agent"),
                 A.finished_at == bindparam("at"),

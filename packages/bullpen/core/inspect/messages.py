@@ -17,15 +17,14 @@ from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_an
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import ready
 from bullpen.core.states import ARCHIVED_STATES, NEEDS_PERSON_STATES, MessageState
-from bullpen.core.store.paging import MAX_ROW_ID, JsonIn, TablePager, encode_ids
+from bullpen.core.store.paging import MAX_ROW_ID, JsonIn, TablePager, encode_ids, parse_row_id
 from bullpen.core.store.scan import (
     BatchCursor,
     BoundScan,
     IndexScan,
     RowRef,
     Selection,
-    by_number,
-    scan_in_state,
+    newest_by_id,
 )
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -49,14 +48,17 @@ def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
     return named, M.status == bindparam("state")
 
 
-def _conversation_scan(table: Table) -> IndexScan:
-    return IndexScan(table, lambda: (in_conversation(table),), ("id",), "created_at")
-
-
 DEAD_OR_HELD_SCAN = IndexScan(
     MESSAGES,
     lambda: _in_states(*NEEDS_PERSON_STATES),
     ("updated_at", "id"),
+    "updated_at",
+)
+# By two columns, so that no database walks the primary key past everything that is not dead.
+DEAD_OR_HELD_BY_ID_SCAN = IndexScan(
+    MESSAGES,
+    lambda: _in_states(*NEEDS_PERSON_STATES),
+    ("id", "updated_at"),
     "updated_at",
 )
 FINISHED_SCAN = IndexScan(
@@ -73,20 +75,23 @@ PROCESSING_SCAN = IndexScan(
     ("id",),
     "created_at",
 )
-BY_ID = {table: by_number(table) for table in MESSAGE_TABLES}
-BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
-BY_CONVERSATION = {table: _conversation_scan(table) for table in MESSAGE_TABLES}
-BY_CONVERSATION_IN_STATE = {table: scan_in_state(road) for table, road in BY_CONVERSATION.items()}
+
+
+@cache
+def _conversation_scan(table: Table, *, in_state: bool) -> IndexScan:
+    if in_state:
+        return _conversation_scan(table, in_state=False).in_state()
+    return IndexScan(table, lambda: (in_conversation(table),), ("id",), "created_at")
 
 
 def message_scans(
     tx: Transaction, states: Sequence[MessageState], selection: Selection
 ) -> list[BoundScan]:
-    """Where the live messages of these states are found, a state after the other."""
+    """The scans that find the live messages in these states, one state after the other."""
     if selection.conversation is not None:
-        road = BY_CONVERSATION_IN_STATE[MESSAGES]
-        return [BoundScan(road, {"state": state.value}) for state in states]
-    return [way for state in states for way in _scans_of_state(tx, state, selection)]
+        scan = _conversation_scan(MESSAGES, in_state=True)
+        return [BoundScan(scan, {"state": state.value}) for state in states]
+    return [scan for state in states for scan in _scans_of_state(tx, state, selection)]
 
 
 def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) -> list[BoundScan]:
@@ -105,10 +110,6 @@ def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) 
             return [BoundScan(FINISHED_SCAN, {"state": state.value})]
         case _:
             assert_never(state)
-
-
-MAX_ID_DIGITS = 18
-"""Longer numbers fit into no database's integer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +164,9 @@ def get_message(tx: Transaction, message_id: str) -> MessageRecord:
 
 def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
     """The live message of this number, or of this id where it is none."""
-    if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
-        message = tx.one(SELECT_MESSAGE_BY_NUMBER, {"number": int(number)})
+    row_id = parse_row_id(number)
+    if row_id is not None:
+        message = tx.one(SELECT_MESSAGE_BY_NUMBER, {"number": row_id})
         if message is not None:
             return message
     return get_message(tx, number)
@@ -184,30 +186,12 @@ def list_messages(
 
 
 MAX_SORTED_MESSAGES = 5_000
-"""So many waiting messages are sorted by their numbers; of more the newest are met at once."""
+"""Up to so many pending messages are read and sorted by id; of more, the newest are met soon."""
 BATCH_MESSAGES = 1_000
-ID_MARGIN = 1_000
-"""A number is given before its transaction ends: so far they may be out of the order of time."""
 
 COUNT_PENDING: Statement[tuple[int | None]] = Statement(
     lambda: select(func.sum(L.pending)).where(L.pending > const(0))
 )
-
-
-@cache
-def _select_last_before(table: Table) -> Statement[tuple[int]]:
-    """The number of the newest message that is too old: all before it are."""
-    c = table.c
-    older = select(c.id).where(c.created_at < bindparam("since"))
-    return Statement(lambda: older.order_by(c.id.desc()).limit(const(1)))
-
-
-def id_floor(tx: Transaction, table: Table, selection: Selection) -> dict[str, object]:
-    """The number above which everything is that is new enough, if it has to be."""
-    if selection.since is None:
-        return {}
-    row = tx.one(_select_last_before(table), {"since": selection.since})
-    return {"above": 0 if row is None else row[0] - ID_MARGIN}
 
 
 def newest_messages(
@@ -218,24 +202,45 @@ def newest_messages(
     *,
     archived: bool = False,
 ) -> list[MessageRecord]:
-    """Those that are meant, the newest first; with `archived` the archived ones as well.
+    """The selected messages, the newest first; with `archived` the archived ones as well.
 
-    The dead and the held that became so last are the newest.
+    Of dead and held messages the newest are those that became so last.
     """
-    found = _newest_live(tx, selection, state, limit)
+    refs = _newest_live(tx, selection, state, limit)
     if archived and (state is None or state in ARCHIVED_STATES):
-        found += _newest_by_id(tx, MESSAGES_ARCHIVE, selection, state, limit)
-        found.sort(key=lambda each: each.id, reverse=True)
-    return [get_message(tx, each.message_id) for each in found[:limit]]
+        refs += _newest_by_id(tx, MESSAGES_ARCHIVE, selection, state, limit)
+        refs.sort(key=lambda each: each.id, reverse=True)
+    wanted = [{"message_id": each.message_id} for each in refs[:limit]]
+    return [each for each in tx.one_each(SELECT_MESSAGE, wanted) if each is not None]
+
+
+def list_dead_or_held(
+    tx: Transaction,
+    state: MessageState,
+    *,
+    agent: str | None = None,
+    kind: str | None = None,
+    since: int | None = None,
+    limit: int,
+) -> list[MessageRecord]:
+    """The dead or the held messages: the latest first, or after an id the oldest first."""
+    assert state in NEEDS_PERSON_STATES
+    selection = Selection(agent=agent, kind=kind)
+    values: dict[str, object] = {"state": state.value}
+    if since is None:
+        scan = BoundScan(DEAD_OR_HELD_SCAN, values)
+    else:
+        scan = BoundScan(DEAD_OR_HELD_BY_ID_SCAN, {**values, "above": since})
+    refs = BatchCursor([scan], selection, newest=since is None).next(tx, limit)
+    return list_messages_by_number(tx, [each.id for each in refs])
 
 
 def _newest_live(
     tx: Transaction, selection: Selection, state: MessageState | None, limit: int
 ) -> list[RowRef]:
     if state in NEEDS_PERSON_STATES and selection.conversation is None:
-        return BatchCursor(message_scans(tx, (state,), selection), selection, newest=True).next(
-            tx, limit
-        )
+        cursor = BatchCursor(message_scans(tx, (state,), selection), selection, newest=True)
+        return cursor.next(tx, limit)
     if state is MessageState.PROCESSING or (state is MessageState.PENDING and _has_few_pending(tx)):
         return _read_all(tx, BatchCursor(message_scans(tx, (state,), selection), selection))[:limit]
     return _newest_by_id(tx, MESSAGES, selection, state, limit)
@@ -246,23 +251,18 @@ def _has_few_pending(tx: Transaction) -> bool:
     return row is None or (row[0] or 0) <= MAX_SORTED_MESSAGES
 
 
-def _read_all(tx: Transaction, walk: BatchCursor) -> list[RowRef]:
-    found = []
-    while piece := walk.next(tx, BATCH_MESSAGES):
-        found += piece
-    return sorted(found, key=lambda each: each.id, reverse=True)
+def _read_all(tx: Transaction, cursor: BatchCursor) -> list[RowRef]:
+    refs = []
+    while batch := cursor.next(tx, BATCH_MESSAGES):
+        refs += batch
+    return sorted(refs, key=lambda each: each.id, reverse=True)
 
 
 def _newest_by_id(
     tx: Transaction, table: Table, selection: Selection, state: MessageState | None, limit: int
 ) -> list[RowRef]:
-    together = selection.conversation is not None
-    if state is None:
-        road = (BY_CONVERSATION if together else BY_ID)[table]
-        way = BoundScan(road)
-    else:
-        road = (BY_CONVERSATION_IN_STATE if together else BY_ID_IN_STATE)[table]
-        way = BoundScan(road, {"state": state.value})
-    if not together:
-        way.values.update(id_floor(tx, table, selection))
-    return BatchCursor([way], selection, newest=True).next(tx, limit)
+    if selection.conversation is None:
+        return newest_by_id(tx, table, selection, None if state is None else state.value, limit)
+    values: dict[str, object] = {} if state is None else {"state": state.value}
+    scan = BoundScan(_conversation_scan(table, in_state=state is not None), values)
+    return BatchCursor([scan], selection, newest=True).next(tx, limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Subquery, bindparam, func, select
@@ -112,14 +113,6 @@ def list_running(tx: Transaction) -> list[RunningMessage]:
 M = MESSAGES.c
 R = RESPONSES.c
 
-SELECT_LANE_STATUSES: Statement[
-    tuple[str, str, str | None, int, str | None, str | None, int | None]
-]
-SELECT_LANE_STATUSES = Statement(
-    lambda: select(
-        *(L.agent, L.state, L.reason, L.pending, L.batch, L.claimed_by, L.lease_expires_at),
-    ).order_by(L.agent)
-)
 
 COUNT_DEAD_AND_HELD: Statement[tuple[str, int]] = Statement(
     lambda: (
@@ -135,19 +128,6 @@ COUNT_OUTGOING: Statement[tuple[int]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class LaneStatus:
-    """One agent's lane in numbers."""
-
-    agent: str
-    state: str
-    reason: str | None
-    pending: int
-    processing: int
-    worker: str | None
-    lease_expires_at: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class QueueStatus:
     """The whole queue in numbers."""
 
@@ -156,12 +136,12 @@ class QueueStatus:
     dead: int
     held: int
     outgoing: int
-    lanes: tuple[LaneStatus, ...]
+    lanes: tuple[LaneRecord, ...]
 
 
 def queue_status(tx: Transaction) -> QueueStatus:
     """Count what waits, runs, is dead or held, and what is to be delivered."""
-    lanes = list_lane_statuses(tx)
+    lanes = tuple(list_lanes(tx))
     people = {state: count for state, count in tx.all(COUNT_DEAD_AND_HELD, {})}  # noqa: C416 - rows, not pairs
     outgoing = tx.one(COUNT_OUTGOING, {})
     return QueueStatus(
@@ -172,25 +152,6 @@ def queue_status(tx: Transaction) -> QueueStatus:
         outgoing=0 if outgoing is None else outgoing[0],
         lanes=lanes,
     )
-
-
-def list_lane_statuses(tx: Transaction) -> tuple[LaneStatus, ...]:
-    """Every lane in numbers, by agent."""
-    return tuple(_lane_status(*row) for row in tx.all(SELECT_LANE_STATUSES, {}))
-
-
-def _lane_status(
-    agent: str,
-    state: str,
-    reason: str | None,
-    pending: int,
-    batch: str | None,
-    worker: str | None,
-    lease: int | None,
-) -> LaneStatus:
-    # The batch and the worker of the last claim stay in the row; a lease tells that it lives.
-    running = 0 if lease is None or batch is None else batch.count(",") + 1
-    return LaneStatus(agent, state, reason, pending, running, worker if lease else None, lease)
 
 
 SELECT_WAITING_SINCE: Statement[tuple[str, int | None]] = Statement(
@@ -294,7 +255,7 @@ class QueueOverview:
 def queue_overview(tx: Transaction) -> QueueOverview:
     """Look at everything, at one moment."""
     status = queue_status(tx)
-    lanes = list_lane_activity(tx)
+    lanes = _with_activity(tx, status.lanes)
     lost = {state: count for state, count in tx.all(COUNT_UNDELIVERED, {})}  # noqa: C416 - rows
     waiting = [lane.waiting_since for lane in lanes if lane.waiting_since is not None]
     return QueueOverview(
@@ -313,9 +274,13 @@ def queue_overview(tx: Transaction) -> QueueOverview:
 
 
 def list_lane_activity(tx: Transaction) -> tuple[LaneActivity, ...]:
-    """Every lane, by agent."""
+    """Every lane with what it is doing, by agent."""
+    return _with_activity(tx, list_lanes(tx))
+
+
+def _with_activity(tx: Transaction, records: Iterable[LaneRecord]) -> tuple[LaneActivity, ...]:
     since = waiting_since(tx)
-    lanes = {lane.agent: _lane_activity(lane, since.get(lane.agent)) for lane in list_lanes(tx)}
+    lanes = {each.agent: _lane_activity(each, since.get(each.agent)) for each in records}
     for each in reversed(list_running(tx)):  # the primary of each comes last, and stays
         agent = each.message.agent
         primary, text = each.message.message_id, each.message.message

@@ -9,23 +9,21 @@ from typing import assert_never
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from bullpen.core.errors import UnknownResponse
-from bullpen.core.inspect.messages import id_floor
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.archive import RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import MAX_ID_DIGITS
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
-from bullpen.core.store.paging import MAX_ROW_ID, TablePager
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager, parse_row_id
 from bullpen.core.store.scan import (
     BatchCursor,
     BoundScan,
     IndexScan,
     RowRef,
     Selection,
-    by_number,
-    scan_in_state,
+    newest_by_id,
+    scan_by_id,
 )
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -110,9 +108,8 @@ RESPONSE_LISTING = TablePager(RESPONSES, ResponseRecord)
 
 def get_response(tx: Transaction, number: str) -> ResponseRecord:
     """The response of this number, archived or not."""
-    response = None
-    if number.isascii() and number.isdecimal() and len(number) <= MAX_ID_DIGITS:
-        response = tx.one(SELECT_RESPONSE, {"id": int(number)})
+    row_id = parse_row_id(number)
+    response = None if row_id is None else tx.one(SELECT_RESPONSE, {"id": row_id})
     if response is None:
         raise UnknownResponse(f"there is no response {number[:60]!r}")
     return response
@@ -172,12 +169,10 @@ PENDING_SCAN = IndexScan(
 PENDING_IN_CHANNEL_SCAN = IndexScan(
     RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at"
 )
-BY_ID = {table: by_number(table) for table in RESPONSE_TABLES}
-BY_ID_IN_STATE = {table: scan_in_state(road) for table, road in BY_ID.items()}
 
 
 def response_scans(states: Sequence[ResponseState], selection: Selection) -> list[BoundScan]:
-    """Where the live responses of these states are found, a state after the other."""
+    """The scans that find the live responses in these states, one state after the other."""
     return [_scan_of_state(state, selection) for state in states]
 
 
@@ -188,7 +183,7 @@ def _scan_of_state(state: ResponseState, selection: Selection) -> BoundScan:
         case ResponseState.PENDING:
             return BoundScan(PENDING_SCAN if selection.channel is None else PENDING_IN_CHANNEL_SCAN)
         case ResponseState.ACKED:
-            return BoundScan(BY_ID_IN_STATE[RESPONSES], {"state": state.value})
+            return BoundScan(scan_by_id(RESPONSES, in_state=True), {"state": state.value})
         case _:
             assert_never(state)
 
@@ -201,12 +196,16 @@ def newest_responses(
     *,
     archived: bool = False,
 ) -> list[ResponseRecord]:
-    """Those that are meant, of these states or any; with `archived` the archived ones as well."""
-    found = _newest_in_table(tx, RESPONSES, selection, states, limit)
+    """The selected responses, in some states or in any, the newest first.
+
+    With `archived` the archived ones as well.
+    """
+    refs = _newest_in_table(tx, RESPONSES, selection, states, limit)
     if archived:
-        found += _newest_in_table(tx, RESPONSES_ARCHIVE, selection, states, limit)
-    found.sort(key=lambda each: each.id, reverse=True)
-    return [get_response(tx, str(each.id)) for each in found[:limit]]
+        refs += _newest_in_table(tx, RESPONSES_ARCHIVE, selection, states, limit)
+    refs.sort(key=lambda each: each.id, reverse=True)
+    wanted = [{"id": each.id} for each in refs[:limit]]
+    return [each for each in tx.one_each(SELECT_RESPONSE, wanted) if each is not None]
 
 
 def _newest_in_table(
@@ -216,26 +215,14 @@ def _newest_in_table(
     states: Sequence[ResponseState],
     limit: int,
 ) -> list[RowRef]:
-    return [
-        each
-        for way in _newest_scans(tx, table, selection, states)
-        for each in BatchCursor([way], selection, newest=True).next(tx, limit)
-    ]
-
-
-def _newest_scans(
-    tx: Transaction, table: Table, selection: Selection, states: Sequence[ResponseState]
-) -> list[BoundScan]:
-    """One for each state: the newest of each are among the newest of all."""
-    floor = id_floor(tx, table, selection)
+    """The newest of each state, among which are the newest of all."""
     if not states:
-        return [BoundScan(BY_ID[table], floor)]
-    lost = [state for state in states if table is RESPONSES and state in UNDELIVERED_STATES]
-    return [
-        *response_scans(lost, selection),
-        *(
-            BoundScan(BY_ID_IN_STATE[table], {**floor, "state": state.value})
-            for state in states
-            if state not in lost
-        ),
-    ]
+        return newest_by_id(tx, table, selection, None, limit)
+    refs = []
+    for state in states:
+        if table is RESPONSES and state in UNDELIVERED_STATES:
+            cursor = BatchCursor([_scan_of_state(state, selection)], selection, newest=True)
+            refs += cursor.next(tx, limit)
+        else:
+            refs += newest_by_id(tx, table, selection, state.value, limit)
+    return refs

@@ -23,14 +23,12 @@ from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import RESPONSE_STATES, ResponseState
+from bullpen.core.store.paging import parse_row_id
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 R = RESPONSES.c
-
-MAX_ID_DIGITS = 18
-"""Longer ones fit into no database's integer."""
 
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 
@@ -90,8 +88,7 @@ RENEW_LEASE: Statement[None] = Statement(
 
 def response_of_token(token: str) -> int:
     """The response that this token leases; 0, which is none, for what is not a token."""
-    head = token.partition(".")[0]
-    return int(head) if head.isdecimal() and len(head) <= MAX_ID_DIGITS else 0
+    return parse_row_id(token.partition(".")[0]) or 0
 
 
 def lock_delivery(tx: Transaction, token: str) -> Delivery:

@@ -12,12 +12,12 @@ from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import (
-    MAX_ID_DIGITS,
     mark_response_unknown,
     move_response,
     pending,
 )
 from bullpen.core.states import RESPONSE_STATES, ResponseState
+from bullpen.core.store.paging import MAX_ROW_ID
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -94,9 +94,7 @@ def _end_response(
 
 
 def _lock_response(tx: Transaction, response: int) -> tuple[ResponseState, str]:
-    row = (
-        tx.one(LOCK_RESPONSE, {"response": response}) if 0 < response < 10**MAX_ID_DIGITS else None
-    )
+    row = tx.one(LOCK_RESPONSE, {"response": response}) if 0 < response < MAX_ROW_ID else None
     if row is None:
         raise UnknownResponse(f"there is no response {response}")
     return ResponseState(row[0]), row[1]

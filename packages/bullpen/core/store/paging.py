@@ -70,7 +70,16 @@ def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # 
 Row = TypeVar("Row")
 
 MAX_ROW_ID = 1 << 62
-"""No row has so high a number."""
+"""No row has so high an id."""
+
+MAX_ID_DIGITS = 18
+"""A longer number fits into no database's integer."""
+
+
+def parse_row_id(text: str) -> int | None:
+    """The row id that a text is; None if it cannot be one."""
+    is_id = text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS
+    return int(text) if is_id else None
 
 
 class TablePager(Generic[Row]):

@@ -1,4 +1,4 @@
-"""Scans of a table by one of its indexes, in batches."""
+"""Scans of a table by one of its indexes, in batches, with a selection of its rows."""
 
 from __future__ import annotations
 
@@ -8,46 +8,59 @@ from functools import cache
 
 from sqlalchemy import Column, ColumnElement, Table, bindparam, func, or_, select, tuple_
 
+from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
+ID_MARGIN = 1_000
+"""An id is taken before its transaction commits: so far may ids be out of the order of time."""
+
 
 @dataclass(frozen=True, eq=False)
 class IndexScan:
-    """An index, by the rows that stand in it and its order."""
+    """An index of a table: the rows in it, and the columns that it is sorted by."""
 
     table: Table
     where: Callable[[], tuple[ColumnElement[bool], ...]]
-    names: tuple[str, ...]
-    """Of the columns that the index is sorted by."""
+    key_names: tuple[str, ...]
     moment: str
-    """The column that `since` and `before` are about."""
+    """The column that a selection's `since` and `before` are about."""
 
     @property
     def keys(self) -> tuple[Column[int], ...]:
-        """What the index is sorted by."""
-        return tuple(self.table.c[name] for name in self.names)
+        """The columns that the index is sorted by."""
+        return tuple(self.table.c[name] for name in self.key_names)
 
     @property
-    def when(self) -> Column[int]:
-        """What `since` and `before` are about."""
+    def moment_column(self) -> Column[int]:
+        """The column that a selection's `since` and `before` are about."""
         return self.table.c[self.moment]
 
+    def in_state(self) -> IndexScan:
+        """The same rows, only those in `:state`; the index does not know it."""
+        return IndexScan(
+            self.table,
+            lambda: (*self.where(), self.table.c.status == bindparam("state")),
+            self.key_names,
+            self.moment,
+        )
 
-def by_number(table: Table) -> IndexScan:
-    """All of a table, by the number of each row."""
+
+@cache
+def scan_by_id(table: Table, *, in_state: bool = False) -> IndexScan:
+    """All rows of a table, or those in `:state`, by id."""
+    if in_state:
+        return scan_by_id(table).in_state()
     return IndexScan(table, lambda: (), ("id",), "created_at")
 
 
-def scan_in_state(road: IndexScan) -> IndexScan:
-    """Of the same rows those in one state; no index knows it."""
-    return IndexScan(
-        road.table,
-        lambda: (*road.where(), road.table.c.status == bindparam("state")),
-        road.names,
-        road.moment,
-    )
+@dataclass(frozen=True, slots=True)
+class BoundScan:
+    """A scan, with the values that it needs besides the selection's."""
+
+    scan: IndexScan
+    values: dict[str, object] = field(default_factory=dict)
 
 
 LIKE_ESCAPE = "!"
@@ -55,7 +68,10 @@ LIKE_ESCAPE = "!"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What they have in common; None is anything. Of a response the sender is who gets it."""
+    """What the selected rows have in common; None matches anything.
+
+    The sender of a response is the person who gets it.
+    """
 
     agent: str | None = None
     channel: str | None = None
@@ -63,30 +79,32 @@ class Selection:
     """A person's name or id."""
     conversation: str | None = None
     kind: str | None = None
-    """The kind of its last error."""
+    """The kind of the last error."""
     error: str | None = None
-    """A part of its last error, or the kind of it."""
+    """A part of the last error, or its kind."""
     since: int | None = None
     before: int | None = None
 
     def values(self, tx: Transaction) -> dict[str, object]:
-        """What is given, by its name; a text that no database can keep is refused."""
-        given: dict[str, object] = {}
+        """The fields that are set, by name; a text that no database can store is refused."""
+        values: dict[str, object] = {}
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, str):
                 check_text(value, tx.settings.message_bytes, "what is looked for")
             if value is not None:
-                given[each.name] = value
+                values[each.name] = value
         if self.error is not None:
-            given |= {"part": f"%{_escape_like(self.error)}%"}
-            given |= {"low": f"%{_escape_like(self.error.lower())}%"}
-        return given
+            values["part"] = f"%{_escape_like(self.error)}%"
+            values["low"] = f"%{_escape_like(self.error.lower())}%"
+        return values
 
 
-def conditions(table: Table, names: frozenset[str], when: Column[int]) -> list[ColumnElement[bool]]:
-    """What a selection with these names asks of a message; the conversation is not among it."""
-    return [_CONDITIONS[name](table, when) for name in sorted(names & _CONDITIONS.keys())]
+def conditions(
+    table: Table, names: frozenset[str], moment: Column[int]
+) -> list[ColumnElement[bool]]:
+    """The conditions of a selection's values; its conversation is a scan of its own."""
+    return [_CONDITIONS[name](table, moment) for name in sorted(names & _CONDITIONS.keys())]
 
 
 _CONDITIONS: dict[str, Callable[[Table, Column[int]], ColumnElement[bool]]] = {
@@ -97,8 +115,8 @@ _CONDITIONS: dict[str, Callable[[Table, Column[int]], ColumnElement[bool]]] = {
     ),
     "kind": lambda table, _: table.c.error_kind == bindparam("kind"),
     "error": lambda table, _: _error_matches(table),
-    "since": lambda _, when: when >= bindparam("since"),
-    "before": lambda _, when: when <= bindparam("before"),
+    "since": lambda _, moment: moment >= bindparam("since"),
+    "before": lambda _, moment: moment <= bindparam("before"),
     "above": lambda table, _: table.c.id > bindparam("above"),
 }
 
@@ -109,7 +127,7 @@ def _error_matches(table: Table) -> ColumnElement[bool]:
 
 
 def _contains(error: Column[str]) -> tuple[ColumnElement[bool], ...]:
-    """As it stands there, or in small letters: databases differ in which they know."""
+    """As it is written, or in lower case: the databases differ in the letters that they know."""
     return (
         error.like(bindparam("part"), escape=LIKE_ESCAPE),
         func.lower(error).like(bindparam("low"), escape=LIKE_ESCAPE),
@@ -124,92 +142,105 @@ def _escape_like(part: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowRef:
-    """A message that is meant."""
+    """A selected message or response."""
 
     id: int
     message_id: str
     agent: str
 
 
-@dataclass(frozen=True, slots=True)
-class BoundScan:
-    """A road, with what has to be known on it."""
-
-    road: IndexScan
-    values: dict[str, object] = field(default_factory=dict)
-
-
 class BatchCursor:
-    """The messages that are meant and stand on these ways, a piece at a time, by the roads' order.
+    """The selected rows of some scans, one batch after the other, in the order of the scans.
 
-    Each piece is asked for by itself, in any transaction; nothing is held meanwhile.
+    Each batch is a query of its own, in any transaction; nothing is held between two.
     """
 
     def __init__(
-        self, ways: Sequence[BoundScan], selection: Selection, *, newest: bool = False
+        self, scans: Sequence[BoundScan], selection: Selection, *, newest: bool = False
     ) -> None:
-        self._ways = list(ways)
+        self._scans = list(scans)
         self._selection = selection
         self._newest = newest
         self._last: dict[str, object] = {}
 
     def count(self, tx: Transaction) -> int:
-        """How many are left of them now."""
+        """How many rows are selected now, from the scan on at which the cursor is."""
         total = 0
-        for way in self._ways:
-            values = {**self._selection.values(tx), **way.values}
-            row = tx.one(select_count(way.road, frozenset(values)), values)
+        for each in self._scans:
+            values = {**self._selection.values(tx), **each.values}
+            row = tx.one(select_count(each.scan, frozenset(values)), values)
             total += 0 if row is None else row[0]
         return total
 
     def next(self, tx: Transaction, limit: int) -> list[RowRef]:
-        """The next ones; none if there are no more."""
-        while self._ways:
-            way = self._ways[0]
-            values = {**self._selection.values(tx), **way.values}
-            statement = select_batch(way.road, frozenset(values), bool(self._last), self._newest)
+        """The next batch; empty if there are no more rows."""
+        while self._scans:
+            scan = self._scans[0].scan
+            values = {**self._selection.values(tx), **self._scans[0].values}
+            statement = select_batch(scan, frozenset(values), bool(self._last), self._newest)
             rows = tx.all(statement, {**values, **self._last, "limit": limit})
             if rows:
-                self._last = _last_keys(way.road.keys, rows[-1][3:])
-                return [_row_ref(row) for row in rows]
-            self._ways.pop(0)
+                last_keys = rows[-1][1]
+                self._last = {
+                    f"last_{name}": value
+                    for name, value in zip(scan.key_names, last_keys, strict=True)
+                }
+                return [row for row, _ in rows]
+            self._scans.pop(0)
             self._last = {}
         return []
 
 
 @cache
 def select_batch(
-    road: IndexScan, names: frozenset[str], further: bool, newest: bool
-) -> Statement[tuple[object, ...]]:
-    """The next messages of a road, in its order or from its end."""
-    c, keys = road.table.c, road.keys
-    which = [*road.where(), *conditions(road.table, names, road.when)]
-    if further:
+    scan: IndexScan, names: frozenset[str], continued: bool, newest: bool
+) -> Statement[tuple[RowRef, tuple[int, ...]]]:
+    """The next rows of a scan with their keys, in its order or from its end."""
+    c, keys = scan.table.c, scan.keys
+    where = [*scan.where(), *conditions(scan.table, names, scan.moment_column)]
+    if continued:
         here = tuple_(*keys)
         last = tuple_(*(bindparam(f"last_{key.name}", type_=key.type) for key in keys))
-        which.append(here < last if newest else here > last)
+        where.append(here < last if newest else here > last)
     return Statement(
         lambda: (
             select(c.id, c.message_id, c.agent, *(key.label(f"key_{key.name}") for key in keys))
-            .where(*which)
+            .where(*where)
             .order_by(*(key.desc() if newest else key.asc() for key in keys))
             .limit(bindparam("limit"))
-        )
+        ),
+        lambda id_, message_id, agent, *last: (RowRef(id_, message_id, agent), last),
     )
 
 
 @cache
-def select_count(road: IndexScan, names: frozenset[str]) -> Statement[tuple[int]]:
-    """How many messages of a road are meant."""
-    which = conditions(road.table, names, road.when)
-    return Statement(
-        lambda: select(func.count()).select_from(road.table).where(*road.where(), *which)
-    )
+def select_count(scan: IndexScan, names: frozenset[str]) -> Statement[tuple[int]]:
+    """How many rows of a scan are selected."""
+    where = [*scan.where(), *conditions(scan.table, names, scan.moment_column)]
+    return Statement(lambda: select(func.count()).select_from(scan.table).where(*where))
 
 
-def _last_keys(keys: Sequence[Column[int]], values: Sequence[object]) -> dict[str, object]:
-    return {f"last_{key.name}": value for key, value in zip(keys, values, strict=True)}
+def newest_by_id(
+    tx: Transaction, table: Table, selection: Selection, state: str | None, limit: int
+) -> list[RowRef]:
+    """The selected rows with the highest ids, in one state or in any."""
+    values = _id_floor(tx, table, selection)
+    if state is not None:
+        values["state"] = state
+    scan = BoundScan(scan_by_id(table, in_state=state is not None), values)
+    return BatchCursor([scan], selection, newest=True).next(tx, limit)
 
 
-def _row_ref(row: tuple[object, ...]) -> RowRef:
-    return RowRef(*row[:3])  # type: ignore[arg-type]
+@cache
+def _select_last_before(table: Table) -> Statement[tuple[int]]:
+    c = table.c
+    older = select(c.id).where(c.created_at < bindparam("since"))
+    return Statement(lambda: older.order_by(c.id.desc()).limit(const(1)))
+
+
+def _id_floor(tx: Transaction, table: Table, selection: Selection) -> dict[str, object]:
+    """The id above which every row is that is new enough: so the scan ends there."""
+    if selection.since is None:
+        return {}
+    row = tx.one(_select_last_before(table), {"since": selection.since})
+    return {"above": 0 if row is None else row[0] - ID_MARGIN}
