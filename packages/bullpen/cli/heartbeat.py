@@ -20,13 +20,11 @@ from bullpen.core.clock import (
     parse_duration,
     start_of_day,
 )
+from bullpen.core.heartbeats.history import HeartbeatRun, count_sent_since, list_heartbeat_runs
 from bullpen.core.heartbeats.manage import (
     HeartbeatChange,
-    HeartbeatRun,
     change_heartbeat,
-    count_sent_since,
     get_heartbeat,
-    list_heartbeat_runs,
     list_heartbeats,
 )
 from bullpen.core.heartbeats.model import ActiveHours, Heartbeat, HeartbeatState

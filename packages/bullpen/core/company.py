@@ -46,28 +46,10 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-
-def remove_team(tx: Transaction, team_id: str) -> None:
-    """Remove a team and stop its schedules; its agents and its room's history stay."""
-    get_team(tx, team_id)
-    pause_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
-    disband_team(tx, team_id)
-
-
-def leave_teams(tx: Transaction, agent: str) -> None:
-    """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
-    for team_id in [team.id for team in teams_of(tx, agent)]:
-        team = lock_team(tx, team_id)
-        rest = tuple(member for member in team.members if member != agent)
-        if not rest:
-            remove_team(tx, team.id)
-        else:
-            leader = rest[0] if team.leader == agent else team.leader
-            change_team(tx, team.id, members=rest, leader=leader)
-
-
 A = AGENTS.c
+
 NO_LIMIT = 1 << 31
+
 _CHANGEABLE_COLUMNS = tuple(
     each.name for each in fields(Agent) if each.name not in ("id", "resets")
 )
@@ -75,6 +57,7 @@ _CHANGEABLE_COLUMNS = tuple(
 INSERT: Statement[None] = Statement(
     lambda: insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
 )
+
 UPDATE: Statement[None] = Statement(
     lambda: (
         update(AGENTS)
@@ -87,6 +70,7 @@ UPDATE: Statement[None] = Statement(
         )
     )
 )
+
 COUNT_RESET: Statement[None] = Statement(
     lambda: (
         update(AGENTS)
@@ -94,27 +78,49 @@ COUNT_RESET: Statement[None] = Statement(
         .values(resets=A.resets + const(1), updated_at=bindparam("now"))
     )
 )
+
 DELETE: Statement[None] = Statement(lambda: delete(AGENTS).where(A.id == bindparam("agent")))
 
 FIND_TEAM_ID: Statement[tuple[str]] = Statement(
     lambda: select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
 )
+
 DELETE_SESSIONS: Statement[None] = Statement(
     lambda: delete(SESSIONS).where(SESSIONS.c.agent == bindparam("agent"))
 )
+
 SET_OUTSIDE: Statement[None] = Statement(
     lambda: (
         update(LANES).where(LANES.c.agent == bindparam("lane")).values(outside=bindparam("outside"))
     )
 )
+
 FIND_RUNNING_BATCH: Statement[tuple[str | None]] = Statement(
     lambda: select(LANES.c.batch).where(
         LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
     )
 )
+
 FIND_MESSAGE_ID: Statement[tuple[str]] = Statement(
     lambda: select(MESSAGES.c.message_id).where(MESSAGES.c.id == bindparam("message"))
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSwitch:
+    """One agent's provider and model, as they were and as they are to be."""
+
+    agent: str
+    old_provider: str
+    old_model: str
+    provider: str
+    model: str
+    """Empty is the provider's own choice."""
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything is another."""
+        return (self.old_provider, self.old_model) != (self.provider, self.model)
 
 
 def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -> None:
@@ -152,6 +158,13 @@ def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) 
     return changed
 
 
+def reset_agent(tx: Transaction, agent_id: str) -> None:
+    """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
+    get_agent(tx, agent_id)
+    _reset_sessions(tx, agent_id)
+    append_event(tx, SessionReset(agent=agent_id))
+
+
 def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None:
     """Let an agent go: out of its teams, its sessions forgotten, its lane closed.
 
@@ -174,84 +187,23 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
     append_event(tx, AgentRemoved(agent=agent_id))
 
 
-def reset_agent(tx: Transaction, agent_id: str) -> None:
-    """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
-    get_agent(tx, agent_id)
-    _reset_sessions(tx, agent_id)
-    append_event(tx, SessionReset(agent=agent_id))
+def leave_teams(tx: Transaction, agent: str) -> None:
+    """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
+    for team_id in [team.id for team in teams_of(tx, agent)]:
+        team = lock_team(tx, team_id)
+        rest = tuple(member for member in team.members if member != agent)
+        if not rest:
+            remove_team(tx, team.id)
+        else:
+            leader = rest[0] if team.leader == agent else team.leader
+            change_team(tx, team.id, members=rest, leader=leader)
 
 
-def _check_agent(tx: Transaction, agent: Agent) -> None:
-    check_display_name(agent.name, tx.settings.message_bytes)
-    check_model(agent.model, tx.settings.message_bytes)
-    for text in (agent.provider, agent.system_prompt, agent.directory):
-        check_text(text, tx.settings.message_bytes, "what describes the agent")
-    if not agent.provider:
-        raise BadName("an agent needs a provider", hint="Give echo, claude, codex or another one.")
-    if agent.directory and not PurePath(agent.directory).is_absolute():
-        raise BadName(
-            f"the directory {agent.directory!r} is not absolute", hint="Give the whole path."
-        )
-
-
-def _is_team(tx: Transaction, name: str) -> bool:
-    return tx.one(FIND_TEAM_ID, {"name": name}) is not None
-
-
-def _cancel_all(tx: Transaction, agent_id: str, reason: str) -> None:
-    running = tx.one(FIND_RUNNING_BATCH, {"agent": agent_id})
-    if running is not None and running[0] is not None:
-        _cancel(tx, json.loads(running[0])[0], reason)
-    for statement in SELECT_OLDEST:
-        for (message,) in tx.all(statement, {"agent": agent_id, "count": NO_LIMIT}):
-            _cancel(tx, message, reason)
-
-
-def _cancel(tx: Transaction, message: int, reason: str) -> None:
-    name = tx.one(FIND_MESSAGE_ID, {"message": message})
-    assert name is not None
-    cancel(tx, name[0], reason)
-
-
-def _update(tx: Transaction, agent: Agent) -> None:
-    values = _values(agent)
-    del values["id"], values["resets"]
-    tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
-
-
-def _reset_sessions(tx: Transaction, agent_id: str) -> None:
-    # In this order: a run that keeps its session just now is waited for, and then forgotten.
-    tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
-    tx.write(DELETE_SESSIONS, {"agent": agent_id})
-
-
-def _values(agent: Agent) -> dict[str, object]:
-    enums = (agent.permission, agent.context, agent.scheduling)
-    names = ("permission", "context", "scheduling")
-    return {**asdict(agent), **dict(zip(names, (each.value for each in enums), strict=True))}
-
-
-def _update_lane(tx: Transaction, agent: Agent) -> None:
-    """Say whether processors or outside workers answer it."""
-    tx.write(SET_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
-    refresh_lane(tx, agent.id, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderSwitch:
-    """One agent's provider and model, as they were and as they are to be."""
-
-    agent: str
-    old_provider: str
-    old_model: str
-    provider: str
-    model: str
-    """Empty is the provider's own choice."""
-
-    @property
-    def is_change(self) -> bool:
-        """Whether anything is another."""
-        return (self.old_provider, self.old_model) != (self.provider, self.model)
+def remove_team(tx: Transaction, team_id: str) -> None:
+    """Remove a team and stop its schedules; its agents and its room's history stay."""
+    get_team(tx, team_id)
+    pause_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
+    disband_team(tx, team_id)
 
 
 def select_agents(tx: Transaction, named: Collection[str], provider: str | None) -> list[Agent]:
@@ -292,3 +244,59 @@ def _plan_switch(agent: Agent, provider: str, model: str | None) -> ProviderSwit
         provider=provider,
         model=kept if model is None else model,
     )
+
+
+def _check_agent(tx: Transaction, agent: Agent) -> None:
+    check_display_name(agent.name, tx.settings.message_bytes)
+    check_model(agent.model, tx.settings.message_bytes)
+    for text in (agent.provider, agent.system_prompt, agent.directory):
+        check_text(text, tx.settings.message_bytes, "what describes the agent")
+    if not agent.provider:
+        raise BadName("an agent needs a provider", hint="Give echo, claude, codex or another one.")
+    if agent.directory and not PurePath(agent.directory).is_absolute():
+        raise BadName(
+            f"the directory {agent.directory!r} is not absolute", hint="Give the whole path."
+        )
+
+
+def _is_team(tx: Transaction, name: str) -> bool:
+    return tx.one(FIND_TEAM_ID, {"name": name}) is not None
+
+
+def _values(agent: Agent) -> dict[str, object]:
+    enums = (agent.permission, agent.context, agent.scheduling)
+    names = ("permission", "context", "scheduling")
+    return {**asdict(agent), **dict(zip(names, (each.value for each in enums), strict=True))}
+
+
+def _update(tx: Transaction, agent: Agent) -> None:
+    values = _values(agent)
+    del values["id"], values["resets"]
+    tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
+
+
+def _update_lane(tx: Transaction, agent: Agent) -> None:
+    """Say whether processors or outside workers answer it."""
+    tx.write(SET_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
+    refresh_lane(tx, agent.id, 0)
+
+
+def _reset_sessions(tx: Transaction, agent_id: str) -> None:
+    # In this order: a run that keeps its session just now is waited for, and then forgotten.
+    tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
+    tx.write(DELETE_SESSIONS, {"agent": agent_id})
+
+
+def _cancel_all(tx: Transaction, agent_id: str, reason: str) -> None:
+    running = tx.one(FIND_RUNNING_BATCH, {"agent": agent_id})
+    if running is not None and running[0] is not None:
+        _cancel(tx, json.loads(running[0])[0], reason)
+    for statement in SELECT_OLDEST:
+        for (message,) in tx.all(statement, {"agent": agent_id, "count": NO_LIMIT}):
+            _cancel(tx, message, reason)
+
+
+def _cancel(tx: Transaction, message: int, reason: str) -> None:
+    name = tx.one(FIND_MESSAGE_ID, {"message": message})
+    assert name is not None
+    cancel(tx, name[0], reason)

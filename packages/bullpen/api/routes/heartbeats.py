@@ -12,11 +12,11 @@ from bullpen.api.routes.agents import AgentPath
 from bullpen.api.schemas import Answer, Done, LenientBody, LongText, Number, Page, Rows, page_end
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import InTheWay, NotFound
+from bullpen.core.heartbeats.history import list_heartbeat_runs
 from bullpen.core.heartbeats.manage import (
     HeartbeatChange,
     change_heartbeat,
     get_heartbeat,
-    list_heartbeat_runs,
     list_heartbeats,
 )
 from bullpen.core.heartbeats.model import ActiveHours, Heartbeat, HeartbeatState

@@ -19,6 +19,19 @@ from bullpen.core.states import ACTIVE_STATES
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
+G = GATHERED.c
+
+M = MESSAGES.c
+
+
+@dataclass(frozen=True, slots=True)
+class SentAggregate:
+    """Which message was answered, and of how many parts the answer is."""
+
+    to: Message
+    answers: int
+
+
 # It has no row of its own: that of its first message may be archived, and a room post has none.
 LOCK_CONVERSATION: Statement[tuple[str]] = Statement(
     lambda: select(
@@ -27,19 +40,6 @@ LOCK_CONVERSATION: Statement[tuple[str]] = Statement(
         )
     )
 )
-
-
-def lock_conversation(tx: Transaction, conversation_id: str) -> None:
-    """Let nobody else decide until the transaction ends. It comes after all locks of lanes.
-
-    On SQLite the write lock is held from the start.
-    """
-    if tx.dialect == "postgresql":
-        tx.one(LOCK_CONVERSATION, {"conversation": conversation_id})
-
-
-G = GATHERED.c
-M = MESSAGES.c
 
 INSERT_PART: Statement[None] = Statement(
     lambda: insert(GATHERED).values(
@@ -60,7 +60,6 @@ TAKE_PARTS: Statement[tuple[int, str, str, str, str | None]] = Statement(
         .returning(G.id, G.message_id, G.agent, G.message, G.files)
     )
 )
-
 
 SELECT_ACTIVE: Statement[tuple[int]] = Statement(
     lambda: (
@@ -87,12 +86,13 @@ SELECT_LAST_PART: Statement[tuple[str]] = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SentAggregate:
-    """Which message was answered, and of how many parts the answer is."""
+def lock_conversation(tx: Transaction, conversation_id: str) -> None:
+    """Let nobody else decide until the transaction ends. It comes after all locks of lanes.
 
-    to: Message
-    answers: int
+    On SQLite the write lock is held from the start.
+    """
+    if tx.dialect == "postgresql":
+        tx.one(LOCK_CONVERSATION, {"conversation": conversation_id})
 
 
 def add_part(tx: Transaction, primary: Message, answer: Answer) -> None:

@@ -18,6 +18,17 @@ MAX_FILES = 64
 
 PATH_PREVIEW_CHARS = 200
 
+MAX_NAME_CHARS = 60
+
+TRUNCATION_NOTE = "… ({rest} more characters: the whole text is in the file {name})"
+
+_UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
+
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# A pipe would keep who opens it waiting.
+_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
@@ -70,10 +81,20 @@ def split_allowed(
     return tuple(leave), tuple(each for each in found if isinstance(each, RefusedFile))
 
 
-TRUNCATION_NOTE = "… ({rest} more characters: the whole text is in the file {name})"
-MAX_NAME_CHARS = 60
-
-_UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
+def open_allowed(path: str, roots: Sequence[Path]) -> BinaryIO | RefusedFile:
+    """The file, to be read; by its real path, of which no part may have become a link since."""
+    real = resolve_allowed(path, roots)
+    if isinstance(real, RefusedFile):
+        return real
+    root = next(each for each in map(_real_path, roots) if real.is_relative_to(each))
+    try:
+        handle = _open_below(root, real.relative_to(root).parts)
+    except OSError as error:
+        return RefusedFile(path, f"it cannot be read: {error.strerror}")
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return RefusedFile(path, "it is not a regular file")
+    return os.fdopen(handle, "rb")
 
 
 def shorten_to_file(
@@ -107,27 +128,6 @@ def _find_cut(text: str, most: int) -> int:
         if at > 0:
             return at
     return most
-
-
-_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A pipe would keep who opens it waiting.
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def open_allowed(path: str, roots: Sequence[Path]) -> BinaryIO | RefusedFile:
-    """The file, to be read; by its real path, of which no part may have become a link since."""
-    real = resolve_allowed(path, roots)
-    if isinstance(real, RefusedFile):
-        return real
-    root = next(each for each in map(_real_path, roots) if real.is_relative_to(each))
-    try:
-        handle = _open_below(root, real.relative_to(root).parts)
-    except OSError as error:
-        return RefusedFile(path, f"it cannot be read: {error.strerror}")
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        return RefusedFile(path, "it is not a regular file")
-    return os.fdopen(handle, "rb")
 
 
 def _real_path(path: Path) -> Path:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import TypedDict, Unpack
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import BadHeartbeat, UnknownAgent
@@ -20,111 +19,11 @@ from bullpen.core.heartbeats.model import (
     heartbeat_from_row,
     heartbeat_values,
 )
-from bullpen.core.models import AGENTS, BEATS, HEARTBEATS
+from bullpen.core.models import AGENTS, HEARTBEATS
 from bullpen.core.outbox.addresses import DeliveryAddress
 from bullpen.core.queue.lanes import lock_lane
-from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-
-B = BEATS.c
-
-
-class HeartbeatOutcome(StrEnum):
-    """What became of a beat."""
-
-    SENT = "sent"
-    """It is in the agent's queue, or was never answered."""
-    SILENT = "silent"
-    SAID = "said"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatRun:
-    """One beat. The fields are in the order of their columns."""
-
-    id: int
-    agent: str
-    due_at: int
-    fired_at: int
-    outcome: str
-    message_id: str | None
-    reason: str | None
-
-
-RUN_LISTING = TablePager(BEATS, HeartbeatRun)
-
-INSERT_RUN: Statement[None] = Statement(
-    lambda: insert(BEATS).values(
-        {each.name: bindparam(each.name) for each in B if each.name != "id"}
-    )
-)
-SET_RUN_OUTCOME: Statement[None] = Statement(
-    lambda: (
-        update(BEATS)
-        .where(B.message_id == bindparam("message"))
-        .values(outcome=bindparam("came"), reason=bindparam("why"))
-    )
-)
-# The one that was sent so many beats ago.
-SELECT_NTH_LAST_SENT: Statement[tuple[int]] = Statement(
-    lambda: (
-        select(B.fired_at)
-        .where(B.agent == bindparam("name"), B.message_id.is_not(None))
-        .order_by(B.id.desc())
-        .limit(1)
-        .offset(bindparam("beats"))
-    )
-)
-COUNT_SENT_SINCE: Statement[tuple[int]] = Statement(
-    lambda: select(func.count()).where(
-        B.agent == bindparam("name"), B.message_id.is_not(None), B.fired_at >= bindparam("since")
-    )
-)
-
-
-def record_heartbeat_run(
-    tx: Transaction,
-    agent: str,
-    due: int,
-    outcome: HeartbeatOutcome,
-    *,
-    message_id: str | None = None,
-    reason: str | None = None,
-) -> None:
-    """Append one."""
-    values: dict[str, object] = {"agent": agent, "due_at": due, "fired_at": tx.now}
-    values.update(outcome=outcome.value, message_id=message_id, reason=reason)
-    tx.write(INSERT_RUN, values)
-
-
-def set_run_outcome(
-    tx: Transaction, message_id: str, outcome: HeartbeatOutcome, reason: str | None = None
-) -> None:
-    """Say what came of one that was sent."""
-    tx.write(SET_RUN_OUTCOME, {"message": message_id, "came": outcome.value, "why": reason})
-
-
-def is_budget_spent(tx: Transaction, agent: str, budget: int, since: int) -> bool:
-    """Whether so many were sent since that moment."""
-    row = tx.one(SELECT_NTH_LAST_SENT, {"name": agent, "beats": budget - 1})
-    return row is not None and row[0] >= since
-
-
-def count_sent_since(tx: Transaction, agent: str, since: int) -> int:
-    """How many were sent since that moment."""
-    row = tx.one(COUNT_SENT_SINCE, {"name": agent, "since": since})
-    return 0 if row is None else row[0]
-
-
-def list_heartbeat_runs(
-    tx: Transaction, agent: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
-) -> list[HeartbeatRun]:
-    """Those of an agent after this number and up to another; without one the newest first."""
-    return RUN_LISTING.page(tx, {"agent": agent}, since, limit, upto)
-
 
 MIN_INTERVAL_MS, MAX_INTERVAL_MS = MINUTE, 366 * DAY
 MAX_RUNS_PER_DAY = DAY // MINUTE

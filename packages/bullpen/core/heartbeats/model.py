@@ -21,7 +21,10 @@ MAX_ERRORS = 3
 """After so many failed beats in a row it is paused."""
 
 MINUTES_PER_DAY = 24 * 60
+
 _HOURS_PATTERN = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
+
+H = HEARTBEATS.c
 
 
 class HeartbeatState(StrEnum):
@@ -104,9 +107,6 @@ class Heartbeat:
     last_at: int | None = None
     created_at: int = 0
     updated_at: int = 0
-
-
-H = HEARTBEATS.c
 
 
 def heartbeat_from_row(

@@ -18,15 +18,13 @@ from bullpen.core.events.schedule import (
     HeartbeatSilent,
     HeartbeatSkipped,
 )
-from bullpen.core.heartbeats.manage import (
+from bullpen.core.heartbeats.history import (
     HeartbeatOutcome,
-    get_heartbeat,
     is_budget_spent,
     record_heartbeat_run,
-    remove_heartbeat,
     set_run_outcome,
-    write_heartbeat,
 )
+from bullpen.core.heartbeats.manage import get_heartbeat, remove_heartbeat, write_heartbeat
 from bullpen.core.heartbeats.model import (
     MAX_ERRORS,
     SILENT_ANSWER,
@@ -53,79 +51,10 @@ from bullpen.core.workspace.contents import read_heartbeat_text
 MAX_NOTE_CHARS = 2000
 """So much of what it said by itself is an agent reminded of."""
 
+HEARTBEAT_SENDER = "Heartbeat"
+
 # The word by itself, however it is marked up.
 _SILENT_LINE = re.compile(rf"^[\s*_`\"'.!]*{SILENT_ANSWER}[\s*_`\"'.!]*$", re.MULTILINE)
-
-
-def is_heartbeat(message: Message) -> bool:
-    """Whether nobody asked but Bullpen itself."""
-    return message.channel == HEARTBEAT
-
-
-def strip_silent_answer(text: str) -> str:
-    """What there is to tell, which may be nothing."""
-    return _SILENT_LINE.sub("", text).strip()
-
-
-def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -> None:
-    """Tell what it said to whom it may concern; None was nothing. Its lane is locked."""
-    heartbeat = get_heartbeat(tx, message.agent)
-    if answer is None:
-        set_run_outcome(tx, message.message_id, HeartbeatOutcome.SILENT)
-        append_event(tx, HeartbeatSilent(message))
-        _update_counts(tx, replace(heartbeat, errors=0, silent=heartbeat.silent + 1))
-        return
-    set_run_outcome(tx, message.message_id, HeartbeatOutcome.SAID)
-    place = heartbeat.place or owner_address(tx.settings)
-    add_response(tx, _readdress(message, place, heartbeat.place is None), answer)
-    _note_in_history(tx, message, str(heartbeat.place or "the owner"), answer.message)
-    _update_counts(tx, replace(heartbeat, errors=0, silent=0))
-
-
-def fail_heartbeat(tx: Transaction, message: Message, error: str) -> None:
-    """Count a beat that ended in an error; its lane is locked."""
-    set_run_outcome(tx, message.message_id, HeartbeatOutcome.FAILED, error[:500])
-    heartbeat = get_heartbeat(tx, message.agent)
-    _update_counts(tx, replace(heartbeat, errors=heartbeat.errors + 1), error)
-
-
-def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Message:
-    return replace(
-        message,
-        channel=place.channel,
-        sender=OWNER if to_owner else "",
-        sender_id=place.sender_id,
-        reply_to=None if place.reply_to is None else str(place.reply_to),
-    )
-
-
-def _note_in_history(tx: Transaction, message: Message, whom: str, text: str) -> None:
-    """The session in which people talk with it knows nothing of its heartbeats."""
-    values = {"agent": message.agent, "message_id": message.message_id, "role": "note"}
-    content = f"by your heartbeat you wrote to {whom}: {text[:MAX_NOTE_CHARS]}"
-    values.update(channel=INTERNAL, sender="bullpen", content=content)
-    tx.write(INSERT_HISTORY, {**values, "now": tx.now})
-
-
-def _update_counts(tx: Transaction, heartbeat: Heartbeat, error: str = "") -> None:
-    reason = None
-    if heartbeat.errors >= MAX_ERRORS:
-        reason = f"{heartbeat.errors} beats in a row failed; the last: {error[:300]}"
-    elif heartbeat.max_silent and heartbeat.silent >= heartbeat.max_silent:
-        reason = f"it had nothing to say {heartbeat.silent} times in a row"
-    if heartbeat.state is not HeartbeatState.ON or reason is None:
-        write_heartbeat(tx, heartbeat)
-        return
-    write_heartbeat(tx, replace(heartbeat, state=HeartbeatState.PAUSED, reason=reason, due_at=None))
-    append_event(tx, HeartbeatPaused(agent=heartbeat.agent, reason=reason))
-    send_to_owner(
-        tx,
-        f"The heartbeat of @{heartbeat.agent} is paused: {reason}.\n"
-        f"To let it go on: bullpen heartbeat on {heartbeat.agent}",
-    )
-
-
-HEARTBEAT_SENDER = "Heartbeat"
 
 
 def _on() -> ColumnElement[bool]:
@@ -138,9 +67,11 @@ SELECT_DUE: Statement[Heartbeat] = Statement(
     ),
     heartbeat_from_row,
 )
+
 SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: select(H.due_at).where(_on(), H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
 )
+
 # Of many schedulers that come with the same beat, one moves it on.
 ADVANCE_HEARTBEAT: Statement[None] = Statement(
     lambda: (
@@ -149,6 +80,7 @@ ADVANCE_HEARTBEAT: Statement[None] = Statement(
         .values(due_at=bindparam("next"), last_at=bindparam("last"))
     )
 )
+
 # Read in full: there are as many as agents.
 SKIP_MISSED: Statement[None] = Statement(
     lambda: (
@@ -157,11 +89,6 @@ SKIP_MISSED: Statement[None] = Statement(
         .values(due_at=bindparam("now", type_=H.every.type) + H.every)
     )
 )
-
-
-def skip_missed(tx: Transaction) -> int:
-    """Begin the interval of every heart anew that should have beaten; gives how many they are."""
-    return tx.change(SKIP_MISSED, {"now": tx.now})
 
 
 def send_due_heartbeats(store: Store) -> float:
@@ -224,6 +151,43 @@ def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneI
     return True
 
 
+def skip_missed(tx: Transaction) -> int:
+    """Begin the interval of every heart anew that should have beaten; gives how many they are."""
+    return tx.change(SKIP_MISSED, {"now": tx.now})
+
+
+def is_heartbeat(message: Message) -> bool:
+    """Whether nobody asked but Bullpen itself."""
+    return message.channel == HEARTBEAT
+
+
+def strip_silent_answer(text: str) -> str:
+    """What there is to tell, which may be nothing."""
+    return _SILENT_LINE.sub("", text).strip()
+
+
+def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -> None:
+    """Tell what it said to whom it may concern; None was nothing. Its lane is locked."""
+    heartbeat = get_heartbeat(tx, message.agent)
+    if answer is None:
+        set_run_outcome(tx, message.message_id, HeartbeatOutcome.SILENT)
+        append_event(tx, HeartbeatSilent(message))
+        _update_counts(tx, replace(heartbeat, errors=0, silent=heartbeat.silent + 1))
+        return
+    set_run_outcome(tx, message.message_id, HeartbeatOutcome.SAID)
+    place = heartbeat.place or owner_address(tx.settings)
+    add_response(tx, _readdress(message, place, heartbeat.place is None), answer)
+    _note_in_history(tx, message, str(heartbeat.place or "the owner"), answer.message)
+    _update_counts(tx, replace(heartbeat, errors=0, silent=0))
+
+
+def fail_heartbeat(tx: Transaction, message: Message, error: str) -> None:
+    """Count a beat that ended in an error; its lane is locked."""
+    set_run_outcome(tx, message.message_id, HeartbeatOutcome.FAILED, error[:500])
+    heartbeat = get_heartbeat(tx, message.agent)
+    _update_counts(tx, replace(heartbeat, errors=heartbeat.errors + 1), error)
+
+
 def _skip_reason(lane: Lane, text: str) -> str | None:
     if lane.state != LaneState.ACTIVE:
         return f"its lane is {lane.state}"
@@ -246,3 +210,39 @@ def _enqueue(tx: Transaction, heartbeat: Heartbeat, text: str) -> str:
         origin=HEARTBEAT,
     )
     return enqueue(tx, new).message_id
+
+
+def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Message:
+    return replace(
+        message,
+        channel=place.channel,
+        sender=OWNER if to_owner else "",
+        sender_id=place.sender_id,
+        reply_to=None if place.reply_to is None else str(place.reply_to),
+    )
+
+
+def _note_in_history(tx: Transaction, message: Message, whom: str, text: str) -> None:
+    """The session in which people talk with it knows nothing of its heartbeats."""
+    values = {"agent": message.agent, "message_id": message.message_id, "role": "note"}
+    content = f"by your heartbeat you wrote to {whom}: {text[:MAX_NOTE_CHARS]}"
+    values.update(channel=INTERNAL, sender="bullpen", content=content)
+    tx.write(INSERT_HISTORY, {**values, "now": tx.now})
+
+
+def _update_counts(tx: Transaction, heartbeat: Heartbeat, error: str = "") -> None:
+    reason = None
+    if heartbeat.errors >= MAX_ERRORS:
+        reason = f"{heartbeat.errors} beats in a row failed; the last: {error[:300]}"
+    elif heartbeat.max_silent and heartbeat.silent >= heartbeat.max_silent:
+        reason = f"it had nothing to say {heartbeat.silent} times in a row"
+    if heartbeat.state is not HeartbeatState.ON or reason is None:
+        write_heartbeat(tx, heartbeat)
+        return
+    write_heartbeat(tx, replace(heartbeat, state=HeartbeatState.PAUSED, reason=reason, due_at=None))
+    append_event(tx, HeartbeatPaused(agent=heartbeat.agent, reason=reason))
+    send_to_owner(
+        tx,
+        f"The heartbeat of @{heartbeat.agent} is paused: {reason}.\n"
+        f"To let it go on: bullpen heartbeat on {heartbeat.agent}",
+    )

@@ -27,6 +27,22 @@ from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import DeferredRow, Transaction
 
+M = MESSAGES.c
+
+_VARIABLE_PART = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
+
+_MAX_ERROR_CHARS = 2000
+
+
+class AttemptOutcome(StrEnum):
+    """How a run ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CRASHED = "crashed"
+    RELEASED = "released"
+    CANCELLED = "cancelled"
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -57,44 +73,6 @@ class Attempt:
     finished_at: int
 
 
-ATTEMPT_LISTING = TablePager(ATTEMPTS, Attempt)
-
-
-def list_attempts(
-    tx: Transaction,
-    wanted: Mapping[str, object],
-    since: int | None,
-    limit: int,
-    *,
-    upto: int = MAX_ROW_ID,
-) -> list[Attempt]:
-    """The next ones after this number, up to another; without one the newest first.
-
-    `wanted` has what they have in common, by the names of columns; None is anything.
-    """
-    return ATTEMPT_LISTING.page(tx, wanted, since, limit, upto)
-
-
-_VARIABLE_PART = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
-_MAX_ERROR_CHARS = 2000
-
-INSERT_ATTEMPT: Statement[None] = Statement(
-    lambda: insert(ATTEMPTS).values(
-        {column.name: bindparam(column.name) for column in ATTEMPTS.c if column.name != "id"}
-    )
-)
-
-
-class AttemptOutcome(StrEnum):
-    """How a run ended."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    CRASHED = "crashed"
-    RELEASED = "released"
-    CANCELLED = "cancelled"
-
-
 @dataclass(frozen=True, slots=True)
 class EndedClaim:
     """A claim that was just ended, whose lane is free again."""
@@ -104,6 +82,28 @@ class EndedClaim:
     ids: tuple[int, ...]
     claimed_at: int
     worker: str
+
+
+def is_claimed() -> tuple[ColumnElement[bool], ...]:
+    """The message of this number, if the claim of this token still has it."""
+    return (
+        M.id == bindparam("message"),
+        M.status == const(MessageState.PROCESSING.value),
+        M.claim_token == bindparam("token"),
+    )
+
+
+SELECT_CLAIMED: Statement[Message] = Statement(
+    lambda: select(*columns(Message, MESSAGES)).where(*is_claimed()), Message
+)
+
+INSERT_ATTEMPT: Statement[None] = Statement(
+    lambda: insert(ATTEMPTS).values(
+        {column.name: bindparam(column.name) for column in ATTEMPTS.c if column.name != "id"}
+    )
+)
+
+ATTEMPT_LISTING = TablePager(ATTEMPTS, Attempt)
 
 
 def end_claim(tx: Transaction, token: str) -> EndedClaim:
@@ -124,23 +124,6 @@ def ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
     if row is None:
         raise StaleToken(f"the claim {token} is over")
     return EndedClaim(agent_of(token), token, tuple(json.loads(row[0])), row[1], row[2])
-
-
-M = MESSAGES.c
-
-
-def is_claimed() -> tuple[ColumnElement[bool], ...]:
-    """The message of this number, if the claim of this token still has it."""
-    return (
-        M.id == bindparam("message"),
-        M.status == const(MessageState.PROCESSING.value),
-        M.claim_token == bindparam("token"),
-    )
-
-
-SELECT_CLAIMED: Statement[Message] = Statement(
-    lambda: select(*columns(Message, MESSAGES)).where(*is_claimed()), Message
-)
 
 
 def claimed_messages(tx: Transaction, ended: EndedClaim) -> list[Message]:
@@ -186,6 +169,21 @@ def record_attempt(
             "finished_at": tx.now,
         },
     )
+
+
+def list_attempts(
+    tx: Transaction,
+    wanted: Mapping[str, object],
+    since: int | None,
+    limit: int,
+    *,
+    upto: int = MAX_ROW_ID,
+) -> list[Attempt]:
+    """The next ones after this number, up to another; without one the newest first.
+
+    `wanted` has what they have in common, by the names of columns; None is anything.
+    """
+    return ATTEMPT_LISTING.page(tx, wanted, since, limit, upto)
 
 
 def fingerprint(error: str) -> str:

@@ -23,26 +23,10 @@ from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-
-def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
-    """Say that this provider begins to answer the claim's messages."""
-    started = ChainStepStart(
-        claim.primary,
-        provider=provider,
-        messages=[message.message_id for message in claim.messages],
-        batch=_batch_id(claim, tx.ids),
-    )
-    append_event(tx, started)
-
-
-def _batch_id(claim: Claim, ids: Ids) -> str | None:
-    """The id of several room posts that one run answers."""
-    posts = [message for message in claim.messages if message.channel == ROOM]
-    return ids.new("chatroom_batch") if len(posts) > 1 else None
-
-
 L = LANES.c
+
 M = MESSAGES.c
+
 _OWN_LANE = LANES.alias("of").c
 
 MAX_SWEEPS = 20
@@ -50,6 +34,8 @@ MAX_SWEEPS = 20
 
 BATCH_WINDOW_MESSAGES = 256
 """How far back in its lane a message is looked for that the same run may answer."""
+
+Candidate = tuple[int, str | None, str, str, bool]
 
 
 def _claimable() -> Select[str]:
@@ -67,9 +53,6 @@ def _batching() -> ScalarSelect[str]:
         .correlate(MESSAGES)
         .scalar_subquery()
     )
-
-
-Candidate = tuple[int, str | None, str, str, bool]
 
 
 def _candidates(lane: Callable[[], Select[str]]) -> Statement[Candidate]:
@@ -92,12 +75,6 @@ SELECT_CANDIDATES = _candidates(_best)
 SELECT_CANDIDATES_OF_AGENT = _candidates(lambda: _claimable().where(L.agent == bindparam("agent")))
 """The same of one agent's lane."""
 
-SELECT_ANY_DUE: Statement[tuple[bool]] = Statement(lambda: select(anything_due()))
-
-SELECT_HAS_CLAIMABLE: Statement[tuple[bool]] = Statement(
-    lambda: select(or_(exists().where(L.head_key.is_not(None), ~L.outside), anything_due()))
-)
-
 SELECT_BATCH_WINDOW: Statement[tuple[int, str | None]] = Statement(
     lambda: (
         select(M.id, M.batch_key)
@@ -105,6 +82,20 @@ SELECT_BATCH_WINDOW: Statement[tuple[int, str | None]] = Statement(
         .order_by(M.sort_key, M.id)
         .limit(const(BATCH_WINDOW_MESSAGES))
     )
+)
+
+SELECT_ANY_DUE: Statement[tuple[bool]] = Statement(lambda: select(anything_due()))
+
+SELECT_HAS_CLAIMABLE: Statement[tuple[bool]] = Statement(
+    lambda: select(or_(exists().where(L.head_key.is_not(None), ~L.outside), anything_due()))
+)
+
+SELECT_HAS_WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
+    lambda: select(
+        L.head_key.is_not(None),
+        L.lease_expires_at <= bindparam("now"),
+        anything_due(),
+    ).where(L.agent == bindparam("agent"))
 )
 
 CLAIM_MESSAGE: Statement[Message] = Statement(
@@ -158,6 +149,21 @@ CLEAR_CLAIM: Statement[None] = Statement(
     )
 )
 
+# Not locked: whoever ends the claim locks this lane among others, in the order of their names.
+SELECT_CLAIM: Statement[tuple[str, int]] = Statement(
+    lambda: select(L.batch, L.lease_expires_at).where(
+        L.agent == bindparam("agent"), L.claim_token == bindparam("token")
+    )
+)
+
+EXTEND_LEASE: Statement[None] = Statement(
+    lambda: (
+        update(LANES)
+        .where(LANES.c.agent == bindparam("lane"), LANES.c.claim_token == bindparam("token"))
+        .values(lease_expires_at=bindparam("expires"))
+    )
+)
+
 
 def claim(
     tx: Transaction,
@@ -194,21 +200,58 @@ def claim(
     return Claim(token, name, expires, messages)
 
 
-def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
-    """Correct a claim of messages of which some were taken before the lane was locked.
-
-    On PostgreSQL a statement sees the messages as they were when it began, and the lane as it is.
-    """
-    tx.write(CORRECT_CLAIM, {"lane": agent, "ids": json.dumps(ids), "gone": gone})
-    if not ids:
-        tx.write(CLEAR_CLAIM, {"lane": agent})
-        refresh_lane(tx, agent, 0)
-
-
 def has_claimable(tx: Transaction) -> bool:
     """Whether a claim might find something: asked in a read, it spares the write lock."""
     row = tx.one(SELECT_HAS_CLAIMABLE, {"now": tx.now})
     return row is not None and bool(row[0])
+
+
+def has_work(tx: Transaction, agent: str) -> bool:
+    """Whether `claim_for_worker` might find something; a read, which spares the write lock."""
+    check_text(agent, tx.settings.message_bytes, "the agent's id")
+    row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
+    if row is None:
+        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+    return any(row)
+
+
+def get_claim(tx: Transaction, token: str) -> Claim:
+    """The claim, if it is still good; it may be over before it is ended, which that then tells."""
+    agent = agent_of_token(token)
+    row = tx.one(SELECT_CLAIM, {"agent": agent, "token": token})
+    if row is None:
+        raise StaleToken(f"the claim {token} is over")
+    ids = [{"message": each, "token": token} for each in json.loads(row[0])]
+    messages = tuple(message for message in tx.one_each(SELECT_CLAIMED, ids) if message is not None)
+    if not messages:
+        raise StaleToken(f"the claim {token} is over")
+    return Claim(token, agent, row[1], messages)
+
+
+def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
+    """Renew the lease of this claim; gives its new end."""
+    expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
+    values = {"lane": agent_of_token(token), "token": token, "expires": expires}
+    if tx.change(EXTEND_LEASE, values) == 0:
+        raise StaleToken(f"the claim {token} is over")
+    return expires
+
+
+def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
+    """Say that this provider begins to answer the claim's messages."""
+    started = ChainStepStart(
+        claim.primary,
+        provider=provider,
+        messages=[message.message_id for message in claim.messages],
+        batch=_batch_id(claim, tx.ids),
+    )
+    append_event(tx, started)
+
+
+def get_provider_name(tx: Transaction, agent: str) -> str:
+    """What answers for this agent, if it is still there."""
+    found = find_agent(tx, agent)
+    return HTTP if found is None else found.provider
 
 
 def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candidate]:
@@ -240,64 +283,18 @@ def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[in
     return [first, *along[: limit - 1]]
 
 
-# Not locked: whoever ends the claim locks this lane among others, in the order of their names.
-SELECT_CLAIM: Statement[tuple[str, int]] = Statement(
-    lambda: select(L.batch, L.lease_expires_at).where(
-        L.agent == bindparam("agent"), L.claim_token == bindparam("token")
-    )
-)
+def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
+    """Correct a claim of messages of which some were taken before the lane was locked.
+
+    On PostgreSQL a statement sees the messages as they were when it began, and the lane as it is.
+    """
+    tx.write(CORRECT_CLAIM, {"lane": agent, "ids": json.dumps(ids), "gone": gone})
+    if not ids:
+        tx.write(CLEAR_CLAIM, {"lane": agent})
+        refresh_lane(tx, agent, 0)
 
 
-def get_claim(tx: Transaction, token: str) -> Claim:
-    """The claim, if it is still good; it may be over before it is ended, which that then tells."""
-    agent = agent_of_token(token)
-    row = tx.one(SELECT_CLAIM, {"agent": agent, "token": token})
-    if row is None:
-        raise StaleToken(f"the claim {token} is over")
-    ids = [{"message": each, "token": token} for each in json.loads(row[0])]
-    messages = tuple(message for message in tx.one_each(SELECT_CLAIMED, ids) if message is not None)
-    if not messages:
-        raise StaleToken(f"the claim {token} is over")
-    return Claim(token, agent, row[1], messages)
-
-
-EXTEND_LEASE: Statement[None] = Statement(
-    lambda: (
-        update(LANES)
-        .where(LANES.c.agent == bindparam("lane"), LANES.c.claim_token == bindparam("token"))
-        .values(lease_expires_at=bindparam("expires"))
-    )
-)
-
-
-def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
-    """Renew the lease of this claim; gives its new end."""
-    expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
-    values = {"lane": agent_of_token(token), "token": token, "expires": expires}
-    if tx.change(EXTEND_LEASE, values) == 0:
-        raise StaleToken(f"the claim {token} is over")
-    return expires
-
-
-SELECT_HAS_WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
-    lambda: select(
-        L.head_key.is_not(None),
-        L.lease_expires_at <= bindparam("now"),
-        anything_due(),
-    ).where(L.agent == bindparam("agent"))
-)
-
-
-def has_work(tx: Transaction, agent: str) -> bool:
-    """Whether `claim_for_worker` might find something; a read, which spares the write lock."""
-    check_text(agent, tx.settings.message_bytes, "the agent's id")
-    row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
-    if row is None:
-        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
-    return any(row)
-
-
-def get_provider_name(tx: Transaction, agent: str) -> str:
-    """What answers for this agent, if it is still there."""
-    found = find_agent(tx, agent)
-    return HTTP if found is None else found.provider
+def _batch_id(claim: Claim, ids: Ids) -> str | None:
+    """The id of several room posts that one run answers."""
+    posts = [message for message in claim.messages if message.channel == ROOM]
+    return ids.new("chatroom_batch") if len(posts) > 1 else None

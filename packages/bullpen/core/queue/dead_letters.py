@@ -20,6 +20,34 @@ from bullpen.core.store.transaction import Transaction
 
 M = MESSAGES.c
 
+C = DEATH_CAUSES.c
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """One cause, and how many died of it."""
+
+    fingerprint: str
+    kind: str
+    error: str
+    """The newest of them, as an example."""
+    deaths: int
+    first_at: int
+    last_at: int
+    told_at: int | None
+    """When the owner was told of it last."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadMessage:
+    """One message that died."""
+
+    message_id: str
+    agent: str
+    kind: str
+    error: str
+    at: int
+
 
 def _pending() -> ColumnElement[bool]:
     return M.status == const(MessageState.PENDING.value)
@@ -53,48 +81,6 @@ DROP_OVERFLOWED: Statement[Message] = Statement(
     ),
     Message,
 )
-
-
-def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
-    """Say of messages that were just moved to `dead` why, to their people and in the events."""
-    for message in dead:
-        append_event(tx, MessageDead(message, kind=kind, error=error[:500]))
-        if message.channel not in INTERNAL_CHANNELS:
-            text = (
-                f"@{message.agent} could not answer: {error[:500]}\n"
-                f"Your message is kept as {message.message_id} and can be tried again."
-            )
-            add_response(tx, message, Answer(message=text))
-
-
-def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
-    """Make room in a full, locked lane: its oldest messages are dead."""
-    found = [
-        row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})
-    ]
-    oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(found)[:count]]
-    dead = [each for each in tx.one_each(DROP_OVERFLOWED, oldest) if each is not None]
-    refresh_lane(tx, agent, -len(dead))
-    notify_dead(tx, dead, "overflow", "newer messages took its place in a full lane")
-
-
-C = DEATH_CAUSES.c
-
-
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """One cause, and how many died of it."""
-
-    fingerprint: str
-    kind: str
-    error: str
-    """The newest of them, as an example."""
-    deaths: int
-    first_at: int
-    last_at: int
-    told_at: int | None
-    """When the owner was told of it last."""
-
 
 ADD_TO_GROUP: Statement[FailureGroup] = Statement(
     lambda: (
@@ -134,15 +120,27 @@ SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DeadMessage:
-    """One message that died."""
+def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
+    """Say of messages that were just moved to `dead` why, to their people and in the events."""
+    for message in dead:
+        append_event(tx, MessageDead(message, kind=kind, error=error[:500]))
+        if message.channel not in INTERNAL_CHANNELS:
+            text = (
+                f"@{message.agent} could not answer: {error[:500]}\n"
+                f"Your message is kept as {message.message_id} and can be tried again."
+            )
+            add_response(tx, message, Answer(message=text))
 
-    message_id: str
-    agent: str
-    kind: str
-    error: str
-    at: int
+
+def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
+    """Make room in a full, locked lane: its oldest messages are dead."""
+    found = [
+        row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})
+    ]
+    oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(found)[:count]]
+    dead = [each for each in tx.one_each(DROP_OVERFLOWED, oldest) if each is not None]
+    refresh_lane(tx, agent, -len(dead))
+    notify_dead(tx, dead, "overflow", "newer messages took its place in a full lane")
 
 
 def add_to_failure_group(

@@ -40,10 +40,19 @@ from bullpen.core.text import check_text
 # each other on PostgreSQL. On SQLite the write lock is held from the start.
 
 M = MESSAGES.c
+
 L = LANES.c
 
-
 _TOKEN = re.compile(r"[a-z0-9_-]{1,40}\.[a-z0-9]{1,64}")
+
+_EVENT_OF_STATE = {
+    LaneState.PAUSED: LanePaused,
+    LaneState.ACTIVE: LaneResumed,
+    LaneState.DRAINING: LaneDraining,
+    LaneState.ARCHIVED: LaneArchived,
+}
+
+_POLICY_COLUMNS = ("ordering", "batching", "max_depth", "overflow", "max_attempts")
 
 
 class Ordering(StrEnum):
@@ -66,6 +75,41 @@ class Overflow(StrEnum):
 
     REJECT = "reject"
     DROP_OLDEST = "drop_oldest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanePolicy:
+    """How a lane behaves."""
+
+    ordering: Ordering = Ordering.FIFO
+    batching: Batching = Batching.ALL
+    max_depth: int | None = None
+    overflow: Overflow = Overflow.REJECT
+    max_attempts: int | None = None
+    """None is the setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A locked lane."""
+
+    state: str
+    ordering: str
+    batching: str
+    max_depth: int | None
+    overflow: str
+    max_attempts: int
+    pending: int
+    head_key: int | None
+    not_before: int | None
+    claim_token: str | None
+
+    @property
+    def claimable(self) -> bool:
+        """Whether a new message could be claimed at once."""
+        return (
+            self.claim_token is None and self.not_before is None and self.state == LaneState.ACTIVE
+        )
 
 
 def ready() -> ColumnElement[bool]:
@@ -93,29 +137,6 @@ def _first() -> ScalarSelect[int]:
 
 def _free_head() -> ColumnElement[int | None]:
     return case((and_(_runs(), ~_waits()), _first()), else_=null())
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A locked lane."""
-
-    state: str
-    ordering: str
-    batching: str
-    max_depth: int | None
-    overflow: str
-    max_attempts: int
-    pending: int
-    head_key: int | None
-    not_before: int | None
-    claim_token: str | None
-
-    @property
-    def claimable(self) -> bool:
-        """Whether a new message could be claimed at once."""
-        return (
-            self.claim_token is None and self.not_before is None and self.state == LaneState.ACTIVE
-        )
 
 
 LOCK_LANE: Statement[Lane] = Statement(
@@ -156,72 +177,6 @@ FREE_LANE: Statement[FreedLane] = Statement(
     )
 )
 
-
-def lock_lane(tx: Transaction, agent: str) -> Lane:
-    """The agent's lane, to be changed by nobody else until the transaction ends."""
-    lane = tx.one(LOCK_LANE, {"agent": agent})
-    if lane is None:
-        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
-    return lane
-
-
-def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
-    """The lanes of these agents, locked in the order of their names, each once."""
-    names = sorted(set(agents))
-    if len(names) == 1:
-        return {names[0]: lock_lane(tx, names[0])}
-    lanes: dict[str, Lane] = {}
-    for name, lane in zip(
-        names, tx.one_each(LOCK_LANE, [{"agent": name} for name in names]), strict=True
-    ):
-        if lane is None:
-            raise UnknownAgent(f"there is no agent {name[:40]!r}")
-        lanes[name] = lane
-    return lanes
-
-
-def agent_of_token(token: str) -> str:
-    """The agent whose lane this token claims, if it looks like a token at all."""
-    if not _TOKEN.fullmatch(token):
-        raise StaleToken(f"{token[:60]!r} is not a claim")
-    return agent_of(token)
-
-
-def lock_claimed_lane(tx: Transaction, token: str) -> Lane:
-    """The lane that this token claims; a token of no lane is no claim."""
-    try:
-        return lock_lane(tx, agent_of_token(token))
-    except UnknownAgent:
-        raise StaleToken(f"{token[:60]!r} is not a claim") from None
-
-
-def refresh_lane(tx: Transaction, agent: str, change: int) -> None:
-    """Bring the lane's head up to date after `change` messages more (or less) are pending."""
-    tx.write(REFRESH_LANE, {"agent": agent, "change": change, "now": tx.now})
-    tx.wake("messages")
-
-
-_EVENT_OF_STATE = {
-    LaneState.PAUSED: LanePaused,
-    LaneState.ACTIVE: LaneResumed,
-    LaneState.DRAINING: LaneDraining,
-    LaneState.ARCHIVED: LaneArchived,
-}
-_POLICY_COLUMNS = ("ordering", "batching", "max_depth", "overflow", "max_attempts")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LanePolicy:
-    """How a lane behaves."""
-
-    ordering: Ordering = Ordering.FIFO
-    batching: Batching = Batching.ALL
-    max_depth: int | None = None
-    overflow: Overflow = Overflow.REJECT
-    max_attempts: int | None = None
-    """None is the setting."""
-
-
 CREATE_LANE: Statement[None] = Statement(
     lambda: insert(LANES).from_select(
         [
@@ -250,6 +205,22 @@ SET_POLICY: Statement[None] = Statement(
         .values(
             {**{name: bindparam(name) for name in _POLICY_COLUMNS}, "updated_at": bindparam("now")}
         )
+    )
+)
+
+SET_LANE_STATE: Statement[None] = Statement(
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values(state=bindparam("target"), reason=bindparam("why"), updated_at=bindparam("now"))
+    )
+)
+
+DELAY_LANE: Statement[None] = Statement(
+    lambda: (
+        update(LANES)
+        .where(L.agent == bindparam("lane"))
+        .values(not_before=bindparam("until"), head_key=null())
     )
 )
 
@@ -283,21 +254,50 @@ def _resort(ordering: Ordering) -> Statement[None]:
 SET_SORT_KEYS: dict[Ordering, Statement[None]] = {
     ordering: _resort(ordering) for ordering in Ordering
 }
-SET_LANE_STATE: Statement[None] = Statement(
-    lambda: (
-        update(LANES)
-        .where(L.agent == bindparam("lane"))
-        .values(state=bindparam("target"), reason=bindparam("why"), updated_at=bindparam("now"))
-    )
-)
 
-DELAY_LANE: Statement[None] = Statement(
-    lambda: (
-        update(LANES)
-        .where(L.agent == bindparam("lane"))
-        .values(not_before=bindparam("until"), head_key=null())
-    )
-)
+
+def lock_lane(tx: Transaction, agent: str) -> Lane:
+    """The agent's lane, to be changed by nobody else until the transaction ends."""
+    lane = tx.one(LOCK_LANE, {"agent": agent})
+    if lane is None:
+        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+    return lane
+
+
+def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
+    """The lanes of these agents, locked in the order of their names, each once."""
+    names = sorted(set(agents))
+    if len(names) == 1:
+        return {names[0]: lock_lane(tx, names[0])}
+    lanes: dict[str, Lane] = {}
+    for name, lane in zip(
+        names, tx.one_each(LOCK_LANE, [{"agent": name} for name in names]), strict=True
+    ):
+        if lane is None:
+            raise UnknownAgent(f"there is no agent {name[:40]!r}")
+        lanes[name] = lane
+    return lanes
+
+
+def lock_claimed_lane(tx: Transaction, token: str) -> Lane:
+    """The lane that this token claims; a token of no lane is no claim."""
+    try:
+        return lock_lane(tx, agent_of_token(token))
+    except UnknownAgent:
+        raise StaleToken(f"{token[:60]!r} is not a claim") from None
+
+
+def agent_of_token(token: str) -> str:
+    """The agent whose lane this token claims, if it looks like a token at all."""
+    if not _TOKEN.fullmatch(token):
+        raise StaleToken(f"{token[:60]!r} is not a claim")
+    return agent_of(token)
+
+
+def refresh_lane(tx: Transaction, agent: str, change: int) -> None:
+    """Bring the lane's head up to date after `change` messages more (or less) are pending."""
+    tx.write(REFRESH_LANE, {"agent": agent, "change": change, "now": tx.now})
+    tx.wake("messages")
 
 
 def create_lane(tx: Transaction, agent: str, policy: LanePolicy | None = None) -> None:

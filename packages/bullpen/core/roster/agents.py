@@ -19,11 +19,15 @@ from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
+A = AGENTS.c
+
 ECHO = "echo"
 """The built-in provider, which needs no account."""
 
 HTTP = "http"
 """The provider of agents whose lane is left to outside workers."""
+
+_LINE_BREAK_CATEGORIES = ("Cc", "Zl", "Zp")
 
 
 class Permission(StrEnum):
@@ -83,62 +87,19 @@ class AgentChange(TypedDict, total=False):
     scheduling: Scheduling
 
 
-def agent_home(settings: Settings, agent_id: str) -> Path:
-    """The agent's own directory in the workspace."""
-    return settings.workspace / agent_id
+FIND: Statement[Agent] = Statement(
+    lambda: select(*columns(Agent, AGENTS)).where(A.id == bindparam("agent")), Agent
+)
 
-
-def allowed_roots(settings: Settings, agent: Agent) -> tuple[Path, ...]:
-    """Where it works, its own directory, and that of people's files."""
-    home = agent_home(settings, agent.id)
-    own = Path(agent.directory) if agent.directory else home
-    return (own, home, settings.files)
-
-
-_LINE_BREAK_CATEGORIES = ("Cc", "Zl", "Zp")
-
-
-def check_display_name(name: str, limit: int) -> str:
-    """The name, if it can be shown in a line and be written in a tag."""
-    check_text(name, limit, "the name")
-    if len(name) > MAX_NAME_CHARS or any(
-        unicodedata.category(each) in _LINE_BREAK_CATEGORIES for each in name
-    ):
-        raise BadName(
-            f"{name[:40]!r} is too long for a name, or more than a line",
-            hint=f"Give one line of at most {MAX_NAME_CHARS} characters.",
-        )
-    return name
-
+LIST: Statement[Agent] = Statement(lambda: select(*columns(Agent, AGENTS)).order_by(A.id), Agent)
 
 AGENT_NAMES: Statement[tuple[str, str]] = Statement(
     lambda: select(AGENTS.c.id, AGENTS.c.name).order_by(AGENTS.c.id)
 )
+
 TEAM_NAMES: Statement[tuple[str, str, str]] = Statement(
     lambda: select(TEAMS.c.id, TEAMS.c.name, TEAMS.c.leader).order_by(TEAMS.c.id)
 )
-
-
-def agent_names(tx: Transaction) -> dict[str, str]:
-    """What each agent is called."""
-    return {agent: name for agent, name in tx.all(AGENT_NAMES, {})}  # noqa: C416 - rows
-
-
-def load_address_book(tx: Transaction) -> AddressBook:
-    """All agents and teams, with their names."""
-    return AddressBook(
-        agents=agent_names(tx),
-        teams={team: (name, leader) for team, name, leader in tx.all(TEAM_NAMES, {})},
-    )
-
-
-A = AGENTS.c
-
-
-FIND: Statement[Agent] = Statement(
-    lambda: select(*columns(Agent, AGENTS)).where(A.id == bindparam("agent")), Agent
-)
-LIST: Statement[Agent] = Statement(lambda: select(*columns(Agent, AGENTS)).order_by(A.id), Agent)
 
 
 def find_agent(tx: Transaction, agent_id: str) -> Agent | None:
@@ -158,3 +119,41 @@ def get_agent(tx: Transaction, agent_id: str) -> Agent:
 def list_agents(tx: Transaction) -> list[Agent]:
     """All agents, by id."""
     return tx.all(LIST, {})
+
+
+def agent_names(tx: Transaction) -> dict[str, str]:
+    """What each agent is called."""
+    return {agent: name for agent, name in tx.all(AGENT_NAMES, {})}  # noqa: C416 - rows
+
+
+def load_address_book(tx: Transaction) -> AddressBook:
+    """All agents and teams, with their names."""
+    return AddressBook(
+        agents=agent_names(tx),
+        teams={team: (name, leader) for team, name, leader in tx.all(TEAM_NAMES, {})},
+    )
+
+
+def agent_home(settings: Settings, agent_id: str) -> Path:
+    """The agent's own directory in the workspace."""
+    return settings.workspace / agent_id
+
+
+def allowed_roots(settings: Settings, agent: Agent) -> tuple[Path, ...]:
+    """Where it works, its own directory, and that of people's files."""
+    home = agent_home(settings, agent.id)
+    own = Path(agent.directory) if agent.directory else home
+    return (own, home, settings.files)
+
+
+def check_display_name(name: str, limit: int) -> str:
+    """The name, if it can be shown in a line and be written in a tag."""
+    check_text(name, limit, "the name")
+    if len(name) > MAX_NAME_CHARS or any(
+        unicodedata.category(each) in _LINE_BREAK_CATEGORIES for each in name
+    ):
+        raise BadName(
+            f"{name[:40]!r} is too long for a name, or more than a line",
+            hint=f"Give one line of at most {MAX_NAME_CHARS} characters.",
+        )
+    return name

@@ -16,6 +16,17 @@ from bullpen.core.store.transaction import Transaction
 S = SESSIONS.c
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A provider's session, and what it has used in all so far."""
+
+    id: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    told: str = ""
+
+
 def _here() -> tuple[ColumnElement[bool], ...]:
     return (S.agent == bindparam("agent_id"), S.context == bindparam("key"))
 
@@ -25,6 +36,7 @@ FIND: Statement[tuple[str, str, int, int, float, str]] = Statement(
         *_here()
     )
 )
+
 FIND_RESETS: Statement[tuple[int]] = Statement(
     lambda: (
         select(AGENTS.c.resets)
@@ -32,7 +44,9 @@ FIND_RESETS: Statement[tuple[int]] = Statement(
         .with_for_update(read=True)
     )
 )
+
 _VALUE_NAMES = ("provider", "session_id", "input_tokens", "output_tokens", "cost", "told")
+
 UPDATE: Statement[None] = Statement(
     lambda: (
         update(SESSIONS)
@@ -46,6 +60,7 @@ UPDATE: Statement[None] = Statement(
         )
     )
 )
+
 INSERT: Statement[None] = Statement(
     lambda: insert(SESSIONS).values(
         {
@@ -57,18 +72,8 @@ INSERT: Statement[None] = Statement(
         }
     )
 )
+
 DELETE: Statement[None] = Statement(lambda: delete(SESSIONS).where(*_here()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """A provider's session, and what it has used in all so far."""
-
-    id: str
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float = 0.0
-    told: str = ""
 
 
 def session_key(agent: Agent, message: Message) -> str:

@@ -19,6 +19,10 @@ from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
+T = TEAMS.c
+
+M = TEAM_MEMBERS.c
+
 
 class DeliveryMode(StrEnum):
     """How a team's answers come to the person who asked."""
@@ -57,23 +61,24 @@ class TeamChange(TypedDict, total=False):
     max_cost: float | None
 
 
-T = TEAMS.c
-M = TEAM_MEMBERS.c
-
-
 FIND: Statement[Team] = Statement(
     lambda: select(*columns(Team, TEAMS)).where(T.id == bindparam("team")), Team
 )
+
 LOCK: Statement[tuple[str]] = Statement(
     lambda: select(T.id).where(T.id == bindparam("team")).with_for_update()
 )
+
 LIST: Statement[Team] = Statement(lambda: select(*columns(Team, TEAMS)).order_by(T.id), Team)
+
 MEMBERS: Statement[tuple[str]] = Statement(
     lambda: select(M.agent).where(M.team_id == bindparam("team")).order_by(M.position)
 )
+
 TEAMS_OF_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(M.team_id).where(M.agent == bindparam("agent")).order_by(M.team_id)
 )
+
 FIND_AGENT_ID: Statement[tuple[str]] = Statement(
     lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
 )
@@ -81,6 +86,7 @@ FIND_AGENT_ID: Statement[tuple[str]] = Statement(
 INSERT: Statement[None] = Statement(
     lambda: insert(TEAMS).values({column.name: bindparam(column.name) for column in T})
 )
+
 UPDATE: Statement[None] = Statement(
     lambda: (
         update(TEAMS)
@@ -97,10 +103,13 @@ UPDATE: Statement[None] = Statement(
         )
     )
 )
+
 DELETE: Statement[None] = Statement(lambda: delete(TEAMS).where(T.id == bindparam("team")))
+
 DELETE_MEMBERS: Statement[None] = Statement(
     lambda: delete(TEAM_MEMBERS).where(M.team_id == bindparam("team"))
 )
+
 INSERT_MEMBER: Statement[None] = Statement(
     lambda: insert(TEAM_MEMBERS).values(
         team_id=bindparam("team"), agent=bindparam("agent"), position=bindparam("position")
@@ -126,6 +135,34 @@ def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> 
     _update(tx, changed)
     append_event(tx, TeamChanged(team=team_id, changed=sorted(change)))
     return changed
+
+
+def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
+    """Agents come into a team, behind those who are there; who is there already stays as it is."""
+    team = lock_team(tx, team_id)
+    new = [each for each in dict.fromkeys(agents) if each not in team.members]
+    return change_team(tx, team_id, members=(*team.members, *new)) if new else team
+
+
+def remove_members(
+    tx: Transaction, team_id: str, agents: Sequence[str], leader: str | None = None
+) -> Team:
+    """Agents go out of a team; if its leader goes, the named one leads, or who is next."""
+    team = lock_team(tx, team_id)
+    for each in agents:
+        if each not in team.members:
+            raise BadTeam(
+                f"{each[:40]!r} is not a member of {team_id}",
+                hint=f"Its members are {', '.join(team.members)}.",
+            )
+    rest = tuple(each for each in team.members if each not in agents)
+    if not rest:
+        raise BadTeam(
+            f"{team_id} would have no member any more",
+            hint=f"To disband it: bullpen team remove {team_id}",
+        )
+    leads = leader or (team.leader if team.leader in rest else rest[0])
+    return change_team(tx, team_id, members=rest, leader=leads)
 
 
 def disband_team(tx: Transaction, team_id: str) -> None:
@@ -211,31 +248,3 @@ def _insert_members(tx: Transaction, team: Team) -> None:
             for position, agent in enumerate(team.members)
         ],
     )
-
-
-def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
-    """Agents come into a team, behind those who are there; who is there already stays as it is."""
-    team = lock_team(tx, team_id)
-    new = [each for each in dict.fromkeys(agents) if each not in team.members]
-    return change_team(tx, team_id, members=(*team.members, *new)) if new else team
-
-
-def remove_members(
-    tx: Transaction, team_id: str, agents: Sequence[str], leader: str | None = None
-) -> Team:
-    """Agents go out of a team; if its leader goes, the named one leads, or who is next."""
-    team = lock_team(tx, team_id)
-    for each in agents:
-        if each not in team.members:
-            raise BadTeam(
-                f"{each[:40]!r} is not a member of {team_id}",
-                hint=f"Its members are {', '.join(team.members)}.",
-            )
-    rest = tuple(each for each in team.members if each not in agents)
-    if not rest:
-        raise BadTeam(
-            f"{team_id} would have no member any more",
-            hint=f"To disband it: bullpen team remove {team_id}",
-        )
-    leads = leader or (team.leader if team.leader in rest else rest[0])
-    return change_team(tx, team_id, members=rest, leader=leads)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from enum import StrEnum
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, select, update
 
 from bullpen.core.clock import seconds_until
 from bullpen.core.errors import LaneError, StoreError, UnknownAgent
@@ -14,12 +13,18 @@ from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import TeamChainStart
 from bullpen.core.events.schedule import ScheduleFired, ScheduleMissed, ScheduleSkipped
 from bullpen.core.message import SCHEDULE, NewMessage
-from bullpen.core.models import MESSAGES, SCHEDULE_RUNS, SCHEDULES
+from bullpen.core.models import MESSAGES, SCHEDULES
 from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import lock_lane
+from bullpen.core.schedules.history import (
+    SELECT_LAST_MESSAGE,
+    ScheduleOutcome,
+    is_recorded,
+    record_run,
+)
 from bullpen.core.schedules.manage import (
     ScheduleTarget,
     agent_of_author,
@@ -44,84 +49,21 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-R = SCHEDULE_RUNS.c
 M = MESSAGES.c
 
+log = logging.getLogger(__name__)
 
-class ScheduleOutcome(StrEnum):
-    """What became of a due time."""
+BATCH_SCHEDULES = 100
 
-    FIRED = "fired"
-    SKIPPED = "skipped"
-    MISSED = "missed"
-
-
-_INSERTED_COLUMNS = (
-    "schedule_id",
-    "due_at",
-    "until",
-    "fired_at",
-    "outcome",
-    "times",
-    "message_id",
-    "reason",
-)
-
-INSERT_RUN: Statement[None] = Statement(
-    lambda: insert(SCHEDULE_RUNS).values({name: bindparam(name) for name in _INSERTED_COLUMNS})
-)
-SELECT_RECORDED: Statement[tuple[int]] = Statement(
-    lambda: select(R.id).where(R.schedule_id == bindparam("schedule"), R.due_at == bindparam("due"))
-)
-SELECT_LAST_MESSAGE: Statement[tuple[str]] = Statement(
+SELECT_DUE: Statement[Schedule] = Statement(
     lambda: (
-        select(R.message_id)
-        .where(R.schedule_id == bindparam("schedule"), R.message_id.is_not(None))
-        .order_by(R.id.desc())
-        .limit(const(1))
-    )
+        select(*S)
+        .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
+        .order_by(S.due_at)
+        .limit(const(BATCH_SCHEDULES))
+    ),
+    schedule_from_row,
 )
-# The run's message, and all that it set off.
-SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
-    lambda: (
-        select(M.message_id)
-        .where(
-            in_conversation(),
-            M.status.in_([const(state.value) for state in UNFINISHED_STATES]),
-        )
-        .limit(const(1))
-    )
-)
-
-
-def record_run(
-    tx: Transaction,
-    schedule: Schedule,
-    due: int | None,
-    outcome: ScheduleOutcome,
-    *,
-    until: int | None = None,
-    times: int = 1,
-    message_id: str | None = None,
-    reason: str | None = None,
-) -> None:
-    """Append it; a due time that is there already ends the transaction."""
-    values: dict[str, object] = {"schedule_id": schedule.id, "due_at": due, "until": until}
-    values.update(fired_at=tx.now, outcome=outcome.value, times=times)
-    tx.write(INSERT_RUN, {**values, "message_id": message_id, "reason": reason})
-
-
-def is_recorded(tx: Transaction, schedule: Schedule, due: int) -> bool:
-    """Whether something became of this due time already."""
-    return tx.one(SELECT_RECORDED, {"schedule": schedule.id, "due": due}) is not None
-
-
-def find_unfinished_message(tx: Transaction, schedule: Schedule) -> str | None:
-    """A message of the last run, or one that it set off, that is not through yet."""
-    last = tx.one(SELECT_LAST_MESSAGE, {"schedule": schedule.id})
-    row = None if last is None else tx.one(SELECT_UNFINISHED, {"conversation": last[0]})
-    return None if row is None else row[0]
-
 
 # Of many schedulers that come with the same due time, one moves it on.
 ADVANCE_SCHEDULE: Statement[None] = Statement(
@@ -136,6 +78,48 @@ ADVANCE_SCHEDULE: Statement[None] = Statement(
         .values(due_at=bindparam("next"), state=bindparam("becomes"))
     )
 )
+
+# The run's message, and all that it set off.
+SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(M.message_id)
+        .where(
+            in_conversation(),
+            M.status.in_([const(state.value) for state in UNFINISHED_STATES]),
+        )
+        .limit(const(1))
+    )
+)
+
+
+def fire_due_schedules(store: Store) -> float:
+    """Let everything fire that is due; gives how many seconds there is nothing to do."""
+    with store.read() as tx:
+        if find_hold(tx) is not None:
+            return seconds_until(None, tx.now)
+        due = tx.all(SELECT_DUE, {"now": tx.now})
+        now, following = tx.now, None if due else next_due(tx)
+    if not due:
+        return seconds_until(following, now)
+    for schedule in due:
+        _fire_or_pause(store, schedule, now, schedule.missed)
+    return 0.0
+
+
+def skip_missed(store: Store) -> int:
+    """Account for every due time that has passed as missed, and make up for none of them.
+
+    Gives how many schedules it was. What is due within this minute fires, as it always does.
+    """
+    total = 0
+    while True:
+        with store.read() as tx:
+            now, due = tx.now, tx.all(SELECT_DUE, {"now": tx.now})
+        if not due:
+            return total
+        for schedule in due:
+            _fire_or_pause(store, schedule, now, MissedPolicy.SKIP)
+        total += len(due)
 
 
 def fire_schedule(tx: Transaction, schedule: Schedule, decided: FirePlan) -> int:
@@ -172,6 +156,30 @@ def run_schedule_now(tx: Transaction, name: str) -> str:
     record_run(tx, schedule, None, ScheduleOutcome.FIRED, message_id=message)
     _append_fired(tx, schedule, target, message)
     return message
+
+
+def find_unfinished_message(tx: Transaction, schedule: Schedule) -> str | None:
+    """A message of the last run, or one that it set off, that is not through yet."""
+    last = tx.one(SELECT_LAST_MESSAGE, {"schedule": schedule.id})
+    row = None if last is None else tx.one(SELECT_UNFINISHED, {"conversation": last[0]})
+    return None if row is None else row[0]
+
+
+def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPolicy) -> None:
+    """One that cannot be decided is paused, so that no other waits behind it."""
+    assert schedule.due_at is not None
+    try:
+        decided = plan_fire(schedule.timing, schedule.due_at, now, missed)
+        with store.write() as tx:
+            fire_schedule(tx, schedule, decided)
+    except StoreError:
+        raise
+    except Exception as error:
+        log.exception("the schedule %s cannot fire", schedule.id)
+        with store.write() as tx:
+            current = lock_schedule(tx, schedule.id)
+            if current == schedule:
+                pause_and_notify(tx, current, f"it cannot fire: {str(error)[:500]}")
 
 
 def _fire_due_time(
@@ -214,6 +222,23 @@ def _enqueue(tx: Transaction, schedule: Schedule, target: ScheduleTarget, delay:
     return message
 
 
+def _append_fired(
+    tx: Transaction,
+    schedule: Schedule,
+    target: ScheduleTarget,
+    message: str,
+    due_at: int | None = None,
+) -> None:
+    fired = ScheduleFired(
+        MessageRef(target.agent, message, message),
+        schedule=schedule.id,
+        label=schedule.label,
+        team=target.team_id,
+        due_at=due_at,
+    )
+    append_event(tx, fired)
+
+
 def _record_skipped(tx: Transaction, schedule: Schedule, due: int, reason: str) -> None:
     record_run(tx, schedule, due, ScheduleOutcome.SKIPPED, reason=reason)
     append_schedule_event(tx, ScheduleSkipped(due_at=due, reason=reason, **event_values(schedule)))
@@ -232,81 +257,3 @@ def _record_missed(tx: Transaction, schedule: Schedule, dropped: MissedTimes) ->
             reason=reason, first=first, last=last, times=times, **event_values(schedule)
         ),
     )
-
-
-def _append_fired(
-    tx: Transaction,
-    schedule: Schedule,
-    target: ScheduleTarget,
-    message: str,
-    due_at: int | None = None,
-) -> None:
-    fired = ScheduleFired(
-        MessageRef(target.agent, message, message),
-        schedule=schedule.id,
-        label=schedule.label,
-        team=target.team_id,
-        due_at=due_at,
-    )
-    append_event(tx, fired)
-
-
-log = logging.getLogger(__name__)
-
-BATCH_SCHEDULES = 100
-SELECT_DUE: Statement[Schedule] = Statement(
-    lambda: (
-        select(*S)
-        .where(S.state == const(ScheduleState.ACTIVE.value), S.due_at <= bindparam("now"))
-        .order_by(S.due_at)
-        .limit(const(BATCH_SCHEDULES))
-    ),
-    schedule_from_row,
-)
-
-
-def fire_due_schedules(store: Store) -> float:
-    """Let everything fire that is due; gives how many seconds there is nothing to do."""
-    with store.read() as tx:
-        if find_hold(tx) is not None:
-            return seconds_until(None, tx.now)
-        due = tx.all(SELECT_DUE, {"now": tx.now})
-        now, following = tx.now, None if due else next_due(tx)
-    if not due:
-        return seconds_until(following, now)
-    for schedule in due:
-        _fire_or_pause(store, schedule, now, schedule.missed)
-    return 0.0
-
-
-def skip_missed(store: Store) -> int:
-    """Account for every due time that has passed as missed, and make up for none of them.
-
-    Gives how many schedules it was. What is due within this minute fires, as it always does.
-    """
-    total = 0
-    while True:
-        with store.read() as tx:
-            now, due = tx.now, tx.all(SELECT_DUE, {"now": tx.now})
-        if not due:
-            return total
-        for schedule in due:
-            _fire_or_pause(store, schedule, now, MissedPolicy.SKIP)
-        total += len(due)
-
-
-def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPolicy) -> None:
-    """One that cannot be decided is paused, so that no other waits behind it."""
-    assert schedule.due_at is not None
-    try:
-        decided = plan_fire(schedule.timing, schedule.due_at, now, missed)
-        with store.write() as tx:
-            fire_schedule(tx, schedule, decided)
-    except StoreError:
-        raise
-    except Exception as error:
-        log.exception("the schedule %s cannot fire", schedule.id)
-        with store.write() as tx:
-            current = lock_schedule(tx, schedule.id)
-            if current == schedule:
-                pause_and_notify(tx, current, f"it cannot fire: {str(error)[:500]}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import lru_cache
 from itertools import islice
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, insert, select
 
-from bullpen.core.models import (
-    SCHEDULE_RUNS,
-)
+from bullpen.core.models import SCHEDULE_RUNS
 from bullpen.core.models.archive import MESSAGE_TABLES, RESPONSE_TABLES, live_and_archived
+from bullpen.core.models.base import const
 from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.schedules.model import Schedule
 from bullpen.core.schedules.timing import Timing
@@ -20,23 +20,26 @@ from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-SELECT_STATE: Statement[tuple[str, str | None]] = Statement(
-    lambda: live_and_archived(
-        MESSAGE_TABLES,
-        lambda table: select(table.c.status, table.c.last_error).where(
-            table.c.message_id == bindparam("message")
-        ),
-    )
+R = SCHEDULE_RUNS.c
+
+_INSERTED_COLUMNS = (
+    "schedule_id",
+    "due_at",
+    "until",
+    "fired_at",
+    "outcome",
+    "times",
+    "message_id",
+    "reason",
 )
-SELECT_RESPONSES: Statement[tuple[int, str, str, str | None, int | None, str | None]] = Statement(
-    lambda: live_and_archived(
-        RESPONSE_TABLES,
-        lambda table: select(
-            *(table.c.id, table.c.channel, table.c.status),
-            *(table.c.part_receipts, table.c.acked_at, table.c.last_error),
-        ).where(table.c.message_id == bindparam("message")),
-    )
-)
+
+
+class ScheduleOutcome(StrEnum):
+    """What became of a due time."""
+
+    FIRED = "fired"
+    SKIPPED = "skipped"
+    MISSED = "missed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,65 @@ class ScheduleRun:
     deliveries: tuple[RunDelivery, ...] = ()
 
 
+INSERT_RUN: Statement[None] = Statement(
+    lambda: insert(SCHEDULE_RUNS).values({name: bindparam(name) for name in _INSERTED_COLUMNS})
+)
+
+SELECT_RECORDED: Statement[tuple[int]] = Statement(
+    lambda: select(R.id).where(R.schedule_id == bindparam("schedule"), R.due_at == bindparam("due"))
+)
+
+SELECT_LAST_MESSAGE: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(R.message_id)
+        .where(R.schedule_id == bindparam("schedule"), R.message_id.is_not(None))
+        .order_by(R.id.desc())
+        .limit(const(1))
+    )
+)
+
 RUN_LISTING = TablePager(SCHEDULE_RUNS, ScheduleRun)
+
+SELECT_STATE: Statement[tuple[str, str | None]] = Statement(
+    lambda: live_and_archived(
+        MESSAGE_TABLES,
+        lambda table: select(table.c.status, table.c.last_error).where(
+            table.c.message_id == bindparam("message")
+        ),
+    )
+)
+
+SELECT_RESPONSES: Statement[tuple[int, str, str, str | None, int | None, str | None]] = Statement(
+    lambda: live_and_archived(
+        RESPONSE_TABLES,
+        lambda table: select(
+            *(table.c.id, table.c.channel, table.c.status),
+            *(table.c.part_receipts, table.c.acked_at, table.c.last_error),
+        ).where(table.c.message_id == bindparam("message")),
+    )
+)
+
+
+def record_run(
+    tx: Transaction,
+    schedule: Schedule,
+    due: int | None,
+    outcome: ScheduleOutcome,
+    *,
+    until: int | None = None,
+    times: int = 1,
+    message_id: str | None = None,
+    reason: str | None = None,
+) -> None:
+    """Append it; a due time that is there already ends the transaction."""
+    values: dict[str, object] = {"schedule_id": schedule.id, "due_at": due, "until": until}
+    values.update(fired_at=tx.now, outcome=outcome.value, times=times)
+    tx.write(INSERT_RUN, {**values, "message_id": message_id, "reason": reason})
+
+
+def is_recorded(tx: Transaction, schedule: Schedule, due: int) -> bool:
+    """Whether something became of this due time already."""
+    return tx.one(SELECT_RECORDED, {"schedule": schedule.id, "due": due}) is not None
 
 
 def list_schedule_runs(

@@ -46,6 +46,181 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
+M = MESSAGES.c
+
+MAX_JITTER_MS = DAY
+
+SELECT_BY_LABEL: Statement[tuple[str]] = Statement(
+    lambda: select(S.id).where((S.label == bindparam("label")) | (S.id == bindparam("label")))
+)
+
+SELECT_BATCH: Statement[tuple[str | None]] = Statement(
+    lambda: select(LANES.c.batch).where(
+        LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
+    )
+)
+
+SELECT_REPLY_ADDRESS: Statement[tuple[str, str, str | None, str | None]] = Statement(
+    lambda: select(M.channel, M.sender, M.sender_id, M.reply_to).where(M.id == bindparam("message"))
+)
+
+SELECT_AGENT: Statement[tuple[str]] = Statement(
+    lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("agent"))
+)
+
+
+class ScheduleChange(TypedDict, total=False):
+    """What of a schedule is to be changed; what is not named stays."""
+
+    label: str | None
+    agent: str | None
+    team_id: str | None
+    message: str
+    timing: Timing
+    place: DeliveryAddress
+    sender: str
+    missed: MissedPolicy
+    overlap: OverlapPolicy
+    jitter: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTarget:
+    """An agent; of a team, its leader."""
+
+    agent: str
+    team_id: str | None
+
+
+def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) -> Schedule:
+    """Make a schedule; it fires from now on, unless it is to be paused."""
+    check_reach(tx, author, new.agent, new.team_id)
+    check_schedule_limit(tx, author)
+    given = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
+    schedule = Schedule(
+        **given,
+        id=tx.ids.new("schedule"),
+        state=ScheduleState.PAUSED if new.paused else ScheduleState.ACTIVE,
+        reason="made so" if new.paused else None,
+        due_at=None if new.paused else new.timing.after(tx.now),
+        made_by=author,
+        created_at=tx.now,
+        updated_at=tx.now,
+    )
+    _check_texts(tx, schedule)
+    _check_recipient(tx, schedule)
+    insert_schedule(tx, schedule)
+    append_schedule_event(tx, ScheduleAdded(made_by=author, **event_values(schedule)))
+    return schedule
+
+
+def change_schedule(
+    tx: Transaction, name: str, author: str = OWNER_AUTHOR, **change: Unpack[ScheduleChange]
+) -> Schedule:
+    """Change what is named and keep the rest; gives the schedule as it is now."""
+    before = lock_schedule(tx, name)
+    changed = replace(before, **change)
+    check_reach(tx, author, changed.agent, changed.team_id)
+    _check_texts(tx, changed)
+    if (changed.agent, changed.team_id) != (before.agent, before.team_id):
+        _check_recipient(tx, changed)
+    if changed.timing != before.timing:
+        due = changed.timing.after(tx.now)
+        if changed.state is ScheduleState.DONE and due is not None:
+            changed = replace(changed, state=ScheduleState.ACTIVE, reason=None)
+        changed = replace(changed, due_at=due if changed.state is ScheduleState.ACTIVE else None)
+    changed = update_schedule(tx, changed)
+    append_schedule_event(tx, ScheduleChanged(changed=sorted(change), **event_values(changed)))
+    return changed
+
+
+def pause_schedule(tx: Transaction, name: str, reason: str = "paused by hand") -> Schedule:
+    """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
+    check_text(reason, tx.settings.message_bytes, "the reason")
+    schedule = lock_schedule(tx, name)
+    return (
+        pause_locked(tx, schedule, reason) if schedule.state is ScheduleState.ACTIVE else schedule
+    )
+
+
+def resume_schedule(tx: Transaction, name: str) -> Schedule:
+    """Let it fire again, from now on."""
+    schedule = lock_schedule(tx, name)
+    if schedule.state is ScheduleState.ACTIVE:
+        return schedule
+    _check_recipient(tx, schedule)
+    due = schedule.timing.after(tx.now)
+    if due is None:
+        raise IllegalMove(
+            f"the schedule {schedule.id} has nothing to come any more",
+            hint="Give it another time, or make a new one.",
+        )
+    active = replace(schedule, state=ScheduleState.ACTIVE, reason=None, due_at=due)
+    active = update_schedule(tx, active)
+    append_schedule_event(tx, ScheduleResumed(**event_values(active)))
+    return active
+
+
+def remove_schedule(tx: Transaction, name: str) -> Schedule:
+    """Remove it; what it has put into a queue stays there, and its history too."""
+    schedule = lock_schedule(tx, name)
+    delete_schedule(tx, schedule)
+    append_schedule_event(tx, ScheduleRemoved(**event_values(schedule)))
+    return schedule
+
+
+def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
+    """Pause an active schedule that is at hand."""
+    paused = replace(schedule, state=ScheduleState.PAUSED, reason=reason, due_at=None)
+    paused = update_schedule(tx, paused)
+    append_schedule_event(tx, SchedulePaused(reason=reason, **event_values(paused)))
+    return paused
+
+
+def pause_and_notify(tx: Transaction, schedule: Schedule, reason: str) -> None:
+    """The same for a reason that is not the owner's own: he is told."""
+    pause_locked(tx, schedule, reason)
+    send_to_owner(
+        tx,
+        f"The schedule {schedule.label or schedule.id} is paused: {reason}.\n"
+        f"To give it to another: bullpen schedule set {schedule.id} --agent NAME\n"
+        f"To let it go on: bullpen schedule resume {schedule.id}",
+    )
+
+
+def pause_orphans(
+    tx: Transaction, reason: str, *, agent: str | None = None, team_id: str | None = None
+) -> None:
+    """Pause all that are for an agent or a team that is let go just now."""
+    wanted = ScheduleFilter(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
+    for each in list_schedules(tx, wanted):
+        current = lock_schedule(tx, each.id)
+        if wanted.matches(current):
+            pause_and_notify(tx, current, reason)
+
+
+def find_target(tx: Transaction, schedule: Schedule) -> ScheduleTarget | None:
+    """Who is asked; None if there is nobody any more."""
+    if schedule.team_id is not None:
+        team = find_team(tx, schedule.team_id)
+        return None if team is None else ScheduleTarget(team.leader, team.id)
+    row = tx.one(SELECT_AGENT, {"agent": schedule.agent})
+    return None if row is None else ScheduleTarget(row[0], None)
+
+
+def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress, str]:
+    """The place, and the name of the person there; the owner's for what nobody asked."""
+    running = tx.one(SELECT_BATCH, {"agent": agent})
+    if running is None or running[0] is None:
+        return NOWHERE, DEFAULT_SENDER
+    asked = tx.one(SELECT_REPLY_ADDRESS, {"message": json.loads(running[0])[0]})
+    if asked is None or asked[0] in INTERNAL_CHANNELS:
+        return owner_address(tx.settings), DEFAULT_SENDER
+    channel, sender, sender_id, reply_to = asked
+    return DeliveryAddress(
+        channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)
+    ), sender
+
 
 def agent_of_author(author: str) -> str | None:
     """The agent that this author is, if it is one."""
@@ -101,122 +276,6 @@ def check_author(author: str, schedule: Schedule) -> None:
         )
 
 
-M = MESSAGES.c
-
-SELECT_BATCH: Statement[tuple[str | None]] = Statement(
-    lambda: select(LANES.c.batch).where(
-        LANES.c.agent == bindparam("agent"), LANES.c.claim_token.is_not(None)
-    )
-)
-SELECT_REPLY_ADDRESS: Statement[tuple[str, str, str | None, str | None]] = Statement(
-    lambda: select(M.channel, M.sender, M.sender_id, M.reply_to).where(M.id == bindparam("message"))
-)
-
-
-def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress, str]:
-    """The place, and the name of the person there; the owner's for what nobody asked."""
-    running = tx.one(SELECT_BATCH, {"agent": agent})
-    if running is None or running[0] is None:
-        return NOWHERE, DEFAULT_SENDER
-    asked = tx.one(SELECT_REPLY_ADDRESS, {"message": json.loads(running[0])[0]})
-    if asked is None or asked[0] in INTERNAL_CHANNELS:
-        return owner_address(tx.settings), DEFAULT_SENDER
-    channel, sender, sender_id, reply_to = asked
-    return DeliveryAddress(
-        channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)
-    ), sender
-
-
-MAX_JITTER_MS = DAY
-
-SELECT_BY_LABEL: Statement[tuple[str]] = Statement(
-    lambda: select(S.id).where((S.label == bindparam("label")) | (S.id == bindparam("label")))
-)
-
-
-class ScheduleChange(TypedDict, total=False):
-    """What of a schedule is to be changed; what is not named stays."""
-
-    label: str | None
-    agent: str | None
-    team_id: str | None
-    message: str
-    timing: Timing
-    place: DeliveryAddress
-    sender: str
-    missed: MissedPolicy
-    overlap: OverlapPolicy
-    jitter: int
-
-
-def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) -> Schedule:
-    """Make a schedule; it fires from now on, unless it is to be paused."""
-    check_reach(tx, author, new.agent, new.team_id)
-    check_schedule_limit(tx, author)
-    given = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
-    schedule = Schedule(
-        **given,
-        id=tx.ids.new("schedule"),
-        state=ScheduleState.PAUSED if new.paused else ScheduleState.ACTIVE,
-        reason="made so" if new.paused else None,
-        due_at=None if new.paused else new.timing.after(tx.now),
-        made_by=author,
-        created_at=tx.now,
-        updated_at=tx.now,
-    )
-    _check_texts(tx, schedule)
-    _check_recipient(tx, schedule)
-    insert_schedule(tx, schedule)
-    append_schedule_event(tx, ScheduleAdded(made_by=author, **event_values(schedule)))
-    return schedule
-
-
-def change_schedule(
-    tx: Transaction, name: str, author: str = OWNER_AUTHOR, **change: Unpack[ScheduleChange]
-) -> Schedule:
-    """Change what is named and keep the rest; gives the schedule as it is now."""
-    before = lock_schedule(tx, name)
-    changed = replace(before, **change)
-    check_reach(tx, author, changed.agent, changed.team_id)
-    _check_texts(tx, changed)
-    if (changed.agent, changed.team_id) != (before.agent, before.team_id):
-        _check_recipient(tx, changed)
-    if changed.timing != before.timing:
-        due = changed.timing.after(tx.now)
-        if changed.state is ScheduleState.DONE and due is not None:
-            changed = replace(changed, state=ScheduleState.ACTIVE, reason=None)
-        changed = replace(changed, due_at=due if changed.state is ScheduleState.ACTIVE else None)
-    changed = update_schedule(tx, changed)
-    append_schedule_event(tx, ScheduleChanged(changed=sorted(change), **event_values(changed)))
-    return changed
-
-
-def resume_schedule(tx: Transaction, name: str) -> Schedule:
-    """Let it fire again, from now on."""
-    schedule = lock_schedule(tx, name)
-    if schedule.state is ScheduleState.ACTIVE:
-        return schedule
-    _check_recipient(tx, schedule)
-    due = schedule.timing.after(tx.now)
-    if due is None:
-        raise IllegalMove(
-            f"the schedule {schedule.id} has nothing to come any more",
-            hint="Give it another time, or make a new one.",
-        )
-    active = replace(schedule, state=ScheduleState.ACTIVE, reason=None, due_at=due)
-    active = update_schedule(tx, active)
-    append_schedule_event(tx, ScheduleResumed(**event_values(active)))
-    return active
-
-
-def remove_schedule(tx: Transaction, name: str) -> Schedule:
-    """Remove it; what it has put into a queue stays there, and its history too."""
-    schedule = lock_schedule(tx, name)
-    delete_schedule(tx, schedule)
-    append_schedule_event(tx, ScheduleRemoved(**event_values(schedule)))
-    return schedule
-
-
 def _check_texts(tx: Transaction, schedule: Schedule) -> None:
     limit = tx.settings.message_bytes
     check_text(schedule.message, limit)
@@ -244,64 +303,3 @@ def _check_label(tx: Transaction, schedule: Schedule, label: str) -> None:
         raise BadText("a label has something in it", hint="Leave it out, or write one.")
     if any(id_ != schedule.id for (id_,) in tx.all(SELECT_BY_LABEL, {"label": label})):
         raise NameTaken(f"there is a schedule called {label[:60]!r} already")
-
-
-def pause_schedule(tx: Transaction, name: str, reason: str = "paused by hand") -> Schedule:
-    """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
-    check_text(reason, tx.settings.message_bytes, "the reason")
-    schedule = lock_schedule(tx, name)
-    return (
-        pause_locked(tx, schedule, reason) if schedule.state is ScheduleState.ACTIVE else schedule
-    )
-
-
-def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
-    """Pause an active schedule that is at hand."""
-    paused = replace(schedule, state=ScheduleState.PAUSED, reason=reason, due_at=None)
-    paused = update_schedule(tx, paused)
-    append_schedule_event(tx, SchedulePaused(reason=reason, **event_values(paused)))
-    return paused
-
-
-def pause_and_notify(tx: Transaction, schedule: Schedule, reason: str) -> None:
-    """The same for a reason that is not the owner's own: he is told."""
-    pause_locked(tx, schedule, reason)
-    send_to_owner(
-        tx,
-        f"The schedule {schedule.label or schedule.id} is paused: {reason}.\n"
-        f"To give it to another: bullpen schedule set {schedule.id} --agent NAME\n"
-        f"To let it go on: bullpen schedule resume {schedule.id}",
-    )
-
-
-def pause_orphans(
-    tx: Transaction, reason: str, *, agent: str | None = None, team_id: str | None = None
-) -> None:
-    """Pause all that are for an agent or a team that is let go just now."""
-    wanted = ScheduleFilter(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
-    for each in list_schedules(tx, wanted):
-        current = lock_schedule(tx, each.id)
-        if wanted.matches(current):
-            pause_and_notify(tx, current, reason)
-
-
-SELECT_AGENT: Statement[tuple[str]] = Statement(
-    lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("agent"))
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleTarget:
-    """An agent; of a team, its leader."""
-
-    agent: str
-    team_id: str | None
-
-
-def find_target(tx: Transaction, schedule: Schedule) -> ScheduleTarget | None:
-    """Who is asked; None if there is nobody any more."""
-    if schedule.team_id is not None:
-        team = find_team(tx, schedule.team_id)
-        return None if team is None else ScheduleTarget(team.leader, team.id)
-    row = tx.one(SELECT_AGENT, {"agent": schedule.agent})
-    return None if row is None else ScheduleTarget(row[0], None)

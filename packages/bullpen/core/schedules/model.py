@@ -20,13 +20,18 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
+S = SCHEDULES.c
+
 DEFAULT_SENDER = "Scheduler"
 
 OWNER_AUTHOR = "owner"
 """Who made it, if no agent and no key did."""
 
 AGENT_AUTHOR_PREFIX = "agent:"
+
 KEY_AUTHOR_PREFIX = "key:"
+
+_IMMUTABLE_COLUMNS = ("id", "made_by", "created_at")
 
 
 class OverlapPolicy(StrEnum):
@@ -76,7 +81,35 @@ class Schedule(NewSchedule):
     updated_at: int
 
 
-S = SCHEDULES.c
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFilter:
+    """What the schedules have in common; None is anything."""
+
+    agent: str | None = None
+    team_id: str | None = None
+    made_by: str | None = None
+    state: ScheduleState | None = None
+
+    def matches(self, schedule: Schedule) -> bool:
+        """Whether this one is wanted."""
+        return (
+            self.agent in (None, schedule.agent)
+            and self.team_id in (None, schedule.team_id)
+            and self.made_by in (None, schedule.made_by)
+            and self.state in (None, schedule.state)
+        )
+
+
+ALL_SCHEDULES = ScheduleFilter()
+
+
+class ScheduleValues(TypedDict):
+    """What every event of a schedule says of it."""
+
+    agent: str | None
+    schedule: str
+    label: str | None
+    team: str | None
 
 
 def schedule_from_row(
@@ -166,13 +199,6 @@ COUNT_BY_STATE: Statement[tuple[str, int]] = Statement(
     lambda: select(S.state, func.count()).group_by(S.state)
 )
 
-
-def count_schedules(tx: Transaction) -> dict[str, int]:
-    """The number in each state, states without any included."""
-    found = dict(tx.all(COUNT_BY_STATE, {}))
-    return {state.value: found.get(state.value, 0) for state in ScheduleState}
-
-
 # An id comes before another's label that reads the same.
 LOCK_SCHEDULE: Statement[Schedule] = Statement(
     lambda: (
@@ -183,6 +209,7 @@ LOCK_SCHEDULE: Statement[Schedule] = Statement(
     ),
     schedule_from_row,
 )
+
 SELECT_SCHEDULE: Statement[Schedule] = Statement(
     lambda: (
         select(*S)
@@ -191,9 +218,11 @@ SELECT_SCHEDULE: Statement[Schedule] = Statement(
     ),
     schedule_from_row,
 )
+
 SELECT_SCHEDULES: Statement[Schedule] = Statement(
     lambda: select(*S).order_by(S.created_at, S.id), schedule_from_row
 )
+
 SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: (
         select(S.due_at)
@@ -203,27 +232,29 @@ SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     )
 )
 
+INSERT_SCHEDULE: Statement[None] = Statement(
+    lambda: insert(SCHEDULES).values(
+        {column.name: bindparam(column.name) for column in SCHEDULES.c}
+    )
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleFilter:
-    """What the schedules have in common; None is anything."""
-
-    agent: str | None = None
-    team_id: str | None = None
-    made_by: str | None = None
-    state: ScheduleState | None = None
-
-    def matches(self, schedule: Schedule) -> bool:
-        """Whether this one is wanted."""
-        return (
-            self.agent in (None, schedule.agent)
-            and self.team_id in (None, schedule.team_id)
-            and self.made_by in (None, schedule.made_by)
-            and self.state in (None, schedule.state)
+UPDATE_SCHEDULE: Statement[None] = Statement(
+    lambda: (
+        update(SCHEDULES)
+        .where(S.id == bindparam("schedule"))
+        .values(
+            {
+                each.name: bindparam(each.name)
+                for each in SCHEDULES.c
+                if each.name not in _IMMUTABLE_COLUMNS
+            }
         )
+    )
+)
 
-
-ALL_SCHEDULES = ScheduleFilter()
+DELETE_SCHEDULE: Statement[None] = Statement(
+    lambda: delete(SCHEDULES).where(S.id == bindparam("schedule"))
+)
 
 
 def get_schedule(tx: Transaction, name: str) -> Schedule:
@@ -241,43 +272,16 @@ def list_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> l
     return [each for each in tx.all(SELECT_SCHEDULES, {}) if wanted.matches(each)]
 
 
+def count_schedules(tx: Transaction) -> dict[str, int]:
+    """The number in each state, states without any included."""
+    found = dict(tx.all(COUNT_BY_STATE, {}))
+    return {state.value: found.get(state.value, 0) for state in ScheduleState}
+
+
 def next_due(tx: Transaction) -> int | None:
     """When the next of all is due."""
     row = tx.one(SELECT_NEXT_DUE, {})
     return None if row is None else row[0]
-
-
-def _get_schedule(tx: Transaction, statement: Statement[Schedule], name: str) -> Schedule:
-    check_text(name, tx.settings.message_bytes, "the schedule's name")
-    schedule = tx.one(statement, {"name": name})
-    if schedule is None:
-        raise UnknownSchedule(f"there is no schedule {name[:60]!r}")
-    return schedule
-
-
-_IMMUTABLE_COLUMNS = ("id", "made_by", "created_at")
-
-INSERT_SCHEDULE: Statement[None] = Statement(
-    lambda: insert(SCHEDULES).values(
-        {column.name: bindparam(column.name) for column in SCHEDULES.c}
-    )
-)
-UPDATE_SCHEDULE: Statement[None] = Statement(
-    lambda: (
-        update(SCHEDULES)
-        .where(S.id == bindparam("schedule"))
-        .values(
-            {
-                each.name: bindparam(each.name)
-                for each in SCHEDULES.c
-                if each.name not in _IMMUTABLE_COLUMNS
-            }
-        )
-    )
-)
-DELETE_SCHEDULE: Statement[None] = Statement(
-    lambda: delete(SCHEDULES).where(S.id == bindparam("schedule"))
-)
 
 
 def insert_schedule(tx: Transaction, schedule: Schedule) -> None:
@@ -298,15 +302,6 @@ def delete_schedule(tx: Transaction, schedule: Schedule) -> None:
     tx.write(DELETE_SCHEDULE, {"schedule": schedule.id})
 
 
-class ScheduleValues(TypedDict):
-    """What every event of a schedule says of it."""
-
-    agent: str | None
-    schedule: str
-    label: str | None
-    team: str | None
-
-
 def event_values(schedule: Schedule) -> ScheduleValues:
     """What every event of this schedule says of it."""
     return {
@@ -321,3 +316,11 @@ def append_schedule_event(tx: Transaction, event: ScheduleEvent) -> None:
     """Record an event of a schedule, and wake the schedulers."""
     append_event(tx, event)
     tx.wake("schedules")
+
+
+def _get_schedule(tx: Transaction, statement: Statement[Schedule], name: str) -> Schedule:
+    check_text(name, tx.settings.message_bytes, "the schedule's name")
+    schedule = tx.one(statement, {"name": name})
+    if schedule is None:
+        raise UnknownSchedule(f"there is no schedule {name[:60]!r}")
+    return schedule
