@@ -196,10 +196,10 @@ def conversation(path: ConversationPath) -> TraceAnswer:
     The key must reach every agent that has a part in it.
     """
     with read() as tx:
-        found = trace(tx, path.conversation_id)
-    for agent in sorted(found.agents):
+        conversation = trace(tx, path.conversation_id)
+    for agent in sorted(conversation.agents):
         require_reach(agent)
-    return _trace_answer(found)
+    return _trace_answer(conversation)
 
 
 @routes.post("/api/conversations/<conversation_id>/cancel", APPROVE, NotFound)

@@ -117,9 +117,9 @@ def events(query: EventQuery) -> Annotated[Response, EventList]:
     )
     upto = EventTail.from_now(api().store).position
     with read() as tx:
-        found = list_events(tx, filters, query.since_id, upto, query.limit)
-    documents = map(encode, event_documents(api().store, found))
-    return json_response(b"[" + b",".join(documents) + b"]", next_cursor(found, query))
+        rows = list_events(tx, filters, query.since_id, upto, query.limit)
+    documents = map(encode, event_documents(api().store, rows))
+    return json_response(b"[" + b",".join(documents) + b"]", next_cursor(rows, query))
 
 
 @routes.get("/api/events/stream", READ)

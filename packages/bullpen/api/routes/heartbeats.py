@@ -109,12 +109,12 @@ def heartbeats() -> HeartbeatList:
 @routes.get("/api/agents/<agent_id>/heartbeat", READ, NotFound)
 def heartbeat(path: AgentPath) -> HeartbeatText:
     """Show how an agent is woken, and what it is told then."""
-    found, settings = _get_heartbeat(path), api().settings
+    current, settings = _get_heartbeat(path), api().settings
     return HeartbeatText.from_row(
-        found,
-        content=read_heartbeat_text(settings, found.agent),
-        path=sanitise_text(str(heartbeat_path(settings, found.agent))),
-        **_values(found),
+        current,
+        content=read_heartbeat_text(settings, current.agent),
+        path=sanitise_text(str(heartbeat_path(settings, current.agent))),
+        **_values(current),
     )
 
 
@@ -124,20 +124,20 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
 
     To turn it on begins its counts anew.
     """
-    found, settings = _get_heartbeat(path), api().settings
+    current, settings = _get_heartbeat(path), api().settings
     text = body.content
-    if text is not None and text == read_heartbeat_text(settings, found.agent):
+    if text is not None and text == read_heartbeat_text(settings, current.agent):
         text = None
     change = _change(body, settings)
     if text is not None:
-        prepare_directory(settings, found.agent)
+        prepare_directory(settings, current.agent)
     with write() as tx:
-        get_agent(tx, found.agent)
+        get_agent(tx, current.agent)
         if change:
-            change_heartbeat(tx, found.agent, **change)
+            change_heartbeat(tx, current.agent, **change)
         # Last, before the transaction commits: either all of it is done, or nothing.
         if text is not None:
-            write_heartbeat_text(settings, found.agent, text)
+            write_heartbeat_text(settings, current.agent, text)
     return Done()
 
 

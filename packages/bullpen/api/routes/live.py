@@ -267,7 +267,7 @@ def _begin() -> Response | None:
         wire=WEBSOCKET,
         key=caller(),
         wanted=query.filter(caller()),
-        most=api().settings.api_threads * SOCKET_THREADS_SHARE[0] // SOCKET_THREADS_SHARE[1],
+        limit=api().settings.api_threads * SOCKET_THREADS_SHARE[0] // SOCKET_THREADS_SHARE[1],
     )
     g.outbound = HubSocket(hub, client)
     # The library writes through this one, uncompressed: frames are encoded once for all clients.

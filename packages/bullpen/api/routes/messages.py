@@ -202,9 +202,9 @@ def messages(query: MessageQuery) -> MessageList:
 def message(path: MessagePath) -> MessageAnswer:
     """Show one message, archived ones included."""
     with read() as tx:
-        found = get_message(tx, path.message_id)
-    require_reach(found.agent)
-    return MessageAnswer.from_row(found)
+        row = get_message(tx, path.message_id)
+    require_reach(row.agent)
+    return MessageAnswer.from_row(row)
 
 
 @routes.post("/api/messages/<message_id>/cancel", APPROVE, *DECISION_ERRORS)

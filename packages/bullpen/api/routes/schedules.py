@@ -149,8 +149,8 @@ def remove(path: SchedulePath) -> Done:
 def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
     """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
     with write() as tx:
-        found = _lock_schedule(tx, path)
-        return _done(tx, pause_schedule(tx, found.id, body.reason or BY_HAND))
+        row = _lock_schedule(tx, path)
+        return _done(tx, pause_schedule(tx, row.id, body.reason or BY_HAND))
 
 
 @routes.post("/api/schedules/<schedule>/resume", ADMIN, NotFound, Conflict)
@@ -187,41 +187,41 @@ def runs(path: SchedulePath, query: Page) -> ScheduleRunList:
 def following(path: SchedulePath, query: NextQuery) -> NextAnswer:
     """Say when it is due next."""
     with read() as tx:
-        found = _get_schedule(tx, path)
-        return NextAnswer(next=next_due_times(found, tx.now, query.count), zone=found.timing.zone)
+        row = _get_schedule(tx, path)
+        return NextAnswer(next=next_due_times(row, tx.now, query.count), zone=row.timing.zone)
 
 
 def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
     with write() as tx:
-        found = _lock_schedule(tx, path)
-        change = schedule_change(tx, body, found)
-        require_reach(change.get("agent", found.agent))
+        row = _lock_schedule(tx, path)
+        change = schedule_change(tx, body, row)
+        require_reach(change.get("agent", row.agent))
         if change:
-            found = change_schedule(tx, found.id, **change)
-        active = found.state is ScheduleState.ACTIVE
+            row = change_schedule(tx, row.id, **change)
+        active = row.state is ScheduleState.ACTIVE
         if body.enabled is True and not active:
-            found = resume_schedule(tx, found.id)
+            row = resume_schedule(tx, row.id)
         elif body.enabled is False and active:
-            found = pause_schedule(tx, found.id, BY_HAND)
-        return _done(tx, found)
+            row = pause_schedule(tx, row.id, BY_HAND)
+        return _done(tx, row)
 
 
 def _get_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
     """The schedule; a team's is only for keys that reach all agents."""
-    found = get_schedule(tx, path.schedule)
-    require_reach(found.agent)
-    return found
+    row = get_schedule(tx, path.schedule)
+    require_reach(row.agent)
+    return row
 
 
 def _lock_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
     """The same, locked until the transaction ends."""
-    found = lock_schedule(tx, path.schedule)
-    require_reach(found.agent)
-    return found
+    row = lock_schedule(tx, path.schedule)
+    require_reach(row.agent)
+    return row
 
 
-def _done(tx: Transaction, found: Schedule) -> ScheduleDone:
-    return ScheduleDone(schedule=schedule_answer(found, tx.now))
+def _done(tx: Transaction, row: Schedule) -> ScheduleDone:
+    return ScheduleDone(schedule=schedule_answer(row, tx.now))
 
 
 def _author() -> str:

@@ -215,10 +215,10 @@ def _merge(body: SettingsUpdate) -> SettingsDone:
     file = settings_file()
     with file.locked():
         with read() as tx:
-            shown = show_settings(tx)
-        changes = setting_changes(file, body, shown)
+            current = show_settings(tx)
+        changes = setting_changes(file, body, current)
         with write() as tx:
-            agents = merge_roster(tx, body, shown)
+            agents = merge_roster(tx, body, current)
             if isinstance(agent := changes.get("default_agent"), str):
                 get_agent(tx, agent)
             # The last step that may fail: if it does, the transaction rolls back.
@@ -226,8 +226,8 @@ def _merge(body: SettingsUpdate) -> SettingsDone:
     for agent_id in agents:
         prepare_directory(api().settings, agent_id)
     with read() as tx:
-        shown = show_settings(tx)
-    return SettingsDone(settings=shown, restart=services_reading(changes, _names()))
+        current = show_settings(tx)
+    return SettingsDone(settings=current, restart=services_reading(changes, _names()))
 
 
 def settings_file() -> SettingsFile:
@@ -254,10 +254,10 @@ def show_settings(tx: Transaction) -> SettingsAnswer:
 
 
 def setting_changes(
-    file: SettingsFile, body: SettingsUpdate, shown: SettingsAnswer
+    file: SettingsFile, body: SettingsUpdate, current: SettingsAnswer
 ) -> dict[str, Value | None]:
     """The changes to write to the file; read-only fields that differ are refused."""
-    _check_read_only(body, shown)
+    _check_read_only(body, current)
     aliases = {
         "workspace": body.workspace.path,
         "anthropic_api_key": body.models.anthropic.api_key,
@@ -273,16 +273,18 @@ def setting_changes(
     return {**more, **file.check({name: each for name, each in own.items() if each != MASK})}
 
 
-def merge_roster(tx: Transaction, body: SettingsUpdate, shown: SettingsAnswer) -> list[str]:
+def merge_roster(tx: Transaction, body: SettingsUpdate, current: SettingsAnswer) -> list[str]:
     """Add and change providers, agents and teams; returns agents whose directory to prepare."""
-    for name, provider in _differences(body.custom_providers, shown.custom_providers.root).items():
+    for name, provider in _differences(
+        body.custom_providers, current.custom_providers.root
+    ).items():
         put_provider(tx, name, provider)
-    agents = _differences(body.agents, shown.agents.root)
+    agents = _differences(body.agents, current.agents.root)
     for name, agent in agents.items():
         put_agent(tx, name, agent)
-    for name, team in _differences(body.teams, shown.teams.root).items():
+    for name, team in _differences(body.teams, current.teams.root).items():
         put_team(tx, name, team)
-    change = _default_agent(body.models, shown.models)
+    change = _default_agent(body.models, current.models)
     if change.model_fields_set:
         put_agent(tx, tx.settings.default_agent, change, create=False)
     return list(agents)
@@ -297,7 +299,7 @@ def enabled_channels() -> list[str]:
     ]
 
 
-def _models(tx: Transaction, shown: dict[str, str]) -> ModelsAnswer:
+def _models(tx: Transaction, values: dict[str, str]) -> ModelsAnswer:
     agent = find_agent(tx, tx.settings.default_agent)
     provider, model = ("", "") if agent is None else (agent.provider, agent.model)
     provider = REFERENCE_NAMES.get(provider, provider)
@@ -306,24 +308,24 @@ def _models(tx: Transaction, shown: dict[str, str]) -> ModelsAnswer:
         provider=provider,
         anthropic=FamilyAnswer(
             model=models["anthropic"],
-            api_key=shown["anthropic_api_key"],
-            oauth_token=shown["anthropic_oauth_token"],
+            api_key=values["anthropic_api_key"],
+            oauth_token=values["anthropic_oauth_token"],
         ),
-        openai=FamilyAnswer(model=models["openai"], api_key=shown["openai_api_key"]),
+        openai=FamilyAnswer(model=models["openai"], api_key=values["openai_api_key"]),
         opencode=FamilyAnswer(model=models["opencode"]),
     )
 
 
-def _check_read_only(body: SettingsUpdate, shown: SettingsAnswer) -> None:
+def _check_read_only(body: SettingsUpdate, current: SettingsAnswer) -> None:
     """Refuse changes of fields that only the reference's clients read: they are not settings."""
-    if body.workspace.name not in (None, shown.workspace.name):
+    if body.workspace.name not in (None, current.workspace.name):
         raise SettingFixed("the workspace is called like its directory")
-    if body.monitoring.heartbeat_interval not in (None, shown.monitoring.heartbeat_interval):
+    if body.monitoring.heartbeat_interval not in (None, current.monitoring.heartbeat_interval):
         raise SettingFixed(
             "there is no interval for all agents", hint="Give each agent one of its own."
         )
     enabled = body.channels.get("enabled", None)
-    if enabled is not None and enabled != shown.channels.enabled:
+    if enabled is not None and enabled != current.channels.enabled:
         raise SettingFixed(
             "channels are not started by a setting",
             hint="POST /api/services/channel/<channel>/start starts one.",
@@ -336,28 +338,28 @@ def _check_read_only(body: SettingsUpdate, shown: SettingsAnswer) -> None:
         )
 
 
-def _differences(sent: Mapping[str, Sent], shown: Mapping[str, BaseModel]) -> dict[str, Sent]:
+def _differences(sent: Mapping[str, Sent], current: Mapping[str, BaseModel]) -> dict[str, Sent]:
     """The bodies, by name, with only the fields that differ from the present answers."""
-    found: dict[str, Sent] = {}
+    changed: dict[str, Sent] = {}
     for name, body in sorted(sent.items()):
-        before = shown[name].model_dump() if name in shown else {}
+        before = current[name].model_dump() if name in current else {}
         fields = body.model_dump(exclude_unset=True)
         news = {field: each for field, each in fields.items() if before.get(field) != each}
-        if news or name not in shown:
-            found[name] = type(body).model_validate(news)
-    return found
+        if news or name not in current:
+            changed[name] = type(body).model_validate(news)
+    return changed
 
 
-def _default_agent(models: ModelsUpdate, shown: ModelsAnswer) -> AgentBody:
+def _default_agent(models: ModelsUpdate, current: ModelsAnswer) -> AgentBody:
     """The change of the default agent that the models ask for."""
     change: dict[str, str] = {}
-    provider = REFERENCE_NAMES.get(models.provider or "", models.provider) or shown.provider
-    if provider != shown.provider:
+    provider = REFERENCE_NAMES.get(models.provider or "", models.provider) or current.provider
+    if provider != current.provider:
         change = {"provider": provider, "model": ""}
     families = {
-        "anthropic": (models.anthropic, shown.anthropic),
-        "openai": (models.openai, shown.openai),
-        "opencode": (models.opencode, shown.opencode),
+        "anthropic": (models.anthropic, current.anthropic),
+        "openai": (models.openai, current.openai),
+        "opencode": (models.opencode, current.opencode),
     }
     for name, (family, before) in families.items():
         if family.model in (None, before.model):

@@ -92,9 +92,9 @@ def teams() -> TeamMap:
 def team(path: TeamPath) -> TeamAnswer:
     """Show one team."""
     with read() as tx:
-        found = get_team(tx, path.team_id)
-    reach_all(found.members)
-    return _team_answer(found)
+        team = get_team(tx, path.team_id)
+    reach_all(team.members)
+    return _team_answer(team)
 
 
 @routes.put("/api/teams/<team_id>", ADMIN, NameTaken)

@@ -81,9 +81,11 @@ class MemoryText(MemoryFile):
 def system_prompt(path: AgentPath) -> InstructionsAnswer:
     """Show the user's own part of an agent's AGENTS.md."""
     _exists(path.agent_id)
-    found = read_user_instructions(api().settings, path.agent_id)
+    instructions = read_user_instructions(api().settings, path.agent_id)
     return InstructionsAnswer(
-        content=found.text, path=sanitise_text(str(found.path)), truncated=found.truncated
+        content=instructions.text,
+        path=sanitise_text(str(instructions.path)),
+        truncated=instructions.truncated,
     )
 
 
@@ -110,10 +112,10 @@ def memory(path: AgentPath) -> MemoryAnswer:
     """List what an agent remembers."""
     _exists(path.agent_id)
     settings = api().settings
-    found = list_memory(settings, path.agent_id)
+    contents = list_memory(settings, path.agent_id)
     return MemoryAnswer(
-        index=found.index,
-        files=[MemoryFile(name=PurePosixPath(each).name, path=each) for each in found.files],
+        index=contents.index,
+        files=[MemoryFile(name=PurePosixPath(each).name, path=each) for each in contents.files],
         memory_dir=sanitise_text(str(settings.workspace / path.agent_id / MEMORY_DIRECTORY)),
     )
 
@@ -122,9 +124,11 @@ def memory(path: AgentPath) -> MemoryAnswer:
 def memory_file(path: MemoryPath) -> MemoryText:
     """Show one file of what an agent remembers."""
     _exists(path.agent_id)
-    found = read_memory(api().settings, path.agent_id, path.file)
+    contents = read_memory(api().settings, path.agent_id, path.file)
     name = PurePosixPath(path.file).name
-    return MemoryText(name=name, path=path.file, content=found.text, truncated=found.truncated)
+    return MemoryText(
+        name=name, path=path.file, content=contents.text, truncated=contents.truncated
+    )
 
 
 def _exists(agent_id: str) -> None:

@@ -113,7 +113,7 @@ class Hub:
 
     def __init__(self, store: Store, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
         self._store = store
-        self._most = store.settings.api_streams
+        self._limit = store.settings.api_streams
         self._keep_alive = keep_alive
         self._poller = Poller()
         self._lock = threading.RLock()
@@ -168,12 +168,12 @@ class Hub:
         wire: StreamProtocol,
         key: Key,
         wanted: Filter,
-        most: int | None = None,
+        limit: int | None = None,
     ) -> Client:
-        """Take over a socket, if there is room; `most` limits the clients of this protocol."""
+        """Take over a socket, if there is room; `limit` is that of clients of this protocol."""
         with self._lock:
             alike = sum(each.wire is wire for each in self._clients)
-            if len(self._clients) >= self._most or (most is not None and alike >= most):
+            if len(self._clients) >= self._limit or (limit is not None and alike >= limit):
                 raise Overloaded(f"{len(self._clients)} streams are open already")
             if self._stopping:
                 raise Overloaded("the API stops")
@@ -212,14 +212,14 @@ class Hub:
         self._touch(client)
 
     def release(self, client: Client) -> None:
-        """Nobody else reads from it any more: send what waits, and close."""
+        """Send what waits, and close; its own thread reads from it no more."""
         with self._lock:
             client.reads = True
             client.end(b"", LINGER_SECONDS, at_once=False)
         self._touch(client)
 
     def forget(self, client: Client) -> None:
-        """It came to nothing: let go of the socket, which others may still use."""
+        """Give up the socket of a client that never began; gunicorn may still use its own copy."""
         with self._lock:
             client.reads = True
             client.leave()
@@ -256,7 +256,7 @@ class Hub:
         self._poller.close()
 
     def _again(self) -> None:
-        """Not at once: what failed would fail again."""
+        """Try again after a pause: what failed would fail again at once."""
         self._woken = True
         self._next_round = time.monotonic() + RETRY_SECONDS
 
@@ -327,17 +327,17 @@ class Hub:
             self._position = self._recent.end
         self._ready.set()
 
-    def _spread(self, shown: Sequence[EncodedEvent], followers: Sequence[Client]) -> None:
+    def _spread(self, events: Sequence[EncodedEvent], followers: Sequence[Client]) -> None:
         made: dict[tuple[StreamProtocol, Filter], tuple[bytes, list[bytes]]] = {}
         for client in followers:
             if client.position > self._position:  # it has some of these already
-                rest = [each for each in shown if each.event.id > client.position]
+                rest = [each for each in events if each.event.id > client.position]
                 frames = client.filter.frames(client.wire, rest)
                 whole = b"".join(frames)
             else:
                 kind = (client.wire, client.filter)
                 if kind not in made:
-                    frames = client.filter.frames(client.wire, shown)
+                    frames = client.filter.frames(client.wire, events)
                     made[kind] = (b"".join(frames), frames)
                 whole, frames = made[kind]
             client.position = max(client.position, self._recent.end)

@@ -118,14 +118,14 @@ def open_stream(
     wire: StreamProtocol,
     key: Key,
     wanted: Filter,
-    most: int | None = None,
+    limit: int | None = None,
 ) -> Client:
     """Give a copy of the request's socket to the hub; gunicorn will close its own."""
     connection = environ[SOCKET]
     assert isinstance(connection, socket.socket)
     kept = connection.dup()
     try:
-        client = hub.admit(kept, wire, key, wanted, most)
+        client = hub.admit(kept, wire, key, wanted, limit)
     except BaseException:
         kept.close()
         raise
