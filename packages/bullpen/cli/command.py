@@ -68,7 +68,9 @@ def print_notes(lines: Iterable[str]) -> None:
         click.echo(line, err=True)
 
 
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+JSON_HELP = "Print one JSON document."
+
+json_flag = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 """The --json of every command; a group that is a command as well takes it itself."""
 
 CommandFunction = Callable[..., Result | None]
@@ -82,6 +84,7 @@ def command(
     people_only: str = "",
     tx: Access | None = None,
     ignore_unknown_options: bool = False,
+    json_help: str = JSON_HELP,
 ) -> CommandDecorator:
     """Make a function a command of the group, with --json, and print the `Result` it returns.
 
@@ -109,7 +112,7 @@ def command(
             name or function.__name__.rstrip("_").replace("_", "-"),
             context_settings={"ignore_unknown_options": True} if ignore_unknown_options else None,
         )(update_wrapper(callback, function))
-        json_flag(made)
+        made.params.append(click.Option(["--json", "as_json"], is_flag=True, help=json_help))
         if group is not None:
             group.add_command(made)
         return made

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import click
 
-from bullpen.cli.command import require_person, write_transaction
+from bullpen.cli.command import Result, command, json_requested, write_transaction
 from bullpen.cli.down import stop_all
 from bullpen.cli.interrupts import END_SIGNALS, Interrupts
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import as_json, print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.send import SENDER, enqueue_message, open_waiting_store, wait_for_answers
@@ -50,7 +49,7 @@ from bullpen.ops.services.programs import make_directories
 from bullpen.ops.services.supervisor import Supervisor
 
 
-@click.group(cls=LazyGroup, modules={"team": "bullpen.cli.demo:team"})
+@click.group(cls=LazyGroup)
 def demo() -> None:
     """Show Bullpen at work, in a home of its own.
 
@@ -67,11 +66,11 @@ BEGUN_SECONDS = 5.0
 REQUIRED_SERVICES = ("processor", "scheduler")
 
 
-def create_home(given: Path | None) -> Path:
-    """An empty directory: a new one below the directory of temporary files, or the one given."""
-    if given is None:
+def create_home(directory: Path | None) -> Path:
+    """Create the home: an empty directory, in the directory of temporary files unless given."""
+    if directory is None:
         return Path(tempfile.mkdtemp(prefix="bullpen-demo-"))
-    home = given.expanduser().absolute()
+    home = directory.expanduser().absolute()
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise InTheWay(
             f"{home} is not empty: the demonstration has a home of its own",
@@ -82,7 +81,7 @@ def create_home(given: Path | None) -> Path:
 
 
 def populate_home(home: Path) -> Settings:
-    """Put settings, three agents and their lines there; nothing of the caller's own reaches it."""
+    """Write settings, agents and their plugin there; the caller's own settings do not apply."""
     for name in [each for each in os.environ if each.startswith(ENVIRONMENT_PREFIX)]:
         del os.environ[name]
     os.environ[f"{ENVIRONMENT_PREFIX}HOME"] = str(home)
@@ -117,7 +116,7 @@ def populate_home(home: Path) -> Settings:
 
 @contextmanager
 def running_services(settings: Settings) -> Iterator[list[str]]:
-    """Its services run in this block, and end with it: by Ctrl-C, too, and by a kill."""
+    """Run the services in this block; Ctrl-C and SIGTERM stop them, too."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     started = False
@@ -131,7 +130,7 @@ def running_services(settings: Settings) -> Iterator[list[str]]:
             )
         yield failed
     finally:
-        with Interrupts(END_SIGNALS, second_raises=False).active():  # it ends already
+        with Interrupts(END_SIGNALS, second_raises=False).active():  # one is enough
             if not started:
                 poll_until(Supervisor(settings).alive, BEGUN_SECONDS, STATE_POLL_SECONDS)
             stop_all(settings)
@@ -159,50 +158,51 @@ COUNTED_EVENTS = {
 
 @dataclass(slots=True)
 class TeamDemo:
-    """The demonstration as it goes on."""
+    """The demonstration, step by step."""
 
     settings: Settings
     store: Store
     as_json: bool
     steps: list[dict[str, object]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
 
     def tell(self, *lines: str) -> None:
-        """Say what is shown."""
+        """Print lines, unless one JSON document is wanted."""
         if not self.as_json:
             for each in lines:
                 click.echo(each)
 
     def say(self, what: str, to: str, text: str) -> ConversationFollower:
-        """A person says this, and all that comes of it is seen."""
+        """Send a message as a person, and follow its conversation to the end."""
         self.tell("", what, f"  you → {to}: {text.removeprefix(f'[{to}: ').removesuffix(']')}")
         new = NewMessage(agent=to.lstrip("@#"), message=text, channel=CLI, sender=SENDER)
         position, conversation = enqueue_message(self.store, new, "", (), None)
-        following = ConversationFollower(
+        follower = ConversationFollower(
             self.store, conversation, CLI, EventTail(self.store, position)
         )
-        self.follow(following, what)
-        return following
+        self.follow(follower, what)
+        return follower
 
-    def follow(self, following: ConversationFollower, what: str) -> WaitResult:
-        """See to the end what comes of it."""
+    def follow(self, follower: ConversationFollower, what: str) -> WaitResult:
+        """Follow a conversation to the end, and record it as a step."""
         screen = Screen(quiet=self.as_json, silent=self.as_json)
-        waited = wait_for_answers(following, screen, WAIT_SECONDS, asks=False)
-        if waited.end is WaitEnd.LEFT:
+        result = wait_for_answers(follower, screen, WAIT_SECONDS, asks=False)
+        if result.end is WaitEnd.LEFT:
             raise KeyboardInterrupt
-        if waited.end is not WaitEnd.AT_REST:
+        if result.end is not WaitEnd.AT_REST:
             raise ServiceFailed(
-                f"the demonstration does not go on with {following.conversation_id}",
+                f"the demonstration does not go on with {follower.conversation_id}",
                 hint=f"Look at the logs in {self.settings.logs}.",
             )
-        found = wait_fields(following.conversation_id, waited, 0.0)
+        found = wait_fields(follower.conversation_id, result, 0.0)
         names = ("message_id", "state", "answers", "messages")
         self.steps.append({"what": what, **{name: found[name] for name in names}})
-        return waited
+        return result
 
-    def counts(self) -> dict[str, int]:
-        """How often what happened."""
+    def count_events(self) -> None:
+        """Count the events of each type that the summary names."""
         with self.store.read() as tx:
-            return {
+            self.counts = {
                 name: len(
                     list_events(
                         tx, EventFilter(types=frozenset({kind})), None, LAST_EVENT_ID, MAX_EVENTS
@@ -212,15 +212,14 @@ class TeamDemo:
             }
 
 
-@click.command()
+@command(demo, people_only="start a demonstration")
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
     help="An empty directory for it; else one below the directory of temporary files.",
 )
 @click.option("--keep/--remove", default=True, show_default=True, help="Keep that home, or not.")
-@as_json
-def team(home: Path | None, keep: bool, as_json: bool) -> None:
+def team(_: Settings, home: Path | None, keep: bool) -> None:
     """Show three agents that hand work on, meet in a room, fail and are tried again.
 
     It takes half a minute, needs no account, and touches nothing of yours: it has a home, a
@@ -231,7 +230,7 @@ def team(home: Path | None, keep: bool, as_json: bool) -> None:
       bullpen demo team
       bullpen demo team --remove --json
     """
-    require_person("start a demonstration")
+    as_json = json_requested()
     began = time.monotonic()
     place = create_home(home)
     try:
@@ -244,26 +243,23 @@ def team(home: Path | None, keep: bool, as_json: bool) -> None:
     except BaseException:
         _clean_up(place, keep, as_json)
         raise
-    counts, steps = show
-    if as_json:
-        print_json(
-            {
-                "home": str(place),
-                "kept": keep,
-                "seconds": round(time.monotonic() - began, 1),
-                "steps": steps,
-                "counts": counts,
-            }
-        )
-    else:
-        told = ", ".join(_counted(counts))
-        click.echo("\n" + textwrap.fill(f"What happened: {told}", WIDTH))
-        if keep:
-            _say_what_to_look_at(place, str(steps[0]["message_id"]))
+    counts = show.counts
+    text = textwrap.fill(f"What happened: {', '.join(_format_counts(counts))}", WIDTH)
+    result = Result(
+        {
+            "home": str(place),
+            "kept": keep,
+            "seconds": round(time.monotonic() - began, 1),
+            "steps": show.steps,
+            "counts": counts,
+        },
+        [f"\n{text}", *(_next_steps(place, str(show.steps[0]["message_id"])) if keep else ())],
+    )
+    result.print(as_json)
     _clean_up(place, keep, as_json)
 
 
-def _play(settings: Settings, as_json: bool) -> tuple[dict[str, int], list[dict[str, object]]]:
+def _play(settings: Settings, as_json: bool) -> TeamDemo:
     _greet(settings, as_json)
     with running_services(settings), open_waiting_store(settings) as store:
         show = TeamDemo(settings, store, as_json)
@@ -284,10 +280,10 @@ def _play(settings: Settings, as_json: bool) -> tuple[dict[str, int], list[dict[
         with store.write() as tx:
             retry(tx, dead.conversation_id)
         show.follow(dead, what)
-        counts = show.counts()
+        show.count_events()
         if not as_json:
             click.echo("\nThe services are stopped ...")
-    return counts, show.steps
+    return show
 
 
 def _greet(settings: Settings, as_json: bool) -> None:
@@ -300,17 +296,17 @@ def _greet(settings: Settings, as_json: bool) -> None:
     click.echo("Their services are started ...")
 
 
-def _counted(counts: dict[str, int]) -> list[str]:
+def _format_counts(counts: dict[str, int]) -> list[str]:
     return [f"{count} {name.replace('_', ' ')}" for name, count in counts.items()]
 
 
-def _say_what_to_look_at(home: Path, conversation: str) -> None:
-    click.echo(f"All of it stays in {home}. Look at it:")
-    click.echo(f"  export BULLPEN_HOME={shlex.quote(str(home))}")
-    click.echo(f"  bullpen trace {conversation}")
-    click.echo(f"  bullpen room read {TEAM}")
-    click.echo(f"  bullpen up && bullpen team watch {TEAM}")
-    click.echo(f"Remove it: bullpen down && rm -r {shlex.quote(str(home))}")
+def _next_steps(home: Path, conversation: str) -> Iterator[str]:
+    yield f"All of it stays in {home}. Look at it:"
+    yield f"  export BULLPEN_HOME={shlex.quote(str(home))}"
+    yield f"  bullpen trace {conversation}"
+    yield f"  bullpen room read {TEAM}"
+    yield f"  bullpen up && bullpen team watch {TEAM}"
+    yield f"Remove it: bullpen down && rm -r {shlex.quote(str(home))}"
 
 
 def _clean_up(home: Path, keep: bool, as_json: bool) -> None:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 import click
 from click.shell_completion import CompletionItem
 
-from bullpen.cli.command import require_person
-from bullpen.cli.output import as_json, confirm, dry_run, print_json, print_table, sanitize, yes
+from bullpen.cli.command import Result, command
+from bullpen.cli.output import confirm, dry_run, sanitize, use_color, yes
 from bullpen.cli.probe import probe
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.errors import BullpenError
@@ -25,11 +25,11 @@ from bullpen.ops.doctor.examine import ALL_CHECKS, run_checks, select_checks
 from bullpen.ops.doctor.installation import Installation, open_database
 
 BUSY_SECONDS = 1
-"""Nobody waits for a database that is locked: that it is, is the finding."""
+"""The lock timeout of the checks: a locked database is a finding, not a reason to wait."""
 
 
 class DoctorRun:
-    """These checks of the installation that this environment names."""
+    """Runs checks on the installation that the environment names."""
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class DoctorRun:
         self._checks = checks
         self._deep = deep
         self._clock = clock or SystemClock()
-        self._patient: Installation | None = None
+        self._installation: Installation | None = None
 
-    def look(self) -> list[Finding]:
-        """Make the checks; what comes of them is in the order of the catalogue."""
+    def run(self) -> list[Finding]:
+        """Run the checks; the findings are in the order of the catalogue."""
         self.close()
         settings, problems = load_lenient(self._environ)
         quick = replace(settings, busy_seconds=BUSY_SECONDS)
-        self._patient = Installation(
+        self._installation = Installation(
             settings=quick,
             environ=self._environ,
             now=self._clock.now(),
@@ -58,17 +58,18 @@ class DoctorRun:
             deep=self._deep,
             ask=lambda provider, model: _probe_error(settings, provider, model),
         )
-        found = {each.id: each for each in self._shown(run_checks(self._patient, self._checks))}
-        return [found[each.id] for each in self._checks]
+        findings = self._with_progress(run_checks(self._installation, self._checks))
+        by_id = {each.id: each for each in findings}
+        return [by_id[each.id] for each in self._checks]
 
     def close(self) -> None:
-        """Let go of what was examined."""
-        if self._patient is not None:
-            self._patient.database.close()
-            self._patient = None
+        """Close the database."""
+        if self._installation is not None:
+            self._installation.database.close()
+            self._installation = None
 
-    def _shown(self, findings: Iterable[Finding]) -> Iterator[Finding]:
-        """On a terminal, with a line that says how far it is."""
+    def _with_progress(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+        """Show progress on a terminal."""
         if not (self._deep and sys.stderr.isatty()):
             yield from findings
             return
@@ -81,29 +82,29 @@ class DoctorRun:
 
 
 def _probe_error(settings: Settings, provider: str, model: str) -> str:
-    """Why a provider did not answer one word; nothing if it did."""
-    said = probe(settings, provider, model)
-    return "" if said.ok else f"{said.error} ({said.kind})"
+    """Why the provider did not answer; empty if it did."""
+    result = probe(settings, provider, model)
+    return "" if result.ok else f"{result.error} ({result.kind})"
 
 
 @dataclass(frozen=True, slots=True)
 class FixResult:
-    """What was done, and what came of it."""
+    """What a fix did, or why it failed."""
 
     id: str
     steps: tuple[str, ...]
     said: str = ""
-    """What more there is to say, as where a backup lies."""
+    """A detail, such as where a backup is."""
     error: str = ""
 
 
 def fixable(findings: Sequence[Finding]) -> list[Finding]:
-    """What can be put right."""
+    """The findings that can be fixed."""
     return [each for each in findings if each.state is CheckState.FOUND and each.fix is not None]
 
 
 def print_plan(findings: Sequence[Finding]) -> None:
-    """Say what would be done, beside what is printed for programs."""
+    """Print the steps of the fixes to standard error."""
     click.echo("This can be put right:", err=True)
     for each in findings:
         assert each.fix is not None
@@ -112,10 +113,10 @@ def print_plan(findings: Sequence[Finding]) -> None:
 
 
 def apply_fixes(findings: Sequence[Finding]) -> list[FixResult]:
-    """Do it, one after the other; what fails keeps nothing else from being done."""
+    """Apply the fixes one after the other; one that fails does not stop the others."""
     fixed = []
     for each in findings:
-        done = _one(each)
+        done = _apply(each)
         fixed.append(done)
         said = f"could not be put right: {done.error}" if done.error else "is put right"
         more = f" ({done.said})" if done.said else ""
@@ -123,7 +124,7 @@ def apply_fixes(findings: Sequence[Finding]) -> list[FixResult]:
     return fixed
 
 
-def _one(finding: Finding) -> FixResult:
+def _apply(finding: Finding) -> FixResult:
     fix = finding.fix
     assert fix is not None
     try:
@@ -162,7 +163,7 @@ MIN_COLUMNS = 40
 def report_fields(
     settings: Settings, findings: Sequence[Finding], fixed: Sequence[FixResult]
 ) -> dict[str, object]:
-    """All of it for a program."""
+    """The report for a JSON document."""
     checks = [
         {
             "id": each.id,
@@ -183,7 +184,7 @@ def report_fields(
 
 
 def exit_status(findings: Iterable[Finding], fixed: Iterable[FixResult] = ()) -> int:
-    """0 if all is well, 3 with warnings or what nobody can tell, 1 if something is critical."""
+    """1 if something is critical, 3 with warnings or unknown results, else 0."""
     ranks = {rank(each) for each in findings}
     if "critical" in ranks:
         return 1
@@ -191,20 +192,20 @@ def exit_status(findings: Iterable[Finding], fixed: Iterable[FixResult] = ()) ->
 
 
 def rank(finding: Finding) -> str:
-    """How bad it is, in a word; nothing if it is fine."""
+    """The severity, or `unknown`; empty if the check passed."""
     if finding.state is CheckState.UNKNOWN:
         return "unknown"
     return finding.severity.value if finding.state is CheckState.FOUND else ""
 
 
 def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
-    """Print what is wrong, the worst first, and in one line what is fine."""
-    told = [each for each in findings if each.state is CheckState.FOUND]
+    """Print the problems, the worst first, and the groups that are fine in one line."""
+    shown = [each for each in findings if each.state is CheckState.FOUND]
     by_group: dict[str, list[Finding]] = {}
-    for each in told:
+    for each in shown:
         by_group.setdefault(each.group, []).append(each)
     for name, group in sorted(by_group.items(), key=lambda each: min(map(_order, each[1]))):
-        _say(click.style(GROUP_NAMES.get(name, name), bold=True))
+        _print_line(click.style(GROUP_NAMES.get(name, name), bold=True))
         for each in sorted(group, key=_order):
             _show(rank(each), f"{each.id}: {each.text}", each.remedy)
     _show_unknown([each for each in findings if each.state is CheckState.UNKNOWN])
@@ -212,9 +213,9 @@ def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
     fine = dict.fromkeys(each.group for each in findings if each.group not in bad)
     if fine:
         for line in _wrapped(f"Fine: {', '.join(GROUP_NAMES.get(each, each) for each in fine)}", 0):
-            _say(click.style(line, fg="green"))
-    for line in _wrapped(_sum(findings, offer), 0):
-        _say(line)
+            _print_line(click.style(line, fg="green"))
+    for line in _wrapped(_summary(findings, offer), 0):
+        _print_line(line)
 
 
 def _order(finding: Finding) -> int:
@@ -226,7 +227,7 @@ def _show_unknown(findings: Sequence[Finding]) -> None:
     for each in findings:
         by_text.setdefault(each.text, []).append(each.id)
     if by_text:
-        _say(click.style("Not known", bold=True))
+        _print_line(click.style("Not known", bold=True))
     for text, ids in by_text.items():
         _show("unknown", f"{text}: {', '.join(ids)}", "")
 
@@ -234,18 +235,18 @@ def _show_unknown(findings: Sequence[Finding]) -> None:
 def _show(kind: str, text: str, remedy: str) -> None:
     mark = click.style(f"  {kind:<{INDENT - 3}} ", fg=COLOURS[kind])
     first, *rest = _wrapped(sanitize(text), INDENT)
-    _say(mark + first)
+    _print_line(mark + first)
     for line in rest:
-        _say(" " * INDENT + line)
+        _print_line(" " * INDENT + line)
     if remedy:
         first, *rest = _wrapped(sanitize(remedy), INDENT + 2)
-        _say(" " * INDENT + click.style("→ ", bold=True) + first)
+        _print_line(" " * INDENT + click.style("→ ", bold=True) + first)
         for line in rest:
-            _say(" " * (INDENT + 2) + line)
+            _print_line(" " * (INDENT + 2) + line)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """The lines of a text: as wide as a terminal is; one that can be searched in a pipe."""
+    """The text wrapped to the terminal; one line for a pipe."""
     line = " ".join(text.split())
     if not sys.stdout.isatty():
         return [line]
@@ -253,7 +254,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
     return textwrap.wrap(line, width, break_on_hyphens=False) or [""]
 
 
-def _sum(findings: Sequence[Finding], offer: bool) -> str:
+def _summary(findings: Sequence[Finding], offer: bool) -> str:
     counts = _counts(findings)
     words = {
         "critical": "critical",
@@ -261,8 +262,8 @@ def _sum(findings: Sequence[Finding], offer: bool) -> str:
         "unknown": "not known",
         "info": "to know",
     }
-    told = [f"{counts[name]} {word}" for name, word in words.items() if counts[name]]
-    text = f"{', '.join(told) or 'Nothing is wrong'}; {counts['ok']} fine"
+    shown = [f"{counts[name]} {word}" for name, word in words.items() if counts[name]]
+    text = f"{', '.join(shown) or 'Nothing is wrong'}; {counts['ok']} fine"
     count = sum(each.fix is not None for each in findings)
     return text + (f". bullpen doctor --fix puts {count} right" if offer and count else "")
 
@@ -274,27 +275,22 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
     }
 
 
-def print_checks(checks: Sequence[Check], as_json: bool) -> None:
-    """Print what is looked at."""
-    if as_json:
-        names = ("id", "severity", "about", "deep")
-        print_json(
-            [
-                dict(zip(names, (each.id, each.severity.value, each.about, each.deep), strict=True))
-                for each in checks
-            ]
-        )
-        return
-    rows = [("CHECK", "SEVERITY", "LOOKS FOR")]
-    rows += [
+def list_checks(checks: Sequence[Check]) -> Result:
+    """What is checked."""
+    names = ("id", "severity", "about", "deep")
+    document = [
+        dict(zip(names, (each.id, each.severity.value, each.about, each.deep), strict=True))
+        for each in checks
+    ]
+    rows = [
         (each.id, each.severity.value, each.about + (" (--deep)" if each.deep else ""))
         for each in checks
     ]
-    print_table(rows, "")
+    return Result(document, rows=[("CHECK", "SEVERITY", "LOOKS FOR"), *rows])
 
 
-def _say(line: str) -> None:
-    click.echo(line, color=False if os.environ.get("NO_COLOR") else None)
+def _print_line(line: str) -> None:
+    click.echo(line, color=use_color())
 
 
 def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -307,7 +303,7 @@ def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
     ]
 
 
-@click.command()
+@command(people_only="look into this installation")
 @click.option("--fix", is_flag=True, help="Put right what can be: say what, ask, and do it.")
 @click.option("--deep", is_flag=True, help="Look at all of the database, and ask each provider.")
 @click.option(
@@ -320,8 +316,6 @@ def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
 @click.option("--list", "listed", is_flag=True, help="List the checks, and make none.")
 @dry_run
 @yes
-@as_json
-@click.pass_obj
 def doctor(
     settings: Settings,
     fix: bool,
@@ -330,8 +324,7 @@ def doctor(
     listed: bool,
     dry_run: bool,
     yes: bool,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Look at everything, and say what is wrong and what to do. Nothing is changed without --fix.
 
     The exit status is 0 if all is well, 3 with warnings, 1 if something is critical.
@@ -343,7 +336,6 @@ def doctor(
       bullpen doctor --fix --dry-run
       bullpen doctor --only db --only fs.home_perms --json
     """
-    require_person("look into this installation")
     checks = select_checks(only)
     for each in only:
         if not select_checks([each]):
@@ -351,27 +343,23 @@ def doctor(
     if (dry_run or yes) and not fix:
         raise click.UsageError("--dry-run and --yes go with --fix.")
     if listed:
-        print_checks(checks, as_json)
-        return
+        return list_checks(checks)
     examination = DoctorRun(os.environ, checks, deep)
     fixed: list[FixResult] = []
     try:
-        findings = examination.look()
-        wanted = fixable(findings) if fix else []
-        if wanted:
-            print_plan(wanted)
-        if wanted and not dry_run:
-            confirm(
-                f"Put right {'this' if len(wanted) == 1 else f'these {len(wanted)}'}",
-                yes,
-                many=True,
-            )
-            fixed = apply_fixes(wanted)
-            findings = examination.look()
+        findings = examination.run()
+        fixes = fixable(findings) if fix else []
+        if fixes:
+            print_plan(fixes)
+        if fixes and not dry_run:
+            which = "this" if len(fixes) == 1 else f"these {len(fixes)}"
+            confirm(f"Put right {which}", yes, many=True)
+            fixed = apply_fixes(fixes)
+            findings = examination.run()
     finally:
         examination.close()
-    if as_json:
-        print_json(report_fields(settings, findings, fixed))
-    else:
-        print_report(findings, offer=not fix)
-    sys.exit(exit_status(findings, fixed))
+    return Result(
+        report_fields(settings, findings, fixed),
+        show=lambda: print_report(findings, offer=not fix),
+        status=exit_status(findings, fixed),
+    )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,9 +15,9 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import acting_agent
+from bullpen.cli.command import Result, acting_agent, command, json_requested
 from bullpen.cli.options import DURATION
-from bullpen.cli.output import MAX_LIMIT, as_json, one_line, print_json, sanitize
+from bullpen.cli.output import MAX_LIMIT, one_line, sanitize, use_color
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.errors import OutOfReach
 from bullpen.core.events.base import Level
@@ -36,7 +35,7 @@ from bullpen.core.store.transaction import Transaction
 
 TYPE_COLUMNS = 18
 MAX_COLUMNS = 2000
-"""So long is a line where no terminal says how wide it is."""
+"""The longest line without a terminal."""
 
 COLOURS = {
     Level.PROGRESS: "bright_black",
@@ -52,61 +51,57 @@ PREVIEWED = (MessageReceived, MessageEnqueued, ChainHandoff)
 
 @dataclass(frozen=True, slots=True)
 class EventFormatter:
-    """How lines are written here."""
+    """Formats events as lines in the owner's zone."""
 
-    here: ZoneInfo
+    zone: ZoneInfo
 
-    def of(self, tx: Transaction, events: Sequence[EventRecord]) -> list[str]:
+    def lines(self, tx: Transaction, events: Sequence[EventRecord]) -> list[str]:
         """A line for each."""
         return [self._line(*each) for each in zip(events, event_details(tx, events), strict=True)]
 
     def _line(self, event: EventRecord, facts: EventDetails) -> str:
-        local = datetime.fromtimestamp(event.created_at / SECOND, UTC).astimezone(self.here)
-        # A terminal has little room: there the day is said only if it is another one.
-        today = sys.stdout.isatty() and local.date() == datetime.now(self.here).date()
+        local = datetime.fromtimestamp(event.created_at / SECOND, UTC).astimezone(self.zone)
+        # A terminal has little room: there the date of today is left out.
+        today = sys.stdout.isatty() and local.date() == datetime.now(self.zone).date()
         head = f"{event.id:>6}  {local:{'%H:%M:%S' if today else '%Y-%m-%d %H:%M:%S'}}  "
         whose = f"@{event.agent}" if event.agent else ""
         about = sanitize(event.message_id or event.conversation_id or "")
         rest = [
-            *(f"{name}={_word(value)}" for name, value in _data(event)),
-            _said(event, facts),
+            *(f"{name}={_format_value(value)}" for name, value in _data(event)),
+            _quoted_text(event, facts),
         ]
         words = f"{sanitize(whose)}  {about}  "
-        room = max(0, _wide() - len(head) - max(TYPE_COLUMNS, len(event.type)) - 2 - len(words))
+        used = len(head) + max(TYPE_COLUMNS, len(event.type)) + 2 + len(words)
+        room = max(0, _line_width() - used)
         kind = click.style(f"{event.type:<{TYPE_COLUMNS}}", fg=COLOURS[event.event.level])
         text = one_line(" ".join(each for each in rest if each), room) if room else ""
         return f"{head}{kind}  {words}{text}".rstrip()
 
 
-def _wide() -> int:
-    """As wide as the terminal, or all of it for a pipe."""
+def _line_width() -> int:
+    """The width of the terminal, or the longest line for a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else MAX_COLUMNS
 
 
 def _data(event: EventRecord) -> Iterator[tuple[str, object]]:
-    """What goes with it, without what the line says already."""
+    """The data of the event, without what the line has already."""
     for name, value in event.data.items():
         if value is not None and name != "said" and value != [event.message_id]:
             yield name, value
 
 
-def colours() -> bool | None:
-    """Whether there are colours: None is as the terminal says."""
-    return False if os.environ.get("NO_COLOR") else None
-
-
-def _said(event: EventRecord, facts: EventDetails) -> str:
+def _quoted_text(event: EventRecord, facts: EventDetails) -> str:
     text = facts.text
     if text is None and isinstance(event.event, PREVIEWED) and facts.origin is not None:
         text = facts.origin.preview
     return f'"{text}"' if text else ""
 
 
-def _word(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        return ",".join(f"{name}:{_word(each)}" for name, each in value.items())
+        return ",".join(f"{name}:{_format_value(each)}" for name, each in value.items())
     if isinstance(value, list):
-        return ",".join(map(_word, value))
+        return ",".join(map(_format_value, value))
     text = str(value)
     return f'"{text}"' if " " in text or not text else text
 
@@ -114,12 +109,12 @@ def _word(value: object) -> str:
 DEFAULT_EVENTS = 20
 POLL_SECONDS = 1.0
 SETTLE_SECONDS = 0.01
-"""So soon again, while somebody is still writing what has an earlier number."""
+"""The time between two looks while an earlier event is not committed."""
 
 TYPES = click.Choice(list(EVENT_TYPES))
 
 
-@click.command()
+@command()
 @click.option("--follow", "-f", is_flag=True, help="Show what happens as it happens, until Ctrl-C.")
 @click.option("--type", "types", type=TYPES, multiple=True, help="Only this; may be repeated.")
 @click.option(
@@ -147,8 +142,6 @@ TYPES = click.Choice(list(EVENT_TYPES))
     type=click.IntRange(1, MAX_LIMIT),
     help=f"How many: {DEFAULT_EVENTS}, if not said; with --follow, so many from before.",
 )
-@as_json
-@click.pass_obj
 def events(
     settings: Settings,
     follow: bool,
@@ -158,8 +151,7 @@ def events(
     since: int | None,
     since_id: int | None,
     limit: int | None,
-    as_json: bool,
-) -> None:
+) -> Result | None:
     """Show what happened last, the newest at the end; or with --follow all that happens from now.
 
     With --since-id it goes on after that event, and misses none. --json prints one document; with
@@ -176,22 +168,19 @@ def events(
     wanted = EventFilter(
         types=frozenset(types) or None, agents=_visible_agents(agents), conversation_id=conversation
     )
+    as_json = json_requested()
     with closing(open_store(settings)) as store:
-        moment = None if since is None else max(0, store.clock.now() - since)
+        start = None if since is None else max(0, store.clock.now() - since)
         if follow:
-            _follow(store, wanted, _printer(store, as_json), moment, since_id, limit)
-            return
-        found = _last(store, wanted, moment, since_id, limit or DEFAULT_EVENTS)
-        if as_json:
-            print_json(found)
-        elif found:
-            _printer(store, as_json)(found)
-        else:
-            click.echo("Nothing like that has happened.")
+            _follow(store, wanted, start, since_id, limit, as_json=as_json)
+            return None
+        last = _last(store, wanted, start, since_id, limit or DEFAULT_EVENTS)
+        lines = [] if as_json else _format_lines(store, last)
+    return Result(last, lines or "Nothing like that has happened.")
 
 
 def _visible_agents(agents: tuple[str, ...]) -> frozenset[str] | None:
-    """About whom: anybody, if a person asks; an agent sees what is about itself."""
+    """The agents whose events are shown; an agent sees only its own."""
     agent = acting_agent()
     if agent is None:
         return frozenset(agents) or None
@@ -203,66 +192,70 @@ def _visible_agents(agents: tuple[str, ...]) -> frozenset[str] | None:
 
 
 def _last(
-    store: Store, wanted: EventFilter, moment: int | None, since_id: int | None, limit: int
+    store: Store, wanted: EventFilter, start: int | None, since_id: int | None, limit: int
 ) -> list[EventRecord]:
     upto = EventTail.from_now(store).position
     with store.read() as tx:
         if since_id is not None:
             return list_events(tx, wanted, since_id, upto, limit)
-        return last_events(tx, wanted, moment, upto, limit)
+        return last_events(tx, wanted, start, upto, limit)
 
 
 def _follow(
     store: Store,
     wanted: EventFilter,
-    show: Callable[[Sequence[EventRecord]], None],
-    moment: int | None,
+    start: int | None,
     since_id: int | None,
     limit: int | None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Show each as it comes, until Ctrl-C, or until nobody reads any more."""
+    """Show events as they come, until Ctrl-C or until the pipe has no reader."""
     with suppress(KeyboardInterrupt, BrokenPipeError), closing(store.listen()) as listener:
         tail = EventTail.from_now(store)
         if since_id is not None:
             tail.position = min(max(since_id, id_before_oldest(store)), tail.position)
         elif limit is not None:
             with store.read() as tx:
-                found = last_events(tx, wanted, moment, tail.position, limit)
-            show(found)
-        elif moment is not None:
+                last = last_events(tx, wanted, start, tail.position, limit)
+            _print(store, last, as_json)
+        elif start is not None:
             with store.read() as tx:
-                tail.position = first_id_since(tx, EVENTS, moment)
-        early = 0 if moment is None else moment
+                tail.position = first_id_since(tx, EVENTS, start)
+        earliest = 0 if start is None else start
         while _has_reader():
             page = tail.read()
-            show([each for each in page if wanted.matches(each) and each.created_at >= early])
+            matching = [
+                each for each in page if wanted.matches(each) and each.created_at >= earliest
+            ]
+            _print(store, matching, as_json)
             if not page:
                 listener.wait(SETTLE_SECONDS if tail.has_uncommitted else POLL_SECONDS)
         return
-    # What is still to be written has nobody to read it.
+    # The rest of the buffer has no reader; a flush at exit would fail.
     with suppress(OSError):
         sys.stdout.close()
 
 
-def _printer(store: Store, as_json: bool) -> Callable[[Sequence[EventRecord]], None]:
-    lines = EventFormatter(get_zone(owner_zone_name(store.settings)))
+def _print(store: Store, events: Sequence[EventRecord], as_json: bool) -> None:
+    if as_json:
+        lines = [json.dumps(asdict(each)) for each in events]
+    else:
+        lines = _format_lines(store, events)
+    for each in lines:
+        click.echo(each, color=use_color())  # it flushes
 
-    def show(found: Sequence[EventRecord]) -> None:
-        if not found:
-            return
-        if as_json:
-            texts = [json.dumps(asdict(each)) for each in found]
-        else:
-            with store.read() as tx:
-                texts = lines.of(tx, found)
-        for each in texts:
-            click.echo(each, color=colours())  # it flushes
 
-    return show
+def _format_lines(store: Store, events: Sequence[EventRecord]) -> list[str]:
+    if not events:
+        return []
+    formatter = EventFormatter(get_zone(owner_zone_name(store.settings)))
+    with store.read() as tx:
+        return formatter.lines(tx, events)
 
 
 def _has_reader() -> bool:
-    """Whether a pipe has another end still: a write would tell only with the next event."""
+    """Whether standard output still has a reader; a write would tell only with the next event."""
     poll = select.poll()
     with suppress(OSError, ValueError):
         poll.register(sys.stdout.fileno(), 0)

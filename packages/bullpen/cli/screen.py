@@ -1,4 +1,4 @@
-"""What `bullpen send` shows while it waits: answers on standard output, all else beside it."""
+"""What `bullpen send` shows: answers on standard output, progress on standard error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import click
 
-from bullpen.cli.output import one_line, sanitize
+from bullpen.cli.output import one_line, sanitize, use_color
 from bullpen.core.clock import SECOND, format_interval
 from bullpen.core.events.conversation import (
     AgentProgress,
@@ -32,7 +32,7 @@ from bullpen.core.message import ROOM
 
 ERASE_LINE = "\r\x1b[2K"
 PLAIN_WIDTH = 200
-"""So wide is a line of progress where there is no terminal."""
+"""The width of a line of progress without a terminal."""
 
 FALLBACK_WIDTH = 79
 
@@ -49,25 +49,25 @@ END_EVENTS = (
 
 @dataclass(slots=True)
 class Screen:
-    """Standard output and standard error, and a line at the end of the latter that changes."""
+    """Standard output, standard error, and a status line at its end that is redrawn."""
 
     quiet: bool
-    """Answers alone."""
+    """Answers only, no progress."""
     silent: bool
-    """Nor are answers shown as they come: they will be in one document."""
+    """No answers either: they will be in one JSON document."""
     began: float = field(default_factory=time.monotonic)
     _working: dict[str, str] = field(default_factory=dict)
     _posted: set[str] = field(default_factory=set)
-    _lived: bool = False
+    _drawn: bool = False
     _many_lines: bool | None = None
 
     @property
     def moves(self) -> bool:
-        """Whether there is a terminal on which a line can be written over."""
+        """Whether the terminal can redraw a line."""
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not self.quiet
 
     def answer(self, answered: FollowedAnswer) -> None:
-        """Show an answer: told apart from the one before it, and its files with it."""
+        """Show an answer with its files, separated from the one before."""
         if self.silent:
             return
         self.clear()
@@ -79,13 +79,13 @@ class Screen:
         self._many_lines = many
         if sys.stdout.isatty():
             name = click.style(f"@{answered.agent}", bold=True)
-            click.echo(f"{name}: {sanitize(text)}", color=_colour())
+            click.echo(f"{name}: {sanitize(text)}", color=use_color())
         else:
-            # Bytes: of what an agent says nothing is changed, whatever the locale is.
+            # Bytes: the answer is not changed by the locale.
             click.echo(f"@{answered.agent}: {text}".encode())
 
-    def happened(self, what: FollowedEvent) -> None:
-        """Show what happened, if it is worth a line."""
+    def show_event(self, what: FollowedEvent) -> None:
+        """Show an event, if it is worth a line."""
         event, agent = what.record.event, what.record.agent or ""
         if isinstance(event, START_EVENTS):
             self._working.setdefault(agent, "")
@@ -100,40 +100,42 @@ class Screen:
             self.line(line)
 
     def line(self, text: str) -> None:
-        """Show a line beside the answers."""
+        """Show a line of progress."""
         if not self.quiet:
             self.clear()
             width = _width() if self.moves else PLAIN_WIDTH
-            click.secho(one_line(text, width), err=True, dim=True, color=_colour())
+            click.secho(one_line(text, width), err=True, dim=True, color=use_color())
 
     def note(self, *lines: str) -> None:
-        """Show what must be known, quiet or not."""
+        """Show lines that are shown even if quiet."""
         self.clear()
         for each in lines:
             click.echo(sanitize(each), err=True)
 
-    def live(self, waits_for: tuple[str, ...]) -> None:
-        """Write the last line anew: who works at what, or who is waited for."""
+    def update_status(self, waits_for: tuple[str, ...]) -> None:
+        """Redraw the status line: which agents work, or are waited for."""
         if not self.moves:
             return
         took = format_interval(int((time.monotonic() - self.began) * SECOND))
-        line = one_line(self._doing(took) or _waiting(waits_for, took), _width())
-        sys.stderr.write(ERASE_LINE + (line if _colour() is False else click.style(line, dim=True)))
+        line = one_line(self._format_work(took) or _format_wait(waits_for, took), _width())
+        sys.stderr.write(
+            ERASE_LINE + (line if use_color() is False else click.style(line, dim=True))
+        )
         sys.stderr.flush()
-        self._lived = True
+        self._drawn = True
 
     def clear(self) -> None:
-        """Take the last line away."""
-        if self._lived:
+        """Erase the status line."""
+        if self._drawn:
             sys.stderr.write(ERASE_LINE)
             sys.stderr.flush()
-            self._lived = False
+            self._drawn = False
 
-    def _doing(self, took: str) -> str:
+    def _format_work(self, took: str) -> str:
         names = ", ".join(f"@{agent}" for agent in self._working)
-        said = next((text for text in reversed(self._working.values()) if text), "")
+        progress = next((text for text in reversed(self._working.values()) if text), "")
         verb = "works" if len(self._working) == 1 else "work"
-        at_what = f": {said}" if said else ""
+        at_what = f": {progress}" if progress else ""
         return f"{names} {verb}, {took}{at_what}" if names else ""
 
     def _line_of(self, what: FollowedEvent) -> str:
@@ -152,31 +154,27 @@ class Screen:
                 return ""
 
     def _handed_on(self, what: FollowedEvent) -> str:
-        """What an agent wrote to another, or once for all to a room."""
+        """What an agent wrote to another one; a post in a room only once."""
         origin = what.facts.origin
         if origin is None or origin.from_agent is None:
             return ""
         to = f"@{what.record.agent}"
         if origin.channel == ROOM:
             to = f"#{origin.team_id}"
-            said = f"{origin.from_agent} {to} {origin.preview}"
-            if said in self._posted:
+            post = f"{origin.from_agent} {to} {origin.preview}"
+            if post in self._posted:
                 return ""
-            self._posted.add(said)
+            self._posted.add(post)
         return f"@{origin.from_agent} → {to}: {origin.preview}"
 
 
-def _waiting(waits_for: tuple[str, ...], took: str) -> str:
+def _format_wait(waits_for: tuple[str, ...], took: str) -> str:
     names = ", ".join(f"@{agent}" for agent in dict.fromkeys(waits_for))
     return f"waits for {names}, {took}" if names else f"waits, {took}"
 
 
 def _width() -> int:
-    """A line that is one column shorter is never broken."""
+    """The width of the terminal, less one: a full line would be broken."""
     with suppress(OSError):
         return os.get_terminal_size(sys.stderr.fileno()).columns - 1
     return FALLBACK_WIDTH
-
-
-def _colour() -> bool | None:
-    return False if os.environ.get("NO_COLOR") else None

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import require_person
+from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.options import DURATION
 from bullpen.cli.output import print_json
 from bullpen.cli.response import CLI
@@ -26,7 +26,7 @@ from bullpen.cli.wait import (
     print_wait_result,
     wait_fields,
 )
-from bullpen.core.answers.attachments import MAX_FILES as MOST_FILES
+from bullpen.core.answers.attachments import MAX_FILES
 from bullpen.core.clock import owner_zone_name, parse_duration, parse_time
 from bullpen.core.errors import BadSchedule, BadText, StoreError, TextTooLong
 from bullpen.core.events.tail import EventTail
@@ -42,14 +42,14 @@ from bullpen.core.uploads import SavedUpload, upload_copy
 
 SENDER = "owner"
 POLL_SECONDS = 0.02
-"""So often a file is looked at, whose writers do not know of this process."""
+"""How often a SQLite file is polled: its writers do not know this process."""
 WAIT_SECONDS = 300.0
 
 
 @contextmanager
 def open_waiting_store(settings: Settings) -> Iterator[Store]:
-    """The store, for somebody who waits: a file is looked at often, which costs nothing."""
-    if settings.url.startswith("sqlite"):  # a server tells everybody
+    """The store for a command that waits: a SQLite file is polled often, which costs nothing."""
+    if settings.url.startswith("sqlite"):  # PostgreSQL notifies every listener
         poll = min(POLL_SECONDS, settings.poll_seconds)
         settings = replace(settings, poll_seconds=poll)
     store = open_store(settings)
@@ -62,25 +62,25 @@ def open_waiting_store(settings: Settings) -> Iterator[Store]:
 def enqueue_message(
     store: Store, new: NewMessage, team: str, files: tuple[Path, ...], deadline: str | None
 ) -> tuple[int, str]:
-    """Put it into the queue; gives the place in the events before, and the conversation's id."""
+    """Enqueue the message; returns the position in the events before it, and its conversation."""
     settings = store.settings
-    with store.read() as tx:  # a name that is wrong is told before files are copied
+    with store.read() as tx:  # a wrong name fails before files are copied
         position = last_event_id(tx)
         if team:
             get_team(tx, team)
-    kept: list[SavedUpload] = []
+    uploads: list[SavedUpload] = []
     try:
         for file in files:
-            kept.append(upload_copy(file, settings.files, store.ids, settings.upload_bytes))
+            uploads.append(upload_copy(file, settings.files, store.ids, settings.upload_bytes))
         with store.write() as tx:
             until = None if deadline is None else _parse_deadline(deadline, tx.now, settings)
-            named = tuple(str(each.path) for each in kept)
-            sent = submit(tx, replace(new, files=named, deadline=until))
+            paths = tuple(str(each.path) for each in uploads)
+            receipts = submit(tx, replace(new, files=paths, deadline=until))
     except BaseException:
-        for each in kept:
+        for each in uploads:
             each.path.unlink(missing_ok=True)
         raise
-    return position, sent[0].message_id
+    return position, receipts[0].message_id
 
 
 def _parse_deadline(text: str, now: int, settings: Settings) -> int:
@@ -91,23 +91,26 @@ def _parse_deadline(text: str, now: int, settings: Settings) -> int:
 
 
 def wait_for_answers(
-    following: ConversationFollower, screen: Screen, timeout: float | None, *, asks: bool = True
+    follower: ConversationFollower, screen: Screen, timeout: float | None, *, asks: bool = True
 ) -> WaitResult:
-    """Wait for it: so many seconds, or if None as long as somebody is there who can end it."""
+    """Wait for the answers; with no timeout, without end at a terminal and else 300 s."""
     if timeout is None:
         timeout = math.inf if is_interactive() else WAIT_SECONDS
     try:
-        return Wait(following, screen, time.monotonic() + timeout, asks).wait()
+        return Wait(follower, screen, time.monotonic() + timeout, asks).wait()
     except (StoreError, OSError):
-        # What went wrong is told by who catches it.
-        screen.note(f"{following.conversation_id} is in the queue all the same.")
+        # The caller reports the error.
+        screen.note(f"{follower.conversation_id} is in the queue all the same.")
         raise
 
 
 PRIORITIES = {each.name.lower(): each for each in Priority}
 
 
-@click.command()
+@command(
+    people_only="send messages in a person's name",
+    json_help="Print one JSON document, at the end.",
+)
 @click.argument("text", required=False)
 @click.option(
     "--agent",
@@ -141,8 +144,6 @@ PRIORITIES = {each.name.lower(): each for each in Priority}
     help="Seconds to wait; if not said, 300, and at a terminal as long as it takes.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print answers alone, and no progress.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, at the end.")
-@click.pass_obj
 def send(
     settings: Settings,
     /,
@@ -156,8 +157,7 @@ def send(
     no_wait: bool,
     timeout: float | None,
     quiet: bool,
-    as_json: bool,
-) -> None:
+) -> Result:
     """Send TEXT, or what comes on standard input, and wait for the answers.
 
     It goes to the default agent, or to whom it addresses: @coder, @team, [@coder: ...],
@@ -174,11 +174,10 @@ def send(
       echo "hello" | bullpen send --agent assistant
       bullpen send "@dev plan the release" --priority high --no-wait
     """
-    require_person("send messages in a person's name")
     if agent and team:
         raise click.UsageError("Give --agent or --team, not both.")
-    if len(files) > MOST_FILES:
-        raise click.UsageError(f"{len(files)} files are more than {MOST_FILES}.")
+    if len(files) > MAX_FILES:
+        raise click.UsageError(f"{len(files)} files are more than {MAX_FILES}.")
     new = NewMessage(
         agent=agent or team,
         message=_text(settings, text, bool(files)),
@@ -190,21 +189,20 @@ def send(
     with open_waiting_store(settings) as store:
         position, conversation = enqueue_message(store, new, team, files, deadline)
         if no_wait:
-            click.echo(conversation) if not as_json else print_json({"message_id": conversation})
-            return
-        following = ConversationFollower(store, conversation, CLI, EventTail(store, position))
-        waited = wait_for_answers(following, Screen(quiet, as_json), timeout)
-        if as_json:
+            return Result({"message_id": conversation}, conversation)
+        screen = Screen(quiet, silent=json_requested())
+        follower = ConversationFollower(store, conversation, CLI, EventTail(store, position))
+        result = wait_for_answers(follower, screen, timeout)
+        if json_requested():
             with store.read() as tx:
-                print_json(
-                    wait_fields(conversation, waited, conversation_totals(tx, conversation).cost)
-                )
-    print_wait_result(conversation, waited, Screen(quiet, as_json))
-    sys.exit(exit_status(waited))
+                cost = conversation_totals(tx, conversation).cost
+            print_json(wait_fields(conversation, result, cost))
+    print_wait_result(conversation, result, screen)
+    sys.exit(exit_status(result))
 
 
 def _text(settings: Settings, text: str | None, files: bool) -> str:
-    """What was given, or what comes on standard input."""
+    """The argument, or what standard input has."""
     if text is not None and text != "-":
         return text
     if sys.stdin.isatty():

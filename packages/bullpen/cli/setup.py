@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import require_person
-from bullpen.cli.output import as_json, print_json
+from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.setup_prompts import DefaultPrompter, Prompter, SetupHome, TerminalPrompter
 from bullpen.cli.setup_steps import (
     ChosenProvider,
@@ -34,7 +33,7 @@ NO_INPUT_COMMAND = "bullpen setup --no-input --provider claude --agent coder --t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupOptions:
-    """What was said on the command line; empty is not said."""
+    """The options of the command line; empty if not given."""
 
     provider: str
     model: str
@@ -45,7 +44,7 @@ class SetupOptions:
     start: bool
 
 
-@click.command()
+@command(people_only="set Bullpen up")
 @click.option("--provider", default="", shell_complete=completion.providers, help="What answers.")
 @click.option("--model", default="", shell_complete=completion.models, help="Which model of it.")
 @click.option(
@@ -58,8 +57,6 @@ class SetupOptions:
 @click.option("--no-probe", is_flag=True, help="Do not ask the provider for a word before.")
 @click.option("--no-start", is_flag=True, help="Do not start Bullpen, and send no message.")
 @click.option("--no-input", "--yes", "-y", "no_input", is_flag=True, help="Ask no questions.")
-@as_json
-@click.pass_obj
 def setup(
     settings: Settings,
     /,
@@ -71,8 +68,7 @@ def setup(
     no_probe: bool,
     no_start: bool,
     no_input: bool,
-    as_json: bool,
-) -> None:
+) -> Result | None:
     """Ask a few questions, prove each answer, and end with a message that is answered.
 
     What answers, who the first agent is, a first team, and a message to try it. What is there is
@@ -85,8 +81,7 @@ def setup(
       bullpen setup --no-input --provider claude --agent coder --team dev
       bullpen setup --yes --provider echo --json
     """
-    require_person("set Bullpen up")
-    given = SetupOptions(
+    options = SetupOptions(
         provider=provider,
         model=model,
         agent=agent.removeprefix("@"),
@@ -96,9 +91,8 @@ def setup(
         start=not no_start,
     )
     if no_input:
-        _run_unattended(SetupHome(settings, _beside), given, as_json)
-        return
-    if as_json:
+        return _run_unattended(SetupHome(settings, _print_note), options)
+    if json_requested():
         raise click.UsageError("--json needs --no-input: questions are no document.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(
@@ -106,115 +100,116 @@ def setup(
         )
     home = SetupHome(settings, click.echo)
     try:
-        _run_interactive(home, TerminalPrompter(), given)
+        return _run_interactive(home, TerminalPrompter(), options)
     except (click.Abort, KeyboardInterrupt):
         click.echo("\nStopped. The last question has changed nothing.")
-        if home.changed:
-            _say_what_is_kept(home)
+        for line in _changes(home) if home.changed else ():
+            click.echo(line)
         click.echo("Next: bullpen setup goes on from here")
         sys.exit(1)
 
 
-def _run_interactive(home: SetupHome, asker: Prompter, given: SetupOptions) -> None:
+def _run_interactive(home: SetupHome, prompter: Prompter, options: SetupOptions) -> Result:
     click.echo("A few questions. Ctrl-C stops; what was answered before is kept.\n")
-    home.look()
-    chosen = _provider(home, asker, given)
+    home.load()
+    chosen = _provider(home, prompter, options)
     click.echo("\n2. Who answers?")
-    agent = _agent(home, asker, given, chosen)
+    agent = _agent(home, prompter, options, chosen)
     click.echo("\n3. Agents that hand work to each other are a team.")
-    team = _team(home, asker, given, agent)
+    team = _team(home, prompter, options, agent)
     click.echo("\n4. A message to try it.")
-    trial = _trial(home, asker, given, agent)
-    _say_what_is_kept(home)
+    trial = _trial(home, prompter, options, agent)
     to = f"@{team.id}" if team is not None else f"@{agent.id}"
-    click.echo(f'Next: bullpen send "{to} hello"')
-    sys.exit(0 if trial is None else trial.status)
+    return Result(
+        None,
+        [*_changes(home), f'Next: bullpen send "{to} hello"'],
+        status=0 if trial is None else trial.status,
+    )
 
 
-def _provider(home: SetupHome, asker: Prompter, given: SetupOptions) -> ChosenProvider:
+def _provider(home: SetupHome, prompter: Prompter, options: SetupOptions) -> ChosenProvider:
     click.echo("1. What answers?")
-    if given.provider:
-        return check_provider(home, asker, given.provider, given.model, proved=given.probe)
-    now = home.agents.get(given.agent or home.settings.default_agent)
+    if options.provider:
+        return check_provider(home, prompter, options.provider, options.model, probes=options.probe)
+    now = home.agents.get(options.agent or home.settings.default_agent)
     if now is not None:
         model = f" ({now.model})" if now.model else ""
-        if asker.yes(f"@{now.id} answers with {now.provider}{model}. Keep that?"):
+        if prompter.yes(f"@{now.id} answers with {now.provider}{model}. Keep that?"):
             return ChosenProvider(now.provider, now.model)
-    return choose_provider(home, asker)
+    return choose_provider(home, prompter)
 
 
-def _agent(home: SetupHome, asker: Prompter, given: SetupOptions, chosen: ChosenProvider) -> Agent:
-    if given.agent:
-        check_agent_name(home, given.agent)
-        return ensure_agent(home, given.agent, chosen.provider, chosen.model)
+def _agent(
+    home: SetupHome, prompter: Prompter, options: SetupOptions, chosen: ChosenProvider
+) -> Agent:
+    if options.agent:
+        check_agent_name(home, options.agent)
+        return ensure_agent(home, options.agent, chosen.provider, chosen.model)
     now = home.agents.get(home.settings.default_agent)
     if now is not None and (now.provider, now.model) == (chosen.provider, chosen.model):
         click.echo(f"  @{now.id} is there, with {now.provider}.")
         return now
-    return choose_agent(home, asker, chosen)
+    return choose_agent(home, prompter, chosen)
 
 
-def _team(home: SetupHome, asker: Prompter, given: SetupOptions, agent: Agent) -> Team | None:
-    if given.team:
-        return ensure_team(home, asker, given.team, given.members, agent)
-    return choose_team(home, asker, agent)
+def _team(home: SetupHome, prompter: Prompter, options: SetupOptions, agent: Agent) -> Team | None:
+    if options.team:
+        return ensure_team(home, prompter, options.team, options.members, agent)
+    return choose_team(home, prompter, agent)
 
 
 def _trial(
-    home: SetupHome, asker: Prompter, given: SetupOptions, agent: Agent
+    home: SetupHome, prompter: Prompter, options: SetupOptions, agent: Agent
 ) -> TrialResult | None:
-    if not given.start or not ensure_running(home, asker):
+    if not options.start or not ensure_running(home, prompter):
         return None
-    if not asker.yes(f"Send a message to @{agent.id}?"):
+    if not prompter.yes(f"Send a message to @{agent.id}?"):
         return None
     return send_trial(home, agent.id, as_json=False)
 
 
-def _run_unattended(home: SetupHome, given: SetupOptions, as_json: bool) -> None:
-    """Ask nobody: what was not said is as it is, or usual."""
-    asker = DefaultPrompter()
-    home.look()
-    name = given.agent or home.settings.default_agent
+def _run_unattended(home: SetupHome, options: SetupOptions) -> Result:
+    """Ask no questions: what was not given stays as it is, or gets its default."""
+    prompter = DefaultPrompter()
+    home.load()
+    name = options.agent or home.settings.default_agent
     check_agent_name(home, name)
     now = home.agents.get(name)
-    if given.provider or now is None:
-        wanted = given.provider or _installed_provider()
-        chosen = check_provider(home, asker, wanted, given.model, proved=given.probe)
+    if options.provider or now is None:
+        wanted = options.provider or _installed_provider()
+        chosen = check_provider(home, prompter, wanted, options.model, probes=options.probe)
     else:
-        chosen = ChosenProvider(now.provider, given.model or now.model)
+        chosen = ChosenProvider(now.provider, options.model or now.model)
     agent = ensure_agent(home, name, chosen.provider, chosen.model)
-    team = ensure_team(home, asker, given.team, given.members, agent) if given.team else None
+    team = (
+        ensure_team(home, prompter, options.team, options.members, agent) if options.team else None
+    )
     trial = None
-    if given.start and ensure_running(home, asker):
-        trial = send_trial(home, agent.id, as_json=as_json)
-    if as_json:
-        print_json(
-            {
-                "provider": agent.provider,
-                "probe": None if chosen.probe is None else asdict(chosen.probe),
-                "agent": agent.id,
-                "model": agent.model,
-                "team": None if team is None else team.id,
-                "changed": home.changed,
-                "settings": home.new_settings,
-                "test": None if trial is None else trial.document,
-            }
-        )
-    else:
-        _say_what_is_kept(home)
-    sys.exit(0 if trial is None else trial.status)
+    if options.start and ensure_running(home, prompter):
+        trial = send_trial(home, agent.id, as_json=json_requested())
+    document = {
+        "provider": agent.provider,
+        "probe": None if chosen.probe is None else asdict(chosen.probe),
+        "agent": agent.id,
+        "model": agent.model,
+        "team": None if team is None else team.id,
+        "changed": home.changed,
+        "settings": home.new_settings,
+        "test": None if trial is None else trial.document,
+    }
+    return Result(document, _changes(home), status=0 if trial is None else trial.status)
 
 
 def _installed_provider() -> str:
-    found = find_programs(PROGRAMS)
-    return next((each for each in PROGRAMS if found[each].path is not None), ECHO)
+    programs = find_programs(PROGRAMS)
+    return next((each for each in PROGRAMS if programs[each].path is not None), ECHO)
 
 
-def _say_what_is_kept(home: SetupHome) -> None:
-    click.echo("Kept:" if home.changed else "Nothing is changed: it was all there.")
-    for each in home.changed:
-        click.echo(f"  {each}")
+def _changes(home: SetupHome) -> list[str]:
+    if not home.changed:
+        return ["Nothing is changed: it was all there."]
+    return ["Kept:", *(f"  {each}" for each in home.changed)]
 
 
-def _beside(text: str) -> None:
+def _print_note(text: str) -> None:
     click.echo(text, err=True)

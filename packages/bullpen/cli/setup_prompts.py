@@ -1,4 +1,4 @@
-"""Where the answers come from: a person at the terminal, or nobody, who takes what is usual."""
+"""Who answers the questions of setup: a person at a terminal, or the defaults."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from bullpen.ops.services.programs import make_directories
 
 
 class Prompter(ABC):
-    """Answers questions; every question has an answer that is usual."""
+    """Answers questions; every question has a default."""
 
     @abstractmethod
     def say(self, *lines: str) -> None:
-        """Tell how it goes."""
+        """Print lines about the progress."""
 
     @abstractmethod
-    def choose(self, question: str, choices: Sequence[str], usual: str) -> str:
-        """One of these."""
+    def choose(self, question: str, choices: Sequence[str], default: str) -> str:
+        """One of the choices."""
 
     @abstractmethod
-    def text(self, question: str, usual: str = "") -> str:
-        """A text without blanks around it; empty if nothing was said and nothing is usual."""
+    def text(self, question: str, default: str = "") -> str:
+        """A stripped text; empty without an answer and a default."""
 
     @abstractmethod
     def secret(self, question: str) -> str:
-        """A text that is not seen while it is typed; empty if nothing was said."""
+        """A text that is not echoed; empty without an answer."""
 
     @abstractmethod
-    def yes(self, question: str, *, usual: bool = True) -> bool:
-        """Whether it is so."""
+    def yes(self, question: str, *, default: bool = True) -> bool:
+        """Yes or no."""
 
     @property
     @abstractmethod
     def there(self) -> bool:
-        """Whether somebody may say something else the next time."""
+        """Whether a person answers, who may answer otherwise the next time."""
 
 
 class TerminalPrompter(Prompter):
-    """Somebody at a terminal."""
+    """A person at a terminal."""
 
     there = True
 
@@ -62,51 +62,51 @@ class TerminalPrompter(Prompter):
         for each in lines:
             click.echo(each)
 
-    def choose(self, question: str, choices: Sequence[str], usual: str) -> str:
-        """One of these; what is none of them is asked for again."""
-        chosen: str = click.prompt(question, type=click.Choice(choices), default=usual)
+    def choose(self, question: str, choices: Sequence[str], default: str) -> str:
+        """One of the choices; any other answer is asked for again."""
+        chosen: str = click.prompt(question, type=click.Choice(choices), default=default)
         return chosen
 
-    def text(self, question: str, usual: str = "") -> str:
+    def text(self, question: str, default: str = "") -> str:
         """What is typed."""
-        typed: str = click.prompt(question, default=usual, show_default=bool(usual))
+        typed: str = click.prompt(question, default=default, show_default=bool(default))
         return typed.strip()
 
     def secret(self, question: str) -> str:
-        """What is typed, unseen."""
+        """What is typed, without echo."""
         typed: str = click.prompt(question, default="", show_default=False, hide_input=True)
         return typed.strip()
 
-    def yes(self, question: str, *, usual: bool = True) -> bool:
+    def yes(self, question: str, *, default: bool = True) -> bool:
         """Yes or no."""
-        return click.confirm(question, default=usual)
+        return click.confirm(question, default=default)
 
 
 class DefaultPrompter(Prompter):
-    """Takes what is usual, and tells how it goes on standard error."""
+    """Takes the defaults, and prints the progress to standard error."""
 
     there = False
 
     def say(self, *lines: str) -> None:
-        """Print lines beside the document."""
+        """Print lines to standard error."""
         for each in lines:
             click.echo(each, err=True)
 
-    def choose(self, question: str, choices: Sequence[str], usual: str) -> str:
-        """What is usual."""
-        return usual
+    def choose(self, question: str, choices: Sequence[str], default: str) -> str:
+        """The default."""
+        return default
 
-    def text(self, question: str, usual: str = "") -> str:
-        """What is usual."""
-        return usual
+    def text(self, question: str, default: str = "") -> str:
+        """The default."""
+        return default
 
     def secret(self, question: str) -> str:
         """Nothing."""
         return ""
 
-    def yes(self, question: str, *, usual: bool = True) -> bool:
-        """What is usual."""
-        return usual
+    def yes(self, question: str, *, default: bool = True) -> bool:
+        """The default."""
+        return default
 
 
 @dataclass(slots=True)
@@ -119,39 +119,39 @@ class SetupHome:
     teams: dict[str, Team] = field(default_factory=dict)
     services: dict[str, CustomProvider] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
-    """What was kept of the answers, in words."""
+    """The changes that were saved, in words."""
     new_settings: list[str] = field(default_factory=list)
-    """The names of settings that have another value now."""
+    """The names of the settings that were changed."""
 
-    def look(self) -> None:
-        """See what is there; a database that does not exist is not made by looking."""
+    def load(self) -> None:
+        """Load what exists; a database that does not exist is not created."""
         file = database_file(self.settings)
         if file is not None and not file.exists():
             return
-        # One of an earlier version is brought up to date before anything can be read from it.
+        # A database of an earlier version has to be upgraded before it can be read.
         migrate_database(self.settings, self.tell)
         with read_transaction(self.settings) as tx:
             self.agents = {each.id: each for each in list_agents(tx)}
             self.teams = {each.id: each for each in list_teams(tx)}
             self.services = {each.id: each for each in list_custom_providers(tx)}
 
-    def keep(self, what: str, change: Callable[[Transaction], object]) -> None:
-        """Keep an answer in the database, which is made if it is not there."""
+    def save(self, what: str, change: Callable[[Transaction], object]) -> None:
+        """Save an answer in the database, which is created if it does not exist."""
         with defer_interrupts():
             make_directories(self.settings)
             migrate_database(self.settings, self.tell)
             with write_transaction(self.settings) as tx:
                 change(tx)
             self.changed.append(what)
-        self.look()
+        self.load()
 
     def save_settings(self, what: str, changes: Mapping[str, str | None]) -> None:
-        """Keep an answer in settings.toml; the file as it was is beside it."""
+        """Save an answer in settings.toml, with a backup of the file."""
         file = SettingsFile(self.settings.home, {}, here=True)
         with defer_interrupts(), file.locked():
-            wanted = file.check(changes)
-            file.write(wanted)
-            if wanted:
+            checked = file.check(changes)
+            file.write(checked)
+            if checked:
                 self.changed.append(what)
-                self.new_settings += wanted
+                self.new_settings += checked
         self.settings, _ = load_lenient(os.environ)

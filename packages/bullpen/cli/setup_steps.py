@@ -48,37 +48,36 @@ from bullpen.ops.services.supervisor import Supervisor
 
 CUSTOM = "custom"
 AGAIN, OTHER, ANYWAY = "again", "other", "anyway"
-HARNESSES = tuple(each.value for each in Harness)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenProvider:
-    """What answers, and what came of asking it; None if it was there before, or is no program."""
+    """The provider, and the result of its probe; None if it was not probed."""
 
     provider: str
     model: str = ""
     probe: ProbeResult | None = None
 
 
-def choose_provider(home: SetupHome, asker: Prompter) -> ChosenProvider:
-    """Ask for a provider until one answers, or its owner goes on all the same."""
+def choose_provider(home: SetupHome, prompter: Prompter) -> ChosenProvider:
+    """Ask for a provider until one answers, or the person goes on without."""
     programs = probe_versions(PROGRAMS)
-    usual = _default_provider(home, programs)
-    _show(home, asker, programs)
+    default = _default_provider(home, programs)
+    _show(home, prompter, programs)
     choices = [*PROGRAMS, ECHO, *(CUSTOM_PREFIX + each for each in home.services), CUSTOM]
     while True:
-        name = asker.choose("Provider", choices, usual)
-        found = _choose_custom(home, asker) if name == CUSTOM else _known(home, asker, name)
-        if found is not None:
-            return found
-        usual = ECHO
+        name = prompter.choose("Provider", choices, default)
+        result = _choose_custom(home, prompter) if name == CUSTOM else _known(home, prompter, name)
+        if result is not None:
+            return result
+        default = ECHO
 
 
 def check_provider(
-    home: SetupHome, asker: Prompter, given: str, model: str, *, proved: bool
+    home: SetupHome, prompter: Prompter, named: str, model: str, *, probes: bool
 ) -> ChosenProvider:
-    """The provider that was named on the command line; one that does not answer is refused."""
-    name = PROVIDER_ALIASES.get(given, given)
+    """The provider of the command line; one that does not answer is refused."""
+    name = PROVIDER_ALIASES.get(named, named)
     known = (
         *BUILT_IN_PROVIDERS,
         *PROVIDERS.plugin_names(),
@@ -88,129 +87,128 @@ def check_provider(
         raise BadProvider(
             f"there is no provider {name[:60]!r}", hint=f"There are {', '.join(known)}."
         )
-    if name == HTTP or not proved:
+    if name == HTTP or not probes:
         return ChosenProvider(name, model)
-    found = probe_provider(home.settings, asker, name, model)
-    if not found.ok:
+    result = probe_provider(home.settings, prompter, name, model)
+    if not result.ok:
         raise BullpenError(
-            f"{name} does not answer: {found.error}",
+            f"{name} does not answer: {result.error}",
             hint="Mend that, choose another one, or go on all the same with --no-probe.",
         )
-    return ChosenProvider(name, model, found)
+    return ChosenProvider(name, model, result)
 
 
 def probe_provider(
-    settings: Settings, asker: Prompter, provider: str, model: str = ""
+    settings: Settings, prompter: Prompter, provider: str, model: str = ""
 ) -> ProbeResult:
-    """Ask it for one word, and tell what came of it."""
+    """Ask the provider for one word, and print the result."""
     with_model = f" with {model}" if model else ""
-    asker.say(f"  {provider}{with_model} is asked for one word ...")
-    found = probe(settings, provider, model)
-    took = f"{found.seconds:.1f} s"
-    if found.ok:
-        said = " ".join(sanitize(found.answer).split())[:60]
-        asker.say(f"  It answers: {said} ({took})")
+    prompter.say(f"  {provider}{with_model} is asked for one word ...")
+    result = probe(settings, provider, model)
+    took = f"{result.seconds:.1f} s"
+    if result.ok:
+        said = " ".join(sanitize(result.answer).split())[:60]
+        prompter.say(f"  It answers: {said} ({took})")
     else:
-        kind = f" ({found.kind})" if found.kind else ""
-        asker.say(f"  It does not answer{kind}: {sanitize(found.error)}")
-    return found
+        kind = f" ({result.kind})" if result.kind else ""
+        prompter.say(f"  It does not answer{kind}: {sanitize(result.error)}")
+    return result
 
 
 def _default_provider(home: SetupHome, programs: dict[str, Program]) -> str:
     return next((each for each in PROGRAMS if programs[each].path is not None), ECHO)
 
 
-def _show(home: SetupHome, asker: Prompter, programs: dict[str, Program]) -> None:
+def _show(home: SetupHome, prompter: Prompter, programs: dict[str, Program]) -> None:
     for name, program in programs.items():
         there = program.version or "installed"
-        asker.say(f"  {name:<10} {there if program.path is not None else 'is not installed'}")
-    asker.say(f"  {ECHO:<10} built in: repeats what it is told, needs no account")
+        prompter.say(f"  {name:<10} {there if program.path is not None else 'is not installed'}")
+    prompter.say(f"  {ECHO:<10} built in: repeats what it is told, needs no account")
     for service in home.services.values():
-        asker.say(f"  {CUSTOM_PREFIX + service.id:<10} {service.base_url}")
-    asker.say(f"  {CUSTOM:<10} another service of yours, behind claude or codex")
+        prompter.say(f"  {CUSTOM_PREFIX + service.id:<10} {service.base_url}")
+    prompter.say(f"  {CUSTOM:<10} another service of yours, behind claude or codex")
 
 
-def _known(home: SetupHome, asker: Prompter, name: str) -> ChosenProvider | None:
-    """One that is known: with a key, if its owner has one."""
+def _known(home: SetupHome, prompter: Prompter, name: str) -> ChosenProvider | None:
+    """A known provider, with a key if the person has one."""
     while True:
-        settings, keep = _with_key(home, asker, name)
-        found = probe_provider(settings, asker, name)
-        decision = "" if found.ok else _what_now(asker, found)
+        settings, save = _with_key(home, prompter, name)
+        result = probe_provider(settings, prompter, name)
+        decision = "" if result.ok else _next_choice(prompter, result)
         if decision == OTHER:
             return None
         if decision != AGAIN:
-            keep()
-            return ChosenProvider(name, probe=found)
+            save()
+            return ChosenProvider(name, probe=result)
 
 
-def _with_key(home: SetupHome, asker: Prompter, name: str) -> tuple[Settings, Callable[[], None]]:
-    """The settings with the key that was typed, and what keeps it once it is proved."""
+def _with_key(
+    home: SetupHome, prompter: Prompter, name: str
+) -> tuple[Settings, Callable[[], None]]:
+    """The settings with the key that was typed, and the function that saves it."""
     now = home.settings
     info = PROVIDERS.built_in.get(name)
     if info is None or info.login is None:
-        return now, _nothing
-    usual = (
+        return now, _save_nothing
+    default = (
         "the one in the settings" if info.login.configured(now) else "as it has signed in by itself"
     )
-    key = asker.secret(f"Key for {name} (empty: {usual})")
+    key = prompter.secret(f"Key for {name} (empty: {default})")
     if not key:
-        return now, _nothing
+        return now, _save_nothing
     keys = info.login.assign(key)
     what = f"the key for {name}, in {now.home / SETTINGS_FILE}"
     proved = type(now)(**{**vars(now), **{each: value or "" for each, value in keys.items()}})
     return proved, lambda: home.save_settings(what, keys)
 
 
-def _nothing() -> None:
-    """Nothing is to be kept."""
+def _save_nothing() -> None:
+    """Save nothing."""
 
 
-def _what_now(asker: Prompter, found: ProbeResult) -> str:
-    if found.kind == ErrorKind.AUTH and found.provider in PROGRAMS:
-        asker.say(f"  Log in with `{found.provider}` in another terminal, or give a key.")
-    asker.say("  again: once more; other: another provider; anyway: go on with this one")
-    return asker.choose("What now", _CHOICES, OTHER)
+def _next_choice(prompter: Prompter, result: ProbeResult) -> str:
+    if result.kind == ErrorKind.AUTH and result.provider in PROGRAMS:
+        prompter.say(f"  Log in with `{result.provider}` in another terminal, or give a key.")
+    prompter.say("  again: once more; other: another provider; anyway: go on with this one")
+    return prompter.choose("What now", (AGAIN, OTHER, ANYWAY), OTHER)
 
 
-_CHOICES = (AGAIN, OTHER, ANYWAY)
-
-
-def _choose_custom(home: SetupHome, asker: Prompter) -> ChosenProvider | None:
-    """A service of one's own: it is proved in a home that is gone afterwards."""
+def _choose_custom(home: SetupHome, prompter: Prompter) -> ChosenProvider | None:
+    """A custom provider, probed in a temporary home before it is saved."""
     while True:
         try:
-            service = _asked_service(asker)
-            found = _probe_isolated(home.settings, asker, service)
+            service = _asked_service(prompter)
+            result = _probe_isolated(home.settings, prompter, service)
         except BullpenError as error:
-            asker.say(f"  {error}", *([f"  {error.hint}"] if error.hint else []))
+            prompter.say(f"  {error}", *([f"  {error.hint}"] if error.hint else []))
             continue
-        decision = "" if found.ok else _what_now(asker, found)
+        decision = "" if result.ok else _next_choice(prompter, result)
         if decision == OTHER:
             return None
         if decision != AGAIN:
-            home.keep(
+            home.save(
                 CUSTOM_PREFIX + service.id,
                 partial(_save_provider, service, service.id in home.services),
             )
-            return ChosenProvider(CUSTOM_PREFIX + service.id, probe=found)
+            return ChosenProvider(CUSTOM_PREFIX + service.id, probe=result)
 
 
-def _asked_service(asker: Prompter) -> CustomProvider:
+def _asked_service(prompter: Prompter) -> CustomProvider:
     return CustomProvider(
-        id=asker.text("Its name, for `custom:NAME`", "own"),
+        id=prompter.text("Its name, for `custom:NAME`", "own"),
         harness=Harness(
-            asker.choose(
+            prompter.choose(
                 "Which command line speaks to it", [each.value for each in Harness], "claude"
             )
         ),
-        base_url=asker.text("Its address, as http://127.0.0.1:8000"),
-        api_key=asker.secret("Its key"),
-        model=asker.text("Model (empty: its own choice)"),
+        base_url=prompter.text("Its address, as http://127.0.0.1:8000"),
+        api_key=prompter.secret("Its key"),
+        model=prompter.text("Model (empty: its own choice)"),
     )
 
 
-def _probe_isolated(settings: Settings, asker: Prompter, service: CustomProvider) -> ProbeResult:
-    from bullpen.core.store import migrate  # only here: Alembic takes its time
+def _probe_isolated(settings: Settings, prompter: Prompter, service: CustomProvider) -> ProbeResult:
+    from bullpen.core.store import migrate  # only here: Alembic loads slowly
 
     with tempfile.TemporaryDirectory(prefix="bullpen-setup-") as name:
         apart = replace(settings, home=Path(name), database_url="")
@@ -218,7 +216,7 @@ def _probe_isolated(settings: Settings, asker: Prompter, service: CustomProvider
             migrate.upgrade(store)
             with store.write() as tx:
                 add_custom_provider(tx, service)
-        return probe_provider(apart, asker, CUSTOM_PREFIX + service.id, service.model)
+        return probe_provider(apart, prompter, CUSTOM_PREFIX + service.id, service.model)
 
 
 def _save_provider(service: CustomProvider, known: bool, tx: Transaction) -> None:
@@ -235,33 +233,33 @@ def _save_provider(service: CustomProvider, known: bool, tx: Transaction) -> Non
         add_custom_provider(tx, service)
 
 
-def choose_agent(home: SetupHome, asker: Prompter, chosen: ChosenProvider) -> Agent:
-    """Ask who it is to be, and see to it that it is there with this provider."""
+def choose_agent(home: SetupHome, prompter: Prompter, chosen: ChosenProvider) -> Agent:
+    """Ask for the first agent's name, and add or change it."""
     while True:
-        name = asker.text("The first agent's name", _default_agent(home))
+        name = prompter.text("The first agent's name", _default_agent(home))
         try:
             check_agent_name(home, name)
         except (BadName, NameTaken) as error:
-            asker.say(f"  {error}", f"  {error.hint}")
+            prompter.say(f"  {error}", f"  {error.hint}")
             continue
-        return ensure_agent(home, name, chosen.provider, _model(home, asker, chosen, name))
+        return ensure_agent(home, name, chosen.provider, _model(home, prompter, chosen, name))
 
 
 def check_agent_name(home: SetupHome, name: str) -> None:
-    """Refuse a name that an agent cannot have."""
+    """Refuse a name that no agent can have."""
     check_name(name)
     if name in home.teams:
         raise NameTaken(f"{name} is a team")
 
 
 def ensure_agent(home: SetupHome, name: str, provider: str, model: str) -> Agent:
-    """Have an agent of this name that this answers for; what is so already stays untouched."""
+    """Add the agent, or change its provider and model, unless it is so already."""
     now = home.agents.get(name)
     if now is None:
         new = Agent(id=name, provider=provider, model=model)
-        home.keep(f"@{name}, with {provider}", lambda tx: add_agent(tx, new))
+        home.save(f"@{name}, with {provider}", lambda tx: add_agent(tx, new))
     elif (now.provider, now.model) != (provider, model):
-        home.keep(
+        home.save(
             f"@{name} answers with {provider} now",
             lambda tx: change_agent(tx, name, provider=provider, model=model),
         )
@@ -277,39 +275,39 @@ def _default_agent(home: SetupHome) -> str:
     return next(iter(home.agents))
 
 
-def _model(home: SetupHome, asker: Prompter, chosen: ChosenProvider, name: str) -> str:
-    """The model, proved if it is another one than was."""
+def _model(home: SetupHome, prompter: Prompter, chosen: ChosenProvider, name: str) -> str:
+    """Ask for the model, and probe it if it changes."""
     now = home.agents.get(name)
-    usual = now.model if now is not None and now.provider == chosen.provider else ""
+    default = now.model if now is not None and now.provider == chosen.provider else ""
     while True:
-        model = asker.text(f"Model (empty: {usual or 'its own choice'})") or usual
-        if model in ("", usual) or chosen.provider == HTTP:
+        model = prompter.text(f"Model (empty: {default or 'its own choice'})") or default
+        if model in ("", default) or chosen.provider == HTTP:
             return model
-        if probe_provider(home.settings, asker, chosen.provider, model).ok:
+        if probe_provider(home.settings, prompter, chosen.provider, model).ok:
             return model
-        if asker.choose("Another model, or go on", (OTHER, ANYWAY), OTHER) == ANYWAY:
+        if prompter.choose("Another model, or go on", (OTHER, ANYWAY), OTHER) == ANYWAY:
             return model
 
 
-def choose_team(home: SetupHome, asker: Prompter, first: Agent) -> Team | None:
-    """Ask for its name and its members; nothing said is no team."""
+def choose_team(home: SetupHome, prompter: Prompter, first: Agent) -> Team | None:
+    """Ask for a team and its members; an empty answer is no team."""
     if home.teams:
-        asker.say(f"  There {_are(list(home.teams))}.")
+        prompter.say(f"  There {_are(list(home.teams))}.")
     while True:
-        name = asker.text("A team's name (empty: none for now)")
+        name = prompter.text("A team's name (empty: none for now)")
         if not name or name in home.teams:
             return home.teams.get(name)
-        members = asker.text("Its members", first.id).replace(",", " ").split()
+        members = prompter.text("Its members", first.id).replace(",", " ").split()
         try:
-            return ensure_team(home, asker, name, tuple(members), first)
+            return ensure_team(home, prompter, name, tuple(members), first)
         except (BadName, NameTaken) as error:
-            asker.say(f"  {error}", f"  {error.hint}")
+            prompter.say(f"  {error}", f"  {error.hint}")
 
 
 def ensure_team(
-    home: SetupHome, asker: Prompter, name: str, members: tuple[str, ...], first: Agent
+    home: SetupHome, prompter: Prompter, name: str, members: tuple[str, ...], first: Agent
 ) -> Team | None:
-    """Have a team of this name; members that are not there are taken on as the first agent was."""
+    """Add the team, and its new members with the provider of the first agent."""
     if name in home.teams:
         return home.teams[name]
     members = tuple(dict.fromkeys(each.removeprefix("@") for each in members)) or (first.id,)
@@ -319,16 +317,16 @@ def ensure_team(
     new = [each for each in members if each not in home.agents]
     for each in new:
         check_agent_name(home, each)
-    if new and not asker.yes(f"There is no {_named(new)}. Take on with {first.provider}?"):
+    if new and not prompter.yes(f"There is no {_named(new)}. Take on with {first.provider}?"):
         return None
     leader = first.id if first.id in members else members[0]
 
-    def put(tx: Transaction) -> None:
+    def save(tx: Transaction) -> None:
         for each in new:
             add_agent(tx, Agent(id=each, provider=first.provider, model=first.model))
         add_team(tx, Team(id=name, leader=leader, members=members))
 
-    home.keep(f"the team @{name} of {_named(list(members))}, led by @{leader}", put)
+    home.save(f"the team @{name} of {_named(list(members))}, led by @{leader}", save)
     return home.teams[name]
 
 
@@ -346,51 +344,53 @@ TRIAL_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What came of the message."""
+    """The exit status of the trial message, and its JSON document."""
 
     status: int
     document: dict[str, object]
 
 
-def ensure_running(home: SetupHome, asker: Prompter) -> bool:
-    """Start Bullpen, or what of it has to see the new settings; false if it does not run."""
+def ensure_running(home: SetupHome, prompter: Prompter) -> bool:
+    """Start Bullpen, or restart what reads the new settings; False if it does not run."""
     supervisor = Supervisor(home.settings)
     if not supervisor.alive():
-        if not asker.yes("Bullpen does not run. Start it?"):
+        if not prompter.yes("Bullpen does not run. Start it?"):
             return False
         _start(home)
-        asker.say("  It runs. `bullpen down` stops it, `bullpen status` shows it.")
+        prompter.say("  It runs. `bullpen down` stops it, `bullpen status` shows it.")
         return True
     concerned = services_reading(
         home.new_settings, [each["name"] for each in supervisor.services()]
     )
     if home.new_settings and concerned:
         names = ", ".join(concerned)
-        if asker.yes(f"Bullpen runs, and sees the new settings after a restart. Restart {names}?"):
+        if prompter.yes(
+            f"Bullpen runs, and sees the new settings after a restart. Restart {names}?"
+        ):
             for name in restart_services(home.settings, concerned):
                 print_notes(failure_reason(home.settings, name))
     return True
 
 
 def send_trial(home: SetupHome, agent: str, *, as_json: bool) -> TrialResult:
-    """Send a message to this agent, and show what it answers."""
+    """Send a message to this agent, and show the answer."""
     new = NewMessage(agent=agent, message=TRIAL_TEXT, channel=CLI, sender=SENDER)
     screen = Screen(quiet=as_json, silent=as_json)
     with open_waiting_store(home.settings) as store:
         position, conversation = enqueue_message(store, new, "", (), None)
-        following = ConversationFollower(store, conversation, CLI, EventTail(store, position))
-        waited = wait_for_answers(following, screen, TRIAL_SECONDS)
+        follower = ConversationFollower(store, conversation, CLI, EventTail(store, position))
+        result = wait_for_answers(follower, screen, TRIAL_SECONDS)
         with store.read() as tx:
             cost = conversation_totals(tx, conversation).cost
-    print_wait_result(conversation, waited, screen)
-    return TrialResult(exit_status(waited), wait_fields(conversation, waited, cost))
+    print_wait_result(conversation, result, screen)
+    return TrialResult(exit_status(result), wait_fields(conversation, result, cost))
 
 
 def _start(home: SetupHome) -> None:
     try:
         _, failed = start_services(home.settings)
     except KeyboardInterrupt:
-        stop_all(home.settings)  # it was not there before
+        stop_all(home.settings)  # it did not run before
         raise
     for name in failed:
         print_notes(failure_reason(home.settings, name))

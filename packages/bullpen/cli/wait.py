@@ -40,9 +40,9 @@ def is_interactive() -> bool:
 
 
 POLL_SECONDS = 1.0
-"""So often it is looked at, whether something seems to have happened or not."""
+"""The longest time between two looks, without any wake-up."""
 SETTLE_SECONDS = 0.01
-"""So soon again, while somebody is still writing what may be about this conversation."""
+"""The time between two looks while a transaction that may concern it is uncommitted."""
 
 
 class WaitEnd(StrEnum):
@@ -57,34 +57,34 @@ class WaitEnd(StrEnum):
 
 @dataclass(slots=True)
 class WaitResult:
-    """What came of a wait."""
+    """The answers, and why the wait ended."""
 
     end: WaitEnd
-    standing: ConversationStatus
+    status: ConversationStatus
     answers: list[FollowedAnswer]
     obstacles: tuple[Obstacle, ...] = ()
     beside: str | None = None
-    """The message by whose run it was answered as well."""
+    """The message whose run answered this one as well."""
 
 
 @dataclass(slots=True)
 class Wait:
     """A person's wait for a conversation."""
 
-    following: ConversationFollower
+    follower: ConversationFollower
     screen: Screen
     deadline: float
     """By the monotonic clock; infinity is as long as it takes."""
     asks: bool = True
-    """Whether Ctrl-C asks what is wanted; if not it leaves."""
+    """Whether Ctrl-C asks what to do; otherwise it leaves."""
     answers: list[FollowedAnswer] = field(default_factory=list)
-    _standing: ConversationStatus | None = None
+    _status: ConversationStatus | None = None
     _looked_at: float = -POLL_SECONDS
-    _patient: bool = False
+    _noted: bool = False
 
     def wait(self) -> WaitResult:
-        """Show what comes, until there is nothing to wait for."""
-        listener = self.following.store.listen()
+        """Show progress and answers until there is nothing to wait for."""
+        listener = self.follower.store.listen()
         guard = Interrupts(END_SIGNALS, wake=listener.interrupt)
         with closing(listener), guard.active() as interrupts:
             try:
@@ -103,106 +103,103 @@ class Wait:
             obstacles = self._obstacles(found)
             if obstacles:
                 return self._over(WaitEnd.OBSTACLE, obstacles)
-            if (
-                interrupts.received is not None
-                and (end := self._interrupted(interrupts)) is not None
-            ):
+            if (end := self._interrupted(interrupts)) is not None:
                 return self._over(end)
             left = self.deadline - time.monotonic()
             if left <= 0:
                 return self._over(WaitEnd.TIME)
-            self.screen.live(tuple(each.agent for each in found.moving))
-            pause = SETTLE_SECONDS if self.following.tail.has_uncommitted else POLL_SECONDS
+            self.screen.update_status(tuple(each.agent for each in found.moving))
+            pause = SETTLE_SECONDS if self.follower.tail.has_uncommitted else POLL_SECONDS
             hint = listener.wait(min(left, pause))
 
     def _look(self, hint: frozenset[str] = frozenset()) -> ConversationStatus:
-        """Show what is new; how it stands is looked up only if something of it moved."""
-        news = self._tell()
+        """Show what is new; the status is read only if something of it moved."""
+        news = self._show_events()
         now = time.monotonic()
-        told = f"responses:{self.following.channel}" in hint
-        if self._standing is None or news or told or now - self._looked_at >= POLL_SECONDS:
+        notified = f"responses:{self.follower.channel}" in hint
+        if self._status is None or news or notified or now - self._looked_at >= POLL_SECONDS:
             self._looked_at = now
-            with self.following.store.read() as tx:
-                self._standing = get_conversation_status(tx, self.following.conversation_id)
-                answers = self.following.answers(tx)
-            if not self._standing.moving:  # what led there came since the look at the events
-                self._tell()
-            self._show(answers)
-        return self._standing
+            with self.follower.store.read() as tx:
+                self._status = get_conversation_status(tx, self.follower.conversation_id)
+                answers = self.follower.answers(tx)
+            if not self._status.moving:  # its last events were written since they were read
+                self._show_events()
+            self._show_answers(answers)
+        return self._status
 
-    def _tell(self) -> list[FollowedEvent]:
-        news = self.following.happened()
+    def _show_events(self) -> list[FollowedEvent]:
+        news = self.follower.happened()
         for each in news:
-            self.screen.happened(each)
+            self.screen.show_event(each)
         return news
 
-    def _show(self, answers: list[FollowedAnswer]) -> None:
+    def _show_answers(self, answers: list[FollowedAnswer]) -> None:
         for each in answers:
             self.answers.append(each)
             self.screen.answer(each)
         if answers:
-            with self.following.store.write() as tx:
+            with self.follower.store.write() as tx:
                 for each in answers:
                     with suppress(IllegalMove):  # `response read` was quicker
                         ack_response(tx, each.id)
 
     def _obstacles(self, found: ConversationStatus) -> tuple[Obstacle, ...]:
-        """What is in the way of all of it, as far as nobody is about to see to that."""
+        """What blocks the whole conversation, unless a processor is about to start."""
         left = max(0.0, self.deadline - time.monotonic())
         obstacles = found.obstacles(found.now + left * SECOND)
         if NO_PROCESSOR not in obstacles:
             return obstacles
-        if _processor_is_starting(self.following.store.settings):
+        if _processor_is_starting(self.follower.store.settings):
             return ()
         if not is_interactive():
             return obstacles
-        if not self._patient:
-            self._patient = True
+        if not self._noted:
+            self._noted = True
             self.screen.note(
                 f"No processor runs. In another terminal: {NO_PROCESSOR.helps}",
-                "It is waited for; Ctrl-C leaves the message in the queue.",
+                "It is result for; Ctrl-C leaves the message in the queue.",
             )
         return ()
 
     def _interrupted(self, interrupts: Interrupts) -> WaitEnd | None:
-        """What the person wants; None is to wait on."""
+        """Ask the person what to do; None is to wait on."""
         if interrupts.received is None:
             return None
         if not self.asks or interrupts.received is not signal.SIGINT or not is_interactive():
             return WaitEnd.LEFT
         self.screen.note("")
-        wanted = _ask(
+        choice = _ask(
             "Stop it, leave it working, or wait on? [stop/leave/wait]",
             ("stop", "leave", "wait"),
             default="leave",
         )
-        if wanted == "leave":
+        if choice == "leave":
             return WaitEnd.LEFT
         interrupts.received = None
-        if wanted == "wait":
+        if choice == "wait":
             return None
-        with self.following.store.write() as tx:
-            cancel_conversation(tx, self.following.conversation_id, "stopped by its sender")
+        with self.follower.store.write() as tx:
+            cancel_conversation(tx, self.follower.conversation_id, "stopped by its sender")
         return WaitEnd.STOPPED
 
     def _at_rest(self) -> WaitResult:
-        over = self._over(WaitEnd.AT_REST)
-        if self.answers or over.standing.unfinished:
-            return over
-        conversation = self.following.conversation_id
-        with self.following.store.read() as tx:
+        result = self._over(WaitEnd.AT_REST)
+        if self.answers or result.status.unfinished:
+            return result
+        conversation = self.follower.conversation_id
+        with self.follower.store.read() as tx:
             beside = [step.answered_with for step in trace(tx, conversation).steps]
-            named = [each for each in beside if each is not None]
-            rows = list_responses_to(tx, named)
+            batches = [each for each in beside if each is not None]
+            rows = list_responses_to(tx, batches)
         for row in rows:
             files = tuple(json.loads(row.files or "[]"))
             self.answers.append(FollowedAnswer(row.id, row.agent, row.message, files))
             self.screen.answer(self.answers[-1])
-        over.beside = named[0] if named else None
-        return over
+        result.beside = batches[0] if batches else None
+        return result
 
     def _over(self, end: WaitEnd, obstacles: tuple[Obstacle, ...] = ()) -> WaitResult:
-        found = self._standing
+        found = self._status
         if end is not WaitEnd.AT_REST or found is None:
             self._looked_at = -POLL_SECONDS
             found = self._look()
@@ -228,7 +225,7 @@ def _ask(question: str, answers: tuple[str, ...], default: str) -> str:
 
 
 def _processor_is_starting(settings: Settings) -> bool:
-    """Whether the supervisor sees to it that there is a processor, which has not signed in yet."""
+    """Whether the supervisor has a processor that has not registered yet."""
     from bullpen.ops.services.supervisor import DOWN_STATES, Supervisor
 
     supervisor = Supervisor(settings)
@@ -237,35 +234,35 @@ def _processor_is_starting(settings: Settings) -> bool:
             each["name"].startswith(PROCESSOR) and each["state"] not in DOWN_STATES
             for each in supervisor.services()
         )
-    except BullpenError:  # it is just stopping
+    except BullpenError:  # the supervisor is stopping
         return False
 
 
 EXIT_UNFINISHED = 75
 
 
-def exit_status(waited: WaitResult) -> int:
-    """0 when all of it was answered, 1 when something failed, 75 when more is to come."""
-    if waited.end is WaitEnd.STOPPED:
+def exit_status(result: WaitResult) -> int:
+    """0 if everything was answered, 1 if something failed, 75 if more is to come."""
+    if result.end is WaitEnd.STOPPED:
         return 1
-    if waited.end is not WaitEnd.AT_REST or waited.standing.of(MessageState.HELD):
+    if result.end is not WaitEnd.AT_REST or result.status.of(MessageState.HELD):
         return EXIT_UNFINISHED
-    return 1 if waited.standing.of(*UNANSWERED_STATES) else 0
+    return 1 if result.status.of(*UNANSWERED_STATES) else 0
 
 
-def wait_fields(conversation: str, waited: WaitResult, cost: float) -> dict[str, object]:
-    """All of it, for programs."""
+def wait_fields(conversation: str, result: WaitResult, cost: float) -> dict[str, object]:
+    """The result for a JSON document."""
     return {
         "message_id": conversation,
-        "state": _state(waited),
+        "state": _state(result),
         "answers": [
             {"agent": each.agent, "message": each.message, "files": each.files}
-            for each in waited.answers
+            for each in result.answers
         ],
-        "messages": waited.standing.counts.by_state,
+        "messages": result.status.counts.by_state,
         "cost": cost,
-        "answered_with": waited.beside,
-        "waits_for": [each.text for each in waited.obstacles],
+        "answered_with": result.beside,
+        "waits_for": [each.text for each in result.obstacles],
         "unfinished": [
             {
                 "message_id": each.message_id,
@@ -273,40 +270,40 @@ def wait_fields(conversation: str, waited: WaitResult, cost: float) -> dict[str,
                 "state": each.state,
                 "why": each.why,
             }
-            for each in waited.standing.unfinished
+            for each in result.status.unfinished
         ],
     }
 
 
-def _state(waited: WaitResult) -> str:
-    if waited.end is WaitEnd.STOPPED:
+def _state(result: WaitResult) -> str:
+    if result.end is WaitEnd.STOPPED:
         return "stopped"
-    if waited.end is WaitEnd.OBSTACLE:
+    if result.end is WaitEnd.OBSTACLE:
         return "waiting"
-    if waited.end is not WaitEnd.AT_REST:
+    if result.end is not WaitEnd.AT_REST:
         return "under_way"
-    if waited.standing.of(MessageState.HELD):
+    if result.status.of(MessageState.HELD):
         return "held"
-    return "failed" if waited.standing.of(*UNANSWERED_STATES) else "answered"
+    return "failed" if result.status.of(*UNANSWERED_STATES) else "answered"
 
 
-def print_wait_result(conversation: str, waited: WaitResult, screen: Screen) -> None:
-    """Say why it is over, and what can be done next."""
-    match waited.end:
+def print_wait_result(conversation: str, result: WaitResult, screen: Screen) -> None:
+    """Print why the wait ended, and the next steps."""
+    match result.end:
         case WaitEnd.AT_REST:
-            for each in waited.standing.unfinished:
+            for each in result.status.unfinished:
                 screen.note(*_why(each))
-            if waited.beside is not None:
-                screen.line(f"It was answered together with {waited.beside}.")
-            elif not waited.answers and not waited.standing.unfinished:
+            if result.beside is not None:
+                screen.line(f"It was answered together with {result.beside}.")
+            elif not result.answers and not result.status.unfinished:
                 screen.note(f"{conversation} is through, and nobody had an answer for you.")
         case WaitEnd.OBSTACLE:
-            screen.note(f"{_so_far(waited)} to {conversation}; it stays in the queue.")
-            for obstacle in waited.obstacles:
+            screen.note(f"{_so_far(result)} to {conversation}; it stays in the queue.")
+            for obstacle in result.obstacles:
                 screen.note(f"  {obstacle.text}. Next: {obstacle.helps}")
         case WaitEnd.TIME | WaitEnd.LEFT:
             screen.note(
-                f"{_so_far(waited)} to {conversation}; it stays in the queue.",
+                f"{_so_far(result)} to {conversation}; it stays in the queue.",
                 "  What comes of it: bullpen response read",
                 f"  To stop it: bullpen queue cancel --conversation {conversation}",
             )
@@ -315,14 +312,14 @@ def print_wait_result(conversation: str, waited: WaitResult, screen: Screen) -> 
     screen.line(f"Its whole life: bullpen trace {conversation}")
 
 
-def _so_far(waited: WaitResult) -> str:
-    return "There may be more to come" if waited.answers else "No answer yet"
+def _so_far(result: WaitResult) -> str:
+    return "There may be more to come" if result.answers else "No answer yet"
 
 
 def _why(each: UnfinishedMessage) -> tuple[str, ...]:
     why = f": {each.why}" if each.why else ""
-    helps = "resume" if each.state is MessageState.HELD else "retry"
+    verb = "resume" if each.state is MessageState.HELD else "retry"
     return (
         f"{each.message_id} for @{each.agent} is {each.state}{why}",
-        f"  Next: bullpen queue {helps} {each.message_id}",
+        f"  Next: bullpen queue {verb} {each.message_id}",
     )
