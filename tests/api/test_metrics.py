@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from bullpen.core.access.keys import Scope
-from bullpen.core.inspect import queue
+from bullpen.core.inspect import lanes, queue
 from bullpen.core.queue.claim import claim
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
@@ -145,7 +145,7 @@ def lite(inside: Store) -> SqliteStore:
         queue.SELECT_WAITING_SINCE,
         queue.COUNT_OUTGOING_BY_CHANNEL,
         queue.COUNT_DEAD_AND_HELD,
-        queue.SELECT_LANES,
+        lanes.SELECT_LANES,
     ],
 )
 def test_a_scrape_reads_no_table_of_messages(

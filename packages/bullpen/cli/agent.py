@@ -10,9 +10,8 @@ from bullpen.cli import completion
 from bullpen.cli.command import Result, command
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.output import format_fields
-from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
+from bullpen.core.inspect.lanes import LaneRecord, get_lane, list_lanes
 from bullpen.core.roster.agents import Agent, get_agent, list_agents
-from bullpen.core.roster.teams import teams_of
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 
@@ -73,6 +72,8 @@ def show(tx: Transaction, agent_id: str) -> Result:
     Example:
       bullpen agent show coder
     """
+    from bullpen.core.roster.teams import teams_of  # imported here: `list` starts without it
+
     agent, lane = get_agent(tx, agent_id), get_lane(tx, agent_id)
     teams = [each.id for each in teams_of(tx, agent_id)]
     directory = agent.directory or str(tx.settings.workspace / agent.id)

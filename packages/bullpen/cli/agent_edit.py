@@ -12,7 +12,7 @@ from bullpen.cli.command import Result, command, read_transaction, require_perso
 from bullpen.cli.options import combine_options
 from bullpen.cli.output import format_provider
 from bullpen.core.company import add_agent, apply_switches, change_agent, plan_switches, reset_agent
-from bullpen.core.inspect.queue import get_lane
+from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.queue.lanes import (
     Batching,
     LanePolicy,

@@ -9,7 +9,8 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.output import dry_run, format_duration, one_line
-from bullpen.core.inspect.queue import LaneActivity, get_lane, list_lane_activity
+from bullpen.core.inspect.lanes import get_lane
+from bullpen.core.inspect.queue import LaneActivity, list_lane_activity
 from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane
 from bullpen.core.roster.agents import get_agent, list_agents
 from bullpen.core.settings import Settings

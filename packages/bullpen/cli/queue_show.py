@@ -13,9 +13,9 @@ from bullpen.cli.command import Result, command
 from bullpen.cli.output import format_duration, one_line, print_table, sanitize
 from bullpen.cli.queue import count_attempts, require_visible
 from bullpen.core.clock import SECOND, format_time, owner_zone_name
+from bullpen.core.inspect.lanes import LaneRecord
 from bullpen.core.inspect.message_detail import MAX_RUNS, MessageDetail, get_message_detail
 from bullpen.core.inspect.messages import MessageRecord
-from bullpen.core.inspect.queue import LaneRecord
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.queue.attempts import Attempt
 from bullpen.core.states import LANE_STATES, LaneState, MessageState

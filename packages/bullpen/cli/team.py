@@ -17,7 +17,7 @@ from bullpen.cli.output import confirm, format_fields, yes
 from bullpen.cli.views.app import require_terminal
 from bullpen.core.clock import owner_zone_name, start_of_day
 from bullpen.core.company import remove_team
-from bullpen.core.inspect.queue import get_lane
+from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.inspect.removal import schedules_orphaned_by_team
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.roster.teams import (

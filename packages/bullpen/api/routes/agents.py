@@ -11,7 +11,7 @@ from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.schemas import Answer, Done, LenientBody, LongText, ShortText, only_changes
 from bullpen.core.company import add_agent, change_agent, remove_agent, reset_agent
 from bullpen.core.errors import BadRequest, Conflict, LaneBusy, LaneError, NameTaken, NotFound
-from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
+from bullpen.core.inspect.lanes import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import create_lane, lock_lane
 from bullpen.core.roster.agents import (
     Agent,

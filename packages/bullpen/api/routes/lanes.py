@@ -13,7 +13,7 @@ from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.routes.messages import Reason
 from bullpen.api.schemas import Answer, Done, Rows, StrictBody
 from bullpen.core.errors import Conflict, LaneError, UnknownAgent
-from bullpen.core.inspect.queue import LaneRecord, get_lane, list_lanes
+from bullpen.core.inspect.lanes import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import (
     Batching,
     Ordering,

@@ -22,12 +22,12 @@ from bullpen.api.schemas import (
 )
 from bullpen.core.bulk import kill, lock_message_in_state, retry_all_dead
 from bullpen.core.errors import Conflict, LaneError, UnknownMessage
+from bullpen.core.inspect.lanes import list_lanes
 from bullpen.core.inspect.messages import MessageRecord, get_message_by_number, list_dead_or_held
 from bullpen.core.inspect.queue import (
     MAX_COUNTED,
     RunningMessage,
     count_completed,
-    list_lanes,
     list_running,
     queue_status,
 )

@@ -12,8 +12,9 @@ from sqlalchemy import bindparam, select
 
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import MINUTE
+from bullpen.core.inspect.lanes import LaneRecord, list_lanes
 from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
-from bullpen.core.inspect.queue import LaneRecord, QueueStatus, list_lanes, queue_status
+from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.models.base import const
 from bullpen.core.queue.conversations import SUM_CONVERSATION, RunTotals, run_totals

@@ -9,13 +9,14 @@ from sqlalchemy import Subquery, bindparam, func, select, tuple_
 
 from bullpen.core.background import count_live_workers
 from bullpen.core.errors import UnknownAgent
+from bullpen.core.inspect.lanes import LaneRecord, get_lane
 from bullpen.core.inspect.messages import (
     DEAD_OR_HELD_SCAN,
     FINISHED_SCAN,
     MessageRecord,
     get_message,
 )
-from bullpen.core.inspect.queue import PROCESSOR, LaneRecord, get_lane
+from bullpen.core.inspect.queue import PROCESSOR
 from bullpen.core.inspect.responses import ResponseRecord, list_responses_to
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.base import const

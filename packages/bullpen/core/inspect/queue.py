@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Subquery, bindparam, func, select
+from sqlalchemy import Subquery, func, select
 
 from bullpen.core.background import count_live_workers
-from bullpen.core.errors import UnknownAgent
+from bullpen.core.inspect.lanes import LaneRecord, list_lanes
 from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.base import const
@@ -22,64 +22,10 @@ from bullpen.core.states import (
     MessageState,
     ResponseState,
 )
-from bullpen.core.store.statement import Statement, columns
+from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
 
 L = LANES.c
-
-
-@dataclass(frozen=True, slots=True)
-class LaneRecord:
-    """One agent's lane."""
-
-    agent: str
-    outside: bool
-    state: str
-    reason: str | None
-    ordering: str
-    batching: str
-    max_depth: int | None
-    overflow: str
-    max_attempts: int
-    pending: int
-    not_before: int | None
-    claimed_by: str | None
-    claimed_at: int
-    lease_expires_at: int | None
-    batch: str | None
-    created_at: int
-    updated_at: int
-
-    @property
-    def processing(self) -> int:
-        """How many messages its run answers; what it answered last stays in the row."""
-        if self.lease_expires_at is None or self.batch is None:
-            return 0
-        return self.batch.count(",") + 1
-
-
-SELECT_LANES: Statement[LaneRecord] = Statement(
-    lambda: select(*columns(LaneRecord, LANES)).order_by(L.agent), LaneRecord
-)
-
-SELECT_LANE: Statement[LaneRecord] = Statement(
-    lambda: select(*columns(LaneRecord, LANES)).where(L.agent == bindparam("agent")), LaneRecord
-)
-
-
-def list_lanes(tx: Transaction) -> list[LaneRecord]:
-    """Every lane, those of removed agents included, by the agent's id."""
-    return tx.all(SELECT_LANES, {})
-
-
-def get_lane(tx: Transaction, agent: str) -> LaneRecord:
-    """One agent's lane."""
-    check_text(agent, tx.settings.message_bytes, "the agent's id")
-    lane = tx.one(SELECT_LANE, {"agent": agent})
-    if lane is None:
-        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
-    return lane
 
 
 SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bullpen.core.heartbeats.manage import get_heartbeat
 from bullpen.core.heartbeats.model import HeartbeatState
-from bullpen.core.inspect.queue import get_lane
+from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.roster.teams import get_team, teams_of
 from bullpen.core.schedules.model import ScheduleFilter, ScheduleState, list_schedules

@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, func, select
 from bullpen.core.answers.fail import expire_leases
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import DAY, MINUTE, SECOND
-from bullpen.core.inspect.queue import LaneRecord, list_lanes
+from bullpen.core.inspect.lanes import LaneRecord, list_lanes
 from bullpen.core.maintenance.jobs import list_job_statuses
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
