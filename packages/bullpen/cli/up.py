@@ -138,7 +138,7 @@ def start_stopped(settings: Settings, supervisor: Supervisor) -> None:
             continue
         try:
             supervisor.stop(name, STOP_SECONDS)
-            supervisor.begin(name)
+            supervisor.start_nowait(name)
         except BullpenError as error:  # why it does not start is in its log
             click.echo(f"bullpen: {name}: {error}", err=True)
 

@@ -1,1 +1,1 @@
-"""What every process shares: the store, the queue, the outbox, events and their words."""
+"""What every process shares: the store, the queue, the outbox and events."""

@@ -1,1 +1,1 @@
-"""ops."""
+"""What looks after an installation: the doctor, backups and the services."""

@@ -1,1 +1,1 @@
-"""Claims messages, runs agents and finishes."""
+"""The processor: claims messages, runs agents and finishes."""

@@ -1,1 +1,1 @@
-"""The process that does what is due: schedules, heartbeats and the upkeep of the store."""
+"""The scheduler process: schedules, heartbeats and maintenance jobs."""

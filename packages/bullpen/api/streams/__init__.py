@@ -1,1 +1,1 @@
-"""Live events: who follows them, over SSE and WebSocket, and how fast."""
+"""Live events over SSE and WebSocket."""

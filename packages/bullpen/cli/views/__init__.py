@@ -1,1 +1,1 @@
-"""Live views in the terminal: what happens, as it happens, from the store itself."""
+"""Live views in the terminal."""

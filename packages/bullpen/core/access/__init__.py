@@ -1,1 +1,1 @@
-"""Who may do what over the API: the owner's token, keys, browsers, and the log of their deeds."""
+"""Access to the API: the owner's token, keys, browser logins and the audit log."""

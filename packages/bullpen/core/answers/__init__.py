@@ -1,1 +1,1 @@
-"""From what an agent said to what becomes of it: answers, handoffs, room posts and files."""
+"""From an agent's output to answers, handoffs, room posts and files."""

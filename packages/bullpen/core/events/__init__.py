@@ -1,1 +1,1 @@
-"""The record of what happened, and how to follow it."""
+"""Events: appended in the transaction of what happened, and followed by readers."""

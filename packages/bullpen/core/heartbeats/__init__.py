@@ -1,1 +1,1 @@
-"""Heartbeats: agents that look after their work without being asked."""
+"""Heartbeats: scheduled wake-ups of agents."""

@@ -1,1 +1,1 @@
-"""inspect."""
+"""Everything that only reads: lists, details, conversations and history."""

@@ -1,1 +1,1 @@
-"""Loops that keep the store in order, each run by one process at a time."""
+"""Maintenance jobs: recovery, retention, storage and dead letters, one process at a time for each."""

@@ -1,1 +1,1 @@
-"""The way out: responses on their way to people."""
+"""Responses, and their delivery to people."""

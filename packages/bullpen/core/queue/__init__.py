@@ -1,1 +1,1 @@
-"""The way in: messages, lanes and claims. One verb a file."""
+"""Messages, lanes and claims."""

@@ -1,1 +1,1 @@
-"""Who works here: agents, their teams, sessions and providers."""
+"""Agents, teams, sessions and providers."""

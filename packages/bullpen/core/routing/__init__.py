@@ -1,1 +1,1 @@
-"""Who a text is for: tags, prefixes and names. Nothing here reads or writes anything."""
+"""Which agent a text is for: tags, prefixes and names. Nothing here touches the store."""

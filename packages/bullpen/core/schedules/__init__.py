@@ -1,1 +1,1 @@
-"""Schedules: what is to be said to whom and when, and what became of it."""
+"""Schedules: messages that are enqueued at a time or again and again, and their runs."""

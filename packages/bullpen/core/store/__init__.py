@@ -1,1 +1,1 @@
-"""The database: SQLite or PostgreSQL, with the same promises."""
+"""The database: SQLite or PostgreSQL behind one Store."""

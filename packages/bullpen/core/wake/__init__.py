@@ -1,1 +1,1 @@
-"""Hints across processes that there is something to do."""
+"""Wake-ups across processes: hints that there is work."""

@@ -1,1 +1,1 @@
-"""An agent's own directory: what is put there, and what is read from it."""
+"""An agent's directory: the templates written to it, and the memory and skills read from it."""

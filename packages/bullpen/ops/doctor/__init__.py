@@ -1,1 +1,1 @@
-"""doctor."""
+"""`bullpen doctor`: checks of an installation, and fixes for what they find."""

@@ -1,1 +1,1 @@
-"""services."""
+"""The services of a home: their program files, the supervisor and the crash guard."""

@@ -1,4 +1,4 @@
-"""Start supervisord: one per home, no orphans left, and an end with its parent."""
+"""Start supervisord, one for each home, and end the services that a supervisor left behind."""
 
 from __future__ import annotations
 
@@ -31,35 +31,17 @@ from bullpen.ops.services.supervisor import (
 )
 
 PR_SET_PDEATHSIG = 1
-
-
-def terminate_with_parent(parent: int) -> None:
-    """Get SIGTERM when this process, which started the present one, is gone. Only Linux can."""
-    if not sys.platform.startswith("linux"):
-        return
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it went before it could be asked to tell
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-def terminate_with_supervisor(settings: Settings) -> None:
-    """Get SIGTERM when the supervisor of this home is gone, be it already."""
-    terminate_with_parent(int((settings.run / "supervisord.pid").read_text(encoding="utf-8")))
-
-
-def is_supervised(environ: Mapping[str, str]) -> bool:
-    """Whether the supervisor started this process, rather than a person."""
-    return "SUPERVISOR_PROCESS_NAME" in environ
-
-
 STOP_MARGIN_SECONDS = 30
-"""What the processor may take to end besides the grace of its runs."""
+"""What the processor may take to stop, besides the grace period of its runs."""
+START_LOCK_SECONDS = 120.0
+KILL_SECONDS = 10.0
+LOCK_SUFFIX = ".lock"
 
 
 def launch(
     settings: Settings, services: Sequence[ServiceProgram], *, stays: bool = True
 ) -> subprocess.Popen[bytes]:
-    """Start supervisord with these services; unless it `stays`, it ends when this process does."""
+    """Start supervisord with these services; unless it `stays`, it ends with this process."""
     with (settings.logs / "supervisord.out").open("ab") as out:
         return subprocess.Popen(
             supervisor_command(supervisor_config()),
@@ -74,8 +56,8 @@ def launch(
 
 
 def supervisor_command(config: Path) -> list[str]:
-    """How supervisord is called with this configuration."""
-    # As root it asks to be told that this is meant.
+    """The command line of supervisord with this configuration."""
+    # Run as root it asks for an explicit user.
     user = ("-u", "root") if os.geteuid() == 0 else ()
     return [sys.executable, "-m", "supervisor.supervisord", "-c", str(config), *user]
 
@@ -83,7 +65,7 @@ def supervisor_command(config: Path) -> list[str]:
 def supervisor_environment(
     settings: Settings, environ: Mapping[str, str], files: str
 ) -> dict[str, str]:
-    """What supervisord.conf and the services find in their environment."""
+    """The environment of supervisord and its services; supervisord.conf refers to it."""
     return {
         **environ,
         "BULLPEN_HOME": str(settings.home),
@@ -95,13 +77,28 @@ def supervisor_environment(
     }
 
 
-LOCK_SUFFIX = ".lock"
-START_LOCK_SECONDS = 120.0
+def terminate_with_parent(parent: int) -> None:
+    """Ask Linux to send SIGTERM to this process when its parent ends; elsewhere do nothing."""
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # the parent ended before the call
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def terminate_with_supervisor(settings: Settings) -> None:
+    """Let this process get SIGTERM when the supervisor of its home ends, or has ended."""
+    terminate_with_parent(int((settings.run / "supervisord.pid").read_text(encoding="utf-8")))
+
+
+def is_supervised(environ: Mapping[str, str]) -> bool:
+    """Whether the supervisor started this process, rather than a person."""
+    return "SUPERVISOR_PROCESS_NAME" in environ
 
 
 @contextmanager
 def service_lock(settings: Settings, name: str) -> Iterator[None]:
-    """Be the one process of this service, or be refused; the system lets go when it ends."""
+    """Hold the lock of a service; raises RunsAlready if another process does."""
     with _pid_lock(settings, lock_file(settings, name), 0.0) as holder:
         if holder is not None:
             raise RunsAlready(f"the {name} of this supervisor runs already, as process {holder}")
@@ -110,7 +107,7 @@ def service_lock(settings: Settings, name: str) -> Iterator[None]:
 
 @contextmanager
 def start_lock(settings: Settings) -> Iterator[None]:
-    """Be the only one that starts or stops this home's services; wait for whoever is at it."""
+    """Hold the lock for starting and stopping this home's services; waits for another process."""
     with _pid_lock(settings, settings.run / "starting", START_LOCK_SECONDS) as holder:
         if holder is not None:
             raise Overloaded(f"process {holder} is starting or stopping the services")
@@ -131,12 +128,12 @@ def _pid_lock(settings: Settings, path: Path, seconds: float) -> Iterator[int | 
 
 
 def lock_file(settings: Settings, name: str) -> Path:
-    """Where the lock of a service is."""
+    """The path of a service's lock."""
     return settings.run / f"{name}{LOCK_SUFFIX}"
 
 
 def lock_holders(settings: Settings) -> dict[str, int]:
-    """The services of this home that have a process, under a supervisor or not, and its id."""
+    """The process id of each running service of this home, under a supervisor or not."""
     found = {}
     for path in sorted(settings.run.glob(f"*{LOCK_SUFFIX}")):
         if is_locked(path) and (pid := _read_pid(path)) is not None:
@@ -145,16 +142,13 @@ def lock_holders(settings: Settings) -> dict[str, int]:
 
 
 def _read_pid(path: Path) -> int | None:
-    """Who wrote its id there; none in the moment between taking the lock and writing."""
+    """The process id in a lock file; None if its holder has not written it yet."""
     text = path.read_text(encoding="utf-8").strip()
     return int(text) if text.isdecimal() else None
 
 
-KILL_SECONDS = 10.0
-
-
 def find_orphans(settings: Settings) -> dict[str, psutil.Process]:
-    """The processes of this home's services, by name. Asked while no supervisor runs."""
+    """The processes of this home's services by name, for use while no supervisor runs."""
     found = {}
     for name, pid in lock_holders(settings).items():
         with suppress(psutil.NoSuchProcess):
@@ -165,7 +159,7 @@ def find_orphans(settings: Settings) -> dict[str, psutil.Process]:
 def end_orphans(
     found: Mapping[str, psutil.Process], seconds: float, tell: Callable[[str], None]
 ) -> None:
-    """Ask them to end; with what is still there after this time, its children go as well."""
+    """Terminate processes; kill those that remain after this time, with their children."""
     processes = list(found.values())
     for each in processes:
         with suppress(psutil.NoSuchProcess):

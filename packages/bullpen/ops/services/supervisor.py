@@ -1,4 +1,4 @@
-"""Talk to supervisord: state, start, stop, and what ended how."""
+"""Control supervisord over its socket: state, start, stop and restart of services."""
 
 from __future__ import annotations
 
@@ -24,56 +24,19 @@ CONTROL_USER = "bullpen"
 CONTROL_KEY_FILE = "supervisor.key"
 
 
-def create_control_secret(settings: Settings) -> str:
-    """Make one, in a file that only the owner reads; what supervisord needs is its hash."""
-    secret = secrets.token_urlsafe(32)
-    replace_file(settings.run / CONTROL_KEY_FILE, secret.encode())
-    # It is the form that supervisord reads; of so long a secret nothing can be guessed from it.
-    return hashlib.sha1(secret.encode(), usedforsecurity=False).hexdigest()
-
-
-def read_control_secret(settings: Settings) -> str:
-    """The one of the last start; empty where there was none."""
-    try:
-        return (settings.run / CONTROL_KEY_FILE).read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
-# Waits for processes that are not children of this one. A zombie has ended; psutil would wait for
-# it, and wait for ever in a container whose first process adopts orphans and never reaps them.
-
-EXIT_POLL_SECONDS = 0.05
-
-
-def wait_for_exit(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Those that have not ended after this time."""
-
-    def alive() -> list[psutil.Process]:
-        return [each for each in processes if not _has_exited(each)]
-
-    return [] if poll_until(lambda: not alive(), seconds, EXIT_POLL_SECONDS) else alive()
-
-
-def _has_exited(process: psutil.Process) -> bool:
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
 CORE_SERVICES = frozenset({"processor", "scheduler", "api", "guard"})
-"""The services that are no channel's; each channel has one of its own name."""
+"""The services that are not channels. Each channel has a service with its own name."""
 
 RUNNING = "RUNNING"
 DOWN_STATES = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
-"""The states in which a service does not run, nor is about to."""
+"""States in which a service neither runs nor starts."""
 
 STATE_POLL_SECONDS = 0.05
+EXIT_POLL_SECONDS = 0.05
 ANSWER_SECONDS = 10.0
 
 SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
-"""What supervisord answers that needs no alarm, as it numbers it."""
+"""Fault codes of supervisord."""
 
 
 class Service(TypedDict):
@@ -83,34 +46,11 @@ class Service(TypedDict):
     state: str
     pid: int
     seconds: int
-    """For how long it runs."""
-
-
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=ANSWER_SECONDS)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(ANSWER_SECONDS)
-        self.sock.connect(self._path)
-
-
-class _Transport(xmlrpc.client.Transport):
-    def __init__(self, path: str, secret: str) -> None:
-        known = base64.b64encode(f"{CONTROL_USER}:{secret}".encode()).decode()
-        super().__init__(headers=[("Authorization", f"Basic {known}")])
-        self._path = path
-
-    def make_connection(self, host: object) -> http.client.HTTPConnection:
-        made = _Connection(self._path)
-        self._connection = str(host), made  # what it closes in the end
-        return made
+    """How long it has been running."""
 
 
 class Supervisor:
-    """The supervisor of one home, which may run or not."""
+    """The supervisor of one home, whether it runs or not."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -118,7 +58,7 @@ class Supervisor:
         self._pid_file = settings.run / "supervisord.pid"
 
     def alive(self) -> bool:
-        """Whether there is a supervisor, though it may take long to answer."""
+        """Whether there is a supervisor, even one that is slow to answer."""
         try:
             with self._server() as server:
                 server.supervisor.getState()
@@ -150,21 +90,21 @@ class Supervisor:
         raise UnknownService(f"there is no service {name[:40]!r}")
 
     def start(self, name: str, seconds: float) -> Service:
-        """Start a service that does not run, and wait until it does."""
+        """Start a service unless it runs, and wait until it does."""
         if self.service(name)["state"] in DOWN_STATES:
-            self.begin(name)
+            self.start_nowait(name)
         found = self._wait(name, lambda state: state != "STARTING", seconds)
         if found["state"] in DOWN_STATES:
             raise ServiceFailed(f"{name} does not start: {found['state'].lower()}")
         return found
 
-    def begin(self, name: str) -> None:
-        """Let a service start, and do not wait for it."""
+    def start_nowait(self, name: str) -> None:
+        """Start a service without waiting for it."""
         with self._calling(ALREADY_STARTED) as server:
             server.supervisor.startProcess(self._program(name), False)
 
     def stop(self, name: str, seconds: float) -> Service:
-        """Stop a service, and wait for its end, which may take it longer than this time."""
+        """Stop a service and wait for its end, which may take longer than this time."""
         ended = DOWN_STATES - {"BACKOFF"}
         if self.service(name)["state"] not in ended:
             with self._calling(NOT_RUNNING) as server:
@@ -178,20 +118,20 @@ class Supervisor:
         return self.start(name, start_seconds)
 
     def signal(self, name: str, signal: str) -> None:
-        """Send a service a signal; one that ends by it comes back."""
+        """Send a service a signal; if that ends it, the supervisor starts it again."""
         self.service(name)
         with self._calling(NOT_RUNNING) as server:
             server.supervisor.signalProcess(self._program(name), signal)
 
     def restart_all(self) -> None:
-        """Stop every service, and start them all anew; it goes on after this has come back."""
+        """Stop and start every service; returns before that is done."""
         with self._calling() as server:
             server.supervisor.restart()
 
     def shutdown(self, seconds: float) -> bool:
-        """Stop every service and the supervisor itself; true when it is gone within the time.
+        """Stop every service and the supervisor itself; false if that takes longer than this time.
 
-        While it stops it answers every question with a fault: so its process is waited for.
+        While it stops, the supervisor answers every call with a fault, so wait for its process.
         """
         try:
             with self._calling() as server:
@@ -202,7 +142,7 @@ class Supervisor:
         return not wait_for_exit([process], seconds)
 
     def _wait(self, name: str, wanted: Callable[[str], bool], seconds: float) -> Service:
-        """The service when it is in such a state, or as it is when the time is over."""
+        """The service as soon as it is in a wanted state, or as it is after this time."""
 
         def in_state() -> Service | None:
             service = self.service(name)
@@ -234,7 +174,7 @@ class Supervisor:
 
     @contextmanager
     def _calling(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:
-        """What supervisord refuses, as errors of ours; what is so already is none."""
+        """Translate the faults of supervisord; those that are expected are ignored."""
         try:
             with self._server() as server:
                 yield server
@@ -256,3 +196,60 @@ class Supervisor:
     def _server(self) -> xmlrpc.client.ServerProxy:
         transport = _Transport(self._socket, read_control_secret(self._settings))
         return xmlrpc.client.ServerProxy("http://localhost", transport=transport)
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=ANSWER_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(ANSWER_SECONDS)
+        self.sock.connect(self._path)
+
+
+class _Transport(xmlrpc.client.Transport):
+    def __init__(self, path: str, secret: str) -> None:
+        known = base64.b64encode(f"{CONTROL_USER}:{secret}".encode()).decode()
+        super().__init__(headers=[("Authorization", f"Basic {known}")])
+        self._path = path
+
+    def make_connection(self, host: object) -> http.client.HTTPConnection:
+        made = _Connection(self._path)
+        self._connection = str(host), made  # close() looks here
+        return made
+
+
+def create_control_secret(settings: Settings) -> str:
+    """Make the supervisor's password, in a private file; gives its hash for supervisord."""
+    secret = secrets.token_urlsafe(32)
+    replace_file(settings.run / CONTROL_KEY_FILE, secret.encode())
+    # supervisord reads SHA-1 only, which reveals nothing of a secret that is this long.
+    return hashlib.sha1(secret.encode(), usedforsecurity=False).hexdigest()
+
+
+def read_control_secret(settings: Settings) -> str:
+    """The password of the last start; empty if there was none."""
+    try:
+        return (settings.run / CONTROL_KEY_FILE).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+# Waits for processes that are not children of this one. A zombie has ended; psutil would wait for
+# it, and wait for ever in a container whose first process adopts orphans and never reaps them.
+def wait_for_exit(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Wait for processes to end; gives those that have not after this time."""
+
+    def alive() -> list[psutil.Process]:
+        return [each for each in processes if not _has_exited(each)]
+
+    return [] if poll_until(lambda: not alive(), seconds, EXIT_POLL_SECONDS) else alive()
+
+
+def _has_exited(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

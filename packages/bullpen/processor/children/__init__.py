@@ -1,1 +1,1 @@
-"""Child processes: started small and fast, watched, and ended with everything below them."""
+"""Child processes: forked quickly, watched, and ended with all their descendants."""

@@ -1,1 +1,1 @@
-"""What answers a message: one file each."""
+"""Providers: one file for each program or protocol that answers messages."""
