@@ -13,6 +13,7 @@ from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.archive import RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
+from bullpen.core.outbox.delivery import Response
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager, parse_row_id
@@ -33,27 +34,11 @@ R = RESPONSES.c
 
 
 @dataclass(frozen=True, slots=True)
-class ResponseRecord:
+class ResponseRecord(Response):
     """A response with all that is known of it."""
 
-    id: int
-    message_id: str
-    channel: str
-    sender: str
-    sender_id: str | None
-    message: str
-    original_message: str
-    agent: str
-    files: str | None
-    metadata: str | None
     status: str
-    conversation_id: str
-    seq: int
-    delivery_attempts: int
-    parts_sent: int
-    possible_duplicate: bool
     available_at: int
-    expires_at: int
     last_error: str | None
     created_at: int
     acked_at: int | None

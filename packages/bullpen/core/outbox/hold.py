@@ -1,7 +1,7 @@
-"""The hold: nothing goes out to people, and nothing comes due, until the owner lets it go.
+"""The hold: no response is delivered and nothing comes due until the owner releases it.
 
-A store that was restored from a backup has one: what waits in it may have gone out since, and what
-it is due to do may have been done. Clients' leases look at it, and so do schedules and heartbeats.
+A store that was restored from a backup has one: its pending responses may have been delivered
+since, and its due schedules may have fired. Leases, schedules and heartbeats all look at it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def _here() -> ColumnElement[bool]:
 
 
 def on_hold() -> ColumnElement[bool]:
-    """Whether there is a hold, as a condition of another statement: asked once for all its rows."""
+    """Whether there is a hold, as a condition of another statement, evaluated once for all rows."""
     return exists(select(HOLDS.c.name).where(_here()))
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why nothing goes out, and since when."""
+    """Why nothing is delivered, and since when."""
 
     reason: str
     held_at: int
@@ -50,11 +50,11 @@ def find_hold(tx: Transaction) -> Hold | None:
 
 
 def begin_hold(tx: Transaction, reason: str) -> None:
-    """Let nothing go out from now on; of one that is held already the reason is another."""
+    """Deliver nothing from now on; a hold that exists gets this reason."""
     tx.write(DELETE_HOLD, {})
     tx.write(INSERT_HOLD, {"why": reason, "now": tx.now})
 
 
 def end_hold(tx: Transaction) -> bool:
-    """Hold nothing any more; whether something was held."""
+    """Release the hold; returns whether there was one."""
     return tx.change(DELETE_HOLD, {}) > 0

@@ -1,4 +1,4 @@
-"""What an operator does with responses: retry, drop, read, and hold after a restore."""
+"""What an operator does with responses: ack, drop and retry one, and those of a restored store."""
 
 from __future__ import annotations
 
@@ -45,22 +45,19 @@ RETRY_RESPONSE: Statement[None] = Statement(
 
 
 def ack_response(tx: Transaction, response: int) -> None:
-    """Ack a response that was read where it lies: on the web, in a terminal, over the API."""
+    """Ack a response that was read: on the web, in a terminal or over the API."""
     _end_response(tx, response, ResponseState.ACKED, "ack it")
 
 
 def drop_response(tx: Transaction, response: int, reason: str = "set aside") -> None:
-    """Do not deliver it any more."""
+    """Make a response dead: it is not delivered any more."""
     _end_response(tx, response, ResponseState.DEAD, "set it aside", reason)
 
 
 def retry_response(tx: Transaction, response: int) -> None:
-    """Deliver a dead or unknown response once more; the latter is labelled as a repeat."""
+    """Deliver a dead or unknown response again, the latter as a possible duplicate."""
     state, channel = _lock_response(tx, response)
-    if (
-        state is ResponseState.PENDING
-        or ResponseState.PENDING not in RESPONSE_STATES[state].moves_to
-    ):
+    if ResponseState.PENDING not in RESPONSE_STATES[state].moves_to:
         raise IllegalMove(
             f"response {response} is {state}: you cannot send it again",
             hint="That can be done to a response that is dead or unknown.",
@@ -101,10 +98,7 @@ def _lock_response(tx: Transaction, response: int) -> tuple[ResponseState, str]:
 
 
 BATCH_RESPONSES = 500
-
-
-def _pending() -> ColumnElement[bool]:
-    return R.status == const(ResponseState.PENDING.value)
+"""How many responses one transaction drops or extends."""
 
 
 def _old() -> ColumnElement[bool]:
@@ -113,17 +107,17 @@ def _old() -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class ChannelBacklog:
-    """What waits on one channel."""
+    """The pending responses of one channel."""
 
     channel: str
     count: int
     old: int
-    """So many of them were made before the moment that was asked for."""
+    """How many of them are older than the moment that was asked for."""
     oldest_at: int
 
     @property
     def sent(self) -> bool:
-        """Whether clients send it; else it lies where people read it."""
+        """Whether clients deliver them; if not, people read them from the store."""
         return self.channel not in PULL_CHANNELS
 
 
@@ -135,7 +129,7 @@ COUNT_OUTGOING: Statement[ChannelBacklog] = Statement(
             func.sum(case((_old(), const(1)), else_=const(0))),
             func.min(R.created_at),
         )
-        .where(_pending())
+        .where(pending())
         .group_by(R.channel)
         .order_by(R.channel)
     ),
@@ -144,33 +138,33 @@ COUNT_OUTGOING: Statement[ChannelBacklog] = Statement(
 SELECT_OLD: Statement[tuple[int]] = Statement(
     lambda: (
         select(R.id)
-        .where(R.channel == bindparam("channel"), _pending(), _old())
+        .where(R.channel == bindparam("channel"), pending(), _old())
         .limit(const(BATCH_RESPONSES))
     )
 )
 SELECT_STALE: Statement[tuple[int]] = Statement(
     lambda: (
         select(R.id)
-        .where(R.channel == bindparam("channel"), _pending(), R.expires_at < bindparam("until"))
+        .where(R.channel == bindparam("channel"), pending(), R.expires_at < bindparam("until"))
         .limit(const(BATCH_RESPONSES))
     )
 )
 EXTEND_EXPIRY: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
-        .where(R.id == bindparam("response"), _pending())
+        .where(R.id == bindparam("response"), pending())
         .values(expires_at=bindparam("until"))
     )
 )
 
 
 def list_backlog(tx: Transaction, before: int = 0) -> list[ChannelBacklog]:
-    """What waits, by channel."""
+    """The pending responses by channel."""
     return tx.all(COUNT_OUTGOING, {"before": before})
 
 
 def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
-    """Do not deliver what was made before this moment; some of it, and how many they are."""
+    """Drop a batch of a channel's pending responses from before a moment; returns how many."""
     old = tx.all(SELECT_OLD, {"channel": channel, "before": before})
     for (response,) in old:
         drop_response(tx, response, reason)
@@ -178,9 +172,9 @@ def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
 
 
 def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
-    """Make what waits worth delivering for as long as if it came now; some of it, and how many.
+    """Give a batch of a channel's pending responses the lifetime of new ones; returns how many.
 
-    `now` stays the same from one to the next, or there would be no end.
+    `now` must be the same for all batches, or there would be no end.
     """
     until = now + tx.settings.response_hours * HOUR
     stale = tx.all(SELECT_STALE, {"channel": channel, "until": until})
@@ -188,7 +182,7 @@ def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
     return len(stale)
 
 
-# Reads all that waits: it is asked once in the life of a store.
+# Reads all pending responses: it runs once in a restored store.
 SELECT_LEASED: Statement[tuple[int, bool]] = Statement(
     lambda: select(R.id, R.sending).where(pending(), R.claim_token.is_not(None)).order_by(R.id)
 )
@@ -208,7 +202,7 @@ RELEASE_RESPONSE: Statement[None] = Statement(
 
 
 def release_responses(tx: Transaction, reason: str) -> int:
-    """Let each wait again, and count no try; one half sent is `unknown`. Gives how many it was."""
+    """End all leases and count no attempt; half-sent responses are `unknown`. Returns how many."""
     leased = tx.all(SELECT_LEASED, {})
     for response, sending in leased:
         if sending:

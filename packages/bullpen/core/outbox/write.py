@@ -41,36 +41,29 @@ INSERT_RESPONSE: Statement[None] = Statement(
 )
 
 
-def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> None:
-    """Answer this message, on the channel and to the address that it came from."""
-    tx.write(
-        INSERT_RESPONSE,
-        {
-            "message_id": to.message_id,
-            "channel": to.channel,
-            "sender": to.sender,
-            "sender_id": to.sender_id,
-            "message": answer.message,
-            "original_message": to.message,
-            "agent": to.agent,
-            "files": json.dumps(answer.files) if answer.files else None,
-            "metadata": answer.metadata,
-            "conversation_id": to.conversation_id,
-            "reply_to": to.reply_to,
-            "seq": seq,
-            "expires_at": tx.now + tx.settings.response_hours * HOUR,
-            "now": tx.now,
-        },
-    )
-    append_event(tx, ResponseReady(to, channel=to.channel))
-    tx.wake(f"responses:{to.channel}")
-
-
 OWNER = "owner"
 
 
+def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> None:
+    """Answer this message, on the channel and to the address that it came from."""
+    _insert_response(
+        tx,
+        answer,
+        message_id=to.message_id,
+        channel=to.channel,
+        sender=to.sender,
+        sender_id=to.sender_id,
+        original_message=to.message,
+        agent=to.agent,
+        conversation_id=to.conversation_id,
+        reply_to=to.reply_to,
+        seq=seq,
+    )
+    append_event(tx, ResponseReady(to, channel=to.channel))
+
+
 def send_to_owner(tx: Transaction, text: str) -> str:
-    """Tell the owner something, where the settings say; gives the id that the response has."""
+    """Send a text to the owner, at the address in the settings; returns its `message_id`."""
     settings = tx.settings
     return send_to_person(
         tx,
@@ -90,7 +83,7 @@ def send_to_person(
     sender_id: str | None = None,
     agent: str = "",
 ) -> str:
-    """Send this to a person on a channel; gives the id that the response has."""
+    """Send an answer that nobody asked for to a person on a channel; returns its `message_id`."""
     limit = tx.settings.message_bytes
     rest = (channel, sender, sender_id or "", agent, answer.metadata or "", *answer.files)
     for text in (answer.message, *rest):
@@ -98,30 +91,37 @@ def send_to_person(
     if not answer.message and not answer.files:
         raise BadText("the message is empty", hint="Write something, or give a file.")
     message_id = tx.ids.new("proactive")
-    tx.write(
-        INSERT_RESPONSE,
-        {
-            "message_id": message_id,
-            "channel": channel,
-            "sender": sender,
-            "sender_id": sender_id,
-            "message": answer.message,
-            "original_message": "",
-            "agent": agent,
-            "files": json.dumps(answer.files) if answer.files else None,
-            "metadata": answer.metadata,
-            "conversation_id": message_id,
-            "reply_to": None,
-            "seq": 0,
-            "expires_at": tx.now + tx.settings.response_hours * HOUR,
-            "now": tx.now,
-        },
+    _insert_response(
+        tx,
+        answer,
+        message_id=message_id,
+        channel=channel,
+        sender=sender,
+        sender_id=sender_id,
+        original_message="",
+        agent=agent,
+        conversation_id=message_id,
+        reply_to=None,
+        seq=0,
     )
     if agent:
-        said = {"agent": agent, "role": "assistant", "channel": channel, "sender": agent}
-        said.update(message_id=message_id, content=answer.message)
-        tx.write(INSERT_HISTORY, {**said, "now": tx.now})
+        entry = {"agent": agent, "role": "assistant", "channel": channel, "sender": agent}
+        entry.update(message_id=message_id, content=answer.message)
+        tx.write(INSERT_HISTORY, {**entry, "now": tx.now})
     about = MessageRef(agent or None, message_id, message_id)
     append_event(tx, ResponseReady(about, channel=channel))
-    tx.wake(f"responses:{channel}")
     return message_id
+
+
+def _insert_response(tx: Transaction, answer: Answer, *, channel: str, **more: object) -> None:
+    values: dict[str, object] = {
+        **more,
+        "channel": channel,
+        "message": answer.message,
+        "files": json.dumps(answer.files) if answer.files else None,
+        "metadata": answer.metadata,
+        "expires_at": tx.now + tx.settings.response_hours * HOUR,
+        "now": tx.now,
+    }
+    tx.write(INSERT_RESPONSE, values)
+    tx.wake(f"responses:{channel}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
+from functools import cache
 
 from sqlalchemy import bindparam, insert, update
 
@@ -24,16 +26,17 @@ from bullpen.core.states import LANE_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-_INSERTED_COLUMNS = (
-    *("message_id", "channel", "sender", "sender_id", "message", "agent", "from_agent", "files"),
-    *("conversation_id", "parent_id", "hop", "team_id", "reply_to", "batch_key", "priority"),
-    *("sort_key", "ready", "due_at", "available_at", "deadline", "payload", "schema", "status"),
-    "last_error",
-)
+_LATER_COLUMNS = frozenset({"id", "error_kind", "claimed_by", "claim_token"})
+"""The columns that a new message has no value for."""
+
 INSERT_MESSAGE: Statement[None] = Statement(
     lambda: insert(MESSAGES).values(
         {
-            **{name: bindparam(name) for name in _INSERTED_COLUMNS},
+            **{
+                each.name: bindparam(each.name)
+                for each in MESSAGES.c
+                if each.name not in _LATER_COLUMNS
+            },
             "retry_count": const(0),
             "crash_count": const(0),
             "created_at": bindparam("now"),
@@ -135,18 +138,10 @@ def _message_values(
     tx: Transaction, new: NewMessage, message_id: str, available: int, key: int
 ) -> dict[str, object]:
     return {
+        **{name: getattr(new, name) for name in _copied_names()},
         "message_id": message_id,
-        "channel": new.channel,
-        "sender": new.sender,
-        "sender_id": new.sender_id,
-        "message": new.message,
-        "agent": new.agent,
-        "from_agent": new.from_agent,
         "files": json.dumps(new.files) if new.files else None,
         "conversation_id": new.conversation_id or message_id,
-        "parent_id": new.parent_id,
-        "hop": new.hop,
-        "team_id": new.team_id,
         "reply_to": None if new.reply_to is None else str(new.reply_to),
         "batch_key": new.batch_key,
         "priority": int(new.priority),
@@ -154,13 +149,16 @@ def _message_values(
         "ready": new.delay == 0,
         "due_at": available,
         "available_at": available,
-        "deadline": new.deadline,
-        "payload": new.payload,
-        "schema": new.schema,
         "status": (MessageState.PENDING if new.hold_reason is None else MessageState.HELD).value,
         "last_error": new.hold_reason,
         "now": tx.now,
     }
+
+
+@cache
+def _copied_names() -> tuple[str, ...]:
+    """The fields of a new message that are columns of the same name."""
+    return tuple(each.name for each in fields(NewMessage) if each.name in MESSAGES.c)
 
 
 def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
