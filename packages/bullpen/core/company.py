@@ -1,4 +1,4 @@
-"""Agents hired, changed and removed, with the lanes, schedules and sessions that hang on them."""
+"""Agents and teams: added, changed and removed with their lanes, schedules and sessions."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ FIND_MESSAGE_ID: Statement[tuple[str]] = Statement(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSwitch:
-    """One agent's provider and model, as they were and as they are to be."""
+    """A change of one agent's provider and model."""
 
     agent: str
     old_provider: str
@@ -119,14 +119,14 @@ class ProviderSwitch:
 
     @property
     def is_change(self) -> bool:
-        """Whether anything is another."""
+        """Whether the provider or the model changes."""
         return (self.old_provider, self.old_model) != (self.provider, self.model)
 
 
 def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -> None:
-    """Take on an agent and open its lane; one that had been removed gets its old lane back.
+    """Add an agent and create its lane; an agent that was removed before gets its old lane back.
 
-    Without a policy that lane behaves as it did.
+    Without a policy an old lane keeps its own.
     """
     check_name(agent.id)
     _check_agent(tx, agent)
@@ -143,7 +143,7 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
 
 
 def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) -> Agent:
-    """Change what is named and keep the rest; gives the agent as it is now."""
+    """Change the named fields; gives the agent as it is now."""
     lock_lane(tx, get_agent(tx, agent_id).id)
     before = get_agent(tx, agent_id)
     changed = replace(before, **change)
@@ -159,16 +159,16 @@ def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) 
 
 
 def reset_agent(tx: Transaction, agent_id: str) -> None:
-    """Forget its sessions: the next run begins anew, and one that runs now keeps none."""
+    """Delete its sessions: the next run begins a new one, and a run that is going on keeps none."""
     get_agent(tx, agent_id)
     _reset_sessions(tx, agent_id)
     append_event(tx, SessionReset(agent=agent_id))
 
 
 def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None:
-    """Let an agent go: out of its teams, its sessions forgotten, its lane closed.
+    """Remove an agent with its sessions, take it out of its teams, and archive its lane.
 
-    Its history stays, and so does its directory. `force` cancels what it has to do.
+    Its history and its directory stay. `force` cancels its messages.
     """
     get_agent(tx, agent_id)
     lane = lock_lane(tx, agent_id)
@@ -188,7 +188,7 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
 
 
 def leave_teams(tx: Transaction, agent: str) -> None:
-    """Take an agent out of its teams; the next member leads, and an empty team is disbanded."""
+    """Take an agent out of its teams; the next member leads, and an empty team is removed."""
     for team_id in [team.id for team in teams_of(tx, agent)]:
         team = lock_team(tx, team_id)
         rest = tuple(member for member in team.members if member != agent)
@@ -200,14 +200,14 @@ def leave_teams(tx: Transaction, agent: str) -> None:
 
 
 def remove_team(tx: Transaction, team_id: str) -> None:
-    """Remove a team and stop its schedules; its agents and its room's history stay."""
+    """Remove a team and pause its schedules; its agents and its room's history stay."""
     get_team(tx, team_id)
     pause_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
     disband_team(tx, team_id)
 
 
 def select_agents(tx: Transaction, named: Collection[str], provider: str | None) -> list[Agent]:
-    """The agents that are named, or all that this provider answers for, by id."""
+    """The named agents, or all agents of this provider, by id."""
     if provider is None:
         return [get_agent(tx, each) for each in sorted(set(named))]
     return [each for each in list_agents(tx) if each.provider == provider]
@@ -216,16 +216,16 @@ def select_agents(tx: Transaction, named: Collection[str], provider: str | None)
 def plan_switches(
     agents: Sequence[Agent], provider: str | None, model: str | None
 ) -> list[ProviderSwitch]:
-    """What would be another; agents that have it already are left out.
+    """The changes to be made; agents that need none are left out.
 
-    Another provider knows other models: without a name it is the provider's own choice.
+    Another provider has other models: if none is named, the provider chooses.
     """
     found = [_plan_switch(each, provider or each.provider, model) for each in agents]
     return [each for each in found if each.is_change]
 
 
 def apply_switches(tx: Transaction, switches: Sequence[ProviderSwitch]) -> None:
-    """Do it; whose provider changes begins a new session."""
+    """Apply the switches; an agent whose provider changes begins a new session."""
     for each in switches:
         change = AgentChange()
         if each.provider != each.old_provider:
@@ -276,13 +276,13 @@ def _update(tx: Transaction, agent: Agent) -> None:
 
 
 def _update_lane(tx: Transaction, agent: Agent) -> None:
-    """Say whether processors or outside workers answer it."""
+    """Record in its lane whether processors or outside workers claim from it."""
     tx.write(SET_OUTSIDE, {"lane": agent.id, "outside": agent.provider == HTTP})
     refresh_lane(tx, agent.id, 0)
 
 
 def _reset_sessions(tx: Transaction, agent_id: str) -> None:
-    # In this order: a run that keeps its session just now is waited for, and then forgotten.
+    # In this order: a run that is saving its session is waited for, and that session is deleted.
     tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
     tx.write(DELETE_SESSIONS, {"agent": agent_id})
 

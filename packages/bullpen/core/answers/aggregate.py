@@ -26,7 +26,7 @@ M = MESSAGES.c
 
 @dataclass(frozen=True, slots=True)
 class SentAggregate:
-    """Which message was answered, and of how many parts the answer is."""
+    """An aggregate that was sent: the message that it answers, and its number of parts."""
 
     to: Message
     answers: int
@@ -52,7 +52,7 @@ INSERT_PART: Statement[None] = Statement(
     )
 )
 
-# Who deletes the parts sends them.
+# The transaction that deletes the parts sends them.
 TAKE_PARTS: Statement[tuple[int, str, str, str, str | None]] = Statement(
     lambda: (
         delete(GATHERED)
@@ -87,7 +87,7 @@ SELECT_LAST_PART: Statement[tuple[str]] = Statement(
 
 
 def lock_conversation(tx: Transaction, conversation_id: str) -> None:
-    """Let nobody else decide until the transaction ends. It comes after all locks of lanes.
+    """Lock a conversation until the transaction ends; after all lanes, in every transaction.
 
     On SQLite the write lock is held from the start.
     """
@@ -96,7 +96,7 @@ def lock_conversation(tx: Transaction, conversation_id: str) -> None:
 
 
 def add_part(tx: Transaction, primary: Message, answer: Answer) -> None:
-    """Keep this answer for the conversation's one."""
+    """Keep this answer as a part of the conversation's aggregate."""
     tx.write(
         INSERT_PART,
         {
@@ -111,12 +111,12 @@ def add_part(tx: Transaction, primary: Message, answer: Answer) -> None:
 
 
 def is_at_rest(tx: Transaction, conversation_id: str) -> bool:
-    """Whether nothing of this conversation waits for its turn or runs."""
+    """Whether no message of this conversation is pending or processing."""
     return tx.one(SELECT_ACTIVE, {"conversation": conversation_id}) is None
 
 
 def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | None:
-    """Send what was kept as one answer; None if nothing was there."""
+    """Send the kept parts as one answer; None if there are none."""
     last = tx.one(SELECT_LAST_PART, {"conversation": conversation_id})
     if last is None:
         return None
@@ -140,7 +140,7 @@ def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | Non
 
 
 def list_due_aggregates(tx: Transaction) -> list[str]:
-    """Those at rest, and those whose first part has waited for too long."""
+    """The conversations at rest, and those whose first part has waited for too long."""
     oldest = tx.now - tx.settings.aggregate_minutes * MINUTE
     waiting = tx.all(SELECT_GATHERING, {})
     return [name for name, since in waiting if since <= oldest or is_at_rest(tx, name)]

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, replace_file
 
 MAX_FILES = 64
-"""So many files go out with one answer at the most."""
+"""How many files one answer may have."""
 
 PATH_PREVIEW_CHARS = 200
 
@@ -26,13 +26,13 @@ _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
 
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# A pipe would keep who opens it waiting.
+# Opening a pipe would block.
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A file that does not leave, and why."""
+    """A file that is not sent, and why."""
 
     path: str
     why: str

@@ -1,4 +1,4 @@
-"""Reads the tags of an answer: what goes to people, to other agents, to rooms, and as files."""
+"""Parse the tags of an answer: handoffs, room posts, files, and the text for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bullpen.core.routing.address import AddressBook
 from bullpen.core.routing.tags import Tag, TagKind, parse_tags, render_tags, text_outside_tags
 
 MAX_PARTS = 64
-"""So many handoffs and posts one answer makes at the most."""
+"""How many handoffs and posts one answer may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """An answer taken apart."""
+    """The parts of an answer."""
 
     text: str
     """What people read."""
     handoffs: tuple[Handoff, ...] = ()
     posts: tuple[Post, ...] = ()
     files: tuple[str, ...] = ()
-    """As they were named: not looked at yet."""
+    """The paths as they were written; not checked yet."""
     notes: tuple[str, ...] = ()
     """What could not be done, and why."""
 
@@ -46,7 +46,7 @@ class ParsedAnswer:
 def parse_answer(
     text: str, speaker: str, directory: AddressBook, rooms: Mapping[str, object]
 ) -> ParsedAnswer:
-    """Take an answer apart; `rooms` are the teams in whose rooms the speaker may post."""
+    """Parse an answer; `rooms` are the teams in whose rooms the speaker may post."""
     segments = parse_tags(text)
     tags = [each for each in segments if isinstance(each, Tag)]
     shared = text_outside_tags(segments)

@@ -1,4 +1,4 @@
-"""Runs that end without an answer: failed, or left behind by a processor that died."""
+"""Runs that end without an answer: they failed, or their processor died."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SELECT_EXPIRED_LEASE_OF_AGENT: Statement[tuple[str, str, int]] = Statement(
 
 
 def expire_leases(tx: Transaction, agent: str | None = None) -> int:
-    """Take back every claim whose lease is over, or this agent's; gives how many there were."""
+    """End every claim whose lease has expired, or this agent's; gives how many there were."""
     if agent is None:
         expired = tx.all(SELECT_EXPIRED_LEASES, {"now": tx.now})
     else:
@@ -54,9 +54,9 @@ def fail(tx: Transaction, token: str, failure: Failure) -> None:
 def claim_for_worker(
     tx: Transaction, worker: str, agent: str, *, limit: int | None = None, lease: int | None = None
 ) -> Claim | None:
-    """Claim what waits for this agent; what a worker left behind whose lease is over as well.
+    """Claim this agent's messages, those of a claim whose lease has expired included.
 
-    Outside workers need not wait for the upkeep of a processor: there may be none.
+    No processor need be running for that: outside workers may be the only ones.
     """
     check_text(worker, tx.settings.message_bytes, "the worker's name")
     expire_leases(tx, agent)

@@ -1,4 +1,4 @@
-"""Heartbeats: set, list and pause them, and list what they did."""
+"""Heartbeats: read, list, change and remove them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SELECT_AGENT: Statement[tuple[str]] = Statement(
 
 
 class HeartbeatChange(TypedDict, total=False):
-    """What of a heartbeat is to be changed; what is not named stays."""
+    """The fields of a heartbeat that are to be changed."""
 
     on: bool
     every: int
@@ -70,20 +70,20 @@ class HeartbeatChange(TypedDict, total=False):
 
 
 def get_heartbeat(tx: Transaction, agent: str) -> Heartbeat:
-    """The heartbeat of an agent; off, if nobody ever said anything about it."""
+    """The heartbeat of an agent; off if none was ever set."""
     row = tx.one(SELECT_HEARTBEAT, {"name": agent})
     return Heartbeat(agent=agent) if row is None else row
 
 
 def list_heartbeats(tx: Transaction) -> list[Heartbeat]:
-    """All that were ever set up, by their agents."""
+    """All heartbeats that were ever set, by agent."""
     return tx.all(SELECT_HEARTBEATS, {})
 
 
 def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChange]) -> Heartbeat:
-    """Change what is named and keep the rest; to turn it on begins its counts anew."""
+    """Change the named fields; turning it on resets its counts."""
     lock_lane(tx, agent)
-    if tx.one(SELECT_AGENT, {"name": agent}) is None:  # its lane stays when it is let go
+    if tx.one(SELECT_AGENT, {"name": agent}) is None:  # its lane stays when the agent is removed
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
     before = get_heartbeat(tx, agent)
     on = change.get("on", before.state is HeartbeatState.ON)
@@ -97,7 +97,7 @@ def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChan
     )
     _check(changed)
     if on and before.state is not HeartbeatState.ON:
-        # Not sooner after the last beat than its rate allows, however often it is turned on.
+        # However often it is turned on, the interval since the last wake-up is kept.
         last = max(tx.now, changed.last_at or 0)
         changed = replace(changed, silent=0, errors=0, reason=None, due_at=last + changed.every)
         changed = replace(changed, state=HeartbeatState.ON)
@@ -114,14 +114,14 @@ def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChan
 
 
 def write_heartbeat(tx: Transaction, heartbeat: Heartbeat) -> None:
-    """Write what it is now; the lane of its agent is locked."""
+    """Write the heartbeat; the lane of its agent is locked."""
     values = {**heartbeat_values(heartbeat), "updated_at": tx.now}
     if tx.change(UPDATE_HEARTBEAT, {**values, "name": heartbeat.agent}) == 0:
         tx.write(INSERT_HEARTBEAT, {**values, "created_at": tx.now})
 
 
 def remove_heartbeat(tx: Transaction, agent: str) -> None:
-    """Forget it, with its agent."""
+    """Delete the heartbeat of an agent that is removed."""
     tx.write(DELETE_HEARTBEAT, {"name": agent})
 
 

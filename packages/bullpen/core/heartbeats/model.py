@@ -15,10 +15,10 @@ from bullpen.core.models import HEARTBEATS
 from bullpen.core.outbox.addresses import DeliveryAddress
 
 SILENT_ANSWER = "HEARTBEAT_OK"
-"""What an agent answers that has nothing to say; nobody is told."""
+"""The answer of an agent that has nothing to say; it is sent to no one."""
 
 MAX_ERRORS = 3
-"""After so many failed beats in a row it is paused."""
+"""A heartbeat is paused after this many failures in a row."""
 
 MINUTES_PER_DAY = 24 * 60
 
@@ -28,12 +28,12 @@ H = HEARTBEATS.c
 
 
 class HeartbeatState(StrEnum):
-    """Whether it beats."""
+    """Whether a heartbeat wakes its agent."""
 
     OFF = "off"
     ON = "on"
     PAUSED = "paused"
-    """By Bullpen itself; its reason says why."""
+    """Paused by Bullpen itself; `reason` says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ActiveHours:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """How one agent is woken. Without anybody saying so, it is not."""
+    """How one agent is woken. An agent has none until one is set."""
 
     agent: str
     state: HeartbeatState = HeartbeatState.OFF
@@ -96,11 +96,11 @@ class Heartbeat:
     hours: ActiveHours | None = None
     """None is the whole day."""
     budget: int = 24
-    """So many beats a day at the most."""
+    """How many wake-ups a day there may be."""
     max_silent: int = 48
-    """After so many silent ones in a row it is paused; 0 is never."""
+    """It is paused after this many silent wake-ups in a row; 0 is never."""
     place: DeliveryAddress | None = None
-    """Where it is said if there is something to say; None is wherever the owner is told things."""
+    """Where its answers go; None is where the owner gets notices."""
     silent: int = 0
     errors: int = 0
     due_at: int | None = None
@@ -128,7 +128,7 @@ def heartbeat_from_row(
     created_at: int,
     updated_at: int,
 ) -> Heartbeat:
-    """The heartbeat of a row of the table, whose columns are in this order."""
+    """The heartbeat of a row; the arguments are in the order of the columns."""
     address = None if reply_to is None else ReplyTo.parse(reply_to)
     return Heartbeat(
         agent=agent,
@@ -153,7 +153,7 @@ def heartbeat_from_row(
 
 
 def heartbeat_values(heartbeat: Heartbeat) -> dict[str, object]:
-    """What its row holds."""
+    """The values of its row."""
     hours, place = heartbeat.hours, heartbeat.place
     address = None if place is None else place.reply_to
     return {

@@ -1,4 +1,4 @@
-"""Heartbeats that are due become messages; their outcome is recorded."""
+"""Heartbeats that are due become messages, and their runs are recorded."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.workspace.contents import read_heartbeat_text
 
 MAX_NOTE_CHARS = 2000
-"""So much of what it said by itself is an agent reminded of."""
+"""How much of its own answer an agent is reminded of."""
 
 HEARTBEAT_SENDER = "Heartbeat"
 
-# The word by itself, however it is marked up.
+# The word on a line of its own, with any markup around it.
 _SILENT_LINE = re.compile(rf"^[\s*_`\"'.!]*{SILENT_ANSWER}[\s*_`\"'.!]*$", re.MULTILINE)
 
 
@@ -72,7 +72,7 @@ SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: select(H.due_at).where(_on(), H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
 )
 
-# Of many schedulers that come with the same beat, one moves it on.
+# Of several schedulers that see the same due time, one advances it.
 ADVANCE_HEARTBEAT: Statement[None] = Statement(
     lambda: (
         update(HEARTBEATS)
@@ -92,7 +92,7 @@ SKIP_MISSED: Statement[None] = Statement(
 
 
 def send_due_heartbeats(store: Store) -> float:
-    """Let every heart beat that is due; gives how many seconds there is nothing to do."""
+    """Send every heartbeat that is due; gives how many seconds there is nothing to do."""
     with store.read() as tx:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
@@ -110,7 +110,7 @@ def send_due_heartbeats(store: Store) -> float:
 
 
 def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bool:
-    """Wake the agent, if it is to be woken now and nobody else did; whether it was."""
+    """Wake the agent, unless another scheduler did; gives whether it was woken."""
     agent, due = heartbeat.agent, heartbeat.due_at
     assert due is not None
     try:
@@ -152,22 +152,22 @@ def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneI
 
 
 def skip_missed(tx: Transaction) -> int:
-    """Begin the interval of every heart anew that should have beaten; gives how many they are."""
+    """Restart the interval of every heartbeat that is due; gives how many there are."""
     return tx.change(SKIP_MISSED, {"now": tx.now})
 
 
 def is_heartbeat(message: Message) -> bool:
-    """Whether nobody asked but Bullpen itself."""
+    """Whether a message is a heartbeat."""
     return message.channel == HEARTBEAT
 
 
 def strip_silent_answer(text: str) -> str:
-    """What there is to tell, which may be nothing."""
+    """The text without the silent answer; it may be empty."""
     return _SILENT_LINE.sub("", text).strip()
 
 
 def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -> None:
-    """Tell what it said to whom it may concern; None was nothing. Its lane is locked."""
+    """Send the answer to a heartbeat and record it; None is silence. Its lane is locked."""
     heartbeat = get_heartbeat(tx, message.agent)
     if answer is None:
         set_run_outcome(tx, message.message_id, HeartbeatOutcome.SILENT)
@@ -182,7 +182,7 @@ def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -
 
 
 def fail_heartbeat(tx: Transaction, message: Message, error: str) -> None:
-    """Count a beat that ended in an error; its lane is locked."""
+    """Record a heartbeat that ended in an error; its lane is locked."""
     set_run_outcome(tx, message.message_id, HeartbeatOutcome.FAILED, error[:500])
     heartbeat = get_heartbeat(tx, message.agent)
     _update_counts(tx, replace(heartbeat, errors=heartbeat.errors + 1), error)
@@ -199,7 +199,7 @@ def _skip_reason(lane: Lane, text: str) -> str | None:
 
 
 def _enqueue(tx: Transaction, heartbeat: Heartbeat, text: str) -> str:
-    # Not answered until the next one is due, it is of no use any more.
+    # If the next one is due before it is answered, it is of no use.
     deadline = tx.now + heartbeat.every
     new = NewMessage(
         agent=heartbeat.agent,
@@ -223,7 +223,7 @@ def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Mess
 
 
 def _note_in_history(tx: Transaction, message: Message, whom: str, text: str) -> None:
-    """The session in which people talk with it knows nothing of its heartbeats."""
+    """Its other sessions do not contain its heartbeats: the note reminds it of what it wrote."""
     values = {"agent": message.agent, "message_id": message.message_id, "role": "note"}
     content = f"by your heartbeat you wrote to {whom}: {text[:MAX_NOTE_CHARS]}"
     values.update(channel=INTERNAL, sender="bullpen", content=content)

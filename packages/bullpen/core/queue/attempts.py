@@ -75,7 +75,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class EndedClaim:
-    """A claim that was just ended, whose lane is free again."""
+    """A claim that has just ended; its lane is free."""
 
     agent: str
     token: str
@@ -85,7 +85,7 @@ class EndedClaim:
 
 
 def is_claimed() -> tuple[ColumnElement[bool], ...]:
-    """The message of this number, if the claim of this token still has it."""
+    """Whether a message of this number is claimed with this token."""
     return (
         M.id == bindparam("message"),
         M.status == const(MessageState.PROCESSING.value),
@@ -107,19 +107,19 @@ ATTEMPT_LISTING = TablePager(ATTEMPTS, Attempt)
 
 
 def end_claim(tx: Transaction, token: str) -> EndedClaim:
-    """Free the locked lane of this claim; whoever comes second with a token changes nothing."""
+    """Free the locked lane of this claim; a second call with the same token is refused."""
     return ended_claim(token, end_claim_later(tx, token))
 
 
 def end_claim_later(tx: Transaction, token: str) -> DeferredRow[FreedLane]:
-    """The same, its answer to be given to `ended_claim`."""
+    """The same, without waiting for the row, which `ended_claim` takes."""
     return tx.one_deferred(
         FREE_LANE, {"agent": agent_of_token(token), "token": token, "now": tx.now}
     )
 
 
 def ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
-    """The run, if the claim was still valid."""
+    """The claim that was ended, if it was valid until then."""
     row = freed()
     if row is None:
         raise StaleToken(f"the claim {token} is over")
@@ -140,7 +140,7 @@ def record_attempt(
     usage: Usage = NO_USAGE,
     failure: Failure | None = None,
 ) -> None:
-    """Append the fact that this run was."""
+    """Record a run that has ended."""
     primary = messages[0]
     tx.write(
         INSERT_ATTEMPT,
@@ -187,6 +187,6 @@ def list_attempts(
 
 
 def fingerprint(error: str) -> str:
-    """The same short text for errors that differ in numbers and ids only."""
+    """A short hash, the same for errors that differ only in numbers and ids."""
     shape = _VARIABLE_PART.sub("#", error[:_MAX_ERROR_CHARS].lower())[:200]
     return hashlib.sha256(shape.encode(errors="replace")).hexdigest()[:12]

@@ -30,10 +30,10 @@ M = MESSAGES.c
 _OWN_LANE = LANES.alias("of").c
 
 MAX_SWEEPS = 20
-"""How often a claim moves what is due before it takes what it can see."""
+"""How often a claim runs the timers before it claims what is ready."""
 
 BATCH_WINDOW_MESSAGES = 256
-"""How far back in its lane a message is looked for that the same run may answer."""
+"""How many messages of a lane are searched for those that the same run may answer."""
 
 Candidate = tuple[int, str | None, str, str, bool]
 
@@ -70,10 +70,10 @@ def _candidates(lane: Callable[[], Select[str]]) -> Statement[Candidate]:
 
 
 SELECT_CANDIDATES = _candidates(_best)
-"""The head of the free lane that was served longest ago, and what stands behind it."""
+"""The first messages of the free lane that was served longest ago."""
 
 SELECT_CANDIDATES_OF_AGENT = _candidates(lambda: _claimable().where(L.agent == bindparam("agent")))
-"""The same of one agent's lane."""
+"""The first messages of one agent's lane."""
 
 SELECT_BATCH_WINDOW: Statement[tuple[int, str | None]] = Statement(
     lambda: (
@@ -149,7 +149,7 @@ CLEAR_CLAIM: Statement[None] = Statement(
     )
 )
 
-# Not locked: whoever ends the claim locks this lane among others, in the order of their names.
+# Not locked: the verb that ends the claim locks this lane among others, in the order of names.
 SELECT_CLAIM: Statement[tuple[str, int]] = Statement(
     lambda: select(L.batch, L.lease_expires_at).where(
         L.agent == bindparam("agent"), L.claim_token == bindparam("token")
@@ -173,7 +173,7 @@ def claim(
     limit: int | None = None,
     lease: int | None = None,
 ) -> Claim | None:
-    """Take the messages of one free lane, or of this agent's; None when there is nothing."""
+    """Claim the messages of one free lane, or of this agent's; None if there are none."""
     most = tx.settings.claim_limit if limit is None else limit
     if most < 1 or (lease is not None and lease < 1):
         raise BadClaim(f"a claim of {most} messages for {lease} ms")
@@ -201,7 +201,7 @@ def claim(
 
 
 def has_claimable(tx: Transaction) -> bool:
-    """Whether a claim might find something: asked in a read, it spares the write lock."""
+    """Whether a claim might find something; a read, which spares the write lock."""
     row = tx.one(SELECT_HAS_CLAIMABLE, {"now": tx.now})
     return row is not None and bool(row[0])
 
@@ -216,7 +216,7 @@ def has_work(tx: Transaction, agent: str) -> bool:
 
 
 def get_claim(tx: Transaction, token: str) -> Claim:
-    """The claim, if it is still good; it may be over before it is ended, which that then tells."""
+    """The claim of this token, if it is valid now; ending it checks that again."""
     agent = agent_of_token(token)
     row = tx.one(SELECT_CLAIM, {"agent": agent, "token": token})
     if row is None:
@@ -238,7 +238,7 @@ def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
 
 
 def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
-    """Say that this provider begins to answer the claim's messages."""
+    """Record that this provider has begun to answer the claim's messages."""
     started = ChainStepStart(
         claim.primary,
         provider=provider,
@@ -249,7 +249,7 @@ def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
 
 
 def get_provider_name(tx: Transaction, agent: str) -> str:
-    """What answers for this agent, if it is still there."""
+    """The provider of this agent; that of outside workers if the agent was removed."""
     found = find_agent(tx, agent)
     return HTTP if found is None else found.provider
 
@@ -271,10 +271,10 @@ def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candida
 
 
 def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
-    """The first, and those behind it that are answered along: of its address, and of rooms."""
+    """The first message, and those of the same reply address or of rooms that share its run."""
     first, key, agent = rows[0][:3]
     if key == HEARTBEAT:
-        return [first]  # its session is forgotten, and a post must not be
+        return [first]  # a heartbeat keeps no session, and a post needs one
     keys = {ROOM} if key is None else {key, ROOM}
     along = [row[0] for row in rows[1:] if row[1] in keys]
     if len(rows) == limit and len(along) + 1 < limit:
@@ -284,7 +284,7 @@ def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[in
 
 
 def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
-    """Correct a claim of messages of which some were taken before the lane was locked.
+    """Correct a claim whose lane was locked only after some of its messages had changed.
 
     On PostgreSQL a statement sees the messages as they were when it began, and the lane as it is.
     """

@@ -1,4 +1,4 @@
-"""Dead letters: the notice to people, and how many died of which cause."""
+"""Dead letters: notices, overflow of lanes, and groups of failures with the same cause."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ C = DEATH_CAUSES.c
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """One cause, and how many died of it."""
+    """Dead letters with the same cause, and how many there are."""
 
     fingerprint: str
     kind: str
@@ -35,12 +35,12 @@ class FailureGroup:
     first_at: int
     last_at: int
     told_at: int | None
-    """When the owner was told of it last."""
+    """When the owner was notified of it last."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadMessage:
-    """One message that died."""
+    """A message that became a dead letter."""
 
     message_id: str
     agent: str
@@ -109,7 +109,7 @@ MARK_NOTIFIED: Statement[None] = Statement(
     )
 )
 
-# There are as many rows as ways to die: an index would be larger than the table.
+# There are as many rows as causes: an index would be larger than the table.
 SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
     lambda: (
         select(*columns(FailureGroup, DEATH_CAUSES))
@@ -121,7 +121,7 @@ SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
 
 
 def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
-    """Say of messages that were just moved to `dead` why, to their people and in the events."""
+    """Record that these messages are dead letters now, and tell the people who wrote them."""
     for message in dead:
         append_event(tx, MessageDead(message, kind=kind, error=error[:500]))
         if message.channel not in INTERNAL_CHANNELS:
@@ -133,7 +133,7 @@ def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str)
 
 
 def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
-    """Make room in a full, locked lane: its oldest messages are dead."""
+    """Make room in a full, locked lane: its oldest messages become dead letters."""
     found = [
         row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})
     ]
@@ -146,7 +146,7 @@ def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
 def add_to_failure_group(
     tx: Transaction, cause: str, deaths: Sequence[DeadMessage]
 ) -> FailureGroup:
-    """Count these, of one cause, the oldest first; gives what is known of it now."""
+    """Count these messages of one cause, the oldest first; gives the group as it is now."""
     first, last = deaths[0], deaths[-1]
     values = {"kind": last.kind, "error": last.error, "deaths": len(deaths), "last_at": last.at}
     group = tx.one(ADD_TO_GROUP, {**values, "cause": cause})
@@ -163,5 +163,5 @@ def mark_owner_notified(tx: Transaction, cause: str) -> None:
 
 
 def list_failure_groups(tx: Transaction, limit: int) -> list[FailureGroup]:
-    """What messages died of, the cause of the latest death first."""
+    """The causes of dead letters, the newest first."""
     return tx.all(SELECT_NEWEST_GROUPS, {"limit": limit})

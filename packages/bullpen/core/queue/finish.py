@@ -1,4 +1,4 @@
-"""finish: everything that a run leaves behind, in the one transaction that its token fences."""
+"""finish: a run's answers, handoffs, posts and history, in one transaction fenced by its token."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ COMPLETE_MESSAGE: Statement[Message] = Statement(
 
 
 def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Message]:
-    """Complete the claim's messages and write what the run answered, said and handed on.
+    """Complete the claim's messages and write the answers, handoffs, posts and history.
 
-    A token alone will do; with the claim itself PostgreSQL is asked once less.
+    With the claim itself rather than its token, PostgreSQL needs one round trip less.
     """
     _check_outcome(tx, outcome)
     token = claim if isinstance(claim, str) else claim.token
@@ -104,9 +104,10 @@ def _check_outcome(tx: Transaction, outcome: Outcome) -> None:
 
 
 def lock_target_lanes(tx: Transaction, token: str, outcome: Outcome) -> None:
-    """Lock every lane that the outcome writes to, in the order that all transactions keep.
+    """Lock every lane that the outcome writes to, in the order of their names.
 
-    Its own one in a statement for itself: the next sees what came in while it waited for the lock.
+    The claim's own lane is locked by a statement of its own, so that the next statement sees the
+    messages that came in while it waited for the lock.
     """
     own = agent_of_token(token)
     targets = {new.agent for new in outcome.handoffs}
@@ -129,7 +130,7 @@ def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
 
 
 def _enqueue_or_hold(tx: Transaction, new: NewMessage) -> None:
-    """Enqueue it; a lane that takes nothing is no reason to lose the run: a person decides."""
+    """Enqueue a message; if its lane accepts none it is held, so that the run is not lost."""
     try:
         insert_checked(tx, [new])
     except LaneError as error:

@@ -56,7 +56,7 @@ _POLICY_COLUMNS = ("ordering", "batching", "max_depth", "overflow", "max_attempt
 
 
 class Ordering(StrEnum):
-    """Which of an agent's waiting messages comes first."""
+    """Which of an agent's pending messages is claimed first."""
 
     FIFO = "fifo"
     PRIORITY = "priority"
@@ -64,7 +64,7 @@ class Ordering(StrEnum):
 
 
 class Batching(StrEnum):
-    """How many waiting messages one run answers."""
+    """How many pending messages one run answers."""
 
     ALL = "all"
     ONE = "one"
@@ -113,7 +113,7 @@ class Lane:
 
 
 def ready() -> ColumnElement[bool]:
-    """The messages that stand in the claim's index."""
+    """Whether a message is pending and not delayed: those are in the index of the claim."""
     return and_(M.status == const(MessageState.PENDING.value), M.ready)
 
 
@@ -257,7 +257,7 @@ SET_SORT_KEYS: dict[Ordering, Statement[None]] = {
 
 
 def lock_lane(tx: Transaction, agent: str) -> Lane:
-    """The agent's lane, to be changed by nobody else until the transaction ends."""
+    """The agent's lane, locked until the transaction ends."""
     lane = tx.one(LOCK_LANE, {"agent": agent})
     if lane is None:
         raise UnknownAgent(f"there is no agent {agent[:40]!r}")
@@ -280,7 +280,7 @@ def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
 
 
 def lock_claimed_lane(tx: Transaction, token: str) -> Lane:
-    """The lane that this token claims; a token of no lane is no claim."""
+    """The lane of this claim, locked."""
     try:
         return lock_lane(tx, agent_of_token(token))
     except UnknownAgent:
@@ -288,26 +288,26 @@ def lock_claimed_lane(tx: Transaction, token: str) -> Lane:
 
 
 def agent_of_token(token: str) -> str:
-    """The agent whose lane this token claims, if it looks like a token at all."""
+    """The agent whose lane this token claims; a text that is no token is refused."""
     if not _TOKEN.fullmatch(token):
         raise StaleToken(f"{token[:60]!r} is not a claim")
     return agent_of(token)
 
 
 def refresh_lane(tx: Transaction, agent: str, change: int) -> None:
-    """Bring the lane's head up to date after `change` messages more (or less) are pending."""
+    """Update the lane's head and its number of pending messages, which has changed by `change`."""
     tx.write(REFRESH_LANE, {"agent": agent, "change": change, "now": tx.now})
     tx.wake("messages")
 
 
 def create_lane(tx: Transaction, agent: str, policy: LanePolicy | None = None) -> None:
-    """Open a lane for this agent; one that exists keeps what it is."""
+    """Create a lane for this agent; a lane that exists is not changed."""
     values = _policy_values(tx, policy or LanePolicy())
     tx.write(CREATE_LANE, {**values, "agent": check_name(agent), "now": tx.now})
 
 
 def get_lane_policy(tx: Transaction, agent: str) -> LanePolicy:
-    """How a lane behaves now; it stays so until the transaction ends."""
+    """How a lane behaves; the lane is locked until the transaction ends."""
     lane = lock_lane(tx, agent)
     return LanePolicy(
         ordering=Ordering(lane.ordering),
@@ -319,7 +319,7 @@ def get_lane_policy(tx: Transaction, agent: str) -> LanePolicy:
 
 
 def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
-    """Change how a lane behaves; what waits is put into the new order."""
+    """Change how a lane behaves; its pending messages are put into the new order."""
     lane = lock_lane(tx, agent)
     tx.write(SET_POLICY, {**_policy_values(tx, policy), "lane": agent, "now": tx.now})
     if policy.ordering != lane.ordering:
@@ -328,22 +328,22 @@ def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
 
 
 def pause_lane(tx: Transaction, agent: str, reason: str) -> None:
-    """Claim nothing more for this agent; messages still come in."""
+    """Hand out nothing more; new messages are still accepted."""
     _set_lane_state(tx, agent, LaneState.PAUSED, reason)
 
 
 def resume_lane(tx: Transaction, agent: str) -> None:
-    """Let the lane take in and hand out again."""
+    """Accept and hand out messages again."""
     _set_lane_state(tx, agent, LaneState.ACTIVE, None)
 
 
 def drain_lane(tx: Transaction, agent: str, reason: str = "draining") -> None:
-    """Take nothing new, and hand out what is there."""
+    """Accept no new messages, and hand out those that are there."""
     _set_lane_state(tx, agent, LaneState.DRAINING, reason)
 
 
 def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
-    """Close an empty lane: nothing in, nothing out."""
+    """Close an empty lane: it accepts and hands out nothing."""
     lane = lock_lane(tx, agent)
     if lane.pending or lane.claim_token is not None:
         raise LaneBusy(f"the lane of {agent} has {lane.pending} messages waiting, or one running")
@@ -351,7 +351,7 @@ def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
 
 
 def delay_lane(tx: Transaction, agent: str, until: int) -> None:
-    """Let the whole lane wait until then: the provider asked for it."""
+    """Hand out nothing until then, as the provider asked."""
     tx.write(DELAY_LANE, {"lane": agent, "until": until})
 
 

@@ -1,4 +1,4 @@
-"""What time alone changes: delays that are over, deadlines and expired leases."""
+"""Timers: delays and deadlines that are over, and lanes that may hand out again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-# What time alone changes in the queue: delays that are over, lanes that waited, deadlines.
-#
-# A claim looks first, with one probe of three small indexes, so that nothing depends on a loop.
+# A claim checks the timers first, by one probe of three small indexes: no loop is needed for them.
 
 M = MESSAGES.c
 L = LANES.c
@@ -39,7 +37,7 @@ def _overdue() -> tuple[ColumnElement[bool], ...]:
 
 
 def anything_due() -> ColumnElement[bool]:
-    """Whether time has something to change, as a condition of another statement."""
+    """Whether a timer is due, as a condition of another statement."""
     return or_(
         exists().where(*_delayed(), M.available_at <= bindparam("now")),
         exists().where(*_overdue(), M.deadline <= bindparam("now")),
@@ -95,14 +93,14 @@ SELECT_NEXT_TIMES: Statement[tuple[int | None, int | None]] = Statement(
 
 
 def run_timers(tx: Transaction) -> int:
-    """Do what has become due by now; gives how many messages and lanes it moved."""
+    """Run every timer that is due; gives how many messages and lanes were changed."""
     now = {"now": tx.now}
     expired = tx.all(SELECT_OVERDUE, now)
     arrived = tx.all(SELECT_DELAYS_OVER, now)
     waited = [agent for (agent,) in tx.all(SELECT_LANES_DUE, now)]
     moved = 0
     for agent in sorted({*waited, *(agent for _, agent in (*expired, *arrived))}):
-        # Claims come here with a lane of theirs locked: so nobody is waited for.
+        # A claim has locked its lane before: waiting here for another could be a deadlock.
         if tx.one(LOCK_LANE_IF_FREE, {"agent": agent}) is None:
             continue
         over = sum(_expire_message(tx, each, agent) for each, owner in expired if owner == agent)

@@ -31,12 +31,12 @@ _LINE_BREAK_CATEGORIES = ("Cc", "Zl", "Zp")
 
 
 class Permission(StrEnum):
-    """What a run may do on this machine without asking anybody."""
+    """What a run may do on this machine without asking."""
 
     READ = "read"
     EDIT = "edit"
     FULL = "full"
-    """Everything: the provider's own checks are switched off."""
+    """Everything: the provider's own checks are off."""
 
 
 class Context(StrEnum):
@@ -48,7 +48,7 @@ class Context(StrEnum):
 
 
 class Scheduling(StrEnum):
-    """For whom an agent may make schedules."""
+    """For which agents an agent may make schedules."""
 
     NONE = "none"
     SELF = "self"
@@ -75,7 +75,7 @@ class Agent:
 
 
 class AgentChange(TypedDict, total=False):
-    """What of an agent is to be changed; what is not named stays."""
+    """The fields of an agent that are to be changed."""
 
     name: str
     provider: str
@@ -122,7 +122,7 @@ def list_agents(tx: Transaction) -> list[Agent]:
 
 
 def agent_names(tx: Transaction) -> dict[str, str]:
-    """What each agent is called."""
+    """The display name of each agent, by id."""
     return {agent: name for agent, name in tx.all(AGENT_NAMES, {})}  # noqa: C416 - rows
 
 
@@ -140,7 +140,7 @@ def agent_home(settings: Settings, agent_id: str) -> Path:
 
 
 def allowed_roots(settings: Settings, agent: Agent) -> tuple[Path, ...]:
-    """Where it works, its own directory, and that of people's files."""
+    """The directories from which its files may be sent: where it works, its own, and uploads."""
     home = agent_home(settings, agent.id)
     own = Path(agent.directory) if agent.directory else home
     return (own, home, settings.files)

@@ -1,4 +1,4 @@
-"""Sessions: what a provider remembers of an agent's talk, resumed by an id of its own."""
+"""Sessions: a provider's own record of a conversation, resumed by its id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ S = SESSIONS.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A provider's session, and what it has used in all so far."""
+    """A provider's session, and the usage of all its runs."""
 
     id: str
     input_tokens: int = 0
@@ -77,7 +77,7 @@ DELETE: Statement[None] = Statement(lambda: delete(SESSIONS).where(*_here()))
 
 
 def session_key(agent: Agent, message: Message) -> str:
-    """Which session a run of this message belongs to."""
+    """The key of the session that a run of this message resumes."""
     match agent.context:
         case Context.AGENT:
             return ""
@@ -90,7 +90,7 @@ def session_key(agent: Agent, message: Message) -> str:
 
 
 def find_session(tx: Transaction, agent: Agent, key: str) -> Session | None:
-    """The session to resume; that of another provider is none."""
+    """The session to resume; None if there is none of the agent's provider."""
     row = tx.one(FIND, {"agent_id": agent.id, "key": key})
     if row is None or row[0] != agent.provider:
         return None
@@ -98,7 +98,7 @@ def find_session(tx: Transaction, agent: Agent, key: str) -> Session | None:
 
 
 def save_session(tx: Transaction, agent: Agent, key: str, session: Session | None) -> None:
-    """Resume this one from now on, unless the agent was reset or changed while it ran."""
+    """Save the session to resume next, unless the agent was reset or changed during the run."""
     values: dict[str, object] = {"agent_id": agent.id, "key": key}
     still = tx.one(FIND_RESETS, {"agent_id": agent.id})
     if still is None or still[0] != agent.resets:

@@ -25,10 +25,10 @@ M = TEAM_MEMBERS.c
 
 
 class DeliveryMode(StrEnum):
-    """How a team's answers come to the person who asked."""
+    """How a team's answers are sent to the person who asked."""
 
     STREAM = "stream"
-    """Each when it is ready."""
+    """Each as soon as it is ready."""
     AGGREGATE = "aggregate"
     """All as one, when the conversation is at rest."""
 
@@ -50,7 +50,7 @@ class Team:
 
 
 class TeamChange(TypedDict, total=False):
-    """What of a team is to be changed; what is not named stays."""
+    """The fields of a team that are to be changed."""
 
     name: str
     leader: str
@@ -118,7 +118,7 @@ INSERT_MEMBER: Statement[None] = Statement(
 
 
 def add_team(tx: Transaction, team: Team) -> None:
-    """Make a team of agents that exist."""
+    """Add a team of agents that exist."""
     check_name(team.id)
     if find_team(tx, team.id) is not None or tx.one(FIND_AGENT_ID, {"name": team.id}) is not None:
         raise NameTaken(f"there is an agent or a team called {team.id} already")
@@ -129,7 +129,7 @@ def add_team(tx: Transaction, team: Team) -> None:
 
 
 def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> Team:
-    """Change what is named and keep the rest; gives the team as it is now."""
+    """Change the named fields; gives the team as it is now."""
     changed = replace(lock_team(tx, team_id), **change)
     _check(tx, changed)
     _update(tx, changed)
@@ -138,7 +138,7 @@ def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> 
 
 
 def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
-    """Agents come into a team, behind those who are there; who is there already stays as it is."""
+    """Add agents to a team, behind its members; agents that are members already are left out."""
     team = lock_team(tx, team_id)
     new = [each for each in dict.fromkeys(agents) if each not in team.members]
     return change_team(tx, team_id, members=(*team.members, *new)) if new else team
@@ -147,7 +147,7 @@ def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
 def remove_members(
     tx: Transaction, team_id: str, agents: Sequence[str], leader: str | None = None
 ) -> Team:
-    """Agents go out of a team; if its leader goes, the named one leads, or who is next."""
+    """Remove agents from a team; if its leader is among them, `leader` or the next member leads."""
     team = lock_team(tx, team_id)
     for each in agents:
         if each not in team.members:
@@ -189,7 +189,7 @@ def get_team(tx: Transaction, team_id: str) -> Team:
 
 
 def lock_team(tx: Transaction, team_id: str) -> Team:
-    """The same, to be changed by nobody else until the transaction ends."""
+    """The same, locked until the transaction ends."""
     tx.one(LOCK, {"team": team_id})
     return get_team(tx, team_id)
 

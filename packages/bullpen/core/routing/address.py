@@ -21,7 +21,7 @@ _NAME_END = re.compile(r"\s++|[:,]|\Z")
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """The agent that takes it, and the team that was named if it leads one."""
+    """The agent that gets a text, and the team if it gets it as the leader."""
 
     agent: str
     team: str | None
@@ -41,7 +41,7 @@ class AddressBook:
         leaders = {team: Recipient(leader, team) for team, (_, leader) in self.teams.items()}
         everyone: dict[str, Recipient] = {}
         rooms: dict[str, str] = {}
-        # The first who has a name keeps it: ids before display names, agents before teams.
+        # The first owner of a name keeps it: ids before display names, agents before teams.
         for agent in self.agents:
             everyone.setdefault(_normalized(agent), agents[agent])
         for team in self.teams:
@@ -66,7 +66,7 @@ class AddressBook:
         return self._teams.get(_normalized(name))
 
     def find_prefix(self, text: str) -> tuple[Recipient, int] | None:
-        """Whom the first line begins with, by the longest name, and where that name ends."""
+        """The recipient that the first line begins with, by the longest name, and where it ends."""
         found: tuple[Recipient, int] | None = None
         if text[:1].isspace():
             return None
@@ -82,7 +82,7 @@ class AddressBook:
         return found
 
     def listing(self) -> str:
-        """All that can be addressed, in a line."""
+        """All names that can be addressed, in one line."""
         kinds = {
             "agents": self.agents,
             "teams": {team: name for team, (name, _) in self.teams.items()},
@@ -99,7 +99,7 @@ class AddressBook:
 
 
 def _normalized(name: str) -> str:
-    """The name as it is compared."""
+    """The name as it is compared: case and spaces do not matter."""
     return " ".join(name.casefold().split())
 
 
@@ -112,14 +112,14 @@ def _format_name(name: str, display: str) -> str:
 
 
 MAX_RECIPIENTS = 64
-"""So many recipients one message has at the most."""
+"""How many recipients one message may have."""
 
 _UNKNOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
 class RoutedText:
-    """A text on its way to an agent, as a team's leader if `team` is set, or to a team's room."""
+    """A text for an agent, as a team's leader if `team` is set, or for a team's room."""
 
     text: str
     agent: str | None
@@ -128,7 +128,7 @@ class RoutedText:
 
 
 def route_text(text: str, directory: AddressBook, default: str) -> tuple[RoutedText, ...]:
-    """What a message comes to: all of it is for somebody who exists, or nothing is sent."""
+    """Split a message into parts by recipient; an unknown recipient refuses all of it."""
     prefixed = _route_by_prefix(text, directory)
     if prefixed is not None:
         return (prefixed,)
@@ -157,7 +157,7 @@ def _route_by_prefix(text: str, directory: AddressBook) -> RoutedText | None:
 
 
 def _route_by_tags(segments: Sequence[Segment], directory: AddressBook) -> Iterator[RoutedText]:
-    """What each name of each tag gets: what is said to all, then what is said to it."""
+    """The text for each name of each tag: what is outside of tags, then what is in the tag."""
     shared = text_outside_tags(segments)
     if sum(len(tag.to) for tag in segments if isinstance(tag, Tag)) > MAX_RECIPIENTS:
         raise BadText(

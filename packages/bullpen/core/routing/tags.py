@@ -80,7 +80,7 @@ class TagKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """One tag: whom it names, what it says, and how it stood in the text."""
+    """One tag: its names, its text, and its source in the text."""
 
     kind: TagKind
     to: tuple[str, ...]
@@ -144,7 +144,7 @@ def text_outside_tags(segments: Iterable[Segment]) -> str:
 
 
 def render_tags(segments: Iterable[Segment], speaker: str) -> str:
-    """The text for people: who says what to whom; files are sent, not shown."""
+    """The text for people, in which tags are shown as speech; file tags are left out."""
     runs: list[list[str]] = [[]]
     for each in segments:
         if isinstance(each, str):

@@ -65,7 +65,7 @@ SELECT_DUE: Statement[Schedule] = Statement(
     schedule_from_row,
 )
 
-# Of many schedulers that come with the same due time, one moves it on.
+# Of several schedulers that see the same due time, one advances it.
 ADVANCE_SCHEDULE: Statement[None] = Statement(
     lambda: (
         update(SCHEDULES)
@@ -79,7 +79,7 @@ ADVANCE_SCHEDULE: Statement[None] = Statement(
     )
 )
 
-# The run's message, and all that it set off.
+# The run's message, and all that followed from it.
 SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
     lambda: (
         select(M.message_id)
@@ -93,7 +93,7 @@ SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
 
 
 def fire_due_schedules(store: Store) -> float:
-    """Let everything fire that is due; gives how many seconds there is nothing to do."""
+    """Fire every schedule that is due; gives how many seconds there is nothing to do."""
     with store.read() as tx:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
@@ -107,9 +107,9 @@ def fire_due_schedules(store: Store) -> float:
 
 
 def skip_missed(store: Store) -> int:
-    """Account for every due time that has passed as missed, and make up for none of them.
+    """Record every due time that has passed as missed, and fire none of them.
 
-    Gives how many schedules it was. What is due within this minute fires, as it always does.
+    Gives how many schedules there were. What is due within this minute fires, as always.
     """
     total = 0
     while True:
@@ -123,7 +123,7 @@ def skip_missed(store: Store) -> int:
 
 
 def fire_schedule(tx: Transaction, schedule: Schedule, decided: FirePlan) -> int:
-    """Do what was decided of an active schedule, unless another did; gives how many fired."""
+    """Carry out a plan, unless another scheduler did; gives how many due times fired."""
     target = find_target(tx, schedule)
     if target is not None:
         lock_lane(tx, target.agent)
@@ -139,7 +139,7 @@ def fire_schedule(tx: Transaction, schedule: Schedule, decided: FirePlan) -> int
         _record_missed(tx, schedule, decided.dropped)
     fired = 0
     for due in decided.fire:
-        # One may come again: the clock was set back, and the schedule changed since.
+        # A due time can come twice, if the clock was set back.
         if not is_recorded(tx, schedule, due):
             together = schedule.missed is MissedPolicy.ALL and fired > 0
             fired += _fire_due_time(tx, schedule, target, due, together)
@@ -147,7 +147,7 @@ def fire_schedule(tx: Transaction, schedule: Schedule, decided: FirePlan) -> int
 
 
 def run_schedule_now(tx: Transaction, name: str) -> str:
-    """Put its message into the queue at once, whatever its state; gives the message's id."""
+    """Enqueue its message now, whatever its state; gives the message's id."""
     schedule = get_schedule(tx, name)
     target = find_target(tx, schedule)
     if target is None:
@@ -159,14 +159,14 @@ def run_schedule_now(tx: Transaction, name: str) -> str:
 
 
 def find_unfinished_message(tx: Transaction, schedule: Schedule) -> str | None:
-    """A message of the last run, or one that it set off, that is not through yet."""
+    """A message of the last run, or one that followed from it, that has not ended yet."""
     last = tx.one(SELECT_LAST_MESSAGE, {"schedule": schedule.id})
     row = None if last is None else tx.one(SELECT_UNFINISHED, {"conversation": last[0]})
     return None if row is None else row[0]
 
 
 def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPolicy) -> None:
-    """One that cannot be decided is paused, so that no other waits behind it."""
+    """Fire a schedule; one that fails is paused, so that it does not stop the others."""
     assert schedule.due_at is not None
     try:
         decided = plan_fire(schedule.timing, schedule.due_at, now, missed)
@@ -185,7 +185,7 @@ def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPol
 def _fire_due_time(
     tx: Transaction, schedule: Schedule, target: ScheduleTarget, due: int, together: bool
 ) -> bool:
-    """Whether it fired. What is made up for together does not wait for its own beginning."""
+    """Whether it fired. Due times that are caught up together do not wait for each other."""
     if schedule.overlap is OverlapPolicy.SKIP and not together:
         last = find_unfinished_message(tx, schedule)
         if last is not None:

@@ -1,4 +1,4 @@
-"""What became of a schedule's runs: how each ended, what it cost, and whether it arrived."""
+"""The history of schedules: each run, how it ended, its cost, and its delivery."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _INSERTED_COLUMNS = (
 
 
 class ScheduleOutcome(StrEnum):
-    """What became of a due time."""
+    """How a due time ended."""
 
     FIRED = "fired"
     SKIPPED = "skipped"
@@ -44,7 +44,7 @@ class ScheduleOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunDelivery:
-    """An answer on its way: `acked` is there, with what the platform said of each part."""
+    """The delivery of an answer, with the platform's receipt of each part."""
 
     response: int
     channel: str
@@ -56,11 +56,11 @@ class RunDelivery:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRun:
-    """What became of a due time, or of several that were missed; first the fields of its row."""
+    """A run of a schedule, or several missed due times in one row; the fields of the row first."""
 
     id: int
     due_at: int | None
-    """None of a run that somebody asked for."""
+    """None if a person started the run."""
     until: int | None
     fired_at: int
     outcome: str
@@ -68,7 +68,7 @@ class ScheduleRun:
     message_id: str | None
     reason: str | None
     state: str | None = None
-    """Of its message; None if there is none, or none any more."""
+    """The state of its message; None if there is none, or it was deleted."""
     error: str | None = None
     cost: float = 0.0
     tokens: int = 0
@@ -125,34 +125,34 @@ def record_run(
     message_id: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """Append it; a due time that is there already ends the transaction."""
+    """Record a run; a due time that is recorded already fails the transaction."""
     values: dict[str, object] = {"schedule_id": schedule.id, "due_at": due, "until": until}
     values.update(fired_at=tx.now, outcome=outcome.value, times=times)
     tx.write(INSERT_RUN, {**values, "message_id": message_id, "reason": reason})
 
 
 def is_recorded(tx: Transaction, schedule: Schedule, due: int) -> bool:
-    """Whether something became of this due time already."""
+    """Whether this due time is recorded already."""
     return tx.one(SELECT_RECORDED, {"schedule": schedule.id, "due": due}) is not None
 
 
 def list_schedule_runs(
     tx: Transaction, schedule_id: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[ScheduleRun]:
-    """Those of a schedule after this number and up to another; without one the newest first."""
+    """The runs of a schedule after this number and up to another; without one the newest first."""
     runs = RUN_LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
     return [_with_result(tx, run) for run in runs]
 
 
 def next_due_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
-    """When it is due next; of one that is paused, when it would be."""
+    """The next due times; of a paused schedule, as if it were active."""
     start = now if schedule.due_at is None else schedule.due_at - 1
     return list(_times(schedule.timing, start, count))
 
 
 @lru_cache(maxsize=10_000)
 def _times(timing: Timing, start: int, count: int) -> tuple[int, ...]:
-    """Of one that is active they are the same until it has fired."""
+    """Cached: they stay the same until the schedule fires."""
     return tuple(islice(timing.due_times_after(start), count))
 
 

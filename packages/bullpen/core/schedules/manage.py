@@ -1,4 +1,4 @@
-"""Schedules: add, change, stop, and whom they may address."""
+"""Schedules: add, change, pause, resume and remove them; their targets and rights."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ SELECT_AGENT: Statement[tuple[str]] = Statement(
 
 
 class ScheduleChange(TypedDict, total=False):
-    """What of a schedule is to be changed; what is not named stays."""
+    """The fields of a schedule that are to be changed."""
 
     label: str | None
     agent: str | None
@@ -86,14 +86,14 @@ class ScheduleChange(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTarget:
-    """An agent; of a team, its leader."""
+    """The agent that gets a schedule's message: of a team, its leader."""
 
     agent: str
     team_id: str | None
 
 
 def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) -> Schedule:
-    """Make a schedule; it fires from now on, unless it is to be paused."""
+    """Add a schedule; it fires from now on, unless it is added paused."""
     check_reach(tx, author, new.agent, new.team_id)
     check_schedule_limit(tx, author)
     given = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
@@ -117,7 +117,7 @@ def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) 
 def change_schedule(
     tx: Transaction, name: str, author: str = OWNER_AUTHOR, **change: Unpack[ScheduleChange]
 ) -> Schedule:
-    """Change what is named and keep the rest; gives the schedule as it is now."""
+    """Change the named fields; gives the schedule as it is now."""
     before = lock_schedule(tx, name)
     changed = replace(before, **change)
     check_reach(tx, author, changed.agent, changed.team_id)
@@ -135,7 +135,7 @@ def change_schedule(
 
 
 def pause_schedule(tx: Transaction, name: str, reason: str = "paused by hand") -> Schedule:
-    """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
+    """Pause a schedule until it is resumed; due times in between do not count as missed."""
     check_text(reason, tx.settings.message_bytes, "the reason")
     schedule = lock_schedule(tx, name)
     return (
@@ -144,7 +144,7 @@ def pause_schedule(tx: Transaction, name: str, reason: str = "paused by hand") -
 
 
 def resume_schedule(tx: Transaction, name: str) -> Schedule:
-    """Let it fire again, from now on."""
+    """Resume a schedule from now on."""
     schedule = lock_schedule(tx, name)
     if schedule.state is ScheduleState.ACTIVE:
         return schedule
@@ -162,7 +162,7 @@ def resume_schedule(tx: Transaction, name: str) -> Schedule:
 
 
 def remove_schedule(tx: Transaction, name: str) -> Schedule:
-    """Remove it; what it has put into a queue stays there, and its history too."""
+    """Remove a schedule; its messages and its history stay."""
     schedule = lock_schedule(tx, name)
     delete_schedule(tx, schedule)
     append_schedule_event(tx, ScheduleRemoved(**event_values(schedule)))
@@ -170,7 +170,7 @@ def remove_schedule(tx: Transaction, name: str) -> Schedule:
 
 
 def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
-    """Pause an active schedule that is at hand."""
+    """Pause an active schedule that is locked."""
     paused = replace(schedule, state=ScheduleState.PAUSED, reason=reason, due_at=None)
     paused = update_schedule(tx, paused)
     append_schedule_event(tx, SchedulePaused(reason=reason, **event_values(paused)))
@@ -178,7 +178,7 @@ def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
 
 
 def pause_and_notify(tx: Transaction, schedule: Schedule, reason: str) -> None:
-    """The same for a reason that is not the owner's own: he is told."""
+    """Pause an active schedule that is locked, and tell the owner why."""
     pause_locked(tx, schedule, reason)
     send_to_owner(
         tx,
@@ -191,7 +191,7 @@ def pause_and_notify(tx: Transaction, schedule: Schedule, reason: str) -> None:
 def pause_orphans(
     tx: Transaction, reason: str, *, agent: str | None = None, team_id: str | None = None
 ) -> None:
-    """Pause all that are for an agent or a team that is let go just now."""
+    """Pause every schedule of an agent or a team that is being removed."""
     wanted = ScheduleFilter(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
     for each in list_schedules(tx, wanted):
         current = lock_schedule(tx, each.id)
@@ -200,7 +200,7 @@ def pause_orphans(
 
 
 def find_target(tx: Transaction, schedule: Schedule) -> ScheduleTarget | None:
-    """Who is asked; None if there is nobody any more."""
+    """The agent that gets the message; None if the agent or team was removed."""
     if schedule.team_id is not None:
         team = find_team(tx, schedule.team_id)
         return None if team is None else ScheduleTarget(team.leader, team.id)
@@ -209,7 +209,10 @@ def find_target(tx: Transaction, schedule: Schedule) -> ScheduleTarget | None:
 
 
 def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress, str]:
-    """The place, and the name of the person there; the owner's for what nobody asked."""
+    """The reply address of the agent's running message, and the name of the person there.
+
+    The owner's, if no person wrote it; nowhere, if nothing is running.
+    """
     running = tx.one(SELECT_BATCH, {"agent": agent})
     if running is None or running[0] is None:
         return NOWHERE, DEFAULT_SENDER
@@ -223,14 +226,14 @@ def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress,
 
 
 def agent_of_author(author: str) -> str | None:
-    """The agent that this author is, if it is one."""
+    """The agent that is this author, if an agent is."""
     return (
         author.removeprefix(AGENT_AUTHOR_PREFIX) if author.startswith(AGENT_AUTHOR_PREFIX) else None
     )
 
 
 def check_reach(tx: Transaction, author: str, agent: str | None, team_id: str | None) -> None:
-    """Refuse an agent that makes a schedule for somebody for whom it may not."""
+    """Refuse an agent that may not make a schedule for this agent or team."""
     maker = agent_of_author(author)
     if maker is None:
         return
@@ -254,7 +257,7 @@ def check_reach(tx: Transaction, author: str, agent: str | None, team_id: str | 
 
 
 def check_schedule_limit(tx: Transaction, author: str) -> None:
-    """Refuse one more schedule of an agent that has made many, be they done already."""
+    """Refuse a schedule of an agent that has made too many, recently finished ones included."""
     maker = agent_of_author(author)
     if maker is None:
         return
@@ -267,7 +270,7 @@ def check_schedule_limit(tx: Transaction, author: str) -> None:
 
 
 def check_author(author: str, schedule: Schedule) -> None:
-    """Refuse an agent that would touch what it did not make."""
+    """Refuse an agent that did not make this schedule."""
     maker = agent_of_author(author)
     if maker is not None and schedule.made_by != author:
         raise OutOfReach(

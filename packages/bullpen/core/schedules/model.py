@@ -25,7 +25,7 @@ S = SCHEDULES.c
 DEFAULT_SENDER = "Scheduler"
 
 OWNER_AUTHOR = "owner"
-"""Who made it, if no agent and no key did."""
+"""The author of a schedule that no agent and no key made."""
 
 AGENT_AUTHOR_PREFIX = "agent:"
 
@@ -42,17 +42,17 @@ class OverlapPolicy(StrEnum):
 
 
 class ScheduleState(StrEnum):
-    """Whether it fires."""
+    """Whether a schedule fires."""
 
     ACTIVE = "active"
     PAUSED = "paused"
     DONE = "done"
-    """It has nothing to come any more."""
+    """It will never be due again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """A schedule as somebody asks for it; for an agent or for a team."""
+    """A schedule to be added, for an agent or for a team."""
 
     message: str
     timing: Timing
@@ -64,13 +64,13 @@ class NewSchedule:
     missed: MissedPolicy = MissedPolicy.ONE
     overlap: OverlapPolicy = OverlapPolicy.SKIP
     jitter: int = 0
-    """Up to so many milliseconds later, by chance."""
+    """A random delay of up to this many milliseconds."""
     paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule(NewSchedule):
-    """One that exists."""
+    """A schedule that exists."""
 
     id: str
     state: ScheduleState
@@ -83,7 +83,7 @@ class Schedule(NewSchedule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleFilter:
-    """What the schedules have in common; None is anything."""
+    """Which schedules to list; None is any."""
 
     agent: str | None = None
     team_id: str | None = None
@@ -91,7 +91,7 @@ class ScheduleFilter:
     state: ScheduleState | None = None
 
     def matches(self, schedule: Schedule) -> bool:
-        """Whether this one is wanted."""
+        """Whether a schedule passes the filter."""
         return (
             self.agent in (None, schedule.agent)
             and self.team_id in (None, schedule.team_id)
@@ -104,7 +104,7 @@ ALL_SCHEDULES = ScheduleFilter()
 
 
 class ScheduleValues(TypedDict):
-    """What every event of a schedule says of it."""
+    """The fields that every event of a schedule has."""
 
     agent: str | None
     schedule: str
@@ -138,7 +138,7 @@ def schedule_from_row(
     created_at: int,
     updated_at: int,
 ) -> Schedule:
-    """The schedule of a row of the table, whose columns are in this order."""
+    """The schedule of a row; the arguments are in the order of the columns."""
     return Schedule(
         id=id_,
         label=label,
@@ -165,7 +165,7 @@ def schedule_from_row(
 
 
 def schedule_values(schedule: Schedule) -> dict[str, object]:
-    """What its row holds."""
+    """The values of its row."""
     timing, place = schedule.timing, schedule.place
     return {
         "id": schedule.id,
@@ -263,47 +263,47 @@ def get_schedule(tx: Transaction, name: str) -> Schedule:
 
 
 def lock_schedule(tx: Transaction, name: str) -> Schedule:
-    """The same, to be changed by nobody else until the transaction ends."""
+    """The same, locked until the transaction ends."""
     return _get_schedule(tx, LOCK_SCHEDULE, name)
 
 
 def list_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> list[Schedule]:
-    """Those that are wanted, the oldest first."""
+    """The schedules that pass the filter, the oldest first."""
     return [each for each in tx.all(SELECT_SCHEDULES, {}) if wanted.matches(each)]
 
 
 def count_schedules(tx: Transaction) -> dict[str, int]:
-    """The number in each state, states without any included."""
+    """The number of schedules in each state, zeros included."""
     found = dict(tx.all(COUNT_BY_STATE, {}))
     return {state.value: found.get(state.value, 0) for state in ScheduleState}
 
 
 def next_due(tx: Transaction) -> int | None:
-    """When the next of all is due."""
+    """When the next schedule is due."""
     row = tx.one(SELECT_NEXT_DUE, {})
     return None if row is None else row[0]
 
 
 def insert_schedule(tx: Transaction, schedule: Schedule) -> None:
-    """Write a new one."""
+    """Insert a new schedule."""
     tx.write(INSERT_SCHEDULE, schedule_values(schedule))
 
 
 def update_schedule(tx: Transaction, schedule: Schedule) -> Schedule:
-    """Write what it is now."""
-    # A tick that has read the row before must see that it is another: a moment alone may repeat.
+    """Write a changed schedule."""
+    # A scheduler that has read the row before must see a change, also within one millisecond.
     later = replace(schedule, updated_at=max(tx.now, schedule.updated_at + 1))
     tx.write(UPDATE_SCHEDULE, {**schedule_values(later), "schedule": schedule.id})
     return later
 
 
 def delete_schedule(tx: Transaction, schedule: Schedule) -> None:
-    """Delete it."""
+    """Delete a schedule."""
     tx.write(DELETE_SCHEDULE, {"schedule": schedule.id})
 
 
 def event_values(schedule: Schedule) -> ScheduleValues:
-    """What every event of this schedule says of it."""
+    """The fields that every event of this schedule has."""
     return {
         "agent": schedule.agent,
         "schedule": schedule.id,

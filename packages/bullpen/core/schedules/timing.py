@@ -24,7 +24,7 @@ from bullpen.core.errors import BadSchedule
 CRON_FIELDS = 5
 MAX_CRON_CHARS = 200
 MAX_YEARS_AHEAD = 50
-"""What is not due for so long is never due."""
+"""What is not due within these years is never due."""
 
 CRON_ALIASES = {
     "@hourly": "0 * * * *",
@@ -37,7 +37,7 @@ CRON_HINT = "Give minute, hour, day, month and weekday, as `0 9 * * 1-5`."
 
 
 def parse_cron(expression: str) -> str:
-    """The five fields of an expression that is one, and that is due some time."""
+    """Check a cron expression, and give its five fields."""
     text = " ".join(expression.split())
     text = CRON_ALIASES.get(text.lower(), text)
     if len(text) > MAX_CRON_CHARS or len(text.split()) != CRON_FIELDS:
@@ -55,7 +55,7 @@ def parse_cron(expression: str) -> str:
 
 
 def due_times(cron: str, here: ZoneInfo, moment: int) -> Iterator[int]:
-    """All due times after this moment, by a clock of this zone, one after the other."""
+    """All due times after this moment, by a clock in this zone."""
     fields = CronSim(cron, datetime.fromtimestamp(moment // SECOND, here))
     if any(field.startswith("*") for field in cron.split()[:2]):
         return _due_by_elapsed_time(fields, here, moment)
@@ -73,7 +73,7 @@ def _due_by_wall_clock(fields: CronSim, moment: int) -> Iterator[int]:
 
 
 def _due_by_elapsed_time(fields: CronSim, here: ZoneInfo, moment: int) -> Iterator[int]:
-    """Minute by minute, but for hours and days at which nothing is due.
+    """Minute by minute; hours and days without a due time are skipped.
 
     The library loses minutes where the clock skips midnight, or moves by less than an hour.
     """
@@ -99,7 +99,7 @@ def _day_matches(fields: CronSim, day: date) -> bool:
 
 
 def _next_day(fields: CronSim, day: date, end: int) -> date:
-    """The first day after this one that fits, or one of the year in which nobody looks any more."""
+    """The first day after this one that matches; at the latest one in the year `end`."""
     while day.year < end:
         if day.month in fields.months:
             day += timedelta(days=1)
@@ -115,7 +115,7 @@ MAX_INTERVAL_MS = 3650 * DAY
 
 
 class TimingKind(StrEnum):
-    """What says when."""
+    """The kind of a timing."""
 
     CRON = "cron"
     EVERY = "every"
@@ -132,14 +132,14 @@ class Timing:
     at: int | None = None
     zone: str = "UTC"
     anchor: int = 0
-    """Nothing is due until after it; an interval counts from it."""
+    """Nothing is due before it; an interval counts from it."""
 
     def after(self, moment: int) -> int | None:
         """The first due time after this moment, if there is one."""
         return next(self.due_times_after(moment), None)
 
     def due_times_after(self, moment: int) -> Iterator[int]:
-        """The due times after this moment, one after the other."""
+        """The due times after this moment, in order."""
         moment = max(moment, self.anchor)
         match self.kind:
             case TimingKind.CRON:
@@ -160,13 +160,13 @@ class Timing:
 
 
 def cron_timing(expression: str, zone_name: str, now: int) -> Timing:
-    """Whenever a clock in this zone shows what the expression says."""
+    """Due whenever a clock in this zone matches the cron expression."""
     cron = parse_cron(expression)
     return Timing(kind=TimingKind.CRON, cron=cron, zone=get_zone(zone_name).key, anchor=now)
 
 
 def every_timing(every: int, zone_name: str, now: int) -> Timing:
-    """Again and again after so many milliseconds, counted from now."""
+    """Due every so many milliseconds, counted from now."""
     if not MIN_INTERVAL_MS <= every <= MAX_INTERVAL_MS:
         raise BadSchedule(
             f"an interval of {every // SECOND} s is under a minute, or over ten years",
@@ -176,7 +176,7 @@ def every_timing(every: int, zone_name: str, now: int) -> Timing:
 
 
 def once_timing(at: int, zone_name: str, now: int) -> Timing:
-    """At this moment."""
+    """Due once."""
     if at <= now:
         when = format_time(at, zone_name) if at > 0 else "that time"
         raise BadSchedule(f"{when} is over", hint="Give a time to come, as `2030-01-31T09:00`.")
@@ -186,7 +186,7 @@ def once_timing(at: int, zone_name: str, now: int) -> Timing:
 
 
 def describe_timing(timing: Timing) -> str:
-    """What it says, as a person would."""
+    """The timing in words."""
     match timing.kind:
         case TimingKind.CRON:
             assert timing.cron is not None
@@ -207,17 +207,17 @@ def _describe_cron(cron: str) -> str:
 
 
 GRACE_MS = MINUTE
-"""What is not later than this was not missed."""
+"""A due time is missed when it is later than this."""
 
 MAX_CATCH_UP = 100
-"""So many missed due times are made up for at the most, the newest."""
+"""How many missed due times are caught up; the newest are."""
 
 MAX_COUNTED = 10_000
-"""So many are counted one by one; after a longer absence nobody asks for the exact number."""
+"""Missed due times are counted up to this number."""
 
 
 class MissedPolicy(StrEnum):
-    """What becomes of due times at which nobody was there."""
+    """What happens to due times that passed while no scheduler ran."""
 
     SKIP = "skip"
     ONE = "one"
@@ -227,7 +227,7 @@ class MissedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MissedTimes:
-    """Due times that are passed over."""
+    """Due times that are skipped."""
 
     first: int
     last: int
@@ -246,7 +246,7 @@ class FirePlan:
 
 
 def plan_fire(timing: Timing, due_at: int, now: int, missed: MissedPolicy) -> FirePlan:
-    """Decide about everything from `due_at`, a due time that has come, up to now."""
+    """Plan every due time from `due_at` up to now."""
     newest = _newest_due_times(timing, due_at, now)
     match missed:
         case MissedPolicy.SKIP:
@@ -266,7 +266,7 @@ def _due_times_upto(timing: Timing, due_at: int, now: int) -> takewhile[int]:
 
 
 def _newest_due_times(timing: Timing, due_at: int, now: int) -> list[int]:
-    """The newest of them: looked for further and further back, not from the first on."""
+    """The newest due times, searched backwards in growing steps."""
     back = DAY
     while True:
         start = timing.after(now - back) if now - back > due_at else due_at
