@@ -101,15 +101,15 @@ def send_due_heartbeats(store: Store) -> float:
         following = None if due else tx.one(SELECT_NEXT_DUE, {})
     if not due:
         return seconds_until(None if following is None else following[0], now)
-    here = get_zone(owner_zone_name(store.settings))
+    zone = get_zone(owner_zone_name(store.settings))
     for heartbeat in due:
         text = read_heartbeat_text(store.settings, heartbeat.agent)
         with store.write() as tx:
-            send_heartbeat(tx, heartbeat, text.strip(), here)
+            send_heartbeat(tx, heartbeat, text.strip(), zone)
     return 0.0
 
 
-def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneInfo) -> bool:
+def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, zone: ZoneInfo) -> bool:
     """Wake the agent, unless another scheduler did; gives whether it was woken."""
     agent, due = heartbeat.agent, heartbeat.due_at
     assert due is not None
@@ -118,37 +118,37 @@ def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, here: ZoneI
     except UnknownAgent:
         remove_heartbeat(tx, agent)
         return False
+    if heartbeat.hours is not None and not heartbeat.hours.contains(tx.now, zone):
+        _advance(tx, heartbeat, due, heartbeat.hours.next(tx.now, zone), heartbeat.last_at)
+        return False
     following = max(tx.now, due) + heartbeat.every
-    moved: dict[str, object] = {"name": agent, "seen": due, "last": heartbeat.last_at}
-    if heartbeat.hours is not None and not heartbeat.hours.contains(tx.now, here):
-        tx.change(ADVANCE_HEARTBEAT, {**moved, "next": heartbeat.hours.next(tx.now, here)})
+    reason = _skip_reason(lane, text)
+    if is_budget_spent(tx, agent, heartbeat.budget, start_of_day(tx.now, zone)):
+        reason = reason or f"the {heartbeat.budget} beats of today are spent"
+        following = max(following, start_of_day(tx.now, zone, days=1))
+    if not _advance(tx, heartbeat, due, following, heartbeat.last_at):
         return False
-    today = start_of_day(tx.now, here, 0)
-    used_up = is_budget_spent(tx, agent, heartbeat.budget, today)
-    why = _skip_reason(lane, text) or (
-        f"the {heartbeat.budget} beats of today are spent" if used_up else None
-    )
-    if used_up:
-        following = max(following, start_of_day(tx.now, here, 1))
-    if tx.change(ADVANCE_HEARTBEAT, {**moved, "next": following, "last": heartbeat.last_at}) == 0:
-        return False
-    message = None
-    if why is None:
+    if reason is None:
         try:
             message = _enqueue(tx, heartbeat, text)
         except LaneError as error:
-            why = str(error)
-    if message is None:
-        record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SKIPPED, reason=why)
-        assert why is not None
-        append_event(tx, HeartbeatSkipped(agent=agent, reason=why))
-        return False
-    tx.change(
-        ADVANCE_HEARTBEAT, {"name": agent, "seen": following, "next": following, "last": tx.now}
-    )
-    record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SENT, message_id=message)
-    append_event(tx, HeartbeatSent(MessageRef(agent, message, message)))
-    return True
+            reason = str(error)
+        else:
+            _advance(tx, heartbeat, following, following, tx.now)
+            record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SENT, message_id=message)
+            append_event(tx, HeartbeatSent(MessageRef(agent, message, message)))
+            return True
+    record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SKIPPED, reason=reason)
+    append_event(tx, HeartbeatSkipped(agent=agent, reason=reason))
+    return False
+
+
+def _advance(
+    tx: Transaction, heartbeat: Heartbeat, seen: int, following: int, last: int | None
+) -> bool:
+    """Set when it is due next, if it is still due at `seen`; gives whether it was."""
+    values = {"name": heartbeat.agent, "seen": seen, "next": following, "last": last}
+    return tx.change(ADVANCE_HEARTBEAT, values) == 1
 
 
 def skip_missed(tx: Transaction) -> int:
