@@ -147,3 +147,18 @@ WITH_SERVICES: Mapping[str, Entry] = {
 
 SHOWN_ELSEWHERE: Mapping[str, Any] = {"demo team": conversations.Demonstration}
 """What is said by those that take long, and have a test of their own."""
+
+OPEN_TO_AGENTS = frozenset(
+    {
+        *("agent list", "agent show", "team list", "team show", "model list"),
+        *("provider list", "provider show", "room read"),
+        *("config check", "config get", "config list", "config path", "db check", "db verify"),
+        *("events", "history list", "history people", "history search", "status", "trace"),
+        *("heartbeat history", "heartbeat list", "heartbeat show"),
+        *("queue agents", "queue causes", "queue dead", "queue held", "queue list", "queue show"),
+        *("queue status", "response list", "response send", "response show"),
+        *("schedule add", "schedule history", "schedule list", "schedule next", "schedule pause"),
+        *("schedule remove", "schedule resume", "schedule set", "schedule show"),
+    }
+)
+"""What an agent may do in its run; the rest is for people only."""

@@ -19,7 +19,14 @@ from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from tests.cli.command import Bullpen, Result
 from tests.cli.conftest import remove, stop_all
-from tests.cli.entries import ENTRIES, SHOWN_ELSEWHERE, WITH_SERVICES, WITHOUT_JSON, Entry
+from tests.cli.entries import (
+    ENTRIES,
+    OPEN_TO_AGENTS,
+    SHOWN_ELSEWHERE,
+    WITH_SERVICES,
+    WITHOUT_JSON,
+    Entry,
+)
 from tests.cli.prepared import Names, furnish
 from tests.cli.schemas.base import Failure
 from tests.ports import free_port
@@ -148,6 +155,19 @@ def test_what_it_cannot_do_is_one_document_too(
     assert failed.code == "store_corrupt"
     assert failed.message in result.err
     assert failed.hint in result.err
+
+
+def test_in_its_run_an_agent_may_use_these_commands_and_no_others(
+    furnished: Furnished, office: Bullpen
+) -> None:
+    permitted = set()
+    for name in [*KNOWN, "up", "restart", "down"]:
+        arguments = words(name, furnished, office) if name in ENTRIES else [name]
+        stdin = ENTRIES[name].stdin if name in ENTRIES else ""
+        result = office(*arguments, "--json", stdin=stdin, BULLPEN_AGENT="coder")
+        if "@coder may not" not in result.err:
+            permitted.add(name)
+    assert permitted == OPEN_TO_AGENTS
 
 
 def test_those_that_need_services_print_documents_too(office: Bullpen) -> None:
