@@ -54,11 +54,11 @@ _CHANGEABLE_COLUMNS = tuple(
     each.name for each in fields(Agent) if each.name not in ("id", "resets")
 )
 
-INSERT: Statement[None] = Statement(
+INSERT_AGENT: Statement[None] = Statement(
     lambda: insert(AGENTS).values({column.name: bindparam(column.name) for column in A})
 )
 
-UPDATE: Statement[None] = Statement(
+UPDATE_AGENT: Statement[None] = Statement(
     lambda: (
         update(AGENTS)
         .where(A.id == bindparam("agent"))
@@ -79,7 +79,7 @@ COUNT_RESET: Statement[None] = Statement(
     )
 )
 
-DELETE: Statement[None] = Statement(lambda: delete(AGENTS).where(A.id == bindparam("agent")))
+DELETE_AGENT: Statement[None] = Statement(lambda: delete(AGENTS).where(A.id == bindparam("agent")))
 
 FIND_TEAM_ID: Statement[tuple[str]] = Statement(
     lambda: select(TEAMS.c.id).where(TEAMS.c.id == bindparam("name"))
@@ -132,7 +132,7 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
     _check_agent(tx, agent)
     if find_agent(tx, agent.id) is not None or _is_team(tx, agent.id):
         raise NameTaken(f"there is an agent or a team called {agent.id} already")
-    tx.write(INSERT, {**_values(agent), "created_at": tx.now, "updated_at": tx.now})
+    tx.write(INSERT_AGENT, {**_values(agent), "created_at": tx.now, "updated_at": tx.now})
     create_lane(tx, agent.id, policy)
     if policy is not None:
         configure_lane(tx, agent.id, policy)
@@ -182,7 +182,7 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
     pause_orphans(tx, f"{agent_id} was removed", agent=agent_id)
     remove_heartbeat(tx, agent_id)
     tx.write(DELETE_SESSIONS, {"agent": agent_id})
-    tx.write(DELETE, {"agent": agent_id})
+    tx.write(DELETE_AGENT, {"agent": agent_id})
     archive_lane(tx, agent_id, "removed")
     append_event(tx, AgentRemoved(agent=agent_id))
 
@@ -272,7 +272,7 @@ def _values(agent: Agent) -> dict[str, object]:
 def _update(tx: Transaction, agent: Agent) -> None:
     values = _values(agent)
     del values["id"], values["resets"]
-    tx.write(UPDATE, {**values, "agent": agent.id, "now": tx.now})
+    tx.write(UPDATE_AGENT, {**values, "agent": agent.id, "now": tx.now})
 
 
 def _update_lane(tx: Transaction, agent: Agent) -> None:

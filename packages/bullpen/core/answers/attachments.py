@@ -74,11 +74,11 @@ def split_allowed(
     paths: Sequence[str], roots: Sequence[Path]
 ) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
     """The files that may leave, by their real paths and each once; and those that may not."""
-    found = [resolve_allowed(path, roots) for path in paths[:MAX_FILES]]
+    files = [resolve_allowed(path, roots) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
-        found.append(RefusedFile(paths[MAX_FILES], f"{len(paths)} files are more than {MAX_FILES}"))
-    leave = dict.fromkeys(str(each) for each in found if isinstance(each, Path))
-    return tuple(leave), tuple(each for each in found if isinstance(each, RefusedFile))
+        files.append(RefusedFile(paths[MAX_FILES], f"{len(paths)} files are more than {MAX_FILES}"))
+    allowed = dict.fromkeys(str(each) for each in files if isinstance(each, Path))
+    return tuple(allowed), tuple(each for each in files if isinstance(each, RefusedFile))
 
 
 def open_allowed(path: str, roots: Sequence[Path]) -> BinaryIO | RefusedFile:
@@ -98,15 +98,15 @@ def open_allowed(path: str, roots: Sequence[Path]) -> BinaryIO | RefusedFile:
 
 
 def shorten_to_file(
-    text: str, most: int, directory: Path, name: str
+    text: str, max_chars: int, directory: Path, name: str
 ) -> tuple[str, tuple[str, ...]]:
     """The text and no file; or, if it is too long, its beginning and the file that has it all."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text, ()
     path = directory / _file_name(name, text)
     path.parent.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     replace_file(path, text.encode())  # before the message that names it is committed
-    cut = _find_cut(text, most)
+    cut = _find_cut(text, max_chars)
     note = TRUNCATION_NOTE.format(rest=len(text) - cut, name=path.name)
     return f"{text[:cut].rstrip()}\n\n{note}", (str(path),)
 
@@ -117,17 +117,17 @@ def _file_name(name: str, text: str) -> str:
     A client may have chosen what it is named after. And a run whose claim was lost may still come
     here: it must not write over what the next one has sent off.
     """
-    known = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{_UNSAFE_CHARS.sub('_', name)[:MAX_NAME_CHARS]}_{known}.md"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return f"{_UNSAFE_CHARS.sub('_', name)[:MAX_NAME_CHARS]}_{digest}.md"
 
 
-def _find_cut(text: str, most: int) -> int:
+def _find_cut(text: str, max_chars: int) -> int:
     """Where to end: after a paragraph, a line or a word, if one ends in the last quarter."""
     for end in ("\n\n", "\n", " "):
-        at = text.rfind(end, most - most // 4, most + 1)
+        at = text.rfind(end, max_chars - max_chars // 4, max_chars + 1)
         if at > 0:
             return at
-    return most
+    return max_chars
 
 
 def _real_path(path: Path) -> Path:

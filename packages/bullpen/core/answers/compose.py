@@ -54,7 +54,7 @@ def parse_answer(
     posts: list[Post] = []
     notes: list[str] = []
     for tag in tags:
-        said = f"{shared}\n\n{tag.text}" if shared else tag.text
+        body = f"{shared}\n\n{tag.text}" if shared else tag.text
         for name in dict.fromkeys(tag.to):
             if len(handoffs) + len(posts) >= MAX_PARTS:
                 notes.append(
@@ -65,15 +65,15 @@ def parse_answer(
                 if team is None or team not in rooms:
                     notes.append(f"#{name} was not told: it is no room of @{speaker}'s")
                 else:
-                    posts.append(Post(team, said))
+                    posts.append(Post(team, body))
             else:
-                found = directory.find(name)
-                if found is None:
+                recipient = directory.find(name)
+                if recipient is None:
                     notes.append(f"@{name} was not told: there is nobody of that name")
-                elif found.agent == speaker:
+                elif recipient.agent == speaker:
                     notes.append(f"@{name} was not told: that is @{speaker} itself")
                 else:
-                    handoffs.append(Handoff(found.agent, found.team, said))
+                    handoffs.append(Handoff(recipient.agent, recipient.team, body))
     return ParsedAnswer(
         text=render_tags(segments, speaker).strip(),
         handoffs=tuple(handoffs),

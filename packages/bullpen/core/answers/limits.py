@@ -47,10 +47,10 @@ def find_exceeded_limit(
     # So that two runs of one conversation do not both send its last message.
     lock_conversation(tx, primary.conversation_id)
     counts = count_by_state(tx, primary.conversation_id)
-    made = counts.total() - counts[MessageState.HELD.value]
+    sent = counts.total() - counts[MessageState.HELD.value]
     messages = _own_or_setting(own.max_messages, settings.max_messages)
-    if made + more > messages:
-        return f"{LIMIT_REASON_PREFIX}{made} messages of at most {messages}"
+    if sent + more > messages:
+        return f"{LIMIT_REASON_PREFIX}{sent} messages of at most {messages}"
     max_cost = _own_or_setting(own.max_cost, settings.max_cost)
     if max_cost > 0:
         spent = cost + conversation_totals(tx, primary.conversation_id).cost

@@ -46,10 +46,10 @@ class ActiveHours:
     @classmethod
     def parse(cls, text: str) -> ActiveHours:
         """The hours that `08:00-18:00` says; `22:00-06:00` goes past midnight."""
-        found = _HOURS_PATTERN.fullmatch(text.strip())
-        if found is None:
+        match = _HOURS_PATTERN.fullmatch(text.strip())
+        if match is None:
             raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
-        hour, minute, end_hour, end_minute = (int(each) for each in found.groups())
+        hour, minute, end_hour, end_minute = (int(each) for each in match.groups())
         start, end = hour * 60 + minute, end_hour * 60 + end_minute
         if minute > 59 or end_minute > 59 or start >= MINUTES_PER_DAY or end > MINUTES_PER_DAY:
             raise BadHeartbeat(f"{text[:40]!r} is no part of a day")

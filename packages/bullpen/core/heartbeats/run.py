@@ -222,10 +222,10 @@ def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Mess
     )
 
 
-def _note_in_history(tx: Transaction, message: Message, whom: str, text: str) -> None:
+def _note_in_history(tx: Transaction, message: Message, recipient: str, text: str) -> None:
     """Its other sessions do not contain its heartbeats: the note reminds it of what it wrote."""
     values = {"agent": message.agent, "message_id": message.message_id, "role": "note"}
-    content = f"by your heartbeat you wrote to {whom}: {text[:MAX_NOTE_CHARS]}"
+    content = f"by your heartbeat you wrote to {recipient}: {text[:MAX_NOTE_CHARS]}"
     values.update(channel=INTERNAL, sender="bullpen", content=content)
     tx.write(INSERT_HISTORY, {**values, "now": tx.now})
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, select, update
 
+from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadClaim, StaleToken, UnknownAgent
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import ChainStepStart, MessageReceived
@@ -174,23 +175,27 @@ def claim(
     lease: int | None = None,
 ) -> Claim | None:
     """Claim the messages of one free lane, or of this agent's; None if there are none."""
-    most = tx.settings.claim_limit if limit is None else limit
-    if most < 1 or (lease is not None and lease < 1):
-        raise BadClaim(f"a claim of {most} messages for {lease} ms")
-    rows = _find_candidates(tx, {"agent": agent, "window": most, "now": tx.now})
+    max_messages = tx.settings.claim_limit if limit is None else limit
+    if max_messages < 1 or (lease is not None and lease < 1):
+        raise BadClaim(f"a claim of {max_messages} messages for {lease} ms")
+    rows = _find_candidates(tx, {"agent": agent, "window": max_messages, "now": tx.now})
     if not rows:
         if agent is not None and tx.one(LOCK_LANE, {"agent": agent}) is None:
             raise UnknownAgent(f"there is no agent {agent[:40]!r}")
         return None
     first, _, name, batching, _ = rows[0]
-    ids = [first] if batching == Batching.ONE or most == 1 else _choose_batch(tx, rows, most)
+    ids = (
+        [first]
+        if batching == Batching.ONE or max_messages == 1
+        else _choose_batch(tx, rows, max_messages)
+    )
     token = tx.ids.token(name)
-    expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
+    expires = _lease_end(tx, lease)
     values: dict[str, object] = {"worker": worker, "token": token, "now": tx.now}
-    taken = [tx.one_deferred(CLAIM_MESSAGE, {**values, "message": each}) for each in ids]
+    claimed_rows = [tx.one_deferred(CLAIM_MESSAGE, {**values, "message": each}) for each in ids]
     values.update(lane=name, expires=expires, ids=json.dumps(ids), count=len(ids))
     tx.write(CLAIM_LANE, values)
-    messages = tuple(row for row in (take() for take in taken) if row is not None)
+    messages = tuple(row for row in (row_of() for row_of in claimed_rows) if row is not None)
     if len(messages) < len(ids):
         _correct_claim(tx, name, [message.id for message in messages], len(ids) - len(messages))
     if not messages:
@@ -230,7 +235,7 @@ def get_claim(tx: Transaction, token: str) -> Claim:
 
 def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
     """Renew the lease of this claim; gives its new end."""
-    expires = tx.now + (tx.settings.lease_seconds * 1000 if lease is None else lease)
+    expires = _lease_end(tx, lease)
     values = {"lane": agent_of_token(token), "token": token, "expires": expires}
     if tx.change(EXTEND_LEASE, values) == 0:
         raise StaleToken(f"the claim {token} is over")
@@ -250,8 +255,13 @@ def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
 
 def get_provider_name(tx: Transaction, agent: str) -> str:
     """The provider of this agent; that of outside workers if the agent was removed."""
-    found = find_agent(tx, agent)
-    return HTTP if found is None else found.provider
+    row = find_agent(tx, agent)
+    return HTTP if row is None else row.provider
+
+
+def _lease_end(tx: Transaction, lease: int | None) -> int:
+    """When a lease of these milliseconds ends, or of the setting's seconds."""
+    return tx.now + (tx.settings.lease_seconds * SECOND if lease is None else lease)
 
 
 def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candidate]:

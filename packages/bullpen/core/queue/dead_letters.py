@@ -53,11 +53,13 @@ def _pending() -> ColumnElement[bool]:
     return M.status == const(MessageState.PENDING.value)
 
 
-def _select_oldest(which: Callable[[], tuple[ColumnElement[bool], ...]]) -> Statement[tuple[int]]:
+def _select_oldest(
+    conditions: Callable[[], tuple[ColumnElement[bool], ...]],
+) -> Statement[tuple[int]]:
     return Statement(
         lambda: (
             select(M.id)
-            .where(M.agent == bindparam("agent"), *which())
+            .where(M.agent == bindparam("agent"), *conditions())
             .order_by(M.id)
             .limit(bindparam("count"))
         )
@@ -134,10 +136,8 @@ def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str)
 
 def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
     """Make room in a full, locked lane: its oldest messages become dead letters."""
-    found = [
-        row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})
-    ]
-    oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(found)[:count]]
+    ids = [row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})]
+    oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(ids)[:count]]
     dead = [each for each in tx.one_each(DROP_OVERFLOWED, oldest) if each is not None]
     refresh_lane(tx, agent, -len(dead))
     notify_dead(tx, dead, "overflow", "newer messages took its place in a full lane")
@@ -152,8 +152,7 @@ def add_to_failure_group(
     group = tx.one(ADD_TO_GROUP, {**values, "cause": cause})
     if group is not None:
         return group
-    made = {**values, "fingerprint": cause, "first_at": first.at, "told_at": None}
-    tx.write(INSERT_GROUP, made)
+    tx.write(INSERT_GROUP, {**values, "fingerprint": cause, "first_at": first.at, "told_at": None})
     return FailureGroup(cause, last.kind, last.error, len(deaths), first.at, last.at, None)
 
 

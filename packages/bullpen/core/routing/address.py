@@ -52,8 +52,8 @@ class AddressBook:
         for team, (name, _) in self.teams.items():
             everyone.setdefault(_normalized(name), leaders[team])
             rooms.setdefault(_normalized(name), team)
-        for known in (everyone, rooms):
-            known.pop("", None)
+        for names in (everyone, rooms):
+            names.pop("", None)
         object.__setattr__(self, "_everyone", everyone)
         object.__setattr__(self, "_teams", rooms)
 
@@ -179,15 +179,15 @@ def _route_to(recipient: Recipient, text: str) -> RoutedText:
 
 
 def _require_recipient(name: str, directory: AddressBook) -> Recipient:
-    found = directory.find(name)
-    if found is None:
-        shown = name[:MAX_NAME_CHARS]
-        raise UnknownRecipient(f"there is nobody called @{shown}", hint=directory.listing())
-    return found
+    recipient = directory.find(name)
+    if recipient is None:
+        shortened = name[:MAX_NAME_CHARS]
+        raise UnknownRecipient(f"there is nobody called @{shortened}", hint=directory.listing())
+    return recipient
 
 
 def _require_room(name: str, directory: AddressBook) -> str:
-    found = directory.find_team(name)
-    if found is None:
+    team = directory.find_team(name)
+    if team is None:
         raise UnknownRecipient(f"there is no room called #{name}", hint=directory.listing())
-    return found
+    return team

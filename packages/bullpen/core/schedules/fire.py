@@ -122,23 +122,23 @@ def skip_missed(store: Store) -> int:
         total += len(due)
 
 
-def fire_schedule(tx: Transaction, schedule: Schedule, decided: FirePlan) -> int:
+def fire_schedule(tx: Transaction, schedule: Schedule, plan: FirePlan) -> int:
     """Carry out a plan, unless another scheduler did; gives how many due times fired."""
     target = find_target(tx, schedule)
     if target is not None:
         lock_lane(tx, target.agent)
-    becomes = ScheduleState.DONE if decided.next is None else ScheduleState.ACTIVE
+    becomes = ScheduleState.DONE if plan.next is None else ScheduleState.ACTIVE
     seen = {"schedule": schedule.id, "seen": schedule.due_at, "version": schedule.updated_at}
-    if tx.change(ADVANCE_SCHEDULE, {**seen, "next": decided.next, "becomes": becomes.value}) == 0:
+    if tx.change(ADVANCE_SCHEDULE, {**seen, "next": plan.next, "becomes": becomes.value}) == 0:
         return 0
     if target is None:
-        whom = schedule.agent or schedule.team_id
-        pause_and_notify(tx, schedule, f"{whom} is not there any more")
+        target_name = schedule.agent or schedule.team_id
+        pause_and_notify(tx, schedule, f"{target_name} is not there any more")
         return 0
-    if decided.dropped is not None:
-        _record_missed(tx, schedule, decided.dropped)
+    if plan.dropped is not None:
+        _record_missed(tx, schedule, plan.dropped)
     fired = 0
-    for due in decided.fire:
+    for due in plan.fire:
         # A due time can come twice, if the clock was set back.
         if not is_recorded(tx, schedule, due):
             together = schedule.missed is MissedPolicy.ALL and fired > 0
@@ -169,9 +169,9 @@ def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPol
     """Fire a schedule; one that fails is paused, so that it does not stop the others."""
     assert schedule.due_at is not None
     try:
-        decided = plan_fire(schedule.timing, schedule.due_at, now, missed)
+        plan = plan_fire(schedule.timing, schedule.due_at, now, missed)
         with store.write() as tx:
-            fire_schedule(tx, schedule, decided)
+            fire_schedule(tx, schedule, plan)
     except StoreError:
         raise
     except Exception as error:

@@ -159,8 +159,8 @@ def _times(timing: Timing, start: int, count: int) -> tuple[int, ...]:
 def _with_result(tx: Transaction, run: ScheduleRun) -> ScheduleRun:
     if run.message_id is None:
         return run
-    asked = {"message": run.message_id}
-    state = tx.one(SELECT_STATE, asked)
+    values = {"message": run.message_id}
+    state = tx.one(SELECT_STATE, values)
     totals = conversation_totals(tx, run.message_id)
     return replace(
         run,
@@ -168,11 +168,11 @@ def _with_result(tx: Transaction, run: ScheduleRun) -> ScheduleRun:
         error=None if state is None else state[1],
         cost=totals.cost,
         tokens=totals.tokens,
-        deliveries=tuple(_delivery(row) for row in sorted(tx.all(SELECT_RESPONSES, asked))),
+        deliveries=tuple(_delivery(row) for row in sorted(tx.all(SELECT_RESPONSES, values))),
     )
 
 
 def _delivery(row: tuple[int, str, str, str | None, int | None, str | None]) -> RunDelivery:
     response, channel, status, receipts, acked_at, error = row
-    taken = tuple(str(each) for each in json.loads(receipts or "[]"))
-    return RunDelivery(response, channel, status, taken, acked_at, error)
+    part_receipts = tuple(str(each) for each in json.loads(receipts or "[]"))
+    return RunDelivery(response, channel, status, part_receipts, acked_at, error)

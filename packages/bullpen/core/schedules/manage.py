@@ -96,9 +96,9 @@ def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) 
     """Add a schedule; it fires from now on, unless it is added paused."""
     check_reach(tx, author, new.agent, new.team_id)
     check_schedule_limit(tx, author)
-    given = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
+    values = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
     schedule = Schedule(
-        **given,
+        **values,
         id=tx.ids.new("schedule"),
         state=ScheduleState.PAUSED if new.paused else ScheduleState.ACTIVE,
         reason="made so" if new.paused else None,
@@ -192,10 +192,10 @@ def pause_orphans(
     tx: Transaction, reason: str, *, agent: str | None = None, team_id: str | None = None
 ) -> None:
     """Pause every schedule of an agent or a team that is being removed."""
-    wanted = ScheduleFilter(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
-    for each in list_schedules(tx, wanted):
+    filter_ = ScheduleFilter(agent=agent, team_id=team_id, state=ScheduleState.ACTIVE)
+    for each in list_schedules(tx, filter_):
         current = lock_schedule(tx, each.id)
-        if wanted.matches(current):
+        if filter_.matches(current):
             pause_and_notify(tx, current, reason)
 
 
@@ -216,10 +216,10 @@ def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress,
     running = tx.one(SELECT_BATCH, {"agent": agent})
     if running is None or running[0] is None:
         return NOWHERE, DEFAULT_SENDER
-    asked = tx.one(SELECT_REPLY_ADDRESS, {"message": json.loads(running[0])[0]})
-    if asked is None or asked[0] in INTERNAL_CHANNELS:
+    message = tx.one(SELECT_REPLY_ADDRESS, {"message": json.loads(running[0])[0]})
+    if message is None or message[0] in INTERNAL_CHANNELS:
         return owner_address(tx.settings), DEFAULT_SENDER
-    channel, sender, sender_id, reply_to = asked
+    channel, sender, sender_id, reply_to = message
     return DeliveryAddress(
         channel, sender_id, None if reply_to is None else ReplyTo.parse(reply_to)
     ), sender
@@ -261,9 +261,10 @@ def check_schedule_limit(tx: Transaction, author: str) -> None:
     maker = agent_of_author(author)
     if maker is None:
         return
-    made = list_schedules(tx, ScheduleFilter(made_by=author))
+    schedules = list_schedules(tx, ScheduleFilter(made_by=author))
     counted = sum(
-        each.state is not ScheduleState.DONE or each.created_at > tx.now - HOUR for each in made
+        each.state is not ScheduleState.DONE or each.created_at > tx.now - HOUR
+        for each in schedules
     )
     if counted >= tx.settings.agent_schedules:
         raise TooMany(f"@{maker} has made {counted} schedules, and may have no more for now")

@@ -274,8 +274,8 @@ def list_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> l
 
 def count_schedules(tx: Transaction) -> dict[str, int]:
     """The number of schedules in each state, zeros included."""
-    found = dict(tx.all(COUNT_BY_STATE, {}))
-    return {state.value: found.get(state.value, 0) for state in ScheduleState}
+    counts = dict(tx.all(COUNT_BY_STATE, {}))
+    return {state.value: counts.get(state.value, 0) for state in ScheduleState}
 
 
 def next_due(tx: Transaction) -> int | None:

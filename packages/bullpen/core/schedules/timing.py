@@ -54,44 +54,44 @@ def parse_cron(expression: str) -> str:
     return text
 
 
-def due_times(cron: str, here: ZoneInfo, moment: int) -> Iterator[int]:
+def due_times(cron: str, zone: ZoneInfo, moment: int) -> Iterator[int]:
     """All due times after this moment, by a clock in this zone."""
-    fields = CronSim(cron, datetime.fromtimestamp(moment // SECOND, here))
+    fields = CronSim(cron, datetime.fromtimestamp(moment // SECOND, zone))
     if any(field.startswith("*") for field in cron.split()[:2]):
-        return _due_by_elapsed_time(fields, here, moment)
+        return _due_by_elapsed_time(fields, zone, moment)
     return _due_by_wall_clock(fields, moment)
 
 
 def _due_by_wall_clock(fields: CronSim, moment: int) -> Iterator[int]:
     last = moment
-    for found in fields:
-        due = int(found.timestamp()) * SECOND
+    for local in fields:
+        due = int(local.timestamp()) * SECOND
         # Two readings that the clock skips become one; one that comes twice has been.
         if due > last:
             yield due
             last = due
 
 
-def _due_by_elapsed_time(fields: CronSim, here: ZoneInfo, moment: int) -> Iterator[int]:
+def _due_by_elapsed_time(fields: CronSim, zone: ZoneInfo, moment: int) -> Iterator[int]:
     """Minute by minute; hours and days without a due time are skipped.
 
     The library loses minutes where the clock skips midnight, or moves by less than an hour.
     """
     at = moment // MINUTE * MINUTE + MINUTE
-    shown = datetime.fromtimestamp(at // SECOND, here)
-    end = shown.year + MAX_YEARS_AHEAD
-    while shown.year < end:
-        if not _day_matches(fields, shown.date()):
-            midnight = datetime.combine(_next_day(fields, shown.date(), end), time(), here)
+    local = datetime.fromtimestamp(at // SECOND, zone)
+    end = local.year + MAX_YEARS_AHEAD
+    while local.year < end:
+        if not _day_matches(fields, local.date()):
+            midnight = datetime.combine(_next_day(fields, local.date(), end), time(), zone)
             # Where it is skipped, this is the moment at which the day begins.
             at = max(at + MINUTE, int(midnight.timestamp()) * SECOND)
-        elif shown.hour not in fields.hours:
-            at += (60 - shown.minute) * MINUTE
+        elif local.hour not in fields.hours:
+            at += (60 - local.minute) * MINUTE
         else:
-            if shown.minute in fields.minutes:
+            if local.minute in fields.minutes:
                 yield at
             at += MINUTE
-        shown = datetime.fromtimestamp(at // SECOND, here)
+        local = datetime.fromtimestamp(at // SECOND, zone)
 
 
 def _day_matches(fields: CronSim, day: date) -> bool:
@@ -270,9 +270,9 @@ def _newest_due_times(timing: Timing, due_at: int, now: int) -> list[int]:
     back = DAY
     while True:
         start = timing.after(now - back) if now - back > due_at else due_at
-        found = [] if start is None else list(_due_times_upto(timing, start, now))
-        if start == due_at or len(found) >= MAX_CATCH_UP:
-            return found[-MAX_CATCH_UP:]
+        times = [] if start is None else list(_due_times_upto(timing, start, now))
+        if start == due_at or len(times) >= MAX_CATCH_UP:
+            return times[-MAX_CATCH_UP:]
         back *= 8
 
 
