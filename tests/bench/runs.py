@@ -63,7 +63,7 @@ def _overhead(bench: Bench, kind: str) -> Measure:
             added.append(_timed(lambda: _run(store, answering)) - by_hand)
     launcher.stop()
     os.environ["PATH"] = os.environ["PATH"].removeprefix(f"{program.parent}:")
-    found = [seconds * 1000 for seconds in added[2:]]  # the first starts the nursery
+    found = [seconds * 1000 for seconds in added[2:]]  # the first starts the fork server
     note = f"p95 {quantile(found, 0.95):.1f} ms, {len(found)} runs"
     return Measure(f"added to a run, {kind}: p50", Unit.MILLIS, [quantile(found, 0.5)], note)
 

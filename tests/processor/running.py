@@ -119,7 +119,7 @@ for _ in children[0].output(stop, Limits(60, 120)):
 
 @contextmanager
 def processor(place: Place, word: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs two families; the nursery and the keepers bear its mark as well."""
+    """A process that runs two families; the fork server and the reapers bear its mark as well."""
     place.program("family", FAMILY)
     paths = os.pathsep.join(path for path in sys.path if path)
     environ = {**place.environ, "PYTHONPATH": paths, "MARK": word}

@@ -54,7 +54,7 @@ def kill_keeper(_: Place, running: Running) -> None:
     kill([parent(running.pid)])
 
 
-def kill_nursery(_: Place, running: Running) -> None:
+def kill_fork_server(_: Place, running: Running) -> None:
     kill([parent(parent(running.pid))])
 
 
@@ -71,7 +71,7 @@ ENDS: dict[str, tuple[Callable[[Place, Running], None], str, ChildExit]] = {
     "a stop": (stop, "", ChildExit(EXIT, -9)),
     "a stop at once": (stop_at_once, "", ChildExit(EXIT, -9)),
     "the end of its keeper": (kill_keeper, "", ChildExit(ExitReason.LOST)),
-    "the end of the nursery": (kill_nursery, "", ChildExit(EXIT, -9)),
+    "the end of the fork server": (kill_fork_server, "", ChildExit(EXIT, -9)),
 }
 
 
@@ -81,7 +81,7 @@ def test_nothing_that_it_started_outlives(hasty: Place, what: str) -> None:
     running = family(hasty, after)
     do(hasty, running)
     assert running.end() == end
-    if end.ending is ExitReason.EXITED:
+    if end.reason is ExitReason.EXITED:
         assert running.living == [], "they were gone before its end was told"
     eventually(lambda: not running.living, "all of them are gone")
 
@@ -90,24 +90,26 @@ def test_nothing_that_it_started_outlives(hasty: Place, what: str) -> None:
 def test_nothing_outlives_the_processor(place: Place, number: signal.Signals) -> None:
     word = mark()
     with processor(place, word) as process:
-        # The nursery, and of each family a keeper.
+        # The fork server, and of each family a reaper.
         eventually(lambda: len(living(word)) >= 2 * (MEMBERS + 1) + 2, "both are there")
         process.send_signal(number)
         process.wait(SOON)
         eventually(lambda: not living(word), "nothing is left")
 
 
-def test_nothing_outlives_the_processor_and_the_nursery_together(place: Place) -> None:
+def test_nothing_outlives_the_processor_and_the_fork_server_together(place: Place) -> None:
     word = mark()
     with processor(place, word) as process:
         eventually(lambda: len(living(word)) >= 2 * (MEMBERS + 1) + 2, "both are there")
-        (nursery,) = (pid for pid in living(word) if parent(pid) == process.pid)
-        kill([nursery, process.pid])
+        (fork_server,) = (pid for pid in living(word) if parent(pid) == process.pid)
+        kill([fork_server, process.pid])
         process.wait(SOON)
         eventually(lambda: not living(word), "nothing is left")
 
 
-def test_a_program_dies_with_its_keeper_though_the_nursery_is_gone_as_well(place: Place) -> None:
+def test_a_program_dies_with_its_reaper_though_the_fork_server_is_gone_as_well(
+    place: Place,
+) -> None:
     running = Running(place, "sh", "-c", "echo $$; exec sleep 1000")
     keeper = parent(running.pid)
     kill([parent(keeper), keeper])
@@ -129,10 +131,10 @@ def test_who_forks_and_exits_over_and_over_is_caught(place: Place) -> None:
     assert running.living == []
 
 
-def test_the_next_start_works_after_the_nursery_was_killed(place: Place) -> None:
+def test_the_next_start_works_after_the_fork_server_was_killed(place: Place) -> None:
     running = family(place)
-    nursery = parent(parent(running.pid))
-    kill([nursery])
+    fork_server = parent(parent(running.pid))
+    kill([fork_server])
     running.end()
     for _ in range(3):
         assert sh(place, "echo again")[:2] == (ChildExit(EXIT, 0), b"again\n")
@@ -317,11 +319,11 @@ def test_a_start_that_fails_for_want_of_files_leaves_none_behind(place: Place) -
     assert sh(place, "echo again")[1] == b"again\n"
 
 
-def test_a_nursery_that_cannot_take_a_request_lives_on(place: Place) -> None:
+def test_a_fork_server_that_cannot_take_a_request_lives_on(place: Place) -> None:
     running = family(place)
-    nursery = parent(parent(running.pid))
+    fork_server = parent(parent(running.pid))
     for most in (3, 5, 7, 9):
-        with at_most(most, nursery):
+        with at_most(most, fork_server):
             assert run(place, "true")[0] == ChildExit(ExitReason.LOST)
         assert not running.over
     second = Running(
@@ -330,7 +332,7 @@ def test_a_nursery_that_cannot_take_a_request_lives_on(place: Place) -> None:
         "-c",
         "echo $$; cat",
     )
-    assert parent(parent(running.pid)) == nursery
+    assert parent(parent(running.pid)) == fork_server
     assert second.end() == ChildExit(EXIT, 0)
     go(place)
     assert running.end() == ChildExit(EXIT, 0)

@@ -127,7 +127,7 @@ def test_what_it_took_is_of_the_run_also_when_it_was_resumed() -> None:
     found = read(INIT, said("Hello!"), result(), asked=turn(session=before))
     assert isinstance(found, Reply)
     assert (found.usage.input_tokens, found.usage.output_tokens) == (123, 45)
-    assert found.lost is None
+    assert found.session_lost is None
 
 
 def test_all_texts_are_the_answer_and_not_the_last_alone() -> None:
@@ -383,8 +383,8 @@ def test_credentials_of_the_settings_go_before_those_of_the_environment() -> Non
     assert secrets(key) == {"ANTHROPIC_API_KEY": "key"}
     assert secrets(token) == {"CLAUDE_CODE_OAUTH_TOKEN": "token"}
     for made in (key, token):
-        assert {"ANTHROPIC_AUTH_TOKEN", *secrets(key), *secrets(token)} <= set(made.hides)
-    assert command().hides == ()
+        assert {"ANTHROPIC_AUTH_TOKEN", *secrets(key), *secrets(token)} <= set(made.hidden_env)
+    assert command().hidden_env == ()
 
 
 def test_a_service_of_somebody_elses_gets_its_own_key_and_none_of_ours() -> None:
@@ -395,4 +395,4 @@ def test_a_service_of_somebody_elses_gets_its_own_key_and_none_of_ours() -> None
         "ANTHROPIC_AUTH_TOKEN": "own",
     }
     assert not any("own" in each or "example" in each for each in made.argv)
-    assert {"ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN"} <= set(made.hides)
+    assert {"ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN"} <= set(made.hidden_env)

@@ -134,13 +134,13 @@ def test_what_a_run_took_is_what_its_thread_took_more(
     assert (found.usage.input_tokens, found.usage.output_tokens) == used
     assert found.session is not None
     assert (found.session.input_tokens, found.session.output_tokens) == now
-    assert found.lost is None
+    assert found.session_lost is None
 
 
 def test_another_thread_than_was_asked_for_is_a_loss_and_counts_from_nothing() -> None:
     lines = (started(OTHER), TURN, said("Hello!"), completed(323, 50))
     found = reply(*lines, asked=resumed(123, 45))
-    assert found.lost
+    assert found.session_lost
     assert found.text == "Hello!"
     assert found.session is not None
     assert found.session.id == OTHER
@@ -382,7 +382,7 @@ def test_a_service_of_somebody_elses_gets_its_own_key_and_none_of_ours(name: str
     assert providers[chosen]["base_url"] == "https://other.example/v1"
     assert made.environ == {providers[chosen]["env_key"]: "own"}
     assert not any("own" in each.split('"') for each in made.argv)
-    assert {"OPENAI_*", "CODEX_API_KEY"} <= set(made.hides)
+    assert {"OPENAI_*", "CODEX_API_KEY"} <= set(made.hidden_env)
 
 
 def test_a_connection_that_does_not_come_is_not_waited_for_for_ever() -> None:

@@ -46,7 +46,7 @@ UNKNOWN = json.dumps({"type": "result", "is_error": True, "session_id": "s0", "e
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Launcher]:
-    """One nursery for all."""
+    """One fork server for all."""
     with launching() as made:
         yield made
 
@@ -129,7 +129,7 @@ def test_a_session_that_is_gone_is_begun_anew_and_that_is_told(place: Place) -> 
     found = reply(place, CLAUDE, session=Session(id="s0", input_tokens=7))
     assert found.text == "Hello!"
     assert found.session == Session(id="s1")
-    assert found.lost == GONE
+    assert found.session_lost == GONE
     assert place.runs == 2
     assert "--session-id" in place.argv
 
@@ -149,7 +149,7 @@ def test_a_session_that_stays_lost_is_a_failure_and_no_loop(place: Place) -> Non
 
 def test_a_session_that_is_still_there_is_not_told_as_lost(place: Place) -> None:
     place.prints("claude", *ANSWERS["claude"])
-    assert reply(place, CLAUDE, session=Session(id="s1")).lost is None
+    assert reply(place, CLAUDE, session=Session(id="s1")).session_lost is None
     assert place.runs == 1
 
 

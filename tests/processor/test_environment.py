@@ -33,7 +33,7 @@ HERE = str(Path(sys.executable).parent)
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Launcher]:
-    """One nursery for all."""
+    """One fork server for all."""
     with launching() as made:
         yield made
 
@@ -70,9 +70,9 @@ def test_a_runs_own_goes_before_what_is_inherited() -> None:
 
 def test_what_is_hidden_does_not_pass_unless_a_person_says_so() -> None:
     environ = {"A_KEY": "1", "A_PLACE": "2", "A_OLD_KEY": "3", "B_KEY": "4"}
-    seen = child_environment(environ, ("A_*",), {}, hides=("A_KEY", "A_OLD_*"))
+    seen = child_environment(environ, ("A_*",), {}, hidden=("A_KEY", "A_OLD_*"))
     assert seen.keys() - {"PATH"} == {"A_PLACE"}
-    seen = child_environment(environ, ("A_*",), {}, hides=("A_*",), more=("A_KEY", "B_*"))
+    seen = child_environment(environ, ("A_*",), {}, hidden=("A_*",), more=("A_KEY", "B_*"))
     assert seen.keys() - {"PATH"} == {"A_KEY", "B_KEY"}
 
 

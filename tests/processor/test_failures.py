@@ -30,7 +30,7 @@ from tests.processor.working import SOON, eventually
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[Launcher]:
-    """One nursery for all."""
+    """One fork server for all."""
     with launching() as made:
         yield made
 

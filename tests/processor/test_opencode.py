@@ -155,7 +155,7 @@ def test_a_new_session_cannot_be_lost() -> None:
 def test_an_answer_beside_a_complaint_is_an_answer() -> None:
     found = read(STEP, said("Hello!"), LAST, asked=RESUMED, errors=GONE)
     assert isinstance(found, Reply)
-    assert found.lost is None
+    assert found.session_lost is None
 
 
 def test_a_session_that_has_become_too_long_is_lost_and_a_prompt_that_is_fails() -> None:

@@ -196,7 +196,7 @@ def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:
     with store.read() as tx:
         found = load_context(tx, claim)
     assert message_texts(claim) == ["one", "two"]
-    turn = found.turn(claim, store.settings, message_texts(claim))
+    turn = found.request(claim, store.settings, message_texts(claim))
     assert (turn.agent.id, turn.session, turn.custom) == ("coder", session, key)
     assert (turn.home, turn.directory) == (store.settings.workspace / "coder", Path("/srv/code"))
     assert turn.prompt.startswith("2 messages wait")
@@ -208,7 +208,7 @@ def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:
     with store.read() as tx:
         found = load_context(tx, claim)
     assert found.custom is None
-    assert found.turn(claim, store.settings, []).directory == turn.home
+    assert found.request(claim, store.settings, []).directory == turn.home
 
 
 def test_the_claim_of_an_agent_that_is_gone_has_no_brief(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What a run is given: prompt, teammates, memory, session and environment."""
+"""What a run is given: prompt, system prompt, teammates, memory, notes and session."""
 
 from __future__ import annotations
 
@@ -31,97 +31,10 @@ from bullpen.core.workspace.templates import (
 )
 from bullpen.processor.providers.base import RunRequest
 
-
-def build_system_prompt(
-    agent: Agent, home: Path, teams: Sequence[Team], names: Mapping[str, str]
-) -> str:
-    """The protocol, the teammates, the skills and memories, and the agent's own text."""
-    before, _, after = split_protocol(_read(home / PROTOCOL_FILE))
-    parts = [
-        protocol_template(),
-        _who(agent, teams, names),
-        _files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
-        _files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
-        _read(home / "SOUL.md"),
-        before,
-        after,
-        agent.system_prompt,
-        _directory_instructions(agent),
-    ]
-    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
-
-
-def message_text(message: Message) -> str:
-    """One message as the agent reads it: who says it, unless it is a person, and its files."""
-    text = message.message
-    if message.channel == ROOM:
-        author = message.from_agent or " ".join(message.sender.split()) or "a person"
-        text = f"[Chat room #{message.team_id} — @{author}]:\n{text}"
-    elif message.from_agent is not None:
-        text = f"[Message from teammate @{message.from_agent}]:\n{text}"
-    files = json.loads(message.files) if message.files else []
-    return "\n".join([text, *(f"[file: {file}]" for file in files)])
-
-
-def build_prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
-    """All that is to be answered by one run."""
-    parts = list(texts)
-    if len(parts) > 1:
-        parts = [f"[{number} of {len(parts)}]\n{text}" for number, text in enumerate(parts, 1)]
-        parts.insert(0, f"{len(texts)} messages wait for you. Answer all of them in one answer.")
-    if notes:
-        listed = "\n".join(f"- {note}" for note in notes)
-        parts.insert(0, f"[Bullpen, about your last answer]:\n{listed}")
-    return "\n\n".join(parts)
-
-
-def _directory_instructions(agent: Agent) -> str:
-    """What the directory says of itself in which the agent works, if that is not its own."""
-    for name in ("AGENTS.md", "CLAUDE.md") if agent.directory else ():
-        if text := _read(Path(agent.directory, name)):
-            return f"# About {agent.directory}, where you work\n\n{text}"
-    return ""
-
-
-def _who(agent: Agent, teams: Sequence[Team], names: Mapping[str, str]) -> str:
-    lines = [f"# You and your teammates\n\nYou are {_named(agent.id, names)}."]
-    for team in teams:
-        title = f"#{team.id}" + (f" ({team.name})" if team.name else "")
-        lines.append(f"\nYour team {title}:")
-        for member in team.members:
-            marks = ["you"] if member == agent.id else []
-            marks += ["leads it"] if member == team.leader else []
-            lines.append(f"- {_named(member, names)}" + (f": {', '.join(marks)}" if marks else ""))
-    if not teams:
-        lines.append("You are in no team.")
-    return "\n".join(lines)
-
-
-def _named(agent: str, names: Mapping[str, str]) -> str:
-    name = names.get(agent)
-    return f"@{agent} ({name})" if name else f"@{agent}"
-
-
-def _files(home: Path, title: str, hint: str, lines: Sequence[str]) -> str:
-    if not lines:
-        return ""
-    return f"{title}\n\nIn {home}. {hint}\n\n" + "\n".join(lines)
-
-
-def _read(path: Path) -> str:
-    try:
-        if not path.is_file():
-            return ""  # a pipe would be waited for, for ever
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return sanitise_text(file.read(MAX_AGENTS_FILE_CHARS))
-    except OSError:
-        return ""
-
-
 H = AGENT_MESSAGES.c
 
-# What an agent writes to somebody of its own accord is no answer: the notes are still to be told.
-LAST: Statement[tuple[int, str, str]] = Statement(
+# A message that an agent sends by itself is no answer: the notes before it are still needed.
+LATEST_ENTRIES: Statement[tuple[int, str, str]] = Statement(
     lambda: (
         select(H.id, H.role, H.content)
         .where(
@@ -138,20 +51,20 @@ LAST: Statement[tuple[int, str, str]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class AgentContext:
-    """What the store knows of the agent that is to answer."""
+    """The agent of a claim, and what the store knows about it."""
 
     agent: Agent
     key: str | None
-    """Which of its sessions this run belongs to; a beat has one of its own, which nobody keeps."""
+    """The key of the session that this run continues; None for a heartbeat."""
     session: Session | None
     custom: CustomProvider | None
     teams: tuple[Team, ...]
     names: dict[str, str]
     notes: tuple[str, ...]
-    """What it is to know about its last answer."""
+    """What the agent has to know about its last answer."""
 
-    def turn(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> RunRequest:
-        """Put the agent's directory in order and write down what it is told."""
+    def request(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> RunRequest:
+        """Write the templates of the agent's directory, and build the request."""
         home = settings.workspace / self.agent.id
         write_templates(home)
         return RunRequest(
@@ -167,12 +80,12 @@ class AgentContext:
 
 
 def load_context(tx: Transaction, claim: Claim) -> AgentContext:
-    """Read it."""
+    """Read the context of a claim."""
     agent = find_agent(tx, claim.agent)
     if agent is None:
         raise UnknownAgent(f"there is no agent {claim.agent} any more")
-    beat = claim.primary.channel == HEARTBEAT
-    key = None if beat else session_key(agent, claim.primary)
+    is_heartbeat = claim.primary.channel == HEARTBEAT
+    key = None if is_heartbeat else session_key(agent, claim.primary)
     custom = None
     if agent.provider.startswith(CUSTOM_PREFIX):
         custom = find_custom_provider(tx, agent.provider.removeprefix(CUSTOM_PREFIX))
@@ -183,21 +96,109 @@ def load_context(tx: Transaction, claim: Claim) -> AgentContext:
         custom=custom,
         teams=tuple(teams_of(tx, agent.id)),
         names=agent_names(tx),
-        notes=() if beat else _notes(tx, agent.id),
+        notes=() if is_heartbeat else _notes(tx, agent.id),
     )
 
 
 def message_texts(claim: Claim) -> list[str]:
-    """Each message as the agent reads it."""
+    """The messages as the agent reads them."""
     return [message_text(message) for message in claim.messages]
 
 
+def message_text(message: Message) -> str:
+    """A message as the agent reads it: its author, unless that is a person, and its files."""
+    text = message.message
+    if message.channel == ROOM:
+        author = message.from_agent or " ".join(message.sender.split()) or "a person"
+        text = f"[Chat room #{message.team_id} — @{author}]:\n{text}"
+    elif message.from_agent is not None:
+        text = f"[Message from teammate @{message.from_agent}]:\n{text}"
+    files = json.loads(message.files) if message.files else []
+    return "\n".join([text, *(f"[file: {file}]" for file in files)])
+
+
+def build_prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
+    """The messages that one run answers, as one text."""
+    parts = list(texts)
+    if len(parts) > 1:
+        parts = [f"[{number} of {len(parts)}]\n{text}" for number, text in enumerate(parts, 1)]
+        parts.insert(0, f"{len(texts)} messages wait for you. Answer all of them in one answer.")
+    if notes:
+        listed = "\n".join(f"- {note}" for note in notes)
+        parts.insert(0, f"[Bullpen, about your last answer]:\n{listed}")
+    return "\n\n".join(parts)
+
+
+def build_system_prompt(
+    agent: Agent, home: Path, teams: Sequence[Team], names: Mapping[str, str]
+) -> str:
+    """The protocol, the teammates, the skills and memories, and the agent's own text."""
+    before, _, after = split_protocol(_read(home / PROTOCOL_FILE))
+    parts = [
+        protocol_template(),
+        _teammates(agent, teams, names),
+        _files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
+        _files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
+        _read(home / "SOUL.md"),
+        before,
+        after,
+        agent.system_prompt,
+        _directory_instructions(agent),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
+
+
 def _notes(tx: Transaction, agent: str) -> tuple[str, ...]:
-    """What was noted since the agent last said something."""
+    """The notes since the agent's last answer, oldest first."""
     notes = []
-    for _, role, content in tx.all(LAST, {"agent": agent}):
+    for _, role, content in tx.all(LATEST_ENTRIES, {"agent": agent}):
         if role == "assistant":
             break
         if role == "note":
             notes.append(content)
     return tuple(reversed(notes))
+
+
+def _teammates(agent: Agent, teams: Sequence[Team], names: Mapping[str, str]) -> str:
+    lines = [f"# You and your teammates\n\nYou are {_mention(agent.id, names)}."]
+    for team in teams:
+        title = f"#{team.id}" + (f" ({team.name})" if team.name else "")
+        lines.append(f"\nYour team {title}:")
+        for member in team.members:
+            marks = ["you"] if member == agent.id else []
+            marks += ["leads it"] if member == team.leader else []
+            lines.append(
+                f"- {_mention(member, names)}" + (f": {', '.join(marks)}" if marks else "")
+            )
+    if not teams:
+        lines.append("You are in no team.")
+    return "\n".join(lines)
+
+
+def _mention(agent: str, names: Mapping[str, str]) -> str:
+    name = names.get(agent)
+    return f"@{agent} ({name})" if name else f"@{agent}"
+
+
+def _files(home: Path, title: str, hint: str, lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    return f"{title}\n\nIn {home}. {hint}\n\n" + "\n".join(lines)
+
+
+def _directory_instructions(agent: Agent) -> str:
+    """The instructions in the directory where the agent works, if it is not its own."""
+    for name in ("AGENTS.md", "CLAUDE.md") if agent.directory else ():
+        if text := _read(Path(agent.directory, name)):
+            return f"# About {agent.directory}, where you work\n\n{text}"
+    return ""
+
+
+def _read(path: Path) -> str:
+    try:
+        if not path.is_file():
+            return ""  # to read a pipe could take for ever
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return sanitise_text(file.read(MAX_AGENTS_FILE_CHARS))
+    except OSError:
+        return ""

@@ -1,4 +1,4 @@
-"""One claim, seen through: briefed, run, and its outcome stored in one transaction."""
+"""Executes one claim: runs its agent, and stores the result in one transaction."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ STORE_RETRY_SECONDS = 1.0
 ERROR_LENGTH = 500
 
 FindProvider = Callable[[str, CustomProvider | None], Provider]
-"""Gives the provider of this name."""
+"""Returns the provider of this name."""
 
 
 class RunExecutor:
-    """What every run of this process does."""
+    """Executes claims with the providers and plugins of this process."""
 
     def __init__(self, store: Store, find: FindProvider, plugins: Plugins) -> None:
         self._store = store
@@ -45,12 +45,12 @@ class RunExecutor:
         self.progress = ProgressBoard(store)
 
     def __call__(self, claim: Claim, stop: Stop) -> None:
-        """Answer the claim's messages; what is told to stop gives them back."""
+        """Run the claim and store its result; if `stop` is set first, release it."""
         try:
-            known, result = self._result(claim, stop)
-            self._settle(claim, known, result, stop)
+            context, result = self._result(claim, stop)
+            self._store_result(claim, context, result, stop)
         except StaleToken:
-            self._died(claim)
+            self._claim_lost(claim)
         except BullpenError as error:
             log.error(
                 "the run of %s could not be finished: %s (%s)", claim.agent, error, error.hint
@@ -59,55 +59,55 @@ class RunExecutor:
     def _result(
         self, claim: Claim, stop: Stop
     ) -> tuple[AgentContext | None, Reply | Failure | None]:
-        known = None
+        context = None
         try:
             with self._store.read() as tx:
-                known = load_context(tx, claim)
-            provider = self._find(known.agent.provider, known.custom)
-            return known, self._run(claim, known, provider, stop)
+                context = load_context(tx, claim)
+            provider = self._find(context.agent.provider, context.custom)
+            return context, self._run(claim, context, provider, stop)
         except NotFound as error:
-            return known, Failure(kind=ErrorKind.SETUP, error=str(error))
+            return context, Failure(kind=ErrorKind.SETUP, error=str(error))
         except StoreError:
             raise
         except Exception as error:
             log.exception("the run of %s failed", claim.agent)
             text = sanitise_text(f"{type(error).__name__}: {error}")
-            return known, Failure(kind=ErrorKind.RETRYABLE, error=text)
+            return context, Failure(kind=ErrorKind.RETRYABLE, error=text)
 
     def _run(
-        self, claim: Claim, known: AgentContext, provider: Provider, stop: Stop
+        self, claim: Claim, context: AgentContext, provider: Provider, stop: Stop
     ) -> Reply | Failure | None:
-        heard = [
+        texts = [
             self._plugins.incoming(message, text)
             for message, text in zip(claim.messages, message_texts(claim), strict=True)
         ]
-        turn = known.turn(claim, self._store.settings, heard)
+        request = context.request(claim, self._store.settings, texts)
         with self._store.write(durable=False) as tx:
-            record_start(tx, claim, known.agent.provider)
+            record_start(tx, claim, context.agent.provider)
         progress = self.progress.open(claim.primary)
         try:
-            return provider.run(turn, stop, progress)
+            return provider.run(request, stop, progress)
         finally:
             self.progress.close(progress)
 
-    def _settle(
-        self, claim: Claim, known: AgentContext | None, result: Reply | Failure | None, stop: Stop
+    def _store_result(
+        self, claim: Claim, context: AgentContext | None, result: Reply | Failure | None, stop: Stop
     ) -> None:
         try:
-            self._store_with_retry(claim, known, result, stop)
+            self._store_with_retry(claim, context, result, stop)
         except (StaleToken, StoreError):
             raise
         except Exception as error:
             log.exception("the outcome of %s cannot be stored", claim.agent)
             text = ascii(str(error))[:ERROR_LENGTH]
             cannot = Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
-            self._store_with_retry(claim, known, cannot, stop)
+            self._store_with_retry(claim, context, cannot, stop)
 
     def _store_with_retry(
-        self, claim: Claim, known: AgentContext | None, result: Reply | Failure | None, stop: Stop
+        self, claim: Claim, context: AgentContext | None, result: Reply | Failure | None, stop: Stop
     ) -> None:
-        """An answer is worth waiting for the database, as long as the claim is ours."""
-        said = self._said(claim, result) if isinstance(result, Reply) else None
+        """Store the result, and wait for a database that is away as long as the claim is held."""
+        output = self._output(claim, result) if isinstance(result, Reply) else None
         while True:
             try:
                 with self._store.write() as tx:
@@ -115,8 +115,8 @@ class RunExecutor:
                         release(tx, claim.token, "the processor stops")
                     elif isinstance(result, Failure):
                         fail(tx, claim.token, result)
-                    elif known is not None and said is not None:
-                        self._complete(tx, claim, known, result, said)
+                    elif context is not None and output is not None:
+                        self._complete(tx, claim, context, result, output)
             except StoreError as error:
                 if stop.is_set():
                     raise
@@ -126,21 +126,21 @@ class RunExecutor:
                 return
 
     def _complete(
-        self, tx: Transaction, claim: Claim, known: AgentContext, reply: Reply, said: RunOutput
+        self, tx: Transaction, claim: Claim, context: AgentContext, reply: Reply, output: RunOutput
     ) -> None:
-        complete(tx, claim, said, allowed_roots(self._store.settings, known.agent))
-        if known.key is not None:
-            save_session(tx, known.agent, known.key, reply.session)
-        if reply.lost is not None:
-            reason = sanitise_text(reply.lost)[:ERROR_LENGTH]
+        complete(tx, claim, output, allowed_roots(self._store.settings, context.agent))
+        if context.key is not None:
+            save_session(tx, context.agent, context.key, reply.session)
+        if reply.session_lost is not None:
+            reason = sanitise_text(reply.session_lost)[:ERROR_LENGTH]
             append_event(tx, SessionLost(claim.primary, reason=reason))
 
-    def _said(self, claim: Claim, reply: Reply) -> RunOutput:
+    def _output(self, claim: Claim, reply: Reply) -> RunOutput:
         text, metadata = self._plugins.outgoing(claim.primary, sanitise_text(reply.text))
         return RunOutput(text=text, metadata=metadata, usage=reply.usage)
 
-    def _died(self, claim: Claim) -> None:
-        """The claim was taken away, and now nothing runs for it any more."""
+    def _claim_lost(self, claim: Claim) -> None:
+        """Record that the run of a claim that was taken away has ended."""
         log.warning("the claim %s was lost; what its run said is dropped", claim.token)
         with self._store.write(durable=False) as tx:
             confirm_run_ended(tx, claim)

@@ -29,10 +29,10 @@ GROUP = "bullpen.plugins"
 ALL_EVENTS = "*"
 
 MAX_METADATA_CHARS = 65_536
-"""So many characters of JSON one plugin may send along with an answer."""
+"""The longest JSON that one plugin may send along with an answer."""
 
 MAX_PENDING_METADATA = 1024
-"""So many messages' metadata are kept until they are answered; a run may fail."""
+"""Metadata of more messages are dropped: a message whose run fails may never be answered."""
 
 Listener = Callable[[EventRecord], object]
 
@@ -53,7 +53,7 @@ Transform = Callable[[str, About], object]
 
 @dataclass(slots=True)
 class PluginContext:
-    """What a plugin is given when it is activated."""
+    """What `activate` gets."""
 
     home: Path
     log: logging.Logger
@@ -77,13 +77,13 @@ class Plugins:
         self._incoming: list[tuple[str, Transform]] = []
         self._outgoing: list[tuple[str, Transform]] = []
         self._listeners: list[tuple[str, str, Listener]] = []
-        self._heard: dict[str, dict[str, object]] = {}
+        self._incoming_metadata: dict[str, dict[str, object]] = {}
 
     @classmethod
     def load(cls, home: Path) -> Plugins:
         """Load and activate all of them."""
         plugins = cls()
-        for name, load in sorted(_found(home), key=lambda each: each[0]):
+        for name, load in sorted(_find_plugins(home), key=lambda each: each[0]):
             try:
                 plugins.add(name, load(), home)
             except (Exception, SystemExit):
@@ -108,13 +108,13 @@ class Plugins:
 
     @property
     def listens(self) -> bool:
-        """Whether one of them wants to hear of events."""
+        """Whether a plugin listens to events."""
         return bool(self._listeners)
 
     def dispatch(self, event: EventRecord) -> None:
         """Call the listeners of this event."""
-        for name, wanted, listener in self._listeners:
-            if wanted in (ALL_EVENTS, event.type):
+        for name, type_, listener in self._listeners:
+            if type_ in (ALL_EVENTS, event.type):
                 try:
                     listener(event)
                 except Exception:
@@ -124,15 +124,15 @@ class Plugins:
         """What the agent reads of this message."""
         text, metadata = self._transform(self._incoming, message, text)
         if metadata:
-            while len(self._heard) >= MAX_PENDING_METADATA:
-                self._heard.pop(next(iter(self._heard), ""), None)
-            self._heard[message.message_id] = metadata
+            while len(self._incoming_metadata) >= MAX_PENDING_METADATA:
+                self._incoming_metadata.pop(next(iter(self._incoming_metadata), ""), None)
+            self._incoming_metadata[message.message_id] = metadata
         return text
 
     def outgoing(self, message: Message, text: str) -> tuple[str, str | None]:
-        """What is made of the agent's answer, and the JSON that goes along with it."""
+        """The text that people get, and the JSON that goes along with it."""
         text, metadata = self._transform(self._outgoing, message, text)
-        metadata = {**self._heard.pop(message.message_id, {}), **metadata}
+        metadata = {**self._incoming_metadata.pop(message.message_id, {}), **metadata}
         return text, _json(metadata) if metadata else None
 
     def _transform(
@@ -148,7 +148,7 @@ class Plugins:
         metadata: dict[str, object] = {}
         for name, transform in transforms:
             try:
-                text, more = _taken(transform(text, about))
+                text, more = _check_result(transform(text, about))
                 if len(_json(more)) > MAX_METADATA_CHARS:
                     raise ValueError("what is to go along with the answer is too long")
             except Exception:
@@ -158,7 +158,7 @@ class Plugins:
         return text, metadata
 
 
-def _taken(result: object) -> tuple[str, dict[str, object]]:
+def _check_result(result: object) -> tuple[str, dict[str, object]]:
     text, more = result if isinstance(result, tuple) else (result, {})
     if not isinstance(text, str) or not isinstance(more, dict):
         raise TypeError(f"a plugin gives a text, or a text and a dictionary, not {result!r}"[:200])
@@ -169,7 +169,7 @@ def _json(metadata: dict[str, object]) -> str:
     return json.dumps(metadata, allow_nan=False)
 
 
-def _found(home: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+def _find_plugins(home: Path) -> Iterator[tuple[str, Callable[[], object]]]:
     directory = home / "plugins"
     files = [(path.stem, path) for path in directory.glob("*.py")]
     packages = [(path.parent.name, path) for path in directory.glob("*/__init__.py")]
@@ -185,7 +185,7 @@ def _module(name: str, path: Path) -> object:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # A package's own imports look for it there, and so do its dataclasses.
+    # A package's own imports find it there, and so do its dataclasses.
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)

@@ -1,4 +1,4 @@
-"""Whether a provider answers: one real run of one word, with nothing of a person's in reach.
+"""Checks whether a provider answers: one real run of one word, without any files of a person.
 
 `python -m bullpen.processor.probe --provider claude` prints one JSON document: `provider`, `model`,
 `ok`, `answer`, `seconds`, and `error` with its `kind` where it failed. It writes to no database,
@@ -36,16 +36,16 @@ from bullpen.processor.children.child import Launcher, Stop
 from bullpen.processor.providers.base import Reply, RunRequest
 from bullpen.processor.providers.registry import Providers
 
-ASKED = "Answer with the word pong, and nothing else."
+PROMPT = "Answer with the word pong, and nothing else."
 SYSTEM = "You are asked whether you are there. Use no tools."
 SECONDS = 60
 MAX_TEXT_CHARS = 500
-"""So many characters of an answer or an error are told."""
+"""Longer answers and errors are cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What came of it."""
+    """The result of a probe."""
 
     provider: str
     model: str
@@ -58,13 +58,13 @@ class ProbeResult:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it and print what came of it; 0 if there was an answer."""
+    """Probe a provider and print the result; returns 0 if there was an answer."""
     parser = argparse.ArgumentParser(prog="bullpen.processor.probe", description=__doc__)
     parser.add_argument("--provider", required=True)
     parser.add_argument("--model", default="")
     parser.add_argument("--seconds", type=int, default=SECONDS)
-    given = parser.parse_args(arguments)
-    provider = PROVIDER_ALIASES.get(given.provider, given.provider)
+    options = parser.parse_args(arguments)
+    provider = PROVIDER_ALIASES.get(options.provider, options.provider)
     began = time.monotonic()
     terminate_with_parent(os.getppid())
     stop = Stop()
@@ -74,12 +74,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings.load(os.environ)
         custom = _custom(settings, provider)
         secrets = (*settings.secrets(), *((custom.api_key,) if custom else ()))
-        result = _ask(settings, provider, given.model, custom, max(1, given.seconds), stop)
+        result = _ask(settings, provider, options.model, custom, max(1, options.seconds), stop)
     except (BullpenError, OSError) as error:
         secrets = ()
         result = Failure(kind=ErrorKind.SETUP, error=str(error))
-    probed = _probed(provider, given.model, result, time.monotonic() - began, LogFormatter(secrets))
-    print(json.dumps(asdict(probed)))  # nobody imports this program: it is its output
+    probed = _probed(
+        provider, options.model, result, time.monotonic() - began, LogFormatter(secrets)
+    )
+    print(json.dumps(asdict(probed)))  # the output of this program
     return 0 if probed.ok else 1
 
 
@@ -87,7 +89,7 @@ def _custom(settings: Settings, provider: str) -> CustomProvider | None:
     if not provider.startswith(CUSTOM_PREFIX):
         return None
     file = database_file(settings)
-    if file is not None and not file.exists():  # to open it would make it
+    if file is not None and not file.exists():  # opening it would create it
         raise UnknownProvider(f"there is no provider {provider}: there is no database yet")
     with closing(open_store(settings)) as store, store.read() as tx:
         return get_custom_provider(tx, provider.removeprefix(CUSTOM_PREFIX))
@@ -106,37 +108,39 @@ def _ask(
             kind=ErrorKind.SETUP, error="workers outside answer for it: there is nothing to run"
         )
     with tempfile.TemporaryDirectory(prefix="bullpen-probe-") as name:
-        home, place = Path(name, "home"), Path(name, "workspace", "probe")
-        for each in (home, place):
+        home, directory = Path(name, "home"), Path(name, "workspace", "probe")
+        for each in (home, directory):
             each.mkdir(mode=0o700, parents=True)
-        # What the run starts, and asks Bullpen's own commands, finds an empty home.
-        os.environ["BULLPEN_WORKSPACE"] = str(place.parent)
+        # Commands of Bullpen that the run starts find an empty home.
+        os.environ["BULLPEN_WORKSPACE"] = str(directory.parent)
         own = replace(
             settings,
             home=home,
-            workspace=place.parent,
+            workspace=directory.parent,
             database_url="",
             idle_seconds=seconds,
             run_seconds=seconds,
         )
         launcher = Launcher()
         try:
-            turn = _turn(provider, model, custom, place)
+            request = _request(provider, model, custom, directory)
             found = Providers(own, launcher).get(provider, custom)
-            result = found.run(turn, stop, lambda _: None)
+            result = found.run(request, stop, lambda _: None)
         finally:
             launcher.stop()
     return result or Failure(kind=ErrorKind.RETRYABLE, error="it was stopped before it answered")
 
 
-def _turn(provider: str, model: str, custom: CustomProvider | None, place: Path) -> RunRequest:
+def _request(
+    provider: str, model: str, custom: CustomProvider | None, directory: Path
+) -> RunRequest:
     return RunRequest(
         agent=Agent(id="probe", provider=provider, model=model, permission=Permission.READ),
-        texts=(ASKED,),
-        prompt=ASKED,
+        texts=(PROMPT,),
+        prompt=PROMPT,
         system=SYSTEM,
-        home=place,
-        directory=place,
+        home=directory,
+        directory=directory,
         custom=custom,
     )
 

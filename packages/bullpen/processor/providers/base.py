@@ -1,4 +1,4 @@
-"""What a provider is: the protocol, and what it is told of a run."""
+"""What a provider is: the protocol, what a run is given, and what it returns."""
 
 from __future__ import annotations
 
@@ -14,89 +14,91 @@ from bullpen.core.roster.sessions import Session
 from bullpen.processor.children.child import ChildExit, Stop
 
 ReportProgress = Callable[[str], None]
-"""Takes what the run is doing, for whoever watches."""
+"""Shows what the run is doing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What an agent is to answer, and with what."""
+    """What an agent answers in one run, and with what."""
 
     agent: Agent
     texts: tuple[str, ...]
-    """Each message as the agent reads it."""
+    """The messages, as the agent reads them."""
     prompt: str
-    """All of them as one text."""
+    """All messages in one text."""
     system: str
-    """What the agent is told about itself and its team."""
+    """The system prompt: about the agent, its team, its skills and its memory."""
     home: Path
     """The agent's own directory in the workspace."""
     directory: Path
-    """Where it works."""
+    """The working directory of the run."""
     session: Session | None = None
     custom: CustomProvider | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came of a turn."""
+    """The output of a run that succeeded."""
 
     text: str
     session: Session | None = None
     usage: Usage = field(default=NO_USAGE)
-    lost: str | None = None
-    """Why the session that was to be resumed is gone, if it is."""
+    session_lost: str | None = None
+    """Why the session of the request could not be resumed; None if it was."""
 
 
 class Provider(Protocol):
-    """One way to answer."""
+    """Runs agents."""
 
-    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
-        """Answer; None if it was stopped before it had an answer."""
+    def run(
+        self, request: RunRequest, stop: Stop, report: ReportProgress
+    ) -> Reply | Failure | None:
+        """Answer the request; None if `stop` was set before there was an answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CliCommand:
-    """A program with its arguments, what is added to its environment, and what it reads."""
+    """A program with its arguments, the variables added to its environment, and its input."""
 
     argv: tuple[str, ...]
     environ: dict[str, str]
     stdin: str
-    hides: tuple[str, ...] = ()
-    """What of the harness's variables this run may not see: they speak for somebody else."""
+    hidden_env: tuple[str, ...] = ()
+    """Variables of the program that this run does not get: they would sign it in otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionGone:
-    """The session to be resumed does not exist any more."""
+    """The session of the request does not exist any more."""
 
     why: str
 
 
 class OutputReader(Protocol):
-    """Reads what one run prints."""
+    """Reads the output of one run."""
 
     def line(self, text: str) -> str | None:
-        """Take a line of the output; gives what to tell those who watch."""
+        """Read a line of the output; returns the progress to show, if any."""
         ...
 
     def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
-        """The run is over: what came of it."""
+        """The result of the run, which has ended."""
         ...
 
 
 class CliAdapter(Protocol):
-    """One command line."""
+    """How one command line is started and read."""
 
     @property
     def env_patterns(self) -> tuple[str, ...]:
-        """The variables that it may see besides the common ones; `X_*` is all that begin so."""
+        """The variables that it gets besides the common ones; `X_*` is all with this prefix."""
         ...
 
-    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
-        """How to start it for this turn; the file holds the turn's system prompt."""
+    def command(self, request: RunRequest, system_file: Path) -> CliCommand:
+        """The command for this request; the file holds the system prompt."""
         ...
 
-    def reader(self, turn: RunRequest) -> OutputReader:
-        """What reads the output of this turn's run."""
+    def reader(self, request: RunRequest) -> OutputReader:
+        """A reader for the output of this request's run."""
         ...

@@ -26,7 +26,7 @@ from bullpen.processor.providers.untrusted_json import UntrustedJson
 
 SESSION_GONE = "No conversation found"
 RETRIES = "1"
-"""How often claude itself tries again within a run; the queue does after that."""
+"""How often claude retries within a run; after that the queue does."""
 
 _SKILLS = "Bash(bullpen history:*),Bash(bullpen response send:*),Bash(bullpen schedule:*)"
 
@@ -49,50 +49,50 @@ class Claude:
         self._settings = settings
         self._clock = clock
 
-    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
-        """A new session has an id of our choice, an old one is resumed by its own."""
+    def command(self, request: RunRequest, system_file: Path) -> CliCommand:
+        """The command; a new session gets an id from here, an old one is resumed by its id."""
         argv = ["claude", "-p", "--output-format", "stream-json", "--verbose"]
-        # Files that lie where it works must not run commands, nor send our key elsewhere.
+        # Files in the working directory must not run commands, nor send the key elsewhere.
         argv += ["--setting-sources", "user"]
         argv += ["--append-system-prompt-file", str(system_file)]
-        model = turn.agent.model or (turn.custom.model if turn.custom else "")
+        model = request.agent.model or (request.custom.model if request.custom else "")
         argv += ["--model", model] if model else []
-        if turn.session is None:
+        if request.session is None:
             argv += ["--session-id", str(uuid.uuid4())]
         else:
-            argv += ["--resume", turn.session.id]
-        if turn.directory != turn.home:
-            argv += ["--add-dir", str(turn.home)]
-        argv += _PERMISSIONS[turn.agent.permission]
-        # It would take a first word with a slash for a command of its own.
-        stdin = f"\n{turn.prompt}" if turn.prompt.startswith("/") else turn.prompt
-        return CliCommand(tuple(argv), self._environment(turn), stdin, self._hides(turn))
+            argv += ["--resume", request.session.id]
+        if request.directory != request.home:
+            argv += ["--add-dir", str(request.home)]
+        argv += _PERMISSIONS[request.agent.permission]
+        # claude takes a first word with a slash for one of its commands.
+        stdin = f"\n{request.prompt}" if request.prompt.startswith("/") else request.prompt
+        return CliCommand(tuple(argv), self._environment(request), stdin, self._hidden_env(request))
 
-    def reader(self, turn: RunRequest) -> ClaudeReader:
+    def reader(self, request: RunRequest) -> ClaudeReader:
         """A reader for one run."""
-        return ClaudeReader(turn, self._clock)
+        return ClaudeReader(request, self._clock)
 
-    def _environment(self, turn: RunRequest) -> dict[str, str]:
+    def _environment(self, request: RunRequest) -> dict[str, str]:
         environ = {
             "CLAUDE_CODE_MAX_RETRIES": RETRIES,
-            # A text from outside must not make it read files: `@path` would.
+            # A message must not make it read files, as `@path` would.
             "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
         }
-        if turn.agent.permission is Permission.FULL and os.geteuid() == 0:
+        if request.agent.permission is Permission.FULL and os.geteuid() == 0:
             environ["IS_SANDBOX"] = "1"
         settings = self._settings
-        if turn.custom is not None:
-            environ["ANTHROPIC_BASE_URL"] = turn.custom.base_url
-            environ["ANTHROPIC_AUTH_TOKEN"] = turn.custom.api_key
+        if request.custom is not None:
+            environ["ANTHROPIC_BASE_URL"] = request.custom.base_url
+            environ["ANTHROPIC_AUTH_TOKEN"] = request.custom.api_key
         elif settings.anthropic_oauth_token:
             environ["CLAUDE_CODE_OAUTH_TOKEN"] = settings.anthropic_oauth_token
         elif settings.anthropic_api_key:
             environ["ANTHROPIC_API_KEY"] = settings.anthropic_api_key
         return environ
 
-    def _hides(self, turn: RunRequest) -> tuple[str, ...]:
-        """The credentials and addresses that would go before those of this run."""
-        if turn.custom is not None:
+    def _hidden_env(self, request: RunRequest) -> tuple[str, ...]:
+        """The credentials and addresses that would win over those of this run."""
+        if request.custom is not None:
             return ("ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*")
         if self._settings.anthropic_oauth_token or self._settings.anthropic_api_key:
             return ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -107,18 +107,18 @@ def make_claude(settings: Settings, launcher: Launcher) -> CliProvider:
 class ClaudeReader:
     """Reads the lines of `--output-format stream-json`."""
 
-    def __init__(self, turn: RunRequest, clock: Callable[[], float]) -> None:
-        self._turn = turn
+    def __init__(self, request: RunRequest, clock: Callable[[], float]) -> None:
+        self._request = request
         self._clock = clock
         self._blocks: list[str] = []
         self._error = ""
         self._wait: int | None = None
         self._result = UntrustedJson(None)
-        self._model = turn.agent.model
+        self._model = request.agent.model
 
     def line(self, text: str) -> str | None:
         """Keep the texts, the errors and the result."""
-        event = UntrustedJson.line(text)
+        event = UntrustedJson.from_line(text)
         match event["type"].text, event["subtype"].text:
             case "assistant", _:
                 return self._assistant(event)
@@ -136,7 +136,7 @@ class ClaudeReader:
     def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
         """Success is the result's own flag together with the exit code, never its label."""
         result = self._result
-        if not result.there:
+        if not result.exists:
             return self._without_result(end, errors)
         if result["is_error"].is_true:
             return self._failed(result)
@@ -153,7 +153,7 @@ class ClaudeReader:
         # What a sub-agent says is not the agent's answer.
         own = not event["parent_tool_use_id"].text
         shown = []
-        for block in event["message"]["content"].items:
+        for block in event["message"]["content"].elements:
             if block["type"].text == "text" and block["text"].text.strip():
                 shown.append(block["text"].text)
                 if own:
@@ -167,16 +167,16 @@ class ClaudeReader:
             self._wait = retry_after_ms(info["resetsAt"].number - self._clock())
 
     def _without_result(self, end: ChildExit, errors: str) -> Failure | SessionGone:
-        if self._turn.session is not None and not self._blocks and SESSION_GONE in errors:
+        if self._request.session is not None and not self._blocks and SESSION_GONE in errors:
             return SessionGone(errors.strip())
         return exit_failure("claude", end, errors)
 
     def _failed(self, result: UntrustedJson) -> Failure | SessionGone:
-        errors = "\n".join(each.text for each in result["errors"].items)
+        errors = "\n".join(each.text for each in result["errors"].elements)
         said = errors or result["result"].text
         status = int(result["api_error_status"].number)
         full = result["terminal_reason"].text == "prompt_too_long"
-        if self._turn.session is not None and (full or SESSION_GONE in errors):
+        if self._request.session is not None and (full or SESSION_GONE in errors):
             return SessionGone(said)
         if self._error == "authentication_failed":
             kind = ErrorKind.AUTH
@@ -195,7 +195,7 @@ class ClaudeReader:
         cached = used["cache_creation_input_tokens"].number + used["cache_read_input_tokens"].number
         models = self._result["modelUsage"].names
         return Usage(
-            provider=self._turn.agent.provider,
+            provider=self._request.agent.provider,
             model=self._model or (models[0] if models else None),
             input_tokens=int(used["input_tokens"].number + cached),
             output_tokens=int(used["output_tokens"].number),

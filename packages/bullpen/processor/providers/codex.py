@@ -44,41 +44,41 @@ class Codex:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
-        """What it is told comes as developer instructions: its own AGENTS.md is among them."""
+    def command(self, request: RunRequest, system_file: Path) -> CliCommand:
+        """The command; the system prompt goes along as developer instructions."""
         argv = ["codex", "exec", "--json", "--skip-git-repo-check"]
-        argv += _PERMISSIONS[turn.agent.permission]
-        model = turn.agent.model or (turn.custom.model if turn.custom else "")
+        argv += _PERMISSIONS[request.agent.permission]
+        model = request.agent.model or (request.custom.model if request.custom else "")
         argv += ["-m", model] if model else []
-        for key, value in self._config(turn):
+        for key, value in self._config(request):
             argv += ["-c", f"{key}={_toml(value)}"]
-        if turn.session is not None:
-            argv += ["resume", turn.session.id]
-        # Not even its tools may see the other service's keys.
-        hides = ("OPENAI_*", "CODEX_API_KEY") if turn.custom is not None else ()
-        return CliCommand((*argv, "-"), self._environment(turn), _stdin(turn), hides)
+        if request.session is not None:
+            argv += ["resume", request.session.id]
+        # Its tools must not see the keys of the other service either.
+        hidden = ("OPENAI_*", "CODEX_API_KEY") if request.custom is not None else ()
+        return CliCommand((*argv, "-"), self._environment(request), _stdin(request), hidden)
 
-    def reader(self, turn: RunRequest) -> CodexReader:
+    def reader(self, request: RunRequest) -> CodexReader:
         """A reader for one run."""
-        return CodexReader(turn)
+        return CodexReader(request)
 
-    def _config(self, turn: RunRequest) -> list[tuple[str, object]]:
+    def _config(self, request: RunRequest) -> list[tuple[str, object]]:
         config: list[tuple[str, object]] = [
-            ("developer_instructions", turn.system if _fits(turn.system) else ""),
+            ("developer_instructions", request.system if _fits(request.system) else ""),
             ("project_doc_max_bytes", 0),
-            # /etc/profile would set the PATH anew, and the skills not find their command.
+            # /etc/profile would replace the PATH, and the skills would not find their command.
             ("allow_login_shell", False),
-            # Without the network it would wait for it, and not say so to anybody.
+            # Without this it would wait for the network, and report nothing.
             ("features.unbounded_connection_retries", False),
         ]
-        if turn.custom is not None:
-            # With a name before it: codex lets nobody redefine what it calls `openai` or `ollama`.
-            name = f"bullpen-{turn.custom.id}"
+        if request.custom is not None:
+            # With a prefix: codex does not allow `openai` or `ollama` to be redefined.
+            name = f"bullpen-{request.custom.id}"
             own = f"model_providers.{name}"
             config += [
                 ("model_provider", name),
-                (f"{own}.name", turn.custom.name or turn.custom.id),
-                (f"{own}.base_url", turn.custom.base_url),
+                (f"{own}.name", request.custom.name or request.custom.id),
+                (f"{own}.base_url", request.custom.base_url),
                 (f"{own}.env_key", CUSTOM_KEY),
                 (f"{own}.wire_api", "responses"),
                 (f"{own}.request_max_retries", 1),
@@ -86,9 +86,9 @@ class Codex:
             ]
         return config
 
-    def _environment(self, turn: RunRequest) -> dict[str, str]:
-        if turn.custom is not None:
-            return {CUSTOM_KEY: turn.custom.api_key}
+    def _environment(self, request: RunRequest) -> dict[str, str]:
+        if request.custom is not None:
+            return {CUSTOM_KEY: request.custom.api_key}
         if self._settings.openai_api_key:
             return {
                 "OPENAI_API_KEY": self._settings.openai_api_key,
@@ -97,12 +97,14 @@ class Codex:
         return {}
 
 
-def _stdin(turn: RunRequest) -> str:
-    """The messages; and before them what it is told about itself, if its thread has it not."""
-    known = turn.session is not None and turn.session.told == instructions_hash(turn.system)
-    if known or (turn.session is None and _fits(turn.system)):
-        return turn.prompt
-    return f"[Bullpen: your instructions, as they are now]\n{turn.system}\n\n{turn.prompt}"
+def _stdin(request: RunRequest) -> str:
+    """The messages; before them the system prompt, if its thread does not have it yet."""
+    known = request.session is not None and request.session.told == instructions_hash(
+        request.system
+    )
+    if known or (request.session is None and _fits(request.system)):
+        return request.prompt
+    return f"[Bullpen: your instructions, as they are now]\n{request.system}\n\n{request.prompt}"
 
 
 def _fits(system: str) -> bool:
@@ -115,7 +117,7 @@ def _toml(value: object) -> str:
 
 
 def instructions_hash(system: str) -> str:
-    """What stands for a text that the thread was told."""
+    """A short hash of the system prompt that a thread was given."""
     return hashlib.sha256(system.encode(errors="replace")).hexdigest()[:16]
 
 
@@ -127,8 +129,8 @@ def make_codex(settings: Settings, launcher: Launcher) -> CliProvider:
 class CodexReader:
     """Reads the lines of `--json`."""
 
-    def __init__(self, turn: RunRequest) -> None:
-        self._turn = turn
+    def __init__(self, request: RunRequest) -> None:
+        self._request = request
         self._blocks: list[str] = []
         self._thread = ""
         self._error = ""
@@ -136,7 +138,7 @@ class CodexReader:
 
     def line(self, text: str) -> str | None:
         """Keep the texts, the errors and the thread's id."""
-        event = UntrustedJson.line(text)
+        event = UntrustedJson.from_line(text)
         match event["type"].text:
             case "thread.started":
                 self._thread = event["thread_id"].text
@@ -156,16 +158,16 @@ class CodexReader:
         return None
 
     def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
-        """A turn that was completed is a success; its exit code says so, too."""
-        if self._used.there and end.code == 0:
-            asked = self._turn.session
-            # An id that it does not know as one starts a new thread without a word.
+        """A completed turn with exit code 0 is a success."""
+        if self._used.exists and end.code == 0:
+            asked = self._request.session
+            # An id that codex does not know starts a new thread, without an error.
             lost = asked is not None and self._thread not in ("", asked.id)
             session, usage = self._account(None if lost else asked)
             text = "\n\n".join(self._blocks)
             why = "a new thread was begun" if lost else None
-            return Reply(text=text, session=session, usage=usage, lost=why)
-        if self._turn.session is not None and not self._thread and _GONE.search(errors):
+            return Reply(text=text, session=session, usage=usage, session_lost=why)
+        if self._request.session is not None and not self._thread and _GONE.search(errors):
             return SessionGone(errors.strip()[-500:])
         if not self._error:
             return exit_failure("codex", end, errors)
@@ -174,7 +176,7 @@ class CodexReader:
     def _failed(self) -> Failure | SessionGone:
         error = self._error
         if is_context_overflow(error):
-            if self._turn.session is not None:
+            if self._request.session is not None:
                 return SessionGone(error)
             return Failure(kind=ErrorKind.PERMANENT, error=error)
         found = _STATUS.search(error)
@@ -184,21 +186,25 @@ class CodexReader:
         return Failure(kind=kind, error=error, retry_after=after)
 
     def _account(self, old: Session | None) -> tuple[Session | None, Usage]:
-        """It counts for the whole thread: a run's share is the difference."""
+        """codex counts tokens of the whole thread: those of the run are the difference."""
         now = (int(self._used["input_tokens"].number), int(self._used["output_tokens"].number))
         before = (0, 0) if old is None else (old.input_tokens, old.output_tokens)
         if now[0] < before[0] or now[1] < before[1]:
             before = (0, 0)
         usage = Usage(
-            provider=self._turn.agent.provider,
-            model=self._turn.agent.model or None,
+            provider=self._request.agent.provider,
+            model=self._request.agent.model or None,
             input_tokens=now[0] - before[0],
             output_tokens=now[1] - before[1],
         )
         thread = self._thread or (old.id if old is not None else "")
         if not thread:
             return None, usage
-        # A thread that was begun in place of the one asked for knows what its argument said alone.
-        new = old is None and self._turn.session is not None
-        told = "" if new and not _fits(self._turn.system) else instructions_hash(self._turn.system)
+        # A thread that replaced the requested one knows only what its argument said.
+        new = old is None and self._request.session is not None
+        told = (
+            ""
+            if new and not _fits(self._request.system)
+            else instructions_hash(self._request.system)
+        )
         return Session(id=thread, input_tokens=now[0], output_tokens=now[1], told=told), usage

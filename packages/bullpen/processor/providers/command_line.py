@@ -35,55 +35,177 @@ from bullpen.processor.providers.base import (
 )
 from bullpen.processor.providers.errors import ERROR_LENGTH, start_failure
 
+MAX_OUTPUT_BYTES = 8 << 20
+"""More of a run's output goes to a file."""
+
+MAX_STDERR_BYTES = 64 << 10
+
 COMMON = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "LANG", "LC_*"),
     *("XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "SYSTEMROOT"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
-"""No secrets of ours are among these."""
+"""Passed to every run; no secret of Bullpen is among them."""
 
 
-def child_environment(
-    environ: Mapping[str, str],
-    passes: Iterable[str],
-    own: Mapping[str, str],
-    *,
-    hides: Iterable[str] = (),
-    more: Iterable[str] = (),
-) -> dict[str, str]:
-    """What of `environ` passes, save what is hidden; what a person adds; what is the run's own."""
-    passed = {
-        **_named(_named(environ, [*COMMON, *passes]), hides, named=False),
-        **_named(environ, more),
-    }
-    # The skills that come with Bullpen call its command.
-    here = str(Path(sys.executable).parent)
-    path = passed.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
-    return {**passed, "PATH": f"{path}:{here}", **own}
+class CliProvider:
+    """A provider that runs a command line."""
+
+    def __init__(
+        self,
+        adapter: CliAdapter,
+        launcher: Launcher,
+        settings: Settings,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._adapter = adapter
+        self._launcher = launcher
+        self._settings = settings
+        self._home = settings.home.absolute()
+        self._environ = os.environ if environ is None else environ
+
+    def run(
+        self, request: RunRequest, stop: Stop, report: ReportProgress
+    ) -> Reply | Failure | None:
+        """Run it; if the session is gone, run it again with a new one."""
+        result = self._run_once(request, stop, report)
+        if not isinstance(result, SessionGone):
+            return result
+        again = self._run_once(replace(request, session=None), stop, report)
+        if isinstance(again, SessionGone):
+            return Failure(kind=ErrorKind.RETRYABLE, error=f"no session can be begun: {again.why}")
+        return replace(again, session_lost=result.why) if isinstance(again, Reply) else again
+
+    def _run_once(
+        self, request: RunRequest, stop: Stop, report: ReportProgress
+    ) -> Reply | Failure | SessionGone | None:
+        collector = OutputCollector(self._adapter.reader(request), report)
+        try:
+            child, program = self._start(request)
+        except OSError as error:  # too many open files, or a full disk
+            return Failure(kind=ErrorKind.RETRYABLE, error=f"the run cannot be started: {error}")
+        with LineBuffer(
+            MAX_OUTPUT_BYTES, self._home / "logs" / f"output_{request.agent.id}.log"
+        ) as lines:
+            try:
+                for is_error, data in child.output(stop, self._limits()):
+                    if is_error:
+                        collector.feed_stderr(data)
+                    else:
+                        collector.feed_lines(lines.feed(data))
+                collector.feed_lines(lines.rest())
+            finally:
+                child.close()
+        if child.stopped:
+            return None
+        result = self._result(request, child, program, collector)
+        return _with(result, lines.cut) if isinstance(result, Failure) else result
+
+    def _start(self, request: RunRequest) -> tuple[Child, str]:
+        system_file = self._home / "run" / "prompts" / f"{request.agent.id}.md"
+        system_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        system_file.write_text(sanitise_text(request.system), encoding="utf-8")
+        command = self._adapter.command(request, system_file)
+        own = {
+            **Settings.environment_for_runs(self._environ),
+            "BULLPEN_HOME": str(self._home),
+            "BULLPEN_AGENT": request.agent.id,
+            **self._database(),
+            **command.environ,
+        }
+        more = [name.strip() for name in self._settings.pass_environment.split(",")]
+        environ = child_environment(
+            self._environ,
+            self._adapter.env_patterns,
+            own,
+            hidden=command.hidden_env,
+            more=[name for name in more if name],
+        )
+        stdin = sanitise_text(command.stdin).encode()
+        child = self._launcher.start(command.argv, request.directory, environ, stdin)
+        return child, command.argv[0]
+
+    def _database(self) -> dict[str, str]:
+        """Where commands of skills find the queue; a URL with a password is not passed on."""
+        url = self._settings.database_url
+        secret = bool(url) and make_url(url).password is not None
+        return {} if secret or not url else {"BULLPEN_DATABASE_URL": url}
+
+    def _limits(self) -> Limits:
+        return Limits(self._settings.idle_seconds, self._settings.run_seconds)
+
+    def _result(
+        self, request: RunRequest, child: Child, program: str, collector: OutputCollector
+    ) -> Reply | Failure | SessionGone:
+        assert child.end is not None
+        if child.timeout is not None:
+            return self._timed_out(child.timeout)
+        match child.end.reason:
+            case ExitReason.NOT_STARTED | ExitReason.NO_DIRECTORY:
+                return start_failure(program, str(request.directory), child.end)
+            case ExitReason.LOST:
+                # Whatever it printed: nothing says that it ended well.
+                return Failure(
+                    kind=ErrorKind.RETRYABLE, error=f"{program} was lost with its keeper"
+                )
+        return collector.result(child.end)
+
+    def _timed_out(self, limit: Limit) -> Failure:
+        settings = self._settings
+        if limit is Limit.IDLE:
+            text = f"it said nothing for {settings.idle_seconds} s and was ended"
+        else:
+            text = f"it took longer than {settings.run_seconds} s and was ended"
+        return Failure(kind=ErrorKind.RETRYABLE, error=text)
 
 
-def _named(
-    environ: Mapping[str, str], names: Iterable[str], *, named: bool = True
-) -> dict[str, str]:
-    """The variables that have one of these names, or those that have none of them."""
-    names = list(names)
-    exact = {name for name in names if not name.endswith("*")}
-    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
-    return {
-        name: value
-        for name, value in environ.items()
-        if (name in exact or name.startswith(prefixes)) is named
-    }
+class OutputCollector:
+    """Collects the output of one run."""
+
+    def __init__(self, reader: OutputReader, report: ReportProgress) -> None:
+        self._reader = reader
+        self._report = report
+        self._characters = 0
+        self._errors = b""
+
+    def feed_lines(self, lines: list[str]) -> None:
+        """Add lines of its output."""
+        for line in lines:
+            # The reader keeps what it returns.
+            if self._characters > MAX_OUTPUT_BYTES:
+                return
+            shown = self._reader.line(line)
+            if shown is not None:
+                self._characters += len(shown)
+                self._report(shown)
+
+    def feed_stderr(self, data: bytes) -> None:
+        """Add bytes of its standard error, of which the end is kept."""
+        self._errors = (self._errors + data)[-MAX_STDERR_BYTES:]
+
+    def result(self, end: ChildExit) -> Reply | Failure | SessionGone:
+        """The result of the run, which has ended."""
+        if self._characters > MAX_OUTPUT_BYTES:
+            return Failure(
+                kind=ErrorKind.PERMANENT,
+                error=f"it said over {MAX_OUTPUT_BYTES} characters in one run",
+            )
+        result = self._reader.close(end, sanitise_text(self._errors.decode(errors="replace")))
+        if isinstance(result, Reply) and not result.text.strip():
+            return Failure(
+                kind=ErrorKind.RETRYABLE, error="it answered nothing at all", usage=result.usage
+            )
+        return result
 
 
 class LineBuffer:
-    """Lines of UTF-8, as they become whole; what is over `most` bytes is in a file as well.
+    """Splits output into lines of UTF-8; all of it goes to a file too once it is over a limit.
 
-    A single line that is longer than that is in the file alone.
+    A single line that is longer than the limit is in the file alone.
     """
 
-    def __init__(self, most: int, overflow: Path) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int, overflow: Path) -> None:
+        self._max_bytes = max_bytes
         self._path = overflow
         self._parts: list[bytes] = []
         self._length = 0
@@ -104,15 +226,15 @@ class LineBuffer:
 
     @property
     def cut(self) -> str | None:
-        """In words, that there was too much of it."""
-        if self._total <= self._most:
+        """A note that the output was too long; None if it was not."""
+        if self._total <= self._max_bytes:
             return None
-        return f"its output was over {self._most} bytes; the rest is in {self._path}"
+        return f"its output was over {self._max_bytes} bytes; the rest is in {self._path}"
 
     def feed(self, data: bytes) -> list[str]:
-        """Take some bytes; gives the lines that are whole now."""
+        """Add bytes; returns the lines that are complete now."""
         self._total += len(data)
-        if self._total > self._most:
+        if self._total > self._max_bytes:
             self._spill(data)
         *ends, rest = data.split(b"\n")
         lines = []
@@ -123,7 +245,7 @@ class LineBuffer:
         return lines
 
     def rest(self) -> list[str]:
-        """The last line, if nothing has ended it."""
+        """The last line, if it has no end yet."""
         line = b"".join(self._parts).decode(errors="replace")
         self._parts = []
         self._length = 0
@@ -132,11 +254,11 @@ class LineBuffer:
     def _add(self, part: bytes) -> None:
         self._length += len(part)
         self._parts.append(part)
-        if self._length > self._most:
+        if self._length > self._max_bytes:
             self._parts.clear()
 
     def _spill(self, data: bytes) -> None:
-        # A disk that is full is no reason to lose the run.
+        # A full disk is no reason to lose the run.
         with contextlib.suppress(OSError):
             if self._file is None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -146,159 +268,40 @@ class LineBuffer:
             self._file.write(data)
 
 
-MAX_OUTPUT_BYTES = 8 << 20
-"""So many bytes of a run's output are kept in memory; the rest goes to a file."""
-MAX_STDERR_BYTES = 64 << 10
+def child_environment(
+    environ: Mapping[str, str],
+    passes: Iterable[str],
+    own: Mapping[str, str],
+    *,
+    hidden: Iterable[str] = (),
+    more: Iterable[str] = (),
+) -> dict[str, str]:
+    """The environment of a run: what may pass and is not hidden, what settings add, its own."""
+    passed = {
+        **_named(_named(environ, [*COMMON, *passes]), hidden, named=False),
+        **_named(environ, more),
+    }
+    # The skills that come with Bullpen call its command.
+    here = str(Path(sys.executable).parent)
+    path = passed.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
+    return {**passed, "PATH": f"{path}:{here}", **own}
 
 
-class CliProvider:
-    """A provider behind a command line."""
-
-    def __init__(
-        self,
-        harness: CliAdapter,
-        launcher: Launcher,
-        settings: Settings,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
-        self._harness = harness
-        self._launcher = launcher
-        self._settings = settings
-        self._home = settings.home.absolute()
-        self._environ = os.environ if environ is None else environ
-
-    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
-        """Run it; if the session to resume is gone, once more with a new one."""
-        result = self._once(turn, stop, tell)
-        if not isinstance(result, SessionGone):
-            return result
-        again = self._once(replace(turn, session=None), stop, tell)
-        if isinstance(again, SessionGone):
-            return Failure(kind=ErrorKind.RETRYABLE, error=f"no session can be begun: {again.why}")
-        return replace(again, lost=result.why) if isinstance(again, Reply) else again
-
-    def _once(
-        self, turn: RunRequest, stop: Stop, tell: ReportProgress
-    ) -> Reply | Failure | SessionGone | None:
-        listening = OutputCollector(self._harness.reader(turn), tell)
-        try:
-            child, program = self._start(turn)
-        except OSError as error:  # too many open files, or a full disk
-            return Failure(kind=ErrorKind.RETRYABLE, error=f"the run cannot be started: {error}")
-        with LineBuffer(
-            MAX_OUTPUT_BYTES, self._home / "logs" / f"output_{turn.agent.id}.log"
-        ) as lines:
-            try:
-                for is_error, data in child.output(stop, self._limits()):
-                    if is_error:
-                        listening.feed_stderr(data)
-                    else:
-                        listening.hear(lines.feed(data))
-                listening.hear(lines.rest())
-            finally:
-                child.close()
-        if child.stopped:
-            return None
-        result = self._result(turn, child, program, listening)
-        return _with(result, lines.cut) if isinstance(result, Failure) else result
-
-    def _start(self, turn: RunRequest) -> tuple[Child, str]:
-        system_file = self._home / "run" / "prompts" / f"{turn.agent.id}.md"
-        system_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        system_file.write_text(sanitise_text(turn.system), encoding="utf-8")
-        command = self._harness.command(turn, system_file)
-        own = {
-            **Settings.environment_for_runs(self._environ),
-            "BULLPEN_HOME": str(self._home),
-            "BULLPEN_AGENT": turn.agent.id,
-            **self._database(),
-            **command.environ,
-        }
-        more = [name.strip() for name in self._settings.pass_environment.split(",")]
-        environ = child_environment(
-            self._environ,
-            self._harness.env_patterns,
-            own,
-            hides=command.hides,
-            more=[name for name in more if name],
-        )
-        stdin = sanitise_text(command.stdin).encode()
-        return self._launcher.start(command.argv, turn.directory, environ, stdin), command.argv[0]
-
-    def _database(self) -> dict[str, str]:
-        """Where the commands of its skills find the queue; a password is not for it."""
-        url = self._settings.database_url
-        secret = bool(url) and make_url(url).password is not None
-        return {} if secret or not url else {"BULLPEN_DATABASE_URL": url}
-
-    def _limits(self) -> Limits:
-        return Limits(self._settings.idle_seconds, self._settings.run_seconds)
-
-    def _result(
-        self, turn: RunRequest, child: Child, program: str, listening: OutputCollector
-    ) -> Reply | Failure | SessionGone:
-        assert child.end is not None
-        if child.timeout is not None:
-            return self._timed_out(child.timeout)
-        match child.end.ending:
-            case ExitReason.NOT_STARTED | ExitReason.NO_DIRECTORY:
-                return start_failure(program, str(turn.directory), child.end)
-            case ExitReason.LOST:
-                # Whatever it had said: that it ended well, nobody can tell.
-                return Failure(
-                    kind=ErrorKind.RETRYABLE, error=f"{program} was lost with its keeper"
-                )
-        return listening.result(child.end)
-
-    def _timed_out(self, limit: Limit) -> Failure:
-        settings = self._settings
-        if limit is Limit.IDLE:
-            text = f"it said nothing for {settings.idle_seconds} s and was ended"
-        else:
-            text = f"it took longer than {settings.run_seconds} s and was ended"
-        return Failure(kind=ErrorKind.RETRYABLE, error=text)
-
-
-class OutputCollector:
-    """What is kept of one run while it speaks."""
-
-    def __init__(self, reader: OutputReader, tell: ReportProgress) -> None:
-        self._reader = reader
-        self._tell = tell
-        self._said = 0
-        self._errors = b""
-
-    def hear(self, lines: list[str]) -> None:
-        """Take lines of its output."""
-        for line in lines:
-            # The reader keeps what it gives to tell.
-            if self._said > MAX_OUTPUT_BYTES:
-                return
-            shown = self._reader.line(line)
-            if shown is not None:
-                self._said += len(shown)
-                self._tell(shown)
-
-    def feed_stderr(self, data: bytes) -> None:
-        """Take some of its standard error, of which the end is kept."""
-        self._errors = (self._errors + data)[-MAX_STDERR_BYTES:]
-
-    def result(self, end: ChildExit) -> Reply | Failure | SessionGone:
-        """What came of it, now that it has ended."""
-        if self._said > MAX_OUTPUT_BYTES:
-            return Failure(
-                kind=ErrorKind.PERMANENT,
-                error=f"it said over {MAX_OUTPUT_BYTES} characters in one run",
-            )
-        result = self._reader.close(end, sanitise_text(self._errors.decode(errors="replace")))
-        if isinstance(result, Reply) and not result.text.strip():
-            return Failure(
-                kind=ErrorKind.RETRYABLE, error="it answered nothing at all", usage=result.usage
-            )
-        return result
+def _named(
+    environ: Mapping[str, str], names: Iterable[str], *, named: bool = True
+) -> dict[str, str]:
+    """The variables with one of these names; with `named=False` those with none of them."""
+    names = list(names)
+    exact = {name for name in names if not name.endswith("*")}
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    return {
+        name: value
+        for name, value in environ.items()
+        if (name in exact or name.startswith(prefixes)) is named
+    }
 
 
 def _with(failure: Failure, cut: str | None) -> Failure:
-    """The failure in a reasonable length, and where the rest of its output is."""
+    """The failure, cut to a reasonable length, and where the rest of the output is."""
     error = failure.error[: 2 * ERROR_LENGTH]
     return replace(failure, error=f"{error} ({cut})" if cut else error)

@@ -1,4 +1,9 @@
-"""Built-in providers: `echo` repeats what it is told, `http` leaves the work to others."""
+"""Built-in providers without a program: `echo` repeats messages, `http` runs nothing.
+
+`echo` needs no account: it is for a first try, demonstrations and tests. Lines that begin with `!`
+are orders: `!say TEXT` answers exactly TEXT, `!sleep SECONDS` waits, `!fail [KIND]` fails,
+`!crash` kills the processor, and `!usage TOKENS COST` reports usage.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +17,8 @@ from bullpen.core.settings import Settings
 from bullpen.processor.children.child import Launcher, Stop
 from bullpen.processor.providers.base import Reply, ReportProgress, RunRequest
 
-# echo: repeats what it was told. Needs no account; for a first try, demonstrations and tests.
-#
-# Lines that begin with `!` are orders: `!say TEXT` answers exactly TEXT, `!sleep SECONDS` takes its
-# time, `!fail [KIND]` fails so, `!crash` kills the processor, `!usage TOKENS COST` reports it.
-
 MAX_USAGE = 1_000_000_000
-"""More tokens, or dollars, than any run takes; NaN is not less than it either."""
-
+"""More tokens or dollars than any run takes. A NaN does not pass the comparison either."""
 
 HINT = (
     "(I am echo, and repeat what I am told. For a real answer install claude or codex, log in, "
@@ -29,32 +28,34 @@ HINT = (
 
 @dataclass(slots=True)
 class Script:
-    """What the orders so far amount to."""
+    """The effect of the orders so far."""
 
     stop: Stop
-    said: list[str]
+    texts: list[str]
     usage: Usage
     failure: Failure | None = None
     stopped: bool = False
 
 
 class Echo:
-    """The built-in provider."""
+    """Repeats messages, and follows the orders in them."""
 
     def __init__(self, hint_for: str = "") -> None:
         self._hint_for = hint_for
-        """The agent that says how to connect a real one."""
+        """The agent whose answers say how to connect a real provider."""
 
-    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
-        """Follow the orders in the messages and repeat the rest."""
+    def run(
+        self, request: RunRequest, stop: Stop, report: ReportProgress
+    ) -> Reply | Failure | None:
+        """Follow the orders in the messages; repeat a message without orders."""
         script = Script(stop, [], Usage(provider="echo", model="echo"))
-        for text in turn.texts:
-            self._follow(script, text, turn.agent.id)
+        for text in request.texts:
+            self._follow(script, text, request.agent.id)
         if script.stopped:
             return None
         if script.failure is not None:
             return replace(script.failure, usage=script.usage)
-        text = "\n\n".join(script.said)
+        text = "\n\n".join(script.texts)
         return Reply(text=text or "(nothing to say)", usage=script.usage)
 
     def _follow(self, script: Script, text: str, agent: str) -> None:
@@ -64,13 +65,13 @@ class Echo:
             if script.failure is None and not script.stopped:
                 ORDERS[order](script, rest)
         if not orders:
-            script.said.append(text)
+            script.texts.append(text)
             if agent == self._hint_for:
-                script.said.append(HINT.format(agent=agent))
+                script.texts.append(HINT.format(agent=agent))
 
 
 def _say(script: Script, text: str) -> None:
-    script.said.append(text)
+    script.texts.append(text)
 
 
 def _sleep(script: Script, seconds: str) -> None:
@@ -118,10 +119,15 @@ ORDERS: dict[str, Callable[[Script, str], None]] = {
 
 
 class Http:
-    """Answers nothing: a claim that was made while the provider was changed is given back."""
+    """Runs nothing: workers outside claim the messages over the API.
 
-    def run(self, turn: RunRequest, stop: Stop, tell: ReportProgress) -> Reply | Failure | None:
-        """Leave it to somebody else."""
+    A message that was claimed before the agent got this provider is released.
+    """
+
+    def run(
+        self, request: RunRequest, stop: Stop, report: ReportProgress
+    ) -> Reply | Failure | None:
+        """Release the claim."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""What kind of failure it was, from how a program ended and from what it said."""
+"""Classifies failures by how a program ended and what it printed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bullpen.processor.children.child import ChildExit, ExitReason
 
 ERROR_LENGTH = 2000
 MAX_WAIT_SECONDS = 8 * 24 * 3600
-"""Seconds: a week's limit is over by then."""
+"""Weekly limits are over by then."""
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
-"""How a shell, or `env` in a script's first line, says that there is no such program."""
+"""Exit codes of a shell, or of `env` in a script's first line, for a missing program."""
 
 BY_STATUS: Mapping[int, ErrorKind] = {
     400: ErrorKind.PERMANENT,
@@ -27,9 +27,9 @@ BY_STATUS: Mapping[int, ErrorKind] = {
     422: ErrorKind.PERMANENT,
     429: ErrorKind.RATE_LIMIT,
 }
-"""What an HTTP status means; every other one may pass by itself."""
+"""What an HTTP status means; every other status is retryable."""
 
-# A number alone says nothing: a line of a program has one as well.
+# A number alone proves nothing: any line of output may have one.
 _STATUS = r"(?:status|error|code|http)[^\w\n]{0,3}%s\b|\(%s\)"
 
 _BY_TEXT: tuple[tuple[re.Pattern[str], ErrorKind], ...] = tuple(
@@ -64,9 +64,9 @@ _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def start_failure(program: str, directory: str, end: ChildExit) -> Failure:
-    """The program is not there, or not to be run, or its directory is gone."""
+    """The failure of a program that could not be started."""
     reason = errno.errorcode.get(end.code, str(end.code))
-    if end.ending is ExitReason.NO_DIRECTORY:
+    if end.reason is ExitReason.NO_DIRECTORY:
         return Failure(
             kind=ErrorKind.SETUP, error=f"{directory} is no directory to work in ({reason})"
         )
@@ -80,7 +80,7 @@ def start_failure(program: str, directory: str, end: ChildExit) -> Failure:
 
 
 def exit_failure(program: str, end: ChildExit, errors: str) -> Failure:
-    """A run that ended without saying how it went."""
+    """The failure of a run that ended without a result."""
     said = _COLOURS.sub("", errors).strip()[-ERROR_LENGTH:]
     how, kind = f"ended with status {end.code}", kind_of_text(said)
     if end.code < 0:
@@ -93,7 +93,7 @@ def exit_failure(program: str, end: ChildExit, errors: str) -> Failure:
 
 
 def kind_of_text(text: str) -> ErrorKind:
-    """The kind of failure that a message in words speaks of."""
+    """The kind of failure that an error message describes."""
     for pattern, kind in _BY_TEXT:
         if pattern.search(text):
             return kind
@@ -101,24 +101,24 @@ def kind_of_text(text: str) -> ErrorKind:
 
 
 def kind_of_status(status: int, text: str) -> ErrorKind:
-    """The kind of failure that an HTTP status stands for; its words may say more."""
+    """The kind of failure of an HTTP status; the message may say more."""
     if status in (400, 403, 429) and kind_of_text(text) is ErrorKind.QUOTA:
         return ErrorKind.QUOTA
     return BY_STATUS.get(status, ErrorKind.RETRYABLE)
 
 
 def is_context_overflow(text: str) -> bool:
-    """Whether a session has become longer than the model can take."""
+    """Whether the message says that a session is too long for the model."""
     return _TOO_LONG.search(text) is not None
 
 
 def retry_after_ms(seconds: float) -> int | None:
-    """So many seconds as milliseconds to wait; none is for the queue to say."""
+    """The wait in milliseconds; None lets the queue decide."""
     return int(min(seconds, MAX_WAIT_SECONDS) * SECOND) if seconds > 0 else None
 
 
 def retry_after_in_text(text: str) -> int | None:
-    """How long a message in words asks to wait, as in `try again in 1m2.5s`."""
+    """The wait that a message asks for, as in `try again in 1m2.5s`."""
     found = _AGAIN.search(text)
     if found is None:
         return None

@@ -36,28 +36,30 @@ class OpenCode:
 
     env_patterns = ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
 
-    def command(self, turn: RunRequest, system_file: Path) -> CliCommand:
-        """What it is told comes as an agent of its own, whose prompt is read from the file."""
+    def command(self, request: RunRequest, system_file: Path) -> CliCommand:
+        """The command; the system prompt is that of an agent in its configuration."""
         argv = ["opencode", "run", "--format", "json", "--agent", AGENT]
-        argv += ["--title", turn.agent.id]  # else it asks its model for one
-        argv += ["-m", turn.agent.model] if turn.agent.model else []
-        argv += ["--session", turn.session.id] if turn.session is not None else []
+        argv += ["--title", request.agent.id]  # else it asks its model for a title
+        argv += ["-m", request.agent.model] if request.agent.model else []
+        argv += ["--session", request.session.id] if request.session is not None else []
         config = {
             "agent": {
                 AGENT: {
                     "mode": "primary",
                     "prompt": f"{{file:{system_file}}}",
-                    "permission": _PERMISSIONS[turn.agent.permission],
+                    "permission": _PERMISSIONS[request.agent.permission],
                 }
             },
             "autoupdate": False,
             "share": "disabled",
         }
-        return CliCommand(tuple(argv), {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}, turn.prompt)
+        return CliCommand(
+            tuple(argv), {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}, request.prompt
+        )
 
-    def reader(self, turn: RunRequest) -> OpenCodeReader:
+    def reader(self, request: RunRequest) -> OpenCodeReader:
         """A reader for one run."""
-        return OpenCodeReader(turn)
+        return OpenCodeReader(request)
 
 
 def make_opencode(settings: Settings, launcher: Launcher) -> CliProvider:
@@ -68,8 +70,8 @@ def make_opencode(settings: Settings, launcher: Launcher) -> CliProvider:
 class OpenCodeReader:
     """Reads the lines of `--format json`."""
 
-    def __init__(self, turn: RunRequest) -> None:
-        self._turn = turn
+    def __init__(self, request: RunRequest) -> None:
+        self._request = request
         self._blocks: list[str] = []
         self._session = ""
         self._error = ""
@@ -81,7 +83,7 @@ class OpenCodeReader:
 
     def line(self, text: str) -> str | None:
         """Keep the texts, the errors and what each step used."""
-        event = UntrustedJson.line(text)
+        event = UntrustedJson.from_line(text)
         self._session = event["sessionID"].text or self._session
         part = event["part"]
         match event["type"].text:
@@ -107,7 +109,7 @@ class OpenCodeReader:
             return self._failure()
         if end.code != 0:
             gone = "session not found" in errors.lower() and not self._blocks
-            if self._turn.session is not None and gone:
+            if self._request.session is not None and gone:
                 return SessionGone(errors.strip()[-500:])
             return replace(exit_failure("opencode", end, errors), usage=self._usage())
         session = Session(id=self._session) if self._session else None
@@ -124,7 +126,7 @@ class OpenCodeReader:
     def _failure(self) -> Failure | SessionGone:
         said = self._error
         lost = is_context_overflow(said) or "session not found" in said.lower()
-        if self._turn.session is not None and lost:
+        if self._request.session is not None and lost:
             return SessionGone(said)
         if self._name == "ProviderAuthError":
             kind = ErrorKind.AUTH
@@ -137,8 +139,8 @@ class OpenCodeReader:
 
     def _usage(self) -> Usage:
         return Usage(
-            provider=self._turn.agent.provider,
-            model=self._turn.agent.model or None,
+            provider=self._request.agent.provider,
+            model=self._request.agent.model or None,
             input_tokens=self._tokens[0],
             output_tokens=self._tokens[1],
             cost=self._cost,

@@ -1,4 +1,4 @@
-"""A line of JSON from outside, looked into without trust: what is not there is empty."""
+"""JSON from a program, read without trust: what is missing or of another type is empty."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from bullpen.core.text import sanitise_text
 
 
 class UntrustedJson:
-    """One JSON value; every look into it gives something of the type that was asked for."""
+    """One JSON value; each property returns its own type, whatever the value is."""
 
     def __init__(self, value: object) -> None:
         self._value = value
 
     @classmethod
-    def line(cls, text: str) -> UntrustedJson:
-        """The object on this line; anything else is an empty one."""
+    def from_line(cls, text: str) -> UntrustedJson:
+        """The value on this line; empty if it is no JSON."""
         try:
             value: object = json.loads(text)
-        except (ValueError, RecursionError):  # it may be nested as deeply as it likes
+        except (ValueError, RecursionError):  # nesting may be of any depth
             value = None
         return cls(value)
 
@@ -26,13 +26,13 @@ class UntrustedJson:
         return UntrustedJson(self._value.get(name) if isinstance(self._value, dict) else None)
 
     @property
-    def there(self) -> bool:
-        """Whether there is anything."""
+    def exists(self) -> bool:
+        """Whether there is a value."""
         return self._value is not None
 
     @property
     def text(self) -> str:
-        """The string, as it can be stored."""
+        """The string, in a form that can be stored."""
         return sanitise_text(self._value) if isinstance(self._value, str) else ""
 
     @property
@@ -49,7 +49,7 @@ class UntrustedJson:
         return self._value is True
 
     @property
-    def items(self) -> list[UntrustedJson]:
+    def elements(self) -> list[UntrustedJson]:
         """The elements of the list."""
         return (
             [UntrustedJson(each) for each in self._value] if isinstance(self._value, list) else []
