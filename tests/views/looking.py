@@ -58,7 +58,7 @@ class Look:
 
     async def done(self) -> None:
         """Wait until what was asked for by keys has been done."""
-        await asyncio.wrap_future(self.app._deeds.submit(lambda: None))
+        await asyncio.wrap_future(self.app._actions.submit(lambda: None))
 
     async def types(self, text: str) -> None:
         """Write this, a key after the other."""

@@ -52,19 +52,19 @@ def completion(context: click.Context, shell: str) -> None:
     """
     kind = get_completion_class(shell)
     assert kind is not None
-    found = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
-    # Not by source(): that of bash starts a bash, to see how old it is.
-    click.echo(found.source_template % found.source_vars())
+    script = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
+    # Not source(): that of bash starts a bash to check its version.
+    click.echo(script.source_template % script.source_vars())
 
 
 class BashCompletion(BashComplete):
-    """Puts together what a colon divides, and gives back only what comes after it."""
+    """Joins the words that bash splits at colons, and completes only the last part."""
 
     _before = ""
-    """What of the word bash keeps by itself."""
+    """The part of the word, up to the last colon, that bash keeps."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before, and the one that is incomplete."""
+        """The complete words, and the incomplete one."""
         args, incomplete = super().get_completion_args()
         words: list[str] = []
         together = False
@@ -80,28 +80,28 @@ class BashCompletion(BashComplete):
         return words[:-1], words[-1]
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        """The line that the script reads."""
+        """The line that the script of the shell reads."""
         return f"{item.type},{item.value.removeprefix(self._before)}"
 
 
 def install_bash_completion() -> None:
-    """From now on, in this process."""
+    """Replace click's completion for bash in this process."""
     add_completion_class(BashCompletion)
 
 
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 Candidates: TypeAlias = Iterable[tuple[str, str]]
-"""Each id, and a word on it for shells that show one."""
+"""Each id with a short help, for shells that show one."""
 
 STORE_TIMEOUT_SECONDS = 1
-"""Who presses a key does not wait for a database that is busy."""
+"""The lock timeout: a key press does not wait for a busy database."""
 
 MAX_CANDIDATES = 200
 HELP_CHARS = 60
 
 
 def complete_from(find: Callable[[Transaction], Candidates]) -> Completer:
-    """Complete what `find` finds in the store; nothing where the store cannot be read."""
+    """Complete what `find` reads from the store; nothing if the store cannot be read."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         # Imported here: names of commands are completed without the store, which is slow to load.
@@ -111,7 +111,7 @@ def complete_from(find: Callable[[Transaction], Candidates]) -> Completer:
         with suppress(BullpenError, OSError):
             settings = _settings()
             file = database_file(settings)
-            if file is None or file.exists():  # to open it would make it
+            if file is None or file.exists():  # opening would create it
                 with read_transaction(settings) as tx:
                     return _items(find(tx), incomplete)
         return []
@@ -120,19 +120,19 @@ def complete_from(find: Callable[[Transaction], Candidates]) -> Completer:
 
 
 def _settings() -> Settings:
-    found, _ = load_lenient(os.environ)
-    return replace(found, busy_seconds=STORE_TIMEOUT_SECONDS)
+    settings, _ = load_lenient(os.environ)
+    return replace(settings, busy_seconds=STORE_TIMEOUT_SECONDS)
 
 
-def _items(found: Candidates, incomplete: str) -> list[CompletionItem]:
+def _items(candidates: Candidates, incomplete: str) -> list[CompletionItem]:
     return [
         CompletionItem(id_, help=" ".join(word.split())[:HELP_CHARS] or None)
-        for id_, word in found
+        for id_, word in candidates
         if id_.startswith(incomplete)
     ]
 
 
-# What each needs is imported when it is asked: the command line begins without.
+# Each imports what it needs when it is called: the command line starts without.
 
 
 def _agents(tx: Transaction) -> Candidates:

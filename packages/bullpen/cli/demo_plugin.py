@@ -1,6 +1,6 @@
-"""What the agents of the demonstration say: a plugin of its home, by which `echo` plays them.
+"""The lines of the demonstration's agents: a plugin for the provider `echo`.
 
-Each cue is what a part listens for, and what it does then: the first time, the second, and so on.
+Each cue is an agent, a text in its message, and what it does the first time, the second and so on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _heard: Counter[str] = Counter()
 
 
 class About(Protocol):
-    """What is known of a message."""
+    """A message, as plugins see it."""
 
     agent: str
     channel: str
@@ -42,7 +42,7 @@ class About(Protocol):
 
 
 def transform_incoming(text: str, about: About) -> str:
-    """What this agent does when it hears this."""
+    """The commands for `echo` that answer this message."""
     for agent, cue, *takes in CUES:
         if agent == about.agent and cue in text:
             _heard[about.message_id] += 1

@@ -1,4 +1,4 @@
-"""Asks a provider for one word, in a process of its own: `cli` does not know the processor."""
+"""Ask a provider for one word, in its own process: `cli` must not import the processor."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 
 PROBE_SECONDS = 60
 START_SECONDS = 20.0
-"""How much longer the process may take than the run in it: to begin, and to end what it started."""
+"""How much longer the process may take than its run, to start and to clean up."""
 REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What came of it."""
+    """Whether the provider answered, and what."""
 
     provider: str
     model: str = ""
@@ -38,7 +38,7 @@ def probe(
 ) -> ProbeResult:
     """Let the provider answer one word, with these settings; it takes seconds, and costs a little.
 
-    Nothing is stored, and it works in no directory of a person's.
+    Nothing is stored, and the working directory is temporary.
     """
     program = (sys.executable, "-m", "bullpen.processor.probe")
     command = [*program, "--provider", provider, "--model", model, "--seconds", str(seconds)]
@@ -53,16 +53,16 @@ def probe(
         try:
             out, errors = child.communicate(timeout=seconds + START_SECONDS)
         except subprocess.TimeoutExpired:
-            _end(child)
+            _terminate(child)
             text = f"it did not end within {seconds} s"
             return ProbeResult(provider, model, error=text, kind=ErrorKind.RETRYABLE.value)
-        except BaseException:  # Ctrl-C: what it started ends before it does
-            _end(child)
+        except BaseException:  # Ctrl-C: the child ends first
+            _terminate(child)
             raise
     return _read(provider, model, out, errors)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _terminate(child: subprocess.Popen[bytes]) -> None:
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.communicate(timeout=START_SECONDS)
@@ -72,13 +72,13 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _read(provider: str, model: str, out: bytes, errors: bytes) -> ProbeResult:
     with contextlib.suppress(ValueError, TypeError):
         return ProbeResult(**json.loads(out))
-    said = errors.decode(errors="replace").strip().rpartition("\n")[2][:REASON_CHARS]
-    text = f"the probe ended without a word: {said or 'no reason given'}"
+    reason = errors.decode(errors="replace").strip().rpartition("\n")[2][:REASON_CHARS]
+    text = f"the probe ended without a word: {reason or 'no reason given'}"
     return ProbeResult(provider, model, error=text, kind=ErrorKind.SETUP.value)
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """The settings as they are here, which need not be those that stand in the file by now."""
+    """The environment with these settings, which may differ from those of the file."""
     environ = {name: text for name, text in os.environ.items() if name != "BULLPEN_AGENT"}
     for each in fields(settings):
         value = getattr(settings, each.name)

@@ -1,4 +1,4 @@
-"""What happened, as a line for a person; most events are too small for one."""
+"""Events as lines for a person; most events have none."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bullpen.core.message import HEARTBEAT, ROOM
 from bullpen.core.routing.tags import parse_tags, text_outside_tags
 
 PROACTIVE = "proactive_"
-"""How the ids of answers begin that answer nothing."""
+"""The prefix of the ids of responses that answer no message."""
 
 
 class ActivityKind(StrEnum):
-    """What sort of thing it is, which gives it its colour."""
+    """The kind of a line, which gives it its colour."""
 
     ASKED = "asked"
     HANDOFF = "handoff"
@@ -35,13 +35,13 @@ class ActivityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActivityLine:
-    """One thing that happened."""
+    """One event for a person."""
 
     id: int
     at: int
     kind: ActivityKind
     agent: str | None
-    """Whom it is about."""
+    """The agent that it is about."""
     who: str
     text: str
 
@@ -51,7 +51,7 @@ LineParts = tuple[ActivityKind, str, str]
 
 
 def activity_line(record: EventRecord, facts: EventDetails) -> ActivityLine | None:
-    """The line of this event, if it is worth one."""
+    """The line of this event, if it has one."""
     parts = _line_parts(record.event, facts)
     if parts is None:
         return None
@@ -61,8 +61,8 @@ def activity_line(record: EventRecord, facts: EventDetails) -> ActivityLine | No
     )
 
 
-def concerns(record: EventRecord, team: str | None, members: frozenset[str]) -> bool:
-    """Whether it belongs to what is watched: a team, or everything."""
+def is_about(record: EventRecord, team: str | None, members: frozenset[str]) -> bool:
+    """Whether the event is about the watched team, or about all."""
     if team is None or record.agent in members or record.data.get("team") == team:
         return True
     return isinstance(record.event, SystemEvent)
@@ -78,7 +78,7 @@ def _line_parts(event: Event, facts: EventDetails) -> LineParts | None:
             text = text_outside_tags(parse_tags(facts.text or ""))
             return ActivityKind.SAID, event.who, text or event.sentence()
         case ResponseReady():
-            return _unasked(event, facts)
+            return _proactive(event, facts)
         case RoomPosted():
             return ActivityKind.POSTED, event.who, facts.text or ""
         case MessageFailed() if event.wait:
@@ -102,7 +102,7 @@ def _enqueued(event: MessageEnqueued, facts: EventDetails) -> LineParts | None:
     return kind, f"{who} → {agent}", origin.preview
 
 
-def _unasked(event: ResponseReady, facts: EventDetails) -> LineParts | None:
+def _proactive(event: ResponseReady, facts: EventDetails) -> LineParts | None:
     """A response that answers no message; one that does is shown when its run ends."""
     if not (event.about.message_id or "").startswith(PROACTIVE):
         return None

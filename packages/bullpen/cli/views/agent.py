@@ -1,4 +1,4 @@
-"""One agent: the conversation that it works on, and what was said last. It follows what happens."""
+"""The page of one agent: its present conversation, and what was said last."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ from bullpen.core.settings import Settings
 from bullpen.core.states import MESSAGE_STATES, MessageState
 from bullpen.core.store.transaction import Transaction
 
-MAX_SPOKEN = 30
-"""So many of the last things said are shown."""
+MAX_ENTRIES = 30
+"""How many entries of the history are shown."""
 MAX_STEPS = 50
 MAX_TEXT_CHARS = 2000
-"""So many characters of one of them."""
+"""How many characters of a text are shown."""
 REFRESH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDetail:
-    """An agent at a moment."""
+    """An agent at one moment."""
 
     at: int
     work: AgentStatus
-    talk: Trace | None
-    said: tuple[HistoryEntry, ...]
+    conversation: Trace | None
+    entries: tuple[HistoryEntry, ...]
 
 
 def read_agent_detail(tx: Transaction, agent: str) -> AgentDetail:
-    """What there is to be seen of this agent."""
+    """Read the page of this agent."""
     for work in get_company_status(tx).agents:
         if work.agent.id == agent:
-            talk = None if work.run is None else trace(tx, work.run.message.conversation_id)
+            conversation = None if work.run is None else trace(tx, work.run.message.conversation_id)
             return AgentDetail(
-                tx.now, work, talk, tuple(newest_history(tx, {agent}, MAX_SPOKEN)[::-1])
+                tx.now, work, conversation, tuple(newest_history(tx, {agent}, MAX_ENTRIES)[::-1])
             )
     raise UnknownAgent(f"there is no agent {agent[:40]!r} any more")
 
 
 class AgentScreen(Screen[None]):
-    """The page of one agent; it is read again when something has happened."""
+    """The page of one agent, read again when something happens."""
 
     CSS = """
     AgentScreen #who { height: auto; padding: 0 1; }
@@ -82,11 +82,11 @@ class AgentScreen(Screen[None]):
         self._settings = settings
         self._zone = zone
         self._read_at = 0.0
-        self._waits = False
+        self._scheduled = False
         self._drawn = False
 
     def compose(self) -> ComposeResult:
-        """Who it is, and what it does."""
+        """Heading, text and keys."""
         yield Static(Text(f"@{self.agent}", style="bold"), id="who")
         yield Gone()
         with VerticalScroll():
@@ -94,90 +94,91 @@ class AgentScreen(Screen[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Read it for the first time."""
+        """Read the page for the first time."""
         self.query_one(VerticalScroll).focus()
         self._read()
 
-    def look_again(self) -> None:
-        """Something has happened: read it anew, but not all the time."""
-        if self._waits:
+    def schedule_read(self) -> None:
+        """Read the page again, at most once a second."""
+        if self._scheduled:
             return
         left = self._read_at + REFRESH_SECONDS - time.monotonic()
         if left <= 0:
             self._read()
         else:
-            self._waits = True
+            self._scheduled = True
             self.set_timer(left, self._read)
 
     def action_scroll(self) -> None:
-        """The page itself does it; this is for the footer."""
+        """Scrolling is the page's own; this entry is for the footer."""
 
     def _read(self) -> None:
-        self._waits = False
+        self._scheduled = False
         self._read_at = time.monotonic()
-        self.run_worker(self._in_thread, thread=True, exclusive=True)
+        self.run_worker(self._read_in_thread, thread=True, exclusive=True)
 
-    def _in_thread(self) -> None:
+    def _read_in_thread(self) -> None:
         try:
             locate_store(self._settings)
             with read_transaction(self._settings) as tx:
-                found = read_agent_detail(tx, self.agent)
+                detail = read_agent_detail(tx, self.agent)
         except Exception as error:  # shown instead of what could not be read
-            self.app.call_from_thread(self._say, error_text(error))
+            self.app.call_from_thread(self._show_error, error_text(error))
         else:
-            self.app.call_from_thread(self._show, found)
+            self.app.call_from_thread(self._show, detail)
 
-    def _say(self, why: str) -> None:
+    def _show_error(self, why: str) -> None:
         if self.is_mounted:
             self.query_one(Gone).say(why)
 
-    def _show(self, found: AgentDetail) -> None:
+    def _show(self, detail: AgentDetail) -> None:
         if not self.is_mounted:
             return
         page = self.query_one(VerticalScroll)
         at_end = not self._drawn or page.is_vertical_scroll_end
         self.query_one(Gone).say("")
-        self.query_one("#who", Static).update(_who(found))
-        self.query_one("#what", Static).update(_page(found, self._zone))
+        self.query_one("#who", Static).update(_heading(detail))
+        self.query_one("#what", Static).update(_page(detail, self._zone))
         self._drawn = True
         if at_end:
             page.scroll_end(animate=False)
 
 
-def _who(found: AgentDetail) -> Text:
-    agent = found.work.agent
+def _heading(detail: AgentDetail) -> Text:
+    agent = detail.work.agent
     text = Text.assemble((f"@{agent.id}", "bold"), "  ")
     if agent.name:
         text.append(f"{single_line(agent.name)}  ")
-    text.append_text(state_of(found.work, found.at))
-    if found.work.why is not None:
-        text.append(f" ({single_line(found.work.why)})", "red")
+    text.append_text(state_of(detail.work, detail.at))
+    if detail.work.why is not None:
+        text.append(f" ({single_line(detail.work.why)})", "red")
     text.append(f"  {single_line(agent.provider)}", "dim")
     text.append(f" {single_line(agent.model)}" if agent.model else "", "dim")
-    if found.work.waiting:
-        text.append(f"  {format_count(found.work.waiting)} wait", "yellow")
+    if detail.work.waiting:
+        text.append(f"  {format_count(detail.work.waiting)} wait", "yellow")
     return text
 
 
-def _page(found: AgentDetail, zone: ZoneInfo) -> Text:
+def _page(detail: AgentDetail, zone: ZoneInfo) -> Text:
     rows = [Text("LAST SAID", style="dim")]
-    for each in found.said:
-        rows += [_said(each, found.at, zone)]
-    if not found.said:
+    for each in detail.entries:
+        rows += [_entry(each, detail.at, zone)]
+    if not detail.entries:
         rows.append(Text("Nobody has said anything to it yet.", style="dim"))
-    if found.talk is not None:
-        rows += [Text(), *_talk(found.talk, found.at, zone)]
+    if detail.conversation is not None:
+        rows += [Text(), *_conversation(detail.conversation, detail.at, zone)]
     return Text("\n").join(rows)
 
 
-def _talk(talk: Trace, now: int, zone: ZoneInfo) -> list[Text]:
-    totals = talk.totals
+def _conversation(conversation: Trace, now: int, zone: ZoneInfo) -> list[Text]:
+    totals = conversation.totals
     tokens = totals.input_tokens + totals.output_tokens
     words = (
         f"{totals.messages} messages, {format_count(tokens)} tokens, {format_money(totals.cost)}"
     )
-    rows = [Text.assemble(("WORKS ON ", "dim"), talk.conversation_id, (f"  {words} so far", "dim"))]
-    rows += [_step(each, now, zone) for each in talk.steps[-MAX_STEPS:]]
+    id_ = conversation.conversation_id
+    rows = [Text.assemble(("WORKS ON ", "dim"), id_, (f"  {words} so far", "dim"))]
+    rows += [_step(each, now, zone) for each in conversation.steps[-MAX_STEPS:]]
     return rows
 
 
@@ -194,7 +195,7 @@ def _step(step: Step, now: int, zone: ZoneInfo) -> Text:
     )
 
 
-def _said(each: HistoryEntry, now: int, zone: ZoneInfo) -> Text:
+def _entry(each: HistoryEntry, now: int, zone: ZoneInfo) -> Text:
     own = each.role == "assistant"
     who = f"@{each.agent_id}" if own else single_line(each.sender) or each.channel
     return Text.assemble(
@@ -207,5 +208,5 @@ def _said(each: HistoryEntry, now: int, zone: ZoneInfo) -> Text:
 
 def _short(text: str) -> str:
     cleaned = sanitize_text(text).strip()
-    shown = cleaned if len(cleaned) <= MAX_TEXT_CHARS else f"{cleaned[:MAX_TEXT_CHARS]} …"
-    return "\n      ".join(each for each in shown.splitlines() if each.strip())
+    text = cleaned if len(cleaned) <= MAX_TEXT_CHARS else f"{cleaned[:MAX_TEXT_CHARS]} …"
+    return "\n      ".join(each for each in text.splitlines() if each.strip())

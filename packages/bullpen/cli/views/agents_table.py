@@ -1,4 +1,4 @@
-"""The agents as a table: what each is at. It shows as many columns as there is room for."""
+"""The table of agents, with as many columns as fit."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ ACTIVITY_SIGNS: dict[AgentActivity, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, and how wide it may become."""
+    """A column and its greatest width."""
 
     name: str
-    most: int
+    max_width: int
     right: bool = False
 
 
@@ -50,11 +50,11 @@ TOKENS = Column("TOKENS", 7, right=True)
 RUNS = Column("RUNS", 5, right=True)
 TALK = Column("THIS TALK", 9, right=True)
 NOW = Column("NOW", 1000)
-"""The last one takes what is left."""
+"""The last column takes the remaining width."""
 
 
 def columns_for(width: int) -> tuple[Column, ...]:
-    """What there is room for."""
+    """The columns that fit."""
     if width < NARROW:
         return (AGENT, STATE, NOW)
     if width < WIDE:
@@ -64,17 +64,17 @@ def columns_for(width: int) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """All that is known of an agent at a moment."""
+    """An agent at one moment."""
 
     work: AgentStatus
     leads: bool
     spent: RunTotals
     said: str
-    """What it said while it works, or last."""
+    """Its progress while it works, or what it said last."""
     now: int
 
     def cell(self, column: Column) -> Text:
-        """What stands in this column."""
+        """The cell of this column."""
         match column.name:
             case AGENT.name:
                 return Text(self.work.agent.id + (f" {LEADER}" if self.leads else ""), style="bold")
@@ -110,12 +110,12 @@ class AgentRow:
 
 
 def state_of(work: AgentStatus, now: int) -> Text:
-    """What it is at, in a sign and a word or two."""
+    """The agent's state as a sign and words."""
     sign, style = ACTIVITY_SIGNS[work.activity]
     words = work.activity.value
     if work.run is not None:
         words = f"{words} {format_duration(now - work.run.since)}"
-        if work.why is not None:  # nothing comes after it
+        if work.why is not None:  # it is paused: no run follows
             words = f"{words} {ACTIVITY_SIGNS[AgentActivity.PAUSED][0]}"
     elif work.until is not None:
         words = f"{words} {format_duration(work.until - now)}"
@@ -125,7 +125,7 @@ def state_of(work: AgentStatus, now: int) -> Text:
 def agent_rows(
     company: CompanyStatus, spent: Mapping[str, RunTotals], said: Mapping[str, str], now: int
 ) -> list[AgentRow]:
-    """Every agent's."""
+    """A row for each agent."""
     leader = None if company.team is None else company.team.leader
     return [
         AgentRow(
@@ -140,7 +140,7 @@ def agent_rows(
 
 
 class AgentsTable(DataTable[Text]):
-    """Keeps the chosen agent chosen, whatever changes around it."""
+    """A table that keeps the selected agent selected when rows change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select_cursor", "Look", key_display="⏎"),
@@ -160,18 +160,18 @@ class AgentsTable(DataTable[Text]):
             return None
         return self.ordered_rows[self.cursor_row].key.value
 
-    def fill(self, found: Sequence[AgentRow], width: int) -> None:
-        """Show these; what did not change is not drawn again."""
+    def fill(self, rows: Sequence[AgentRow], width: int) -> None:
+        """Show these rows; cells that did not change are not drawn again."""
         columns = columns_for(width)
         cells = {
             (each.work.agent.id, column.name): each.cell(column)
-            for each in found
+            for each in rows
             for column in columns
         }
-        widths = _widths(columns, found, cells, width)
-        layout = (tuple(each.work.agent.id for each in found), tuple(widths.items()))
+        widths = _widths(columns, rows, cells, width)
+        layout = (tuple(each.work.agent.id for each in rows), tuple(widths.items()))
         if layout != self._shown:
-            self._rebuild(columns, found, cells, widths)
+            self._rebuild(columns, rows, cells, widths)
             self._shown = layout
         else:
             for (agent, name), text in cells.items():
@@ -182,7 +182,7 @@ class AgentsTable(DataTable[Text]):
     def _rebuild(
         self,
         columns: Sequence[Column],
-        found: Sequence[AgentRow],
+        rows: Sequence[AgentRow],
         cells: Mapping[tuple[str, str], Text],
         widths: Mapping[str, int],
     ) -> None:
@@ -191,33 +191,31 @@ class AgentsTable(DataTable[Text]):
         for column in columns:
             heading = Text(column.name, style="dim", justify="right" if column.right else "left")
             self.add_column(heading, key=column.name, width=widths[column.name])
-        for each in found:
+        for each in rows:
             agent = each.work.agent.id
-            row = (_fitted(cells[agent, column.name], widths[column.name]) for column in columns)
-            self.add_row(*row, key=agent)
-        ids = [each.work.agent.id for each in found]
+            fitted = (_fitted(cells[agent, each.name], widths[each.name]) for each in columns)
+            self.add_row(*fitted, key=agent)
+        ids = [each.work.agent.id for each in rows]
         if chosen in ids:
             self.move_cursor(row=ids.index(chosen), animate=False)
 
 
 def _widths(
     columns: Sequence[Column],
-    found: Sequence[AgentRow],
+    rows: Sequence[AgentRow],
     cells: Mapping[tuple[str, str], Text],
     width: int,
 ) -> dict[str, int]:
-    """How wide each is: as its longest cell, up to its limit; the last takes the rest.
+    """The width of each column: its longest cell, up to its limit; the last takes the rest.
 
-    The state's is fixed: it changes every second.
+    The state has a fixed width, because it changes every second.
     """
     widths: dict[str, int] = {}
     left = width - 2 * CELL_PADDING * len(columns)
     for column in columns[:-1]:
-        longest = max(
-            (cells[each.work.agent.id, column.name].cell_len for each in found), default=0
-        )
-        fitting = STATE.most if column is STATE else max(len(column.name), longest)
-        widths[column.name] = min(fitting, column.most, max(left - len(NOW.name), 1))
+        longest = max((cells[each.work.agent.id, column.name].cell_len for each in rows), default=0)
+        fitting = STATE.max_width if column is STATE else max(len(column.name), longest)
+        widths[column.name] = min(fitting, column.max_width, max(left - len(NOW.name), 1))
         left -= widths[column.name]
     widths[columns[-1].name] = max(left, len(NOW.name))
     return widths

@@ -31,7 +31,7 @@ NOTE_SECONDS = 4.0
 WIDTHS = [(0, "-narrow"), (60, "-usual"), (120, "-wide")]
 HEIGHTS = [(0, "-low"), (16, "-high")]
 
-# Nothing but the terminal's own colours: so it is readable on a dark one and on a light one.
+# Only the terminal's own colours: readable on dark and light ones.
 THEME = Theme(
     name="bullpen",
     ansi=True,
@@ -77,7 +77,7 @@ THEME = Theme(
 
 
 class Lost(Message):
-    """The store cannot be read; it is tried again."""
+    """The store cannot be read; the feed tries again."""
 
     def __init__(self, why: str) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Lost(Message):
 
 
 class Gone(Static):
-    """Says that what is shown is old, and why; hidden while it is not."""
+    """A banner that says why the view is out of date; hidden while it is not."""
 
     DEFAULT_CSS = """
     Gone { display: none; height: auto; max-height: 4; color: ansi_red; text-style: bold; }
@@ -93,13 +93,13 @@ class Gone(Static):
     """
 
     def say(self, why: str) -> None:
-        """Show it, or hide it if there is nothing to say."""
+        """Show the reason, or hide the banner if there is none."""
         self.set_class(bool(why), "-shown")
         self.update(Text(f"! Looking again every second: {why}" if why else ""))
 
 
 class LiveView(App[None]):
-    """A view that lives until somebody leaves it, or the process is told to end."""
+    """A view that runs until a person leaves it or the process gets a signal."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -109,30 +109,30 @@ class LiveView(App[None]):
     VERTICAL_BREAKPOINTS = HEIGHTS
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(ansi_color=True)  # from the start: NO_COLOR is looked at there
+        super().__init__(ansi_color=True)  # App reads NO_COLOR in its constructor
         self.settings = settings
         self.register_theme(THEME)
         self.theme = THEME.name
-        self._deeds = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deeds")
+        self._actions = ThreadPoolExecutor(max_workers=1, thread_name_prefix="actions")
 
     def on_mount(self) -> None:
-        """End well when the system asks for it, or the terminal is closed."""
+        """End cleanly on SIGTERM and when the terminal is closed."""
         loop = asyncio.get_running_loop()
         for each in END_SIGNALS:
-            with contextlib.suppress(ValueError, RuntimeError):  # not in a thread of its own
+            with contextlib.suppress(ValueError, RuntimeError):  # only the main thread may
                 loop.add_signal_handler(each, self._end, SIGNAL_EXIT_BASE + each)
         self.app_resume_signal.subscribe(self, self._draw_all)
 
-    def do(self, deed: Callable[[], None]) -> None:
-        """Do it in a thread, for the store may be busy, and after what was asked for before."""
-        self._deeds.submit(deed)
+    def do(self, action: Callable[[], None]) -> None:
+        """Run this in a thread, after earlier ones: the store may be busy."""
+        self._actions.submit(action)
 
     def refuse(self, text: str) -> None:
-        """Say what could not be done."""
+        """Show what failed."""
         self.notify(text, severity="error", markup=False, timeout=NOTE_SECONDS)
 
     def _draw_all(self, _: object) -> None:
-        """After Ctrl-Z and `fg` the screen is another one."""
+        """Draw again after Ctrl-Z and `fg`, which clear the screen."""
         for each in self.screen.walk_children(with_self=True):
             each.refresh()
 
@@ -140,15 +140,15 @@ class LiveView(App[None]):
         self.exit(return_code=status)
 
     def _fatal_error(self) -> None:
-        """As textual's own, but without the values of variables: secrets are among them."""
+        """As textual's own, without the values of variables, which may be secrets."""
         from rich.traceback import Traceback
 
         self.panic(Traceback(show_locals=False, width=None))
 
 
 def run_view(view: LiveView) -> int:
-    """Give the terminal to a view until it is left; gives the exit status."""
-    # Without the mouse: so that the terminal's own selection works as everywhere.
+    """Run a view until it is left; returns the exit status."""
+    # Without the mouse the terminal's own selection works.
     view.run(mouse=False)
     return view.return_code or 0
 
@@ -158,7 +158,7 @@ COUNT_UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 
 def sanitize_text(text: str) -> str:
-    """The text without what would move the cursor, or do worse to a terminal."""
+    """The text without control characters, its tabs expanded."""
     return sanitize(text).expandtabs(TAB)
 
 
@@ -168,13 +168,13 @@ def single_line(text: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something."""
+    """The last line that is not blank."""
     lines = [each.strip() for each in sanitize_text(text).splitlines() if each.strip()]
     return lines[-1] if lines else ""
 
 
 def format_count(count: int) -> str:
-    """A number in four characters or five."""
+    """A number in at most five characters, as `12.3k`."""
     for least, unit in COUNT_UNITS:
         if count >= least:
             few = count < 10 * least
@@ -183,7 +183,7 @@ def format_count(count: int) -> str:
 
 
 def format_money(dollars: float) -> str:
-    """An amount; what is less than a cent is not nothing."""
+    """An amount; less than a cent is shown as such."""
     if 0 < dollars < 0.01:
         return "<$0.01"
     return f"${dollars:,.2f}"
@@ -195,7 +195,7 @@ def format_clock(moment: int, zone: ZoneInfo) -> str:
 
 
 def format_moment(moment: int, now: int, zone: ZoneInfo) -> str:
-    """The time of day; of another day, with its date."""
+    """The time of day; with the date, if it is not today."""
     at, today = (
         datetime.fromtimestamp(each / SECOND, UTC).astimezone(zone) for each in (moment, now)
     )

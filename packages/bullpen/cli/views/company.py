@@ -10,15 +10,13 @@ from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from bullpen.cli.command import write_transaction
 from bullpen.cli.views.activity import ActivityKind, ActivityLine
 from bullpen.cli.views.agent import AgentScreen
-from bullpen.cli.views.agents_table import ACTIVITY_SIGNS, LEADER, AgentsTable, agent_rows
+from bullpen.cli.views.agents_table import AgentsTable, agent_rows
 from bullpen.cli.views.app import (
     NOTE_SECONDS,
     Gone,
@@ -30,6 +28,7 @@ from bullpen.cli.views.app import (
     single_line,
 )
 from bullpen.cli.views.company_data import CompanyReader, CompanyUpdate
+from bullpen.cli.views.company_help import HelpScreen
 from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.core.clock import SystemClock
 from bullpen.core.inspect.activity import AgentActivity
@@ -43,25 +42,25 @@ PROCESS_KINDS = ("processor", "scheduler", "api")
 GAP = "   "
 
 
-def format_heading(news: CompanyUpdate, width: int) -> Text:
-    """Two lines; a third one when nothing can be answered."""
-    first = _title(news)
+def format_heading(update: CompanyUpdate, width: int) -> Text:
+    """Two lines; a third one if no processor runs."""
+    first = _title(update)
     if width < NARROW:
-        if not news.company.processes.get("processor"):
+        if not update.company.processes.get("processor"):
             first.append("  no processor", "red")
-        return Text("\n").join([first, _queue(news)])
-    processes = _processes(news)
+        return Text("\n").join([first, _queue(update)])
+    processes = _processes(update)
     room = width - 2 - first.cell_len - processes.cell_len
     first.append(" " * max(room, len(GAP)))
     first.append_text(processes)
-    if not news.company.processes.get("processor"):
+    if not update.company.processes.get("processor"):
         warning = "No processor runs: nothing is answered. Next: bullpen up"
-        return Text("\n").join([first, Text(warning, style="yellow"), _numbers(news, width)])
-    return Text("\n").join([first, _numbers(news, width)])
+        return Text("\n").join([first, Text(warning, style="yellow"), _numbers(update, width)])
+    return Text("\n").join([first, _numbers(update, width)])
 
 
-def _title(news: CompanyUpdate) -> Text:
-    company = news.company
+def _title(update: CompanyUpdate) -> Text:
+    company = update.company
     count = len(company.agents)
     agents = "1 agent" if count == 1 else f"{count} agents"
     if company.team is None:
@@ -70,10 +69,10 @@ def _title(news: CompanyUpdate) -> Text:
     return Text.assemble((f"#{company.team.id}{name}", "bold"), (f"  {agents}", "dim"))
 
 
-def _processes(news: CompanyUpdate) -> Text:
+def _processes(update: CompanyUpdate) -> Text:
     found = Text()
     for kind in PROCESS_KINDS:
-        count = news.company.processes.get(kind, 0)
+        count = update.company.processes.get(kind, 0)
         if found:
             found.append("  ")
         found.append(f"{kind} ", "dim")
@@ -81,10 +80,10 @@ def _processes(news: CompanyUpdate) -> Text:
     return found
 
 
-def _numbers(news: CompanyUpdate, width: int) -> Text:
-    found = Text.assemble("queue  ", _queue(news))
-    ours = {each.agent.id for each in news.company.agents}
-    spent = sum((each for agent, each in news.spent.items() if agent in ours), RunTotals())
+def _numbers(update: CompanyUpdate, width: int) -> Text:
+    found = Text.assemble("queue  ", _queue(update))
+    ours = {each.agent.id for each in update.company.agents}
+    spent = sum((each for agent, each in update.spent.items() if agent in ours), RunTotals())
     found.append(f"{GAP if width >= WIDE else '  '}today ")
     if width >= WIDE:
         runs = "1 run" if spent.runs == 1 else f"{format_count(spent.runs)} runs"
@@ -93,8 +92,8 @@ def _numbers(news: CompanyUpdate, width: int) -> Text:
     return found
 
 
-def _queue(news: CompanyUpdate) -> Text:
-    queue = news.company.queue
+def _queue(update: CompanyUpdate) -> Text:
+    queue = update.company.queue
     found = Text()
     for state, count in (
         (MessageState.PENDING, queue.pending),
@@ -107,66 +106,6 @@ def _queue(news: CompanyUpdate) -> Text:
         found.append(format_count(count), MESSAGE_STATES[state].style if count else "dim")
         found.append(f" {state}", "dim")
     return found
-
-
-KEYS = (
-    ("↑ ↓", "choose an agent"),
-    ("enter", "its conversation of now, and what was said last"),
-    ("p", "pause it: no more runs begin; messages still come in"),
-    ("r", "let it work again"),
-    ("?", "this page"),
-    ("q, Ctrl-C", "leave; the agents go on"),
-)
-
-MEANINGS: dict[AgentActivity, str] = {
-    AgentActivity.IDLE: "has nothing to do",
-    AgentActivity.RUNS: "answers, since so long",
-    AgentActivity.LOST: "its processor is gone; the work is taken up again soon",
-    AgentActivity.WAITS: "has messages that nobody has taken up yet",
-    AgentActivity.RESTS: "its provider asked for a pause, so long",
-    AgentActivity.PAUSED: "starts no runs, until somebody resumes it",
-    AgentActivity.DRAINS: "takes nothing new, and answers what is there",
-}
-
-COLUMNS = (
-    ("WAIT", "messages that wait for it"),
-    ("TODAY", "what its runs cost since midnight"),
-    ("THIS TALK", "what the conversation that it works on cost so far"),
-    ("queue", "the numbers at the top are of the whole queue, `today` is of these agents"),
-)
-
-
-class HelpScreen(Screen[None]):
-    """One page; any of its keys leads back."""
-
-    CSS = "HelpScreen VerticalScroll { padding: 1 2; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "app.pop_screen", "Back", key_display="esc"),
-    ]
-
-    def compose(self) -> ComposeResult:
-        """The text."""
-        with VerticalScroll():
-            yield Static(_text())
-        yield Footer()
-
-
-def _text() -> Text:
-    rows = [Text("Keys", style="bold")]
-    rows += [_row(name, "", meaning) for name, meaning in KEYS]
-    rows += [Text(), Text("States", style="bold")]
-    rows += [
-        _row(f"{ACTIVITY_SIGNS[each][0]} {each}", ACTIVITY_SIGNS[each][1], MEANINGS[each])
-        for each in AgentActivity
-    ]
-    rows += [_row(LEADER, "bold", "leads the team")]
-    rows += [Text(), Text("Numbers", style="bold")]
-    rows += [_row(name, "", meaning) for name, meaning in COLUMNS]
-    return Text("\n").join(rows)
-
-
-def _row(name: str, style: str, meaning: str) -> Text:
-    return Text.assemble("  ", (f"{name:<12}", style), meaning)
 
 
 MAX_LINES = 500
@@ -191,16 +130,16 @@ KIND_STYLES = {
 }
 
 
-class Told(Message):
-    """There is news."""
+class Updated(Message):
+    """The company has changed."""
 
-    def __init__(self, news: CompanyUpdate) -> None:
+    def __init__(self, update: CompanyUpdate) -> None:
         super().__init__()
-        self.news = news
+        self.update = update
 
 
 class Activity(Static):
-    """What happened, the last at the bottom: as many lines as there is room for."""
+    """The last events that fit, the newest at the bottom."""
 
     DEFAULT_CSS = "Activity { height: 1fr; min-height: 2; }"
 
@@ -209,16 +148,16 @@ class Activity(Static):
         self._zone = zone
         self._lines: deque[ActivityLine] = deque(maxlen=MAX_LINES)
 
-    def tell(self, news: CompanyUpdate) -> None:
-        """Add what is new; when the store was opened anew, begin anew."""
-        if news.fresh:
+    def add(self, update: CompanyUpdate) -> None:
+        """Add the new lines; start over if the store was opened again."""
+        if update.fresh:
             self._lines.clear()
-        if news.lines or news.fresh:
-            self._lines.extend(news.lines)
+        if update.lines or update.fresh:
+            self._lines.extend(update.lines)
             self.refresh()
 
     def render(self) -> Text:
-        """The last ones that fit."""
+        """The last lines that fit."""
         room = max(self.size.height - 1, 1)
         rule = Text(" ACTIVITY", style="dim")
         shown = list(self._lines)[-room:]
@@ -242,7 +181,7 @@ class Activity(Static):
 
 
 class WatchView(LiveView):
-    """What each agent does, and what happens between them."""
+    """The agents, and what happens between them."""
 
     CSS = """
     #heading { height: auto; max-height: 4; padding: 0 1; }
@@ -271,18 +210,18 @@ class WatchView(LiveView):
         super().__init__(settings)
         self.team = team
         self.zone = zone
-        self.news: CompanyUpdate | None = None
+        self.latest: CompanyUpdate | None = None
         self._said: dict[str, ActivityLine] = {}
         self._clock = SystemClock()
         self._feed = Feed(
             settings,
             CompanyReader(team, zone),
-            lambda news: self.post_message(Told(news)),
+            lambda update: self.post_message(Updated(update)),
             lambda why: self.post_message(Lost(why)),
         )
 
     def compose(self) -> ComposeResult:
-        """The heading, the agents, what happens, the keys."""
+        """Heading, agents, activity and keys."""
         yield Static(id="heading")
         yield Gone()
         yield AgentsTable()
@@ -291,69 +230,69 @@ class WatchView(LiveView):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to follow."""
+        """Start the feed."""
         super().on_mount()
         self.query_one(AgentsTable).focus()
         self.set_interval(TICK_SECONDS, self._tick)
         self._feed.start()
 
     def on_unmount(self) -> None:
-        """Let go of the store."""
+        """Stop the feed."""
         self._feed.stop()
 
-    def on_told(self, told: Told) -> None:
-        """Show the news."""
-        news = self.news = told.news
-        if news.fresh:
+    def on_updated(self, message: Updated) -> None:
+        """Show the update."""
+        update = self.latest = message.update
+        if update.fresh:
             self._said.clear()
-        self._said.update({each.who: each for each in news.lines if each.agent == each.who})
+        self._said.update({each.who: each for each in update.lines if each.agent == each.who})
         main = self.screen_stack[0]
         main.query_one(Gone).say("")
-        main.set_class(not news.company.agents, "-nobody")
-        main.query_one(Activity).tell(news)
+        main.set_class(not update.company.agents, "-nobody")
+        main.query_one(Activity).add(update)
         self._fill()
         if isinstance(self.screen, AgentScreen):
-            self.screen.look_again()
+            self.screen.schedule_read()
 
     def on_lost(self, lost: Lost) -> None:
-        """Say that what is shown is old."""
+        """Show that the view is out of date."""
         self.screen_stack[0].query_one(Gone).say(lost.why)
 
     def on_resize(self) -> None:
-        """Use the room that there is now."""
+        """Fit the table to the new size."""
         self.call_after_refresh(self._fill)
 
     def on_data_table_row_selected(self) -> None:
-        """Enter was pressed on an agent."""
+        """Open the page of an agent."""
         self.action_look()
 
     def action_help(self) -> None:
-        """Explain what is shown."""
+        """Open the help."""
         self.push_screen(HelpScreen())
 
     def action_look(self) -> None:
-        """Look at the chosen agent."""
+        """Open the page of the selected agent."""
         agent = self._chosen()
         if agent is not None:
             self.push_screen(AgentScreen(self.settings, agent, self.zone))
 
     def action_pause(self) -> None:
-        """Start no more runs of the chosen agent."""
+        """Pause the selected agent."""
         agent = self._chosen()
         if agent is not None:
-            self.do(lambda: self._switch(agent, off=True))
+            self.do(lambda: self._switch(agent, pause=True))
 
     def action_resume(self) -> None:
-        """Let the chosen agent work again."""
+        """Resume the selected agent."""
         agent = self._chosen()
         if agent is not None:
-            self.do(lambda: self._switch(agent, off=False))
+            self.do(lambda: self._switch(agent, pause=False))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where there is no agent nothing can be done with one."""
+        """Offer pause and resume only where there is an agent."""
         if action not in ("pause", "resume", "help"):
             return True
-        nobody = self.news is not None and not self.news.company.agents
+        nobody = self.latest is not None and not self.latest.company.agents
         return not isinstance(self.screen, HelpScreen) and (action == "help" or not nobody)
 
     def _chosen(self) -> str | None:
@@ -361,47 +300,47 @@ class WatchView(LiveView):
             return self.screen.agent
         return self.screen_stack[0].query_one(AgentsTable).chosen
 
-    def _switch(self, agent: str, *, off: bool) -> None:
-        """In a thread: the store may be busy for a while."""
+    def _switch(self, agent: str, *, pause: bool) -> None:
+        """Pause or resume, in a thread: the store may be busy."""
         try:
             locate_store(self.settings)
             with write_transaction(self.settings) as tx:
-                if off:
+                if pause:
                     pause_lane(tx, agent, PAUSED_BY)
                 else:
                     resume_lane(tx, agent)
         except Exception as error:  # shown where it happened
             self.call_from_thread(self.refuse, error_text(error))
             return
-        said = f"@{agent} is paused; a run that has begun goes on." if off else f"@{agent} works."
-        self.call_from_thread(self.notify, said, markup=False, timeout=NOTE_SECONDS)
+        text = f"@{agent} is paused; a run that has begun goes on." if pause else f"@{agent} works."
+        self.call_from_thread(self.notify, text, markup=False, timeout=NOTE_SECONDS)
         self._feed.wake()
 
     def _tick(self) -> None:
-        """Let the seconds pass of what runs or rests."""
-        found = () if self.news is None else self.news.company.agents
+        """Update the durations of what runs or rests."""
+        found = () if self.latest is None else self.latest.company.agents
         if any(each.run is not None or each.activity is AgentActivity.RESTS for each in found):
             self._fill()
 
     def _fill(self) -> None:
-        if self.news is None:
+        if self.latest is None:
             return
         main = self.screen_stack[0]
-        now = max(self._clock.now(), self.news.company.at)
+        now = max(self._clock.now(), self.latest.company.at)
         width = self.size.width
-        found = agent_rows(self.news.company, self.news.spent, self._doings(), now)
+        found = agent_rows(self.latest.company, self.latest.spent, self._progress(), now)
         main.query_one(AgentsTable).fill(found, width - SCROLLBAR)
-        main.query_one("#heading", Static).update(format_heading(self.news, width))
+        main.query_one("#heading", Static).update(format_heading(self.latest, width))
         self.refresh_bindings()
 
-    def _doings(self) -> dict[str, str]:
-        """What each does now, or did last."""
-        assert self.news is not None
+    def _progress(self) -> dict[str, str]:
+        """The progress of each agent, or what it said last."""
+        assert self.latest is not None
         found = {agent: each.text for agent, each in self._said.items()}
-        for work in self.news.company.agents:
+        for work in self.latest.company.agents:
             if work.run is None:
                 continue
-            at, said = self.news.progress.get(work.agent.id, (0, ""))
+            at, said = self.latest.progress.get(work.agent.id, (0, ""))
             asked = f"← {work.run.message.from_agent or work.run.message.sender}: "
             asked += single_line(work.run.message.message)
             found[work.agent.id] = said if at >= work.run.since else asked

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
-from bullpen.cli.views.activity import ActivityLine, activity_line, concerns
+from bullpen.cli.views.activity import ActivityLine, activity_line, is_about
 from bullpen.cli.views.app import last_line
 from bullpen.core.clock import SECOND, start_of_day
 from bullpen.core.events.conversation import AgentProgress, ChainStepDone
@@ -33,15 +33,15 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 
 INITIAL_EVENTS = 300
-"""So many of the last events are looked at when a view opens."""
+"""How many of the last events are read when a view opens."""
 PAGE_EVENTS = 500
 MAX_PAGES = 4
 MAX_LINES = 100
-"""Of so many events at once it is told what they are about: of more, the last ones."""
+"""How many events of one update become lines: of more, the last ones."""
 LOOK_SECONDS = 5
-"""What no event tells of, as a process that is gone, is seen after so long."""
+"""How often the status is read without an event, as of a process that is gone."""
 COUNT_SECONDS = 2
-"""What was spent is counted no more often, however many runs end."""
+"""The shortest time between two counts of the spending, however many runs end."""
 
 RUN_END_EVENTS = (
     ChainStepDone,
@@ -51,28 +51,28 @@ RUN_END_EVENTS = (
     MessageCancelled,
     MessageReleased,
 )
-"""With these a run may have ended, and cost something."""
+"""The events that may end a run, which has a cost."""
 
 NO_FILTER = EventFilter()
 
 
 @dataclass(frozen=True, slots=True)
 class CompanyUpdate:
-    """The company as it is now, and what happened since the last news."""
+    """The company as it is now, and what happened since the last update."""
 
     company: CompanyStatus
     spent: dict[str, RunTotals]
-    """What each agent took today."""
+    """What the runs of each agent took today."""
     lines: tuple[ActivityLine, ...]
     progress: dict[str, tuple[int, str]]
-    """What each agent said last while it worked, and when."""
+    """The last progress of each agent, and when it was."""
     fresh: bool
-    """The store was just opened: these lines are all that there are."""
+    """Whether the store was just opened: earlier lines are void."""
 
 
 @dataclass(slots=True)
 class SpendingCounter:
-    """What was spent today, counted anew when there is a reason to."""
+    """Counts what was spent today, again when a run may have ended."""
 
     zone: ZoneInfo
     spent: dict[str, RunTotals] = field(default_factory=dict)
@@ -82,15 +82,15 @@ class SpendingCounter:
     _stale: bool = True
 
     def run_ended(self) -> None:
-        """There is something to count."""
+        """Note that the count is stale."""
         self._stale = True
 
     def due(self, now: int) -> bool:
-        """Whether there is something to count, and it is time."""
+        """Whether the count is stale, and old enough."""
         return self._stale and now - self._at >= COUNT_SECONDS * SECOND
 
     def count(self, tx: Transaction) -> None:
-        """Count it, unless that was just now."""
+        """Count what was spent today, if it is due."""
         day = start_of_day(tx.now, self.zone)
         if day != self._day:
             self._day, self._after, self._stale = day, last_run_before(tx, day), True
@@ -102,54 +102,54 @@ class SpendingCounter:
 
 @dataclass(slots=True)
 class CompanyReader:
-    """Looks at all agents, or at those of a team."""
+    """Reads all agents, or those of a team."""
 
     team: str | None
     zone: ZoneInfo
 
     def __call__(self, store: Store) -> Iterator[CompanyUpdate | None]:
-        """First everything, then what is new, or None."""
+        """Yield everything first, then what is new, or None."""
         tail = EventTail.from_now(store)
-        ledger = SpendingCounter(self.zone)
+        spending = SpendingCounter(self.zone)
         progress: dict[str, tuple[int, str]] = {}
         with store.read() as tx:
             events = list_events(tx, NO_FILTER, None, tail.position, INITIAL_EVENTS)[::-1]
-        news = self._news(store, ledger, events, progress, fresh=True)
-        yield news
+        update = self._update(store, spending, events, progress, fresh=True)
+        yield update
         while True:
             events = _read(tail)
             now = store.clock.now()
-            old = now - news.company.at >= LOOK_SECONDS * SECOND
-            if events or old or ledger.due(now):
-                news = self._news(store, ledger, events, progress, fresh=False)
-                yield news
+            old = now - update.company.at >= LOOK_SECONDS * SECOND
+            if events or old or spending.due(now):
+                update = self._update(store, spending, events, progress, fresh=False)
+                yield update
             else:
                 yield None
 
-    def _news(
+    def _update(
         self,
         store: Store,
-        ledger: SpendingCounter,
+        spending: SpendingCounter,
         events: Sequence[EventRecord],
         progress: dict[str, tuple[int, str]],
         *,
         fresh: bool,
     ) -> CompanyUpdate:
         if any(isinstance(each.event, RUN_END_EVENTS) for each in events):
-            ledger.run_ended()
+            spending.run_ended()
         with store.read() as tx:
             company = get_company_status(tx, self.team)
             members = frozenset(each.agent.id for each in company.agents)
-            ours = [event for event in events if concerns(event, self.team, members)]
+            ours = [event for event in events if is_about(event, self.team, members)]
             lines = _lines(tx, ours)
-            ledger.count(tx)
+            spending.count(tx)
         for record in ours:
             event = record.event
             if isinstance(event, AgentProgress) and record.agent is not None:
                 text = last_line(event.text)
                 if text:
                     progress[record.agent] = (record.created_at, text)
-        return CompanyUpdate(company, ledger.spent, lines, dict(progress), fresh)
+        return CompanyUpdate(company, spending.spent, lines, dict(progress), fresh)
 
 
 def _read(tail: EventTail) -> list[EventRecord]:
@@ -163,8 +163,8 @@ def _read(tail: EventTail) -> list[EventRecord]:
 
 
 def _lines(tx: Transaction, events: Sequence[EventRecord]) -> tuple[ActivityLine, ...]:
-    worth = [event for event in events if event.type != AgentProgress.type][-MAX_LINES:]
-    lines = (activity_line(*each) for each in zip(worth, event_details(tx, worth), strict=True))
+    shown = [event for event in events if event.type != AgentProgress.type][-MAX_LINES:]
+    lines = (activity_line(*each) for each in zip(shown, event_details(tx, shown), strict=True))
     return tuple(each for each in lines if each is not None)
 
 
@@ -172,7 +172,7 @@ Document = dict[str, object]
 
 
 def company_fields(company: CompanyStatus, spent: Mapping[str, RunTotals]) -> Document:
-    """How everything stands, what it took today included."""
+    """The status for a JSON document, with what was spent today."""
     queue = company.queue
     return {
         "at": company.at,

@@ -1,4 +1,4 @@
-"""A live feed of events in a view, read in a thread."""
+"""A live feed of updates for a view, read in a thread."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from bullpen.core.store.open import database_file, open_store
 from bullpen.core.wake.listener import Listener
 
 POLL_SECONDS = 0.5
-"""A view looks at least so often, whatever the processes do."""
+"""The longest time between two looks of a view."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreLocation:
-    """Where the database is: a file, and which one it was; or a server."""
+    """The database: a file with its device and inode, or a server."""
 
     path: Path | None
     file: tuple[int, int] | None
 
     def check(self) -> None:
-        """Fail if the file is gone, or is another one now: the open one is then nobody's."""
+        """Fail if the file is gone or replaced: the open one gets no more writes."""
         if self.path is not None and _file(self.path) != self.file:
             raise StoreUnavailable(f"{self.path} was taken away, or replaced")
 
 
 def locate_store(settings: Settings) -> StoreLocation:
-    """Where the database is now; to open a file that is not there would make it."""
+    """The present database; fails if the file is missing, which opening would create."""
     path = database_file(settings)
     return StoreLocation(path, None if path is None else _file(path))
 
 
 @contextmanager
 def open_if_exists(settings: Settings) -> Iterator[Store]:
-    """The store, if there is one."""
+    """Open the store if it exists."""
     locate_store(settings)
-    often = replace(settings, poll_seconds=min(settings.poll_seconds, POLL_SECONDS))
-    store = open_store(often)
+    frequent = replace(settings, poll_seconds=min(settings.poll_seconds, POLL_SECONDS))
+    store = open_store(frequent)
     try:
         yield store
     finally:
@@ -52,7 +52,7 @@ def open_if_exists(settings: Settings) -> Iterator[Store]:
 
 
 def error_text(error: Exception) -> str:
-    """What went wrong, in a sentence."""
+    """The error and its hint in a sentence."""
     if isinstance(error, BullpenError):
         return f"{error}. {error.hint}" if error.hint else str(error)
     return f"{type(error).__name__}: {error}"
@@ -66,48 +66,48 @@ def _file(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-News = TypeVar("News")
-UpdateReader = Callable[[Store], Iterator[News | None]]
-"""Looks at a store that was just opened: first at all, then each time at what is new, if any is."""
+Update = TypeVar("Update")
+UpdateReader = Callable[[Store], Iterator[Update | None]]
+"""Yields everything of a store first, then what is new each time, or None."""
 
 MIN_REFRESH_SECONDS = 0.2
-"""So many times a second a view changes at the most, whatever happens."""
+"""The shortest time between two updates, however much happens."""
 WAIT_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 STOP_SECONDS = 3.0
 
 
-class Feed(Generic[News]):
-    """One view's source."""
+class Feed(Generic[Update]):
+    """The updates of one view, read in a thread; a store that fails is opened again."""
 
     def __init__(
         self,
         settings: Settings,
-        looks: UpdateReader[News],
-        told: Callable[[News], object],
-        lost: Callable[[str], object],
+        reader: UpdateReader[Update],
+        on_update: Callable[[Update], object],
+        on_lost: Callable[[str], object],
     ) -> None:
         self._settings = settings
-        self._looks = looks
-        self._told = told
-        self._lost = lost
+        self._reader = reader
+        self._on_update = on_update
+        self._on_lost = on_lost
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._listener: Listener | None = None
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def wake(self) -> None:
-        """Look now: this process itself has changed something."""
+        """Look now, after a change by this process."""
         with self._lock, contextlib.suppress(OSError):
             if self._listener is not None:
                 self._listener.interrupt()
 
     def stop(self) -> None:
-        """Look no more, and let go of the store."""
+        """Stop the thread, and close the store."""
         self._stopping.set()
         self.wake()
         if self._thread.ident is not None:
@@ -117,21 +117,21 @@ class Feed(Generic[News]):
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except Exception as error:  # a view outlives whatever happens to what it shows
+            except Exception as error:  # a view outlives every failure of the store
                 if not self._stopping.is_set():
-                    self._lost(error_text(error))
+                    self._on_lost(error_text(error))
                 self._stopping.wait(RETRY_SECONDS)
 
     def _follow(self) -> None:
-        where = locate_store(self._settings)
+        location = locate_store(self._settings)
         with open_if_exists(self._settings) as store, self._listening(store) as listener:
-            for news in self._looks(store):
-                if news is not None:
-                    self._told(news)
+            for update in self._reader(store):
+                if update is not None:
+                    self._on_update(update)
                 if self._stopping.wait(MIN_REFRESH_SECONDS):
                     return
                 listener.wait(WAIT_SECONDS)
-                where.check()
+                location.check()
 
     @contextlib.contextmanager
     def _listening(self, store: Store) -> Iterator[Listener]:

@@ -1,4 +1,4 @@
-"""The posts of a room on the screen: in order, each once, the newest at the bottom."""
+"""The posts of a room: in order, each once, the newest at the bottom."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bullpen.cli.views.app import format_moment, sanitize_text, single_line
 from bullpen.core.inspect.history import Post
 
 OWNER = "owner"
-"""As whom a person posts from the command line."""
+"""The author of posts from the command line."""
 MAX_POSTS = 1000
-"""So many posts are kept on the screen; older ones can be read again."""
+"""How many posts are kept; older ones can be read again."""
 AUTHOR_WIDTH = 16
 WIDE_COLUMNS = 60
 COLOURS = ("cyan", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
@@ -43,7 +43,7 @@ class PostLine(Static):
         self._when = format_moment(post.created_at, now, zone)
 
     def render(self) -> Table | Text:
-        """In three columns, or without them where there is no room."""
+        """Three columns, or running text where they do not fit."""
         moment = Text(self._when, style="dim")
         if self.app.size.width < WIDE_COLUMNS:
             return Text.assemble(moment, " ", self._author, "\n", self._body)
@@ -58,7 +58,7 @@ class PostLine(Static):
 
 
 class Posts(VerticalScroll, can_focus=False):
-    """All that are shown. It stays at the newest, unless somebody has scrolled up."""
+    """The posts; it follows the newest unless a person has scrolled up."""
 
     DEFAULT_CSS = """
     Posts { height: 1fr; scrollbar-size-vertical: 1; }
@@ -70,46 +70,46 @@ class Posts(VerticalScroll, can_focus=False):
         self._zone = zone
         self._ids: list[int] = []
         self.follows = True
-        """Whether it stays at the newest post."""
+        """Whether it follows the newest post."""
         self.complete = False
-        """Whether there is nothing older than what is shown."""
+        """Whether the first post of the room is shown."""
 
     @property
     def oldest(self) -> int | None:
-        """The number of the first post that is shown."""
+        """The id of the first post that is shown."""
         return self._ids[0] if self._ids else None
 
     class Followed(Message):
-        """The newest post is on the screen."""
+        """The newest post is shown."""
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Notice whether somebody has scrolled up, or down to the end."""
+        """Follow the newest post if the end is shown."""
         super().watch_scroll_y(old_value, new_value)
         self.follows = new_value >= self.max_scroll_y - 1
         if self.follows:
             self.post_message(self.Followed())
 
     def on_resize(self) -> None:
-        """Stay at the newest post, whatever room there is."""
+        """Keep the newest post in view."""
         if self.follows:
             self.call_after_refresh(self.scroll_to_newest)
 
     async def add(self, posts: Iterable[Post], members: Sequence[str], now: int) -> int:
-        """Show these where they belong; gives how many of them were new."""
+        """Insert posts in their order; returns how many were new."""
         count = 0
         for post in sorted(posts, key=lambda each: each.id):
             at = bisect_left(self._ids, post.id)
             if at < len(self._ids) and self._ids[at] == post.id:
                 continue
-            shown = PostLine(post, members, now, self._zone)
+            line = PostLine(post, members, now, self._zone)
             if at == len(self._ids):
-                await self.mount(shown)
+                await self.mount(line)
             else:
-                await self.mount(shown, before=self.query(PostLine)[at])
+                await self.mount(line, before=self.query(PostLine)[at])
             self._ids.insert(at, post.id)
             count += 1
         if self.follows:
-            await self._forget()
+            await self._drop_oldest()
             self.call_after_refresh(self.scroll_to_newest)
         self.mark()
         return count
@@ -121,7 +121,7 @@ class Posts(VerticalScroll, can_focus=False):
         now: int,
         done: Callable[[], object],
     ) -> None:
-        """Show these above all others; what is on the screen stays where it is."""
+        """Insert older posts at the top without moving what is shown."""
         fresh = sorted(
             (post for post in posts if not self._ids or post.id < self._ids[0]),
             key=lambda each: each.id,
@@ -143,18 +143,18 @@ class Posts(VerticalScroll, can_focus=False):
         self.call_after_refresh(keep)
 
     def mark(self) -> None:
-        """Say what is above the first post."""
-        told = ROOM_START_TEXT if self.complete else OLDER_POSTS_HINT
+        """Update the line above the first post."""
+        text = ROOM_START_TEXT if self.complete else OLDER_POSTS_HINT
         self.query_one("#edge", Static).update(
-            Text(told if self._ids else EMPTY_ROOM_TEXT, style="dim")
+            Text(text if self._ids else EMPTY_ROOM_TEXT, style="dim")
         )
 
     def scroll_to_newest(self) -> None:
-        """Show the newest."""
+        """Scroll to the newest post."""
         self.follows = True
         self.scroll_end(animate=False)
 
-    async def _forget(self) -> None:
+    async def _drop_oldest(self) -> None:
         too_many = len(self._ids) - MAX_POSTS
         if too_many > 0:
             for each in list(self.query(PostLine))[:too_many]:

@@ -32,7 +32,7 @@ from bullpen.core.store.transaction import Transaction
 
 
 class Composer(TextArea):
-    """Enter posts what is written; what is pasted stays whole, with its lines."""
+    """The input: Enter posts, pasted text keeps its lines."""
 
     DEFAULT_CSS = """
     Composer {
@@ -51,7 +51,7 @@ class Composer(TextArea):
     ]
 
     class Posted(Message):
-        """Somebody wants to say this."""
+        """A text to post."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -68,23 +68,23 @@ class Composer(TextArea):
         self.cursor_blink = False
 
     def action_post(self) -> None:
-        """Post what is written, if it says something."""
+        """Post the text, unless it is blank."""
         if self.text.strip():
             self.post_message(self.Posted(self.text))
             self.clear()
 
     def action_new_line(self) -> None:
-        """Begin a new line."""
+        """Insert a line break."""
         self.insert("\n")
 
-    def give_back(self, text: str) -> None:
-        """It could not be posted: nobody has to write it again."""
+    def restore(self, text: str) -> None:
+        """Put a text back that could not be posted."""
         written = self.text
         self.text = f"{text}\n{written}" if written else text
         self.move_cursor(self.document.end)
 
     async def _on_key(self, event: events.Key) -> None:
-        # Here and not by a binding that comes first: that would overtake the letters before it.
+        # A priority binding would overtake the letters typed before it.
         if event.key == "enter":
             event.stop()
             event.prevent_default()
@@ -97,35 +97,35 @@ class Composer(TextArea):
 
 
 INITIAL_POSTS = 50
-"""So many posts are shown when a room is entered, and more of the older ones each time."""
+"""How many posts are shown first, and how many older ones each time."""
 PAGE_POSTS = 500
 LOOK_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class RoomUpdate:
-    """The room as it is now, and what was posted since the last news; some perhaps once more."""
+    """The room as it is now, and its new posts; some may be repeated."""
 
     at: int
     team: Team
     working: tuple[str, ...]
-    """Which members answer something just now."""
+    """The members that answer now."""
     posts: tuple[Post, ...]
     whole: bool
-    """Whether these are all the posts that there are."""
+    """Whether these are all posts of the room."""
 
 
 @dataclass(slots=True)
 class RoomReader:
-    """Looks at the room of a team; it remembers across a loss of the store what was seen."""
+    """Reads a team's room; what was seen survives a loss of the store."""
 
     team: str
     _entered: bool = False
     _last: int = 0
-    """The highest number of the posts that were told of."""
+    """The highest id of the posts that were yielded."""
 
     def __call__(self, store: Store) -> Iterator[RoomUpdate | None]:
-        """First the last posts, or those since the store was lost; then each new one."""
+        """Yield the last posts, or those since the store was lost; then each new one."""
         tail = EventTail.from_now(store)
         with store.read() as tx:
             posts = (
@@ -134,9 +134,9 @@ class RoomReader:
                 else newest_posts(tx, self.team, INITIAL_POSTS)[::-1]
             )
             whole = not self._entered and len(posts) < INITIAL_POSTS
-            news = self._news(tx, posts, whole=whole)
+            update = self._update(tx, posts, whole=whole)
         self._entered = True
-        yield news
+        yield update
         while True:
             events = tail.read(PAGE_POSTS)
             posted = (each.event for each in events)
@@ -145,15 +145,15 @@ class RoomReader:
                 for each in posted
                 if isinstance(each, RoomPosted) and each.team == self.team
             ]
-            old = store.clock.now() - news.at >= LOOK_SECONDS * SECOND
+            old = store.clock.now() - update.at >= LOOK_SECONDS * SECOND
             if not (events or old):
                 yield None
                 continue
             with store.read() as tx:
-                news = self._news(tx, self._posted(tx, numbers), whole=False)
-            yield news
+                update = self._update(tx, self._posted(tx, numbers), whole=False)
+            yield update
 
-    def _news(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomUpdate:
+    def _update(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomUpdate:
         team = get_team(tx, self.team)
         self._last = max([self._last, *(post.id for post in posts)])
         busy = {each.agent for each in list_lanes(tx) if each.processing}
@@ -161,16 +161,16 @@ class RoomReader:
         return RoomUpdate(tx.now, team, working, tuple(posts), whole)
 
     def _missed(self, tx: Transaction) -> list[Post]:
-        # On PostgreSQL a lower number may have come after a higher one: some are told of again.
+        # On PostgreSQL a lower id may commit after a higher one: some posts are repeated.
         return _between(tx, self.team, max(0, self._last - INITIAL_POSTS), MAX_ROW_ID)
 
     def _posted(self, tx: Transaction, numbers: Sequence[int]) -> list[Post]:
-        """The posts of these numbers: an event tells of each when it can be seen."""
+        """The posts of these ids, whose events are visible."""
         return _between(tx, self.team, min(numbers) - 1, max(numbers)) if numbers else []
 
 
 def _between(tx: Transaction, team: str, since: int, upto: int) -> list[Post]:
-    """All posts after the one number and up to the other."""
+    """All posts after one id and up to the other."""
     found: list[Post] = []
     while True:
         page = posts_since(tx, team, since_id=since, since=0, upto=upto, limit=PAGE_POSTS)
@@ -180,12 +180,12 @@ def _between(tx: Transaction, team: str, since: int, upto: int) -> list[Post]:
         since = page[-1].id
 
 
-class Told(Message):
-    """There is news."""
+class Updated(Message):
+    """The room has changed."""
 
-    def __init__(self, news: RoomUpdate) -> None:
+    def __init__(self, update: RoomUpdate) -> None:
         super().__init__()
-        self.news = news
+        self.update = update
 
 
 class Older(Message):
@@ -215,18 +215,18 @@ class RoomView(LiveView):
         super().__init__(settings)
         self.team = team
         self.zone = zone
-        self._news: RoomUpdate | None = None
+        self._latest: RoomUpdate | None = None
         self._unseen = 0
         self._loading = False
         self._feed = Feed(
             settings,
             RoomReader(team),
-            lambda news: self.post_message(Told(news)),
+            lambda update: self.post_message(Updated(update)),
             lambda why: self.post_message(Lost(why)),
         )
 
     def compose(self) -> ComposeResult:
-        """Who is in the room, what was said, where to write, the keys."""
+        """Heading, posts, input and keys."""
         yield Static(Text(f"#{self.team}", style="bold"), id="heading")
         yield Gone()
         yield Posts(self.zone)
@@ -235,42 +235,42 @@ class RoomView(LiveView):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Begin to follow."""
+        """Start the feed."""
         super().on_mount()
         self.query_one(Composer).focus()
         self._feed.start()
 
     def on_unmount(self) -> None:
-        """Let go of the store."""
+        """Stop the feed."""
         self._feed.stop()
 
-    async def on_told(self, told: Told) -> None:
-        """Show the news."""
-        news = self._news = told.news
+    async def on_updated(self, message: Updated) -> None:
+        """Show the update."""
+        update = self._latest = message.update
         posts = self.query_one(Posts)
         self.query_one(Gone).say("")
-        self.query_one("#heading", Static).update(_heading(news))
-        if news.whole:
+        self.query_one("#heading", Static).update(_heading(update))
+        if update.whole:
             posts.complete = True
-        count = await posts.add(news.posts, news.team.members, news.at)
+        count = await posts.add(update.posts, update.team.members, update.at)
         self._count(0 if posts.follows else self._unseen + count)
 
     def on_lost(self, lost: Lost) -> None:
-        """Say that what is shown is old."""
+        """Show that the view is out of date."""
         self.query_one(Gone).say(lost.why)
 
     def on_posts_followed(self) -> None:
-        """What was new has been seen."""
+        """The new posts were seen."""
         self._count(0)
 
     def on_composer_posted(self, posted: Composer.Posted) -> None:
-        """Post it."""
+        """Post the text."""
         self.query_one(Posts).scroll_to_newest()
         self._count(0)
         self.do(lambda: self._post(posted.text))
 
     def action_older(self) -> None:
-        """A page up; from the first post on, older ones."""
+        """Scroll a page up; at the first post, load older ones."""
         posts = self.query_one(Posts)
         if posts.scroll_y > 0:
             posts.scroll_page_up(animate=False)
@@ -280,7 +280,7 @@ class RoomView(LiveView):
             self.run_worker(lambda: self._load(oldest), thread=True)
 
     def action_newer(self) -> None:
-        """A page down."""
+        """Scroll a page down."""
         self.query_one(Posts).scroll_page_down(animate=False)
 
     def _post(self, text: str) -> None:
@@ -294,7 +294,7 @@ class RoomView(LiveView):
             self._feed.wake()
 
     def _not_posted(self, text: str, why: str) -> None:
-        self.query_one(Composer).give_back(text)
+        self.query_one(Composer).restore(text)
         self.refuse(f"This was not posted. {why}")
 
     def _load(self, before: int) -> None:
@@ -309,10 +309,10 @@ class RoomView(LiveView):
             self.post_message(Older(found))
 
     async def on_older(self, older: Older) -> None:
-        """Show what was read."""
+        """Show the older posts."""
         posts = self.query_one(Posts)
         posts.complete = len(older.posts) < INITIAL_POSTS
-        members = () if self._news is None else self._news.team.members
+        members = () if self._latest is None else self._latest.team.members
         await posts.add_older(older.posts, members, SystemClock().now(), self._loaded)
         posts.mark()
 
@@ -320,7 +320,7 @@ class RoomView(LiveView):
         self._loading = False
 
     def _count(self, unseen: int) -> None:
-        """Say how many new posts are below what is shown."""
+        """Show how many new posts are below."""
         self._unseen = unseen
         below = self.query_one("#below", Static)
         below.set_class(bool(unseen), "-shown")
@@ -328,13 +328,13 @@ class RoomView(LiveView):
         below.update(Text(f"↓ {words}: PageDown", style="bold yellow"))
 
 
-def _heading(news: RoomUpdate) -> Text:
-    team = news.team
+def _heading(update: RoomUpdate) -> Text:
+    team = update.team
     found = Text.assemble(
         (f"#{team.id}", "bold"), f" {single_line(team.name)}" if team.name else "", "  "
     )
     for each in team.members:
-        works = each in news.working
+        works = each in update.working
         found.append(f"{'●' if works else '○'} ", "green" if works else "dim")
         found.append(f"@{each}  ", "" if works else "dim")
     return found

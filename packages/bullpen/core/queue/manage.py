@@ -164,7 +164,7 @@ def hold(tx: Transaction, message_id: str, reason: str) -> None:
 
 def resume(tx: Transaction, message_id: str) -> None:
     """Put a held message back into its old place in the lane."""
-    locked = _lock_message(tx, message_id, (MessageState.HELD,), "let go", into_lane=True)
+    locked = _lock_message(tx, message_id, (MessageState.HELD,), "resume", into_lane=True)
     _move(tx, locked, MessageState.PENDING, SET_MESSAGE_STATE)
     refresh_lane(tx, locked.message.agent, 1)
     append_event(tx, MessageLetGo(locked.message))
