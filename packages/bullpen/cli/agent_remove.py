@@ -11,7 +11,8 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
-from bullpen.cli.output import confirm, dry_run, yes
+from bullpen.cli.options import dry_run, yes
+from bullpen.cli.output import confirm
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneBusy
 from bullpen.core.inspect.removal import RemovalPreview, preview_removal

@@ -13,8 +13,8 @@ import click
 from bullpen.cli.command import Result, read_transaction, write_transaction
 from bullpen.cli.filters import parse_filters
 from bullpen.cli.interrupts import Interrupts
-from bullpen.cli.options import combine_options
-from bullpen.cli.output import confirm, dry_run, one_line, yes
+from bullpen.cli.options import Function, combine_options, dry_run, yes
+from bullpen.cli.output import confirm, one_line
 from bullpen.core.bulk import CHANGED_MEANWHILE, BulkFailure, BulkResult
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings
@@ -29,7 +29,6 @@ MAX_ROWS_SHOWN = 20
 """The rows shown of a plan, and the errors shown of a result."""
 REASON_CHARS = 160
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 State = TypeVar("State", MessageState, ResponseState)
 Table = Sequence[Sequence[str]]
 """Rows of cells; the first is the heading."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Literal
@@ -140,20 +140,12 @@ def require_person(action: str) -> None:
 @contextmanager
 def write_transaction(settings: Settings) -> Iterator[Transaction]:
     """Open the store for one transaction that writes."""
-    store = open_store(settings)
-    try:
-        with store.write() as tx:
-            yield tx
-    finally:
-        store.close()
+    with closing(open_store(settings)) as store, store.write() as tx:
+        yield tx
 
 
 @contextmanager
 def read_transaction(settings: Settings) -> Iterator[Transaction]:
     """Open the store for one transaction that only reads."""
-    store = open_store(settings)
-    try:
-        with store.read() as tx:
-            yield tx
-    finally:
-        store.close()
+    with closing(open_store(settings)) as store, store.read() as tx:
+        yield tx

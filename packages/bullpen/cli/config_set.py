@@ -11,7 +11,8 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction
-from bullpen.cli.output import confirm, yes
+from bullpen.cli.options import yes
+from bullpen.cli.output import confirm
 from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, is_secret

@@ -13,8 +13,8 @@ import click
 
 from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.db import progress_line
-from bullpen.cli.options import DURATION
-from bullpen.cli.output import confirm, dry_run, format_count, format_duration, print_table, yes
+from bullpen.cli.options import DURATION, dry_run, yes
+from bullpen.cli.output import confirm, format_count, format_duration, print_table
 from bullpen.core.clock import format_interval, format_time, owner_zone_name
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 from bullpen.core.store import open as store_open

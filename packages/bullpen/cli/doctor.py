@@ -14,7 +14,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from bullpen.cli.command import Result, command
-from bullpen.cli.output import confirm, dry_run, sanitize, use_color, yes
+from bullpen.cli.options import dry_run, yes
+from bullpen.cli.output import confirm, sanitize, use_color
 from bullpen.cli.probe import probe
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.errors import BullpenError

@@ -16,8 +16,8 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, acting_agent, command, json_requested
-from bullpen.cli.options import DURATION
-from bullpen.cli.output import MAX_LIMIT, one_line, sanitize, use_color
+from bullpen.cli.options import DURATION, MAX_LIMIT
+from bullpen.cli.output import one_line, sanitize, use_color
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.errors import OutOfReach
 from bullpen.core.events.base import Level

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.options import DURATION, combine_options
+from bullpen.cli.options import DURATION, Function, combine_options
 from bullpen.core.message import ErrorKind
 from bullpen.core.states import ResponseState
 from bullpen.core.store.scan import Selection
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 ERROR_KINDS = click.Choice([*(each.value for each in ErrorKind), "overflow"])
 

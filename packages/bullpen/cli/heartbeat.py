@@ -10,8 +10,8 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import combine_options
-from bullpen.cli.output import format_fields, limit_option
+from bullpen.cli.options import combine_options, limit_option
+from bullpen.cli.output import format_fields
 from bullpen.core.clock import (
     format_interval,
     format_time,

@@ -11,8 +11,8 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction
-from bullpen.cli.options import DURATION
-from bullpen.cli.output import limit_option, sanitize
+from bullpen.cli.options import DURATION, limit_option
+from bullpen.cli.output import sanitize
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.inspect.history import (
     HistoryEntry,

@@ -10,7 +10,8 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import confirm, yes
+from bullpen.cli.options import yes
+from bullpen.cli.output import confirm
 from bullpen.core.access.keys import Key, Scope, add_key, list_keys, revoke_key
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.errors import UnknownKey

@@ -10,7 +10,8 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import confirm, dry_run, format_count, format_provider, yes
+from bullpen.cli.options import dry_run, yes
+from bullpen.cli.output import confirm, format_count, format_provider
 from bullpen.core.company import ProviderSwitch, apply_switches, plan_switches, select_agents
 from bullpen.core.roster.agents import list_agents
 from bullpen.core.roster.providers import (

@@ -29,6 +29,24 @@ def combine_options(*options: Callable[[Function], Function]) -> Callable[[Funct
     return decorate
 
 
+yes = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+
+MAX_LIMIT = 1000
+"""The most rows that a command shows."""
+
+
+def limit_option(default: int = 20) -> Callable[[Function], Function]:
+    """Return the option that limits how many rows are shown."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, MAX_LIMIT),
+        default=default,
+        show_default=True,
+        help="How many.",
+    )
+
+
 class Duration(click.ParamType[int]):
     """A duration as `30m` or `2h`, converted to milliseconds."""
 

@@ -6,22 +6,12 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, is_dataclass
-from typing import Any, TypeVar
 
 import click
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-yes: Callable[[Function], Function] = click.option(
-    "--yes", "-y", is_flag=True, help="Do it without asking."
-)
-dry_run: Callable[[Function], Function] = click.option(
-    "--dry-run", is_flag=True, help="Show what would be done, and do nothing."
-)
 
 
 def confirm(action: str, sure: bool, *, many: bool = False) -> None:
@@ -39,25 +29,6 @@ def confirm(action: str, sure: bool, *, many: bool = False) -> None:
         raise click.UsageError(f"{action}? Say --yes, or look first with --dry-run.")
 
 
-as_json: Callable[[Function], Function] = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document."
-)
-
-MAX_LIMIT = 1000
-"""The most rows that a command shows."""
-
-
-def limit_option(default: int = 20) -> Callable[[Function], Function]:
-    """Return the option that limits how many rows are shown."""
-    return click.option(
-        "--limit",
-        type=click.IntRange(1, MAX_LIMIT),
-        default=default,
-        show_default=True,
-        help="How many.",
-    )
-
-
 def use_color() -> bool | None:
     """Return what `click.echo` takes: False with NO_COLOR, else None, which asks the terminal."""
     return False if os.environ.get("NO_COLOR") else None
@@ -66,15 +37,6 @@ def use_color() -> bool | None:
 def print_json(document: object) -> None:
     """Print a document as JSON; dataclasses become objects, and iterators arrays."""
     click.echo(json.dumps(_to_json(document)))
-
-
-def print_result(as_json: bool, document: object, *lines: str) -> None:
-    """Say what was done: the document as JSON, or the lines for a person."""
-    if as_json:
-        print_json(document)
-    else:
-        for line in lines:
-            click.echo(line)
 
 
 def print_table(rows: Sequence[Sequence[str]], empty: str) -> None:

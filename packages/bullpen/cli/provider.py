@@ -12,7 +12,8 @@ from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.model import SwitchRequest, switch_agents
-from bullpen.cli.output import confirm, dry_run, format_fields, yes
+from bullpen.cli.options import dry_run, yes
+from bullpen.cli.output import confirm, format_fields
 from bullpen.core.errors import BadProvider
 from bullpen.core.roster.programs import Program, find_programs, probe_versions
 from bullpen.core.roster.providers import (

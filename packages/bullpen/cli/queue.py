@@ -11,7 +11,8 @@ import click
 from bullpen.cli.command import Result, acting_agent, command
 from bullpen.cli.filters import message_filters, parse_filters
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import format_duration, limit_option, one_line
+from bullpen.cli.options import limit_option
+from bullpen.cli.output import format_duration, one_line
 from bullpen.cli.queue_lanes import activity_cells
 from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages

@@ -24,7 +24,8 @@ from bullpen.cli.bulk import (
 )
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.filters import message_filters
-from bullpen.cli.output import confirm, dry_run
+from bullpen.cli.options import dry_run
+from bullpen.cli.output import confirm
 from bullpen.cli.queue import dead_rows, message_rows
 from bullpen.cli.queue_lanes import all_option, resume_lanes
 from bullpen.core.bulk import apply_to_messages

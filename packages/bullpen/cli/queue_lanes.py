@@ -8,7 +8,8 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
-from bullpen.cli.output import dry_run, format_duration, one_line
+from bullpen.cli.options import dry_run
+from bullpen.cli.output import format_duration, one_line
 from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.inspect.queue import LaneActivity, list_lane_activity
 from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane

@@ -21,7 +21,8 @@ from bullpen.cli.command import (
 )
 from bullpen.cli.filters import parse_filters, response_filters
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import MAX_LIMIT, format_duration, limit_option, one_line, sanitize
+from bullpen.cli.options import MAX_LIMIT, limit_option
+from bullpen.cli.output import format_duration, one_line, sanitize
 from bullpen.cli.queue import require_visible, visible_agent
 from bullpen.core.answers.attachments import RefusedFile, resolve_allowed
 from bullpen.core.clock import format_time, owner_zone_name

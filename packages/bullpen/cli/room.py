@@ -17,7 +17,8 @@ from bullpen.cli.command import (
     read_transaction,
     write_transaction,
 )
-from bullpen.cli.output import limit_option, sanitize
+from bullpen.cli.options import limit_option
+from bullpen.cli.output import sanitize
 from bullpen.core.clock import owner_zone_name
 from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.history import newest_posts

@@ -17,7 +17,8 @@ from bullpen.cli.command import (
     write_transaction,
 )
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import confirm, limit_option, yes
+from bullpen.cli.options import limit_option, yes
+from bullpen.cli.output import confirm
 from bullpen.cli.schedule_options import (
     ScheduleOptions,
     author,

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 import click
 
 from bullpen.cli.command import Result, command, json_requested
-from bullpen.cli.output import MAX_LIMIT, format_duration, print_table
+from bullpen.cli.options import MAX_LIMIT
+from bullpen.cli.output import format_duration, print_table
 from bullpen.cli.response import CLI
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, UnknownService

@@ -13,7 +13,8 @@ from bullpen.cli.agent import lane_activity
 from bullpen.cli.agent_remove import orphan_notices
 from bullpen.cli.command import Result, command, json_requested, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import confirm, format_fields, yes
+from bullpen.cli.options import yes
+from bullpen.cli.output import confirm, format_fields
 from bullpen.cli.views.app import require_terminal
 from bullpen.core.clock import owner_zone_name, start_of_day
 from bullpen.core.company import remove_team

@@ -14,7 +14,8 @@ from bullpen.cli.command import (
     require_person,
     write_transaction,
 )
-from bullpen.cli.output import confirm, yes
+from bullpen.cli.options import yes
+from bullpen.cli.output import confirm
 from bullpen.core.access.keys import LINK_MINUTES, create_login_link
 from bullpen.core.access.owner import ensure_token, read_token, rotate_token
 from bullpen.core.errors import UnsafeSecret

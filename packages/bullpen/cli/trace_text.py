@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO, assert_never
 from zoneinfo import ZoneInfo
 
-from bullpen.cli.output import format_duration, one_line, sanitize
+from bullpen.cli.output import format_count, format_duration, one_line, sanitize
 from bullpen.core.clock import SECOND
 from bullpen.core.inspect.conversations import ConversationState
 from bullpen.core.inspect.messages import MessageRecord
@@ -51,11 +51,6 @@ def format_elapsed(milliseconds: int) -> str:
     if milliseconds < 10 * SECOND:
         return f"{max(0, milliseconds) / SECOND:.1f} s"
     return format_duration(milliseconds)
-
-
-def format_count(number: int, what: str, many: str = "") -> str:
-    """The number with its noun."""
-    return f"{number} {what}" if number == 1 else f"{number} {many or what + 's'}"
 
 
 ARROW = "→"
