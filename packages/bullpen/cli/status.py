@@ -214,11 +214,28 @@ def _watch(settings: Settings, every: bool, seconds: float) -> None:
 def _document(services: list[Service], store: StoreStatus | None) -> dict[str, object]:
     return {
         "services": services,
-        "queue": None if store is None else asdict(store.queue),
+        "queue": None if store is None else _queue_fields(store.queue),
         "system_agents": None if store is None else [asdict(each) for each in store.agents],
         "unread": None if store is None else store.unread,
         "held_back": None if store is None or store.hold is None else asdict(store.hold),
     }
+
+
+def _queue_fields(queue: QueueStatus) -> dict[str, object]:
+    lanes = [
+        {
+            "agent": each.agent,
+            "state": each.state,
+            "reason": each.reason,
+            "pending": each.pending,
+            "processing": each.processing,
+            # The row keeps the worker of its last claim; a lease tells that it has one now.
+            "worker": each.claimed_by if each.lease_expires_at else None,
+            "lease_expires_at": each.lease_expires_at,
+        }
+        for each in queue.lanes
+    ]
+    return {**asdict(queue), "lanes": lanes}
 
 
 def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
