@@ -155,7 +155,7 @@ class Screen:
 
     def _handed_on(self, what: FollowedEvent) -> str:
         """What an agent wrote to another one; a post in a room only once."""
-        origin = what.facts.origin
+        origin = what.details.origin
         if origin is None or origin.from_agent is None:
             return ""
         to = f"@{what.record.agent}"

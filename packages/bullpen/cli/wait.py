@@ -108,7 +108,7 @@ class Wait:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 return self._over(WaitEnd.TIME)
-            self.screen.update_status(tuple(each.agent for each in found.moving))
+            self.screen.update_status(tuple(each.agent for each in found.active))
             pause = SETTLE_SECONDS if self.follower.tail.has_uncommitted else POLL_SECONDS
             hint = listener.wait(min(left, pause))
 
@@ -121,14 +121,14 @@ class Wait:
             self._looked_at = now
             with self.follower.store.read() as tx:
                 self._status = get_conversation_status(tx, self.follower.conversation_id)
-                answers = self.follower.answers(tx)
-            if not self._status.moving:  # its last events were written since they were read
+                answers = self.follower.new_answers(tx)
+            if not self._status.active:  # its last events were written since they were read
                 self._show_events()
             self._show_answers(answers)
         return self._status
 
     def _show_events(self) -> list[FollowedEvent]:
-        news = self.follower.happened()
+        news = self.follower.new_events()
         for each in news:
             self.screen.show_event(each)
         return news
@@ -156,8 +156,8 @@ class Wait:
         if not self._noted:
             self._noted = True
             self.screen.note(
-                f"No processor runs. In another terminal: {NO_PROCESSOR.helps}",
-                "It is result for; Ctrl-C leaves the message in the queue.",
+                f"No processor runs. In another terminal: {NO_PROCESSOR.command}",
+                "It is waited for; Ctrl-C leaves the message in the queue.",
             )
         return ()
 
@@ -245,9 +245,9 @@ def exit_status(result: WaitResult) -> int:
     """0 if everything was answered, 1 if something failed, 75 if more is to come."""
     if result.end is WaitEnd.STOPPED:
         return 1
-    if result.end is not WaitEnd.AT_REST or result.status.of(MessageState.HELD):
+    if result.end is not WaitEnd.AT_REST or result.status.in_states(MessageState.HELD):
         return EXIT_UNFINISHED
-    return 1 if result.status.of(*UNANSWERED_STATES) else 0
+    return 1 if result.status.in_states(*UNANSWERED_STATES) else 0
 
 
 def wait_fields(conversation: str, result: WaitResult, cost: float) -> dict[str, object]:
@@ -268,7 +268,7 @@ def wait_fields(conversation: str, result: WaitResult, cost: float) -> dict[str,
                 "message_id": each.message_id,
                 "agent": each.agent,
                 "state": each.state,
-                "why": each.why,
+                "why": each.error,
             }
             for each in result.status.unfinished
         ],
@@ -282,9 +282,9 @@ def _state(result: WaitResult) -> str:
         return "waiting"
     if result.end is not WaitEnd.AT_REST:
         return "under_way"
-    if result.status.of(MessageState.HELD):
+    if result.status.in_states(MessageState.HELD):
         return "held"
-    return "failed" if result.status.of(*UNANSWERED_STATES) else "answered"
+    return "failed" if result.status.in_states(*UNANSWERED_STATES) else "answered"
 
 
 def print_wait_result(conversation: str, result: WaitResult, screen: Screen) -> None:
@@ -300,7 +300,7 @@ def print_wait_result(conversation: str, result: WaitResult, screen: Screen) -> 
         case WaitEnd.OBSTACLE:
             screen.note(f"{_so_far(result)} to {conversation}; it stays in the queue.")
             for obstacle in result.obstacles:
-                screen.note(f"  {obstacle.text}. Next: {obstacle.helps}")
+                screen.note(f"  {obstacle.text}. Next: {obstacle.command}")
         case WaitEnd.TIME | WaitEnd.LEFT:
             screen.note(
                 f"{_so_far(result)} to {conversation}; it stays in the queue.",
@@ -317,7 +317,7 @@ def _so_far(result: WaitResult) -> str:
 
 
 def _why(each: UnfinishedMessage) -> tuple[str, ...]:
-    why = f": {each.why}" if each.why else ""
+    why = f": {each.error}" if each.error else ""
     verb = "resume" if each.state is MessageState.HELD else "retry"
     return (
         f"{each.message_id} for @{each.agent} is {each.state}{why}",

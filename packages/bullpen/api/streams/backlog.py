@@ -49,12 +49,12 @@ class RecentEvents:
         if raw:
             self._encode(raw)
         encoded = [each for each in self._events if isinstance(each, EncodedEvent)]
-        encoded = [each for each in encoded if each.event.id > position]
+        encoded = [each for each in encoded if each.record.id > position]
         self._trim()
         return encoded
 
     def _encode(self, raw: Sequence[EventRecord]) -> None:
-        encoded = {each.event.id: each for each in self._encode_events(raw)}
+        encoded = {each.record.id: each for each in self._encode_events(raw)}
         self._size += sum(each.size for each in encoded.values())
         self._events = deque(
             encoded.get(each.id, each) if isinstance(each, EventRecord) else each
@@ -68,7 +68,7 @@ class RecentEvents:
             oldest = self._events.popleft()
             if isinstance(oldest, EncodedEvent):
                 self._size -= oldest.size
-                oldest = oldest.event
+                oldest = oldest.record
             self.floor = oldest.id
 
 

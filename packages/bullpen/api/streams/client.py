@@ -46,18 +46,18 @@ class Filter:
 
     def names_for(self, event: EncodedEvent) -> EventNames | None:
         """The names under which the client gets the event; None if it does not want it."""
-        stored = event.event
-        if self.reach is not None and stored.agent not in self.reach:
+        record = event.record
+        if self.reach is not None and record.agent not in self.reach:
             return None
-        if self.agent is not None and stored.agent != self.agent:
+        if self.agent is not None and record.agent != self.agent:
             return None
-        if self.conversation_id is not None and stored.conversation_id != self.conversation_id:
+        if self.conversation_id is not None and record.conversation_id != self.conversation_id:
             return None
         if self.team is not None and event.team != self.team:
             return None
         if self.types is None:
             return EventNames.BOTH
-        own, alias = stored.type in self.types, event.alias in self.types
+        own, alias = record.type in self.types, event.alias in self.types
         if own and alias:
             return EventNames.BOTH
         return EventNames.OWN if own else EventNames.ALIAS if alias else None

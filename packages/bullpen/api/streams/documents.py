@@ -52,91 +52,91 @@ def encode(document: Document) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
-def event_document(event: EventRecord, facts: EventDetails) -> Document:
+def event_document(record: EventRecord, details: EventDetails) -> Document:
     """The event with its data as stored, and beside them what the reference's clients read."""
     return {
-        **_flat(event, facts),
-        "id": event.id,
-        "type": event.type,
-        "timestamp": event.created_at,
-        "agent": event.agent,
-        "conversation_id": event.conversation_id,
-        "message_id": event.message_id,
-        "data": event.data,
+        **_flat(record, details),
+        "id": record.id,
+        "type": record.type,
+        "timestamp": record.created_at,
+        "agent": record.agent,
+        "conversation_id": record.conversation_id,
+        "message_id": record.message_id,
+        "data": record.data,
     }
 
 
-def event_team(event: EventRecord, facts: EventDetails) -> str | None:
+def event_team(record: EventRecord, details: EventDetails) -> str | None:
     """The team of the event, or of its message."""
-    named = event.data.get("team")
+    named = record.data.get("team")
     if isinstance(named, str):
         return named
-    return None if facts.origin is None else facts.origin.team_id
+    return None if details.origin is None else details.origin.team_id
 
 
-def alias_document(event: EventRecord, facts: EventDetails) -> Document | None:
+def alias_document(record: EventRecord, details: EventDetails) -> Document | None:
     """The event with exactly the reference's fields; None if the reference has no such event."""
-    name = ALIASES.get(event.type)
-    fields = None if name is None else _alias(event, facts)
+    name = ALIASES.get(record.type)
+    fields = None if name is None else _alias(record, details)
     if fields is None:
         return None
-    return {"type": name, "timestamp": event.created_at, **fields}
+    return {"type": name, "timestamp": record.created_at, **fields}
 
 
-def _flat(event: EventRecord, facts: EventDetails) -> Document:
+def _flat(record: EventRecord, details: EventDetails) -> Document:
     document: Document = {}
-    if event.agent is not None:
-        document.update(agentId=event.agent, agentName=facts.agent_name or event.agent)
-    if event.message_id is not None:
-        document["messageId"] = event.message_id
-    if facts.origin is not None:
-        origin = facts.origin
+    if record.agent is not None:
+        document.update(agentId=record.agent, agentName=details.agent_name or record.agent)
+    if record.message_id is not None:
+        document["messageId"] = record.message_id
+    if details.origin is not None:
+        origin = details.origin
         document.update(channel=origin.channel, sender=origin.sender, message=origin.preview)
-        document.update(fromAgent=origin.from_agent, isTeamMessage=_of_team(facts))
-    team = event_team(event, facts)
+        document.update(fromAgent=origin.from_agent, isTeamMessage=_of_team(details))
+    team = event_team(record, details)
     if team is not None:
         document["teamId"] = team
-    document.update(_of_type(event, facts))
+    document.update(_of_type(record, details))
     return document
 
 
-def _of_type(record: EventRecord, facts: EventDetails) -> Document:
+def _of_type(record: EventRecord, details: EventDetails) -> Document:
     match record.event:
         case ResponseReady():
-            return {**_address(facts), **_text(facts)}
+            return {**_address(details), **_text(details)}
         case ChainStepDone():
-            return _text(facts)
+            return _text(details)
         case ChainHandoff() as handoff:
             return {"fromAgent": record.agent, "toAgent": handoff.to}
         case RoomPosted() as posted:
-            return {"author": posted.author, "text": facts.text}
+            return {"author": posted.author, "text": details.text}
         case AgentProgress() as progress:
             return {"text": progress.text}
-        case TeamChainStart() if facts.team is not None:
-            team = facts.team
+        case TeamChainStart() if details.team is not None:
+            team = details.team
             return {"teamName": team.name or team.id, "leader": team.leader, "agents": team.members}
         case _:
             return {}
 
 
-def _text(facts: EventDetails) -> Document:
-    return {"responseText": facts.text or "", "responseLength": facts.length}
+def _text(details: EventDetails) -> Document:
+    return {"responseText": details.text or "", "responseLength": details.length}
 
 
-def _address(facts: EventDetails) -> Document:
+def _address(details: EventDetails) -> Document:
     """Where the response goes: not always where its message came from, as with the owner."""
-    to = facts.to or facts.origin
+    to = details.to or details.origin
     return {} if to is None else {"channel": to.channel, "sender": to.sender}
 
 
-def _of_team(facts: EventDetails) -> bool:
-    origin = facts.origin
+def _of_team(details: EventDetails) -> bool:
+    origin = details.origin
     return origin is not None and (origin.from_agent is not None or origin.team_id is not None)
 
 
-def _alias(record: EventRecord, facts: EventDetails) -> Document | None:
-    origin = facts.origin
-    who: Document = {"agentId": record.agent, "agentName": facts.agent_name or record.agent}
+def _alias(record: EventRecord, details: EventDetails) -> Document | None:
+    origin = details.origin
+    who: Document = {"agentId": record.agent, "agentName": details.agent_name or record.agent}
     where: Document = {
         "channel": None if origin is None else origin.channel,
         "sender": None if origin is None else origin.sender,
@@ -153,21 +153,21 @@ def _alias(record: EventRecord, facts: EventDetails) -> Document | None:
             return {**who, "text": progress.text, "messageId": record.message_id}
         case ChainHandoff() as handoff:
             return {
-                "teamId": event_team(record, facts),
+                "teamId": event_team(record, details),
                 "fromAgent": record.agent,
                 "toAgent": handoff.to,
             }
         case ResponseReady():
-            return _response_alias(record, facts)
+            return _response_alias(record, details)
         case ChainStepDone() | MessageFailed() | MessageDead() as ended:
             error = "" if isinstance(ended, ChainStepDone) else ended.error
-            content = error if facts.text is None else facts.text
+            content = error if details.text is None else details.text
             return {
                 **who,
                 **where,
                 "role": "assistant",
                 "content": content,
-                "isTeamMessage": _of_team(facts),
+                "isTeamMessage": _of_team(details),
             }
         case _:
             return None
@@ -180,15 +180,15 @@ def _is_from_person(record: EventRecord, origin: MessageOrigin) -> bool:
     return not (record.message_id or "").startswith(f"{SCHEDULE}_")
 
 
-def _response_alias(record: EventRecord, facts: EventDetails) -> Document:
-    to = _address(facts)
+def _response_alias(record: EventRecord, details: EventDetails) -> Document:
+    to = _address(details)
     if (record.message_id or "").startswith(PROACTIVE):
         return {**to, "messageId": record.message_id}
-    return {**to, "agentId": record.agent, **_text(facts), "messageId": record.message_id}
+    return {**to, "agentId": record.agent, **_text(details), "messageId": record.message_id}
 
 
-def event_documents(store: Store, events: Sequence[EventRecord]) -> list[Document]:
+def event_documents(store: Store, records: Sequence[EventRecord]) -> list[Document]:
     """The documents of events under their own names, read in one transaction."""
     with store.read() as tx:
-        facts = event_details(tx, events)
-    return [event_document(event, known) for event, known in zip(events, facts, strict=True)]
+        details = event_details(tx, records)
+    return [event_document(*each) for each in zip(records, details, strict=True)]

@@ -151,12 +151,12 @@ class EventNames(Enum):
 class EncodedEvent:
     """One event with its documents, and the frames that were made so far."""
 
-    __slots__ = ("_alias", "_frames", "_own", "event", "team")
+    __slots__ = ("_alias", "_frames", "_own", "record", "team")
 
     def __init__(
-        self, event: EventRecord, own: bytes, team: str | None, alias: tuple[str, bytes] | None
+        self, record: EventRecord, own: bytes, team: str | None, alias: tuple[str, bytes] | None
     ) -> None:
-        self.event = event
+        self.record = record
         self.team = team
         """The team that it is about, or its message."""
         self._own = own
@@ -182,22 +182,22 @@ class EncodedEvent:
 
     def _make_frame(self, wire: StreamProtocol, names: EventNames) -> bytes:
         """The alias first, without an id: a client that disconnects in between gets both again."""
-        own = wire.frame(self.event.type, self._own, self.event.id)
+        own = wire.frame(self.record.type, self._own, self.record.id)
         if self._alias is None or names is EventNames.OWN:
             return own
         if names is EventNames.ALIAS:
-            return wire.alone(*self._alias, self.event.id)
+            return wire.alone(*self._alias, self.record.id)
         return wire.frame(*self._alias) + own
 
 
-def encode_events(store: Store, events: Sequence[EventRecord]) -> list[EncodedEvent]:
+def encode_events(store: Store, records: Sequence[EventRecord]) -> list[EncodedEvent]:
     """Encode events with what is known of their agents and messages, in one transaction."""
     with store.read() as tx:
-        facts = event_details(tx, events)
+        all_details = event_details(tx, records)
     encoded = []
-    for event, known in zip(events, facts, strict=True):
-        own = encode(event_document(event, known))
-        other = alias_document(event, known)
-        alias = None if other is None else (str(other["type"]), encode(other))
-        encoded.append(EncodedEvent(event, own, event_team(event, known), alias))
+    for record, details in zip(records, all_details, strict=True):
+        own = encode(event_document(record, details))
+        document = alias_document(record, details)
+        alias = None if document is None else (str(document["type"]), encode(document))
+        encoded.append(EncodedEvent(record, own, event_team(record, details), alias))
     return encoded

@@ -331,7 +331,7 @@ class Hub:
         made: dict[tuple[StreamProtocol, Filter], tuple[bytes, list[bytes]]] = {}
         for client in followers:
             if client.position > self._position:  # it has some of these already
-                rest = [each for each in events if each.event.id > client.position]
+                rest = [each for each in events if each.record.id > client.position]
                 frames = client.filter.frames(client.wire, rest)
                 whole = b"".join(frames)
             else:
@@ -352,7 +352,8 @@ class Hub:
 
     def _revoke(self, events: Sequence[EventRecord]) -> None:
         """End the clients whose key was revoked, before they see later events."""
-        closed = {each.key for each in (e.event for e in events) if isinstance(each, KeyRevoked)}
+        revoked = (record.event for record in events)
+        closed = {event.key for event in revoked if isinstance(event, KeyRevoked)}
         for client in self._clients if closed else ():
             if client.key.id in closed:
                 self._end(client, EndReason.CLOSED, "its key was revoked")

@@ -47,12 +47,12 @@ class ActivityLine:
 
 
 LineParts = tuple[ActivityKind, str, str]
-"""The kind, who, and the text."""
+"""The kind, who it happened to, and the text."""
 
 
-def activity_line(record: EventRecord, facts: EventDetails) -> ActivityLine | None:
+def activity_line(record: EventRecord, details: EventDetails) -> ActivityLine | None:
     """The line of this event, if it has one."""
-    parts = _line_parts(record.event, facts)
+    parts = _line_parts(record.event, details)
     if parts is None:
         return None
     kind, who, text = parts
@@ -68,19 +68,19 @@ def is_about(record: EventRecord, team: str | None, members: frozenset[str]) -> 
     return isinstance(record.event, SystemEvent)
 
 
-def _line_parts(event: Event, facts: EventDetails) -> LineParts | None:
+def _line_parts(event: Event, details: EventDetails) -> LineParts | None:
     """The event's own sentence; an event that is about a text is shown with the text."""
     match event:
         case MessageEnqueued():
-            return _enqueued(event, facts)
+            return _enqueued(event, details)
         case ChainStepDone():
             # The texts that it handed on have lines of their own.
-            text = text_outside_tags(parse_tags(facts.text or ""))
+            text = text_outside_tags(parse_tags(details.text or ""))
             return ActivityKind.SAID, event.who, text or event.sentence()
         case ResponseReady():
-            return _proactive(event, facts)
+            return _proactive(event, details)
         case RoomPosted():
-            return ActivityKind.POSTED, event.who, facts.text or ""
+            return ActivityKind.POSTED, event.who, details.text or ""
         case MessageFailed() if event.wait:
             again = f"{event.sentence()}; tries again in {format_duration(event.wait)}"
             return ActivityKind.TROUBLE, event.who, again
@@ -91,8 +91,8 @@ def _line_parts(event: Event, facts: EventDetails) -> LineParts | None:
             return kind, event.who, event.sentence()
 
 
-def _enqueued(event: MessageEnqueued, facts: EventDetails) -> LineParts | None:
-    origin, agent = facts.origin, event.about.agent
+def _enqueued(event: MessageEnqueued, details: EventDetails) -> LineParts | None:
+    origin, agent = details.origin, event.about.agent
     if origin is None or origin.channel == ROOM:
         return None
     if origin.channel == HEARTBEAT:
@@ -102,9 +102,9 @@ def _enqueued(event: MessageEnqueued, facts: EventDetails) -> LineParts | None:
     return kind, f"{who} → {agent}", origin.preview
 
 
-def _proactive(event: ResponseReady, facts: EventDetails) -> LineParts | None:
+def _proactive(event: ResponseReady, details: EventDetails) -> LineParts | None:
     """A response that answers no message; one that does is shown when its run ends."""
     if not (event.about.message_id or "").startswith(PROACTIVE):
         return None
-    to = "" if facts.to is None else f" → {facts.to.sender or facts.to.channel}"
-    return ActivityKind.SAID, f"{event.who}{to}", facts.text or ""
+    to = "" if details.to is None else f" → {details.to.sender or details.to.channel}"
+    return ActivityKind.SAID, f"{event.who}{to}", details.text or ""

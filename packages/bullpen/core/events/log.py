@@ -24,35 +24,69 @@ PAGE_ROWS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """What the events have in common; None is anything."""
+    """Which events to read; None matches every event."""
 
     types: frozenset[str] | None = None
     agents: frozenset[str] | None = None
     conversation_id: str | None = None
     message_id: str | None = None
 
-    def matches(self, event: EventRecord) -> bool:
-        """Whether this one is among them."""
+    def matches(self, record: EventRecord) -> bool:
+        """Whether the event is one of them."""
         return (
-            (self.types is None or event.type in self.types)
-            and (self.agents is None or event.agent in self.agents)
-            and self.conversation_id in (None, event.conversation_id)
-            and self.message_id in (None, event.message_id)
+            (self.types is None or record.type in self.types)
+            and (self.agents is None or record.agent in self.agents)
+            and self.conversation_id in (None, record.conversation_id)
+            and self.message_id in (None, record.message_id)
         )
 
 
-def _in_list(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Whether the value stands between commas in a list: one statement for lists of any length."""
-    given = bindparam(name, type_=Text)
-    return func.replace(given, const(",") + column + const(","), const("")) != given
+def last_events(
+    tx: Transaction, event_filter: EventFilter, since: int | None, upto: int, limit: int
+) -> list[EventRecord]:
+    """The newest events, oldest first; `since` is a time before which none is read."""
+    if since is None:
+        return list_events(tx, event_filter, None, upto, limit)[::-1]
+    records: deque[EventRecord] = deque(maxlen=limit)
+    position = first_id_since(tx, EVENTS, since)
+    while page := list_events(tx, event_filter, position, upto, PAGE_ROWS):
+        records.extend(each for each in page if each.created_at >= since)
+        position = page[-1].id
+    return list(records)
 
 
-_CONDITIONS: dict[str, Callable[[], ColumnElement[bool]]] = {
-    "types": lambda: _in_list(E.type, "types"),
-    "agents": lambda: _in_list(E.agent, "agents"),
-    "conversation_id": lambda: E.conversation_id == bindparam("conversation_id"),
-    "message_id": lambda: E.message_id == bindparam("message_id"),
-}
+def list_events(
+    tx: Transaction, event_filter: EventFilter, since: int | None, upto: int, limit: int
+) -> list[EventRecord]:
+    """The next events after the id `since`; without it the newest events, newest first.
+
+    `upto` is the highest id that may be read: the position of an `EventTail`.
+    """
+    values: dict[str, object] = {}
+    for each in fields(EventFilter):
+        value = getattr(event_filter, each.name)
+        if isinstance(value, frozenset):
+            value = f",{',,'.join(sorted(value))},"
+        if value is not None:
+            values[each.name] = check_text(value, tx.settings.message_bytes, "what is looked for")
+    names = frozenset(values)
+    values.update(upto=upto, limit=limit)
+    if since is None:
+        return tx.all(_select_newest(names), values)
+    return tx.all(_select_page(names), {**values, "since": since})
+
+
+@cache
+def _select_page(names: frozenset[str]) -> Statement[EventRecord]:
+    return Statement(
+        lambda: _select_matching(names).where(E.id > bindparam("since")).order_by(E.id),
+        event_from_row,
+    )
+
+
+@cache
+def _select_newest(names: frozenset[str]) -> Statement[EventRecord]:
+    return Statement(lambda: _select_matching(names).order_by(E.id.desc()), event_from_row)
 
 
 def _select_matching(names: frozenset[str]) -> Select[*tuple[object, ...]]:
@@ -63,49 +97,15 @@ def _select_matching(names: frozenset[str]) -> Select[*tuple[object, ...]]:
     )
 
 
-@cache
-def _page(names: frozenset[str]) -> Statement[EventRecord]:
-    return Statement(
-        lambda: _select_matching(names).where(E.id > bindparam("since")).order_by(E.id),
-        event_from_row,
-    )
+def _in_list(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    """Whether a list with commas contains the value: one statement for lists of any length."""
+    values = bindparam(name, type_=Text)
+    return func.replace(values, const(",") + column + const(","), const("")) != values
 
 
-@cache
-def _newest(names: frozenset[str]) -> Statement[EventRecord]:
-    return Statement(lambda: _select_matching(names).order_by(E.id.desc()), event_from_row)
-
-
-def last_events(
-    tx: Transaction, wanted: EventFilter, since: int | None, upto: int, limit: int
-) -> list[EventRecord]:
-    """The newest of them, the oldest first: of all that are kept, or from a moment on."""
-    if since is None:
-        return list_events(tx, wanted, None, upto, limit)[::-1]
-    found: deque[EventRecord] = deque(maxlen=limit)
-    place = first_id_since(tx, EVENTS, since)
-    while page := list_events(tx, wanted, place, upto, PAGE_ROWS):
-        found.extend(each for each in page if each.created_at >= since)
-        place = page[-1].id
-    return list(found)
-
-
-def list_events(
-    tx: Transaction, wanted: EventFilter, since: int | None, upto: int, limit: int
-) -> list[EventRecord]:
-    """The next events after this number; without one the newest, the newest first.
-
-    `upto` is how far events may be shown: a tail's position, or what `EventTail.from_now` has.
-    """
-    values: dict[str, object] = {}
-    for each in fields(EventFilter):
-        value = getattr(wanted, each.name)
-        if isinstance(value, frozenset):
-            value = f",{',,'.join(sorted(value))},"
-        if value is not None:
-            values[each.name] = check_text(value, tx.settings.message_bytes, "what is looked for")
-    names = frozenset(values)
-    values.update(upto=upto, limit=limit)
-    if since is None:
-        return tx.all(_newest(names), values)
-    return tx.all(_page(names), {**values, "since": since})
+_CONDITIONS: dict[str, Callable[[], ColumnElement[bool]]] = {
+    "types": lambda: _in_list(E.type, "types"),
+    "agents": lambda: _in_list(E.agent, "agents"),
+    "conversation_id": lambda: E.conversation_id == bindparam("conversation_id"),
+    "message_id": lambda: E.message_id == bindparam("message_id"),
+}

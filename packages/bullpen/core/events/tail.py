@@ -1,10 +1,10 @@
-"""Follows the events without losing one, from any position, for any number of readers.
+"""Follows the event log from any position, for any number of readers, and loses no event.
 
-An id is given before its transaction commits, so that on PostgreSQL a lower id may appear after a
-higher one. A transaction that has written an event holds a lock on the table until it ends. So:
-note the highest id and who holds that lock; when none of those holds it any more, everything up
-to that id is there or never will be. Transactions that touch no events delay nobody. On SQLite
-one writes at a time, and the highest id is safe at once.
+An id is allocated before its transaction commits: on PostgreSQL a lower id may become visible
+after a higher one. A transaction that has written an event holds a lock on the table until it
+ends. So a tail notes the highest id and the transactions that hold that lock; as soon as none of
+them holds it, every event up to that id is visible or was rolled back. Transactions that write no
+events delay no reader. SQLite has one writer at a time, and the highest id is safe at once.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ ACTIVE_WRITERS: Statement[tuple[str]] = Statement(
 
 @dataclass(slots=True)
 class EventTail:
-    """One reader's place in the events."""
+    """One reader's position in the event log."""
 
     store: Store
     position: int
@@ -117,15 +117,15 @@ class EventTail:
 
     @classmethod
     def from_now(cls, store: Store) -> EventTail:
-        """A reader that starts with what happens next.
+        """A reader that starts with the next event.
 
-        Whoever is writing just now may have the lower id: he is waited for, up to a limit.
+        It waits, up to a limit, for the transactions that are writing now: they may have lower ids.
         """
         with store.read() as tx:
-            last = _max_event_id(tx)
-        begun = _active_writers(store)
+            last = last_event_id(tx)
+        writers = _active_writers(store)
         poll_until(
-            lambda: begun.isdisjoint(_active_writers(store)),
+            lambda: writers.isdisjoint(_active_writers(store)),
             WRITER_WAIT_SECONDS,
             WRITER_POLL_SECONDS,
         )
@@ -133,11 +133,11 @@ class EventTail:
 
     @property
     def has_uncommitted(self) -> bool:
-        """Whether there is more that may not be shown yet, because somebody is writing."""
+        """Whether there are events that cannot be read yet, because transactions are writing."""
         return self._barrier > self.position
 
     def read(self, limit: int = 500) -> list[EventRecord]:
-        """The next events, in order; empty when there is nothing that may be shown yet."""
+        """The next events, in order; empty when no more can be read yet."""
         if self._committed_up_to <= self.position:
             self._advance()
         if self._committed_up_to <= self.position:
@@ -146,13 +146,13 @@ class EventTail:
             events = tx.all(
                 NEXT_EVENTS, {"after": self.position, "upto": self._committed_up_to, "limit": limit}
             )
-        # Without a full page everything up to the safe id was seen, gaps included.
+        # A page that is not full reaches the safe id, gaps included.
         self.position = events[-1].id if len(events) == limit else self._committed_up_to
         return events
 
     def _advance(self) -> None:
         with self.store.read() as tx:
-            last = _max_event_id(tx)
+            last = last_event_id(tx)
         writers = _active_writers(self.store)
         if not writers & self._writers:
             self._committed_up_to = max(self._committed_up_to, self._barrier)
@@ -161,21 +161,22 @@ class EventTail:
             self._committed_up_to = last
 
 
+def last_event_id(tx: Transaction) -> int:
+    """The highest id of the log; what this transaction causes comes after it."""
+    row = tx.one(MAX_EVENT_ID, {})
+    return 0 if row is None or row[0] is None else row[0]
+
+
 def id_before_oldest(store: Store) -> int:
-    """The id before the oldest event that is kept: nobody can come back to an earlier place."""
+    """The lowest position from which a reader can continue: older events are deleted."""
     with store.read() as tx:
         row = tx.one(MIN_EVENT_ID, {})
     return 0 if row is None or row[0] is None else row[0] - 1
 
 
 def _active_writers(store: Store) -> frozenset[str]:
-    """The transactions that may have written events which cannot be seen yet."""
+    """The transactions that may have written events which are not visible yet."""
     if store.dialect == "sqlite":
         return frozenset()
     with store.read() as tx:
         return frozenset(each for (each,) in tx.all(ACTIVE_WRITERS, {}))
-
-
-def _max_event_id(tx: Transaction) -> int:
-    row = tx.one(MAX_EVENT_ID, {})
-    return 0 if row is None or row[0] is None else row[0]

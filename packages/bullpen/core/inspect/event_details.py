@@ -1,4 +1,4 @@
-"""What a viewer wants to know of an event that is not in it: who, where, and what was said."""
+"""What viewers show of an event beside its data: the agent's name, the message and the text."""
 
 from __future__ import annotations
 
@@ -28,37 +28,72 @@ from bullpen.core.store.transaction import Transaction
 Row = TypeVar("Row")
 
 PREVIEW_CHARS = 120
-"""So many characters of a message are shown, as the reference's clients expect it."""
+"""The length of a message's preview, as the reference's clients expect it."""
 
 MAX_TEXT_CHARS = 20_000
-"""So many characters of another text go with an event: the whole is where the text itself is."""
+"""The length of a text that is given with an event; the whole is in the history."""
 
 MAX_HISTORY_ROWS = 16
-"""What a run said is among so many rows that its agent's history has last."""
+"""The text of a run is among this many newest rows of its agent's history."""
 
 H = AGENT_MESSAGES.c
 P = CHAT_MESSAGES.c
 
 
-def _truncated(text: ColumnElement[str], most: int) -> ColumnElement[str]:
-    return func.substr(text, const(1), const(most), type_=Text)
+@dataclass(frozen=True, slots=True)
+class MessageOrigin:
+    """The message that an event happened to."""
+
+    channel: str
+    sender: str
+    preview: str
+    from_agent: str | None
+    team_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecipient:
+    """The person that a response is for, and their channel."""
+
+    channel: str
+    sender: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDetails:
+    """What the store knows of an event; None where there is nothing, or it is deleted."""
+
+    agent_name: str | None = None
+    origin: MessageOrigin | None = None
+    to: EventRecipient | None = None
+    text: str | None = None
+    """The text of the response, of the run, or of the post."""
+    length: int = 0
+    """The length of the whole text."""
+    team: Team | None = None
+
+
+def _truncated(text: ColumnElement[str], length: int) -> ColumnElement[str]:
+    return func.substr(text, const(1), const(length), type_=Text)
 
 
 def _message(table: Table) -> Select[tuple[str, str, str, str | None, str | None]]:
     columns = table.c
     text = _truncated(columns.message, PREVIEW_CHARS)
-    shown = (columns.channel, columns.sender, text, columns.from_agent, columns.team_id)
-    return select(*shown).where(columns.message_id == bindparam("message_id"))
+    return select(columns.channel, columns.sender, text, columns.from_agent, columns.team_id).where(
+        columns.message_id == bindparam("message_id")
+    )
 
 
 def _response(table: Table) -> Select[tuple[str, str, str, int]]:
     columns = table.c
-    text = (_truncated(columns.message, MAX_TEXT_CHARS), func.length(columns.message))
-    shown = (columns.channel, columns.sender, *text)
-    return select(*shown).where(columns.id == bindparam("response"))
+    text = _truncated(columns.message, MAX_TEXT_CHARS)
+    return select(columns.channel, columns.sender, text, func.length(columns.message)).where(
+        columns.id == bindparam("response")
+    )
 
 
-def _spoken_last() -> Select[tuple[str, int]]:
+def _run_text() -> Select[tuple[str, int]]:
     latest = (
         select(H.id, H.message_id, H.role, H.content, H.created_at)
         .where(H.agent_id == bindparam("agent"), H.id <= bindparam("said"))
@@ -85,7 +120,7 @@ MESSAGE: Statement[tuple[str, str, str, str | None, str | None]] = Statement(
 RESPONSE: Statement[tuple[str, str, str, int]] = Statement(
     lambda: live_and_archived(RESPONSE_TABLES, _response)
 )
-RUN_TEXT: Statement[tuple[str, int]] = Statement(_spoken_last)
+RUN_TEXT: Statement[tuple[str, int]] = Statement(_run_text)
 ROOM_POST: Statement[tuple[str, int]] = Statement(
     lambda: select(_truncated(P.message, MAX_TEXT_CHARS), func.length(P.message)).where(
         P.id == bindparam("post")
@@ -96,41 +131,8 @@ AGENT_NAME: Statement[tuple[str]] = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MessageOrigin:
-    """The message that an event is about."""
-
-    channel: str
-    sender: str
-    preview: str
-    from_agent: str | None
-    team_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class EventRecipient:
-    """Where an answer goes, and to whom."""
-
-    channel: str
-    sender: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventDetails:
-    """What is known besides; None where there is nothing to know, or it is gone."""
-
-    agent_name: str | None = None
-    origin: MessageOrigin | None = None
-    to: EventRecipient | None = None
-    text: str | None = None
-    """What was answered, said by a run, or posted in a room."""
-    length: int = 0
-    """Of the whole text."""
-    team: Team | None = None
-
-
 def event_details(tx: Transaction, records: Sequence[EventRecord]) -> list[EventDetails]:
-    """The facts of each of these events."""
+    """The details of each of these events."""
     events = [record.event for record in records]
     names = _rows_by_key(tx, AGENT_NAME, "agent", (record.agent for record in records))
     origins = _rows_by_key(tx, MESSAGE, "message_id", (record.message_id for record in records))
@@ -161,10 +163,10 @@ def event_details(tx: Transaction, records: Sequence[EventRecord]) -> list[Event
 def _rows_by_key(
     tx: Transaction, statement: Statement[Row], name: str, keys: Iterable[object]
 ) -> dict[object, Row]:
-    """The row of each of these keys that there is."""
-    wanted = [key for key in dict.fromkeys(keys) if key is not None]
-    rows = tx.one_each(statement, [{name: key} for key in wanted])
-    return {key: row for key, row in zip(wanted, rows, strict=True) if row is not None}
+    """The rows of these keys; a key without a row is left out."""
+    present = [key for key in dict.fromkeys(keys) if key is not None]
+    rows = tx.one_each(statement, [{name: key} for key in present])
+    return {key: row for key, row in zip(present, rows, strict=True) if row is not None}
 
 
 def _run_texts(tx: Transaction, records: Sequence[EventRecord]) -> dict[int, tuple[str, int]]:

@@ -10,7 +10,7 @@ from sqlalchemy import Select, bindparam, select
 
 from bullpen.core.answers.aggregate import SELECT_LAST_PART
 from bullpen.core.background import count_live_workers
-from bullpen.core.events.tail import MAX_EVENT_ID, EventRecord, EventTail
+from bullpen.core.events.tail import EventRecord, EventTail
 from bullpen.core.inspect.conversations import (
     StateCounts,
     count_messages,
@@ -26,6 +26,66 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
+L = LANES.c
+M = MESSAGES.c
+
+PROCESSOR, SCHEDULER = "processor", "scheduler"
+"""The kinds under which these processes are registered."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedAnswer:
+    """A response of the conversation."""
+
+    id: int
+    agent: str
+    message: str
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedEvent:
+    """An event of the conversation, with its details."""
+
+    record: EventRecord
+    details: EventDetails
+
+
+@dataclass(slots=True)
+class ConversationFollower:
+    """One reader's position in one conversation."""
+
+    store: Store
+    conversation_id: str
+    channel: str
+    """Only the responses on this channel are read."""
+    tail: EventTail
+    _seen: set[int] = field(default_factory=set)
+
+    def new_events(self) -> list[FollowedEvent]:
+        """The events since the last call, in order."""
+        records = [
+            each for each in self.tail.read() if each.conversation_id == self.conversation_id
+        ]
+        if not records:
+            return []
+        with self.store.read() as tx:
+            details = event_details(tx, records)
+        return [FollowedEvent(*each) for each in zip(records, details, strict=True)]
+
+    def new_answers(self, tx: Transaction) -> list[FollowedAnswer]:
+        """The responses that no earlier call returned.
+
+        Each id is remembered: on PostgreSQL a lower one may be committed after a higher one.
+        """
+        values = {"conversation": self.conversation_id, "channel": self.channel}
+        rows = [row for row in tx.all(SELECT_ANSWERS, values) if row[0] not in self._seen]
+        self._seen.update(row[0] for row in rows)
+        return [
+            FollowedAnswer(id_, agent, message, tuple(json.loads(files or "[]")))
+            for id_, agent, message, files in rows
+        ]
+
 
 SELECT_ANSWERS: Statement[tuple[int, str, str, str | None]] = Statement(
     lambda: (
@@ -37,109 +97,21 @@ SELECT_ANSWERS: Statement[tuple[int, str, str, str | None]] = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class FollowedAnswer:
-    """What somebody was answered."""
-
-    id: int
-    agent: str
-    message: str
-    files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedEvent:
-    """An event of the conversation, with what is known besides."""
-
-    record: EventRecord
-    facts: EventDetails
-
-
-@dataclass(slots=True)
-class ConversationFollower:
-    """One reader's place in one conversation."""
-
-    store: Store
-    conversation_id: str
-    channel: str
-    """Whose answers are wanted."""
-    tail: EventTail
-    _seen: set[int] = field(default_factory=set)
-
-    def happened(self) -> list[FollowedEvent]:
-        """What happened since the last time, in order."""
-        found = [each for each in self.tail.read() if each.conversation_id == self.conversation_id]
-        if not found:
-            return []
-        with self.store.read() as tx:
-            facts = event_details(tx, found)
-        return [FollowedEvent(*each) for each in zip(found, facts, strict=True)]
-
-    def answers(self, tx: Transaction) -> list[FollowedAnswer]:
-        """The answers that were not given before.
-
-        By their numbers, and not by the last of them: on PostgreSQL a lower one may be committed
-        after a higher one.
-        """
-        asked = {"conversation": self.conversation_id, "channel": self.channel}
-        rows = [row for row in tx.all(SELECT_ANSWERS, asked) if row[0] not in self._seen]
-        self._seen.update(row[0] for row in rows)
-        return [
-            FollowedAnswer(id_, agent, message, tuple(json.loads(files or "[]")))
-            for id_, agent, message, files in rows
-        ]
-
-
-def last_event_id(tx: Transaction) -> int:
-    """The place in the events before whatever this transaction sets off."""
-    row = tx.one(MAX_EVENT_ID, {})
-    return 0 if row is None or row[0] is None else row[0]
-
-
-L = LANES.c
-M = MESSAGES.c
-
-PROCESSOR, SCHEDULER = "processor", "scheduler"
-"""As these processes call themselves in the register."""
-
-
-def _unfinished_rows() -> Select[tuple[object, ...]]:
-    found = (
-        select(M.id, M.message_id, M.agent, M.status, M.last_error, M.available_at)
-        .where(in_conversation(), M.status != const(MessageState.COMPLETED.value))
-        .subquery()
-        .c
-    )
-    return (
-        select(
-            *(found.message_id, found.agent, found.status, found.last_error, found.available_at),
-            *(L.state, L.reason, L.outside),
-        )
-        .join(LANES, L.agent == found.agent)
-        .order_by(found.id)
-    )
-
-
-SELECT_UNFINISHED: Statement[tuple[str, str, str, str | None, int, str, str | None, bool]] = (
-    Statement(_unfinished_rows)
-)
-
-
-@dataclass(frozen=True, slots=True)
 class UnfinishedMessage:
-    """A message that was not answered, or not yet, and the lane that it is in."""
+    """A message without an answer, and the lane that it is in."""
 
     message_id: str
     agent: str
     state: MessageState
-    why: str
+    error: str
     available_at: int
     paused: str | None
     """Why its lane is paused; None while it is not."""
     outside: bool
 
     @property
-    def moves(self) -> bool:
-        """Whether its turn is still to come, or has come."""
+    def active(self) -> bool:
+        """Whether it moves on by itself."""
         return self.state in ACTIVE_STATES
 
 
@@ -148,7 +120,11 @@ class Obstacle:
     """What keeps a conversation from going on, and the command that helps."""
 
     text: str
-    helps: str
+    command: str
+
+
+NO_PROCESSOR = Obstacle("no processor runs", "bullpen up")
+_NO_SCHEDULER = Obstacle("no scheduler runs, which sends a team's one answer", "bullpen up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,32 +133,33 @@ class ConversationStatus:
 
     counts: StateCounts
     unfinished: tuple[UnfinishedMessage, ...]
-    gathering: bool
+    aggregating: bool
     """Whether parts of a team's one answer wait to be sent."""
     workers: Mapping[str, int]
     now: int
 
     @property
-    def moving(self) -> tuple[UnfinishedMessage, ...]:
-        """What waits for its turn, or runs."""
-        return tuple(each for each in self.unfinished if each.moves)
+    def active(self) -> tuple[UnfinishedMessage, ...]:
+        """The messages that are pending or processing."""
+        return tuple(each for each in self.unfinished if each.active)
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing more comes of it by itself."""
-        return not self.moving and not self.gathering
+        """Whether nothing more happens in it by itself."""
+        return not self.active and not self.aggregating
 
-    def of(self, *states: MessageState) -> tuple[UnfinishedMessage, ...]:
-        """The messages in one of these states."""
+    def in_states(self, *states: MessageState) -> tuple[UnfinishedMessage, ...]:
+        """The unfinished messages in one of these states."""
         return tuple(each for each in self.unfinished if each.state in states)
 
     def obstacles(self, until: float) -> tuple[Obstacle, ...]:
-        """What keeps all of it from going on before this moment; empty if something may go on."""
-        found = [self._obstacle(each, until) for each in self.moving]
-        if self.gathering and not found:
-            found.append(None if self.workers.get(SCHEDULER) else _NO_SCHEDULER)
-        obstacles = tuple(dict.fromkeys(each for each in found if each is not None))
-        return () if None in found else obstacles
+        """What keeps it from going on before this moment; empty if some of it may go on."""
+        obstacles = [self._obstacle(each, until) for each in self.active]
+        if self.aggregating and not obstacles:
+            obstacles.append(None if self.workers.get(SCHEDULER) else _NO_SCHEDULER)
+        if None in obstacles:
+            return ()
+        return tuple(dict.fromkeys(each for each in obstacles if each is not None))
 
     def _obstacle(self, each: UnfinishedMessage, until: float) -> Obstacle | None:
         if each.state is MessageState.PENDING and each.paused is not None:
@@ -199,27 +176,51 @@ class ConversationStatus:
         return None
 
 
-NO_PROCESSOR = Obstacle("no processor runs", "bullpen up")
-_NO_SCHEDULER = Obstacle("no scheduler runs, which sends a team's one answer", "bullpen up")
-
-
 def get_conversation_status(tx: Transaction, conversation_id: str) -> ConversationStatus:
-    """How this conversation stands now."""
-    asked: dict[str, object] = {"conversation": conversation_id}
+    """The status of this conversation now."""
+    values: dict[str, object] = {"conversation": conversation_id}
     return ConversationStatus(
         counts=count_messages(tx, conversation_id),
-        unfinished=tuple(_unfinished_message(*row) for row in tx.all(SELECT_UNFINISHED, asked)),
-        gathering=tx.one(SELECT_LAST_PART, asked) is not None,
+        unfinished=tuple(_unfinished_message(*row) for row in tx.all(SELECT_UNFINISHED, values)),
+        aggregating=tx.one(SELECT_LAST_PART, values) is not None,
         workers=count_live_workers(tx),
         now=tx.now,
     )
+
+
+def _unfinished_rows() -> Select[tuple[object, ...]]:
+    messages = (
+        select(M.id, M.message_id, M.agent, M.status, M.last_error, M.available_at)
+        .where(in_conversation(), M.status != const(MessageState.COMPLETED.value))
+        .subquery()
+        .c
+    )
+    return (
+        select(
+            *(
+                messages.message_id,
+                messages.agent,
+                messages.status,
+                messages.last_error,
+                messages.available_at,
+            ),
+            *(L.state, L.reason, L.outside),
+        )
+        .join(LANES, L.agent == messages.agent)
+        .order_by(messages.id)
+    )
+
+
+SELECT_UNFINISHED: Statement[tuple[str, str, str, str | None, int, str, str | None, bool]] = (
+    Statement(_unfinished_rows)
+)
 
 
 def _unfinished_message(
     message_id: str,
     agent: str,
     state: str,
-    why: str | None,
+    error: str | None,
     available_at: int,
     lane: str,
     reason: str | None,
@@ -229,7 +230,7 @@ def _unfinished_message(
         message_id=message_id,
         agent=agent,
         state=MessageState(state),
-        why=why or "",
+        error=error or "",
         available_at=available_at,
         paused=(reason or "by hand") if lane == LaneState.PAUSED else None,
         outside=bool(outside),  # SQLite has no booleans
