@@ -27,7 +27,6 @@ from bullpen.core.models.base import const
 from bullpen.core.outbox.write import add_response
 from bullpen.core.queue.attempts import (
     AttemptOutcome,
-    EndedClaim,
     end_claim,
     end_claim_later,
     ended_claim,
@@ -66,21 +65,21 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
     token = claim if isinstance(claim, str) else claim.token
     lock_target_lanes(tx, token, outcome)
     if isinstance(claim, str):
-        run = end_claim(tx, token)
-        done = _complete(tx, token, run.ids)
+        ended = end_claim(tx, token)
+        rows = _complete(tx, token, ended.ids)
     else:
         freed = end_claim_later(tx, token)
-        done = _complete(tx, token, [message.id for message in claim.messages])
-        run = ended_claim(token, freed)
-    messages = [row for row in (each() for each in done) if row is not None]
+        rows = _complete(tx, token, [message.id for message in claim.messages])
+        ended = ended_claim(token, freed)
+    messages = [message for message in (row() for row in rows) if message is not None]
     primary = messages[0]
     for seq, answer in enumerate(outcome.answers):
         add_response(tx, primary, answer, seq)
     _hand_off(tx, primary, outcome)
-    _write_history(tx, run, messages, outcome)
-    record_attempt(tx, run, messages, AttemptOutcome.COMPLETED, outcome.usage)
-    ended = [message.message_id for message in messages]
-    append_event(tx, ChainStepDone(primary, messages=ended, responses=len(outcome.answers)))
+    _write_history(tx, ended.agent, messages, outcome)
+    record_attempt(tx, ended, messages, AttemptOutcome.COMPLETED, outcome.usage)
+    completed = [message.message_id for message in messages]
+    append_event(tx, ChainStepDone(primary, messages=completed, responses=len(outcome.answers)))
     return messages
 
 
@@ -167,13 +166,12 @@ def _room_message(primary: Message, post: RoomPost, agent: str) -> NewMessage:
 
 
 def _write_history(
-    tx: Transaction, run: EndedClaim, messages: Sequence[Message], outcome: Outcome
+    tx: Transaction, agent: str, messages: Sequence[Message], outcome: Outcome
 ) -> None:
+    """Write into the history what the agent read and what it wrote."""
     primary = messages[0]
-    said = {"agent": run.agent, "now": tx.now}
-    heard = [
+    read: list[dict[str, object]] = [
         {
-            **said,
             "role": "user",
             "channel": message.channel,
             "sender": message.from_agent or message.sender,
@@ -182,17 +180,27 @@ def _write_history(
         }
         for message in messages
     ]
-    said.update(role="assistant", sender=run.agent, message_id=primary.message_id)
-    spoken = (
+    texts = (
         [(primary.channel, outcome.transcript)]
         if outcome.transcript is not None
-        else _spoken_texts(primary, outcome)
+        else _written_texts(primary, outcome)
     )
-    heard.extend({**said, "channel": channel, "content": text} for channel, text in spoken)
-    tx.write_each(INSERT_HISTORY, heard)
+    written: list[dict[str, object]] = [
+        {
+            "role": "assistant",
+            "channel": channel,
+            "sender": agent,
+            "message_id": primary.message_id,
+            "content": text,
+        }
+        for channel, text in texts
+    ]
+    tx.write_each(
+        INSERT_HISTORY, [{**row, "agent": agent, "now": tx.now} for row in read + written]
+    )
 
 
-def _spoken_texts(primary: Message, outcome: Outcome) -> list[tuple[str, str]]:
+def _written_texts(primary: Message, outcome: Outcome) -> list[tuple[str, str]]:
     return [
         *((primary.channel, answer.message) for answer in outcome.answers),
         *((INTERNAL, f"@{new.agent}: {new.message}") for new in outcome.handoffs),
