@@ -126,7 +126,7 @@ def _wait(served: Served) -> None:
             pass
         assert time.monotonic() < deadline, served.log.read_text()
         time.sleep(0.05)
-    served.token = served.settings.token.read_text().strip()
+    served.token = served.settings.token_file.read_text().strip()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -44,7 +44,7 @@ class Supervised:
 
     def ask(self, method: str, path: str, token: str = "") -> requests.Response:
         """One request with the owner's token, or another key."""
-        secret = token or self.settings.token.read_text().strip()
+        secret = token or self.settings.token_file.read_text().strip()
         headers = {"Authorization": f"Bearer {secret}"}
         return requests.request(method, self.url + path, headers=headers, timeout=LIMIT)
 

@@ -61,7 +61,7 @@ def test_a_replaced_token_is_refused_on_the_very_next_request(stores: Stores) ->
     settings = stores.settings("sqlite")
     with serving(settings) as served:
         served.get("/api/me")
-        settings.token.unlink()
+        settings.token_file.unlink()
         new = ensure_token(settings)
         assert served.refused("GET", "/api/me") == (401, "no_access")
         assert served.get("/api/me", token=new)["id"] == "owner"
@@ -295,8 +295,8 @@ def test_ten_thousand_wrong_tokens_do_not_slow_the_right_one(stores: Stores) -> 
 @pytest.mark.parametrize("text", ["", " \n", "short"])
 def test_a_blank_token_stops_the_start(stores: Stores, text: str) -> None:
     settings = stores.settings("sqlite")
-    settings.token.write_text(text)
-    settings.token.chmod(0o600)
+    settings.token_file.write_text(text)
+    settings.token_file.chmod(0o600)
     result = Bullpen(settings.home)("run", "api")
     assert result.status == 1
     assert "holds no token" in result.err
@@ -305,8 +305,8 @@ def test_a_blank_token_stops_the_start(stores: Stores, text: str) -> None:
 def test_a_token_that_others_can_read_stops_the_start(stores: Stores) -> None:
     settings = stores.settings("sqlite")
     ensure_token(settings)
-    assert settings.token.stat().st_mode & 0o777 == 0o600
-    settings.token.chmod(0o644)
+    assert settings.token_file.stat().st_mode & 0o777 == 0o600
+    settings.token_file.chmod(0o644)
     result = Bullpen(settings.home)("run", "api")
     assert result.status == 1
     assert "read by others" in result.err

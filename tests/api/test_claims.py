@@ -135,13 +135,13 @@ def test_files_leave_only_from_where_they_may(
     sent = send(served, agent, "give me")
     token = claim(served, agent)["token"]
     files = ["out.txt", "link", str(secret), "/etc/hostname", "..", uploaded, "none"]
-    text = f"here [send_file: {office.token}]"
+    text = f"here [send_file: {office.token_file}]"
     served.post("/api/queue/complete", {"token": token, "response": text, "files": files})
     (found,) = [
         each for each in served.get("/api/responses?limit=500") if each["messageId"] == sent
     ]
     assert found["files"] == [str(home / "out.txt"), str(office.files / uploaded)]
-    for refused in (str(secret), "link", "/etc/hostname", str(office.token), "none"):
+    for refused in (str(secret), "link", "/etc/hostname", str(office.token_file), "none"):
         assert f"{refused} was not sent" in found["message"]
 
 

@@ -263,13 +263,13 @@ def test_other_files_do_not_leave(
 ) -> None:
     inside = home("inside.txt", "theirs")
     link = office.workspace / "coder" / f"{channel}link"
-    link.symlink_to(office.token)
+    link.symlink_to(office.token_file)
     pipe = office.workspace / "coder" / f"{channel}pipe"
     os.mkfifo(pipe)
     body = {"channel": channel, "sender": "Ada", "message": "hi"}
     for files in (
         ["/etc/hostname"],
-        [str(office.token)],
+        [str(office.token_file)],
         ["../../token"],
         [".."],
         [""],
@@ -295,7 +295,7 @@ def test_a_file_that_was_replaced_by_a_link_meanwhile_does_not_leave(
     found = wrote(served, channel, "look", agent="coder", files=[name])
     path = office.workspace / "coder" / name
     path.unlink()
-    path.symlink_to(office.token)
+    path.symlink_to(office.token_file)
     for _ in range(2):
         response = served.ask("GET", f"/api/responses/{found['id']}/files/0")
         assert response.status_code == 404

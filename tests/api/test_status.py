@@ -91,7 +91,7 @@ def test_secrets_in_a_log_are_hidden(
         )
         add_custom_provider(tx, provider)
     (office.home / "settings.toml").write_text('openai_api_key = "planted-in-the-file"\n')
-    token = office.token.read_text().strip()
+    token = office.token_file.read_text().strip()
     key = served.key(Scope.READ)
     lines = [f"a {word} b" for word in ("planted-provider-key", "planted-in-the-file", token, key)]
     (logs / "leaky.log").write_text("\n".join(lines))

@@ -29,7 +29,7 @@ def test_a_new_one_opens_and_the_old_one_no_longer(stores: Stores) -> None:
     settings = stores.settings("sqlite")
     bullpen = Bullpen(settings.home)
     with serving(settings) as served:
-        old = settings.token.read_text().strip()
+        old = settings.token_file.read_text().strip()
         assert served.get("/api/me", token=old)["id"] == "owner"
         done = bullpen.ok("token", "rotate", "--yes", "--json")
         new = bullpen.ok("token", "--reveal").out.strip()
@@ -37,7 +37,7 @@ def test_a_new_one_opens_and_the_old_one_no_longer(stores: Stores) -> None:
         assert {old, new}.isdisjoint(done.out.split('"'))
         assert served.refused("GET", "/api/me", token=old) == (401, "no_access")
         assert served.get("/api/me", token=new)["id"] == "owner"
-    assert settings.token.stat().st_mode & 0o777 == 0o600
+    assert settings.token_file.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in settings.home.glob(".token*")] == []
 
 

@@ -98,7 +98,10 @@ def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 def test_where_a_value_comes_from_is_told(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("max_hops = 2\nmax_runs = 2\n")
-    shown = {each.name: each for each in SettingsFile(tmp_path, {"BULLPEN_MAX_RUNS": "4"}).shown()}
+    shown = {
+        each.name: each
+        for each in SettingsFile(tmp_path, {"BULLPEN_MAX_RUNS": "4"}).list_settings()
+    }
     assert (shown["max_hops"].value, shown["max_hops"].source) == (2, SettingSource.FILE)
     assert (shown["max_runs"].value, shown["max_runs"].source) == (4, SettingSource.ENVIRONMENT)
     assert shown["max_cost"].source is SettingSource.DEFAULT

@@ -75,7 +75,7 @@ def list_(settings: Settings, changed: bool) -> Result:
     bad = {each.name: each for each in file.problems() if not each.warning}
     views = [
         each
-        for each in file.shown()
+        for each in file.list_settings()
         if not changed or each.source is not SettingSource.DEFAULT or each.name in bad
     ]
     rows = [("NAME", "VALUE", "FROM", "WHAT FOR")]
@@ -97,7 +97,7 @@ def get(settings: Settings, name: str, reveal: bool) -> Result:
     """
     if reveal:
         require_person("see secrets")
-    view = {each.name: each for each in _open_file(settings).shown()}.get(name)
+    view = {each.name: each for each in _open_file(settings).list_settings()}.get(name)
     if view is None:
         raise BadSetting(f"there is no setting {name[:60]!r}", hint=hint_for(name))
     if name == DATABASE_SETTING and isinstance(settings, SettingsWithoutDatabase):

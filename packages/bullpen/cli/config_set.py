@@ -153,7 +153,7 @@ def _open_file(settings: Settings) -> SettingsFile:
 
 
 def _values(file: SettingsFile) -> dict[str, Value]:
-    return {each.name: each.value for each in file.shown()}
+    return {each.name: each.value for each in file.list_settings()}
 
 
 def _changed(

@@ -89,8 +89,8 @@ def path(settings: Settings) -> Result:
     Example:
       bullpen token path
     """
-    document = {"path": str(settings.token), "exists": settings.token.exists()}
-    return Result(document, str(settings.token))
+    document = {"path": str(settings.token_file), "exists": settings.token_file.exists()}
+    return Result(document, str(settings.token_file))
 
 
 @command(token)
@@ -108,7 +108,7 @@ def rotate(settings: Settings, yes: bool) -> Result:
     rotate_token(settings)
     return Result(
         _token_fields(settings, MASK),
-        [f"There is a new token in {settings.token}.", "Next: bullpen token --reveal"],
+        [f"There is a new token in {settings.token_file}.", "Next: bullpen token --reveal"],
     )
 
 
@@ -118,9 +118,9 @@ def _show(settings: Settings, reveal: bool) -> Result:
         return Result(_token_fields(settings, secret), secret)
     fields = _token_fields(settings, MASK)
     if not fields["exists"]:
-        line = f"There is no token yet in {settings.token}; the API makes one when it starts."
+        line = f"There is no token yet in {settings.token_file}; the API makes one when it starts."
         return Result(fields, line)
-    lines = [f"{MASK}  {settings.token}  rights {fields['rights']}"]
+    lines = [f"{MASK}  {settings.token_file}  rights {fields['rights']}"]
     if fields["problem"]:
         lines.append(f"It opens nothing: {fields['problem']}. Next: bullpen token rotate")
     return Result(fields, lines)
@@ -128,7 +128,7 @@ def _show(settings: Settings, reveal: bool) -> Result:
 
 def _token_fields(settings: Settings, secret: str) -> dict[str, object]:
     """Return what --json prints of the token; `secret` is the token or a mask."""
-    exists = settings.token.exists()
+    exists = settings.token_file.exists()
     problem = None
     try:
         read_token(settings)
@@ -137,9 +137,9 @@ def _token_fields(settings: Settings, secret: str) -> dict[str, object]:
     except UnsafeSecret as error:
         problem = str(error)
     return {
-        "path": str(settings.token),
+        "path": str(settings.token_file),
         "exists": exists,
-        "rights": f"{settings.token.stat().st_mode & 0o777:o}" if exists else None,
+        "rights": f"{settings.token_file.stat().st_mode & 0o777:o}" if exists else None,
         "problem": problem,
         "token": secret,
     }

@@ -1,4 +1,4 @@
-"""Log files of the services: written, read from the end, and followed."""
+"""Logs of the services: formatting without secrets, reading the end of a file, following it."""
 
 from __future__ import annotations
 
@@ -16,76 +16,25 @@ from bullpen.core.errors import UnknownService
 from bullpen.core.settings import LogFormat, Settings
 
 MAX_FOLLOW_BYTES = 1 << 20
-"""No more than this is read at once; the rest comes with the next look."""
+"""Bytes in one read; the next read gives the rest."""
+BLOCK_BYTES = 64 << 10
+MAX_TAIL_BYTES = 1 << 20
+"""Bytes that are read at most, however long the lines are."""
 
-
-class LogFollower:
-    """Reads what is added to one file, from its present end on."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._number: int | None = None
-        self._inode = 0
-        self._at = 0
-        self._partial_line = b""
-        self._open(at_end=True)
-
-    def lines(self) -> list[str]:
-        """The lines that are complete by now and were not given before."""
-        found = self._read()
-        if self._rotated():
-            found += self._read()  # what came between the last look and the rotation
-            self.close()
-            self._open(at_end=False)
-            found += self._read()
-        *whole, self._partial_line = (self._partial_line + found).split(b"\n")
-        return [each.decode(errors="replace") for each in whole]
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._number is not None:
-            os.close(self._number)
-            self._number = None
-
-    def _open(self, *, at_end: bool) -> None:
-        try:
-            self._number = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # it is being rotated, or the service has not begun
-            return
-        found = os.fstat(self._number)
-        self._inode = found.st_ino
-        self._at = found.st_size if at_end else 0
-
-    def _read(self) -> bytes:
-        if self._number is None:
-            return b""
-        if os.fstat(self._number).st_size < self._at:  # somebody emptied it
-            self._at = 0
-        found = os.pread(self._number, MAX_FOLLOW_BYTES, self._at)
-        self._at += len(found)
-        return found
-
-    def _rotated(self) -> bool:
-        if self._number is None:
-            return self._path.exists()
-        try:
-            return self._path.stat().st_ino != self._inode
-        except FileNotFoundError:
-            return False
-
+LOG_SUFFIX = ".log"
 
 REQUEST_ID: ContextVar[str] = ContextVar("request", default="")
-"""The id of the request that is being served, on every line that it causes."""
+"""The id of the current request, which stands on each of its log lines."""
 
 HIDDEN = "[hidden]"
 _SECRETS = re.compile(r"\bbp_[A-Za-z0-9_-]{8,}|(?i:(?<=bearer )\S+)")
 _BREAKS = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\x1b"): "\\x1b"}
 MIN_SECRET_CHARS = 6
-"""Shorter texts are no secrets, and would be hidden in the middle of words."""
+"""Shorter secrets would be hidden in the middle of words."""
 
 
 class LogFormatter(logging.Formatter):
-    """What both forms share: the entry's parts, with the secrets taken out."""
+    """The base of both formats: the parts of an entry, and the hiding of secrets."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__()
@@ -95,12 +44,12 @@ class LogFormatter(logging.Formatter):
         self._known = re.compile("|".join(re.escape(each) for each in known)) if known else None
 
     def redact(self, text: str) -> str:
-        """The text without what nobody is to read."""
+        """The text with its secrets hidden."""
         text = _SECRETS.sub(HIDDEN, text)
         return text if self._known is None else self._known.sub(HIDDEN, text)
 
     def parts(self, record: logging.LogRecord) -> dict[str, object]:
-        """The entry, as names and values."""
+        """The entry as names and values."""
         at = datetime.fromtimestamp(record.created, UTC)
         fields = getattr(record, "fields", {})
         found: dict[str, object] = {
@@ -126,12 +75,12 @@ class JsonFormatter(LogFormatter):
 
 
 class TextFormatter(LogFormatter):
-    """Words first, then what goes with them as name=value; a traceback below."""
+    """The message, then its fields as name=value; a traceback follows."""
 
     fixed: ClassVar = ("at", "level", "logger", "text", "traceback")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The entry as text; what somebody sent breaks no line."""
+        """The entry as one line of text, whatever its values contain."""
         parts = self.parts(record)
         more = "".join(f" {name}={each}" for name, each in parts.items() if name not in self.fixed)
         text = f"{parts['text']}{more}".translate(_BREAKS)
@@ -142,18 +91,11 @@ class TextFormatter(LogFormatter):
 
 
 def configure_logging(settings: Settings) -> None:
-    """Log to standard error, as the settings say."""
+    """Log to standard error in the format of the settings."""
     kind = JsonFormatter if settings.log_format is LogFormat.JSON else TextFormatter
     handler = logging.StreamHandler()
     handler.setFormatter(kind(settings.secrets()))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-
-
-BLOCK_BYTES = 64 << 10
-MAX_TAIL_BYTES = 1 << 20
-"""No more than this is read, however long the lines are."""
-
-LOG_SUFFIX = ".log"
 
 
 def logged_services(settings: Settings) -> list[str]:
@@ -164,7 +106,7 @@ def logged_services(settings: Settings) -> list[str]:
 def read_log_tail(
     settings: Settings, service: str, count: int, secrets: Iterable[str] = ()
 ) -> list[str]:
-    """The last lines of a service's log, the oldest first, without what nobody is to read."""
+    """The last lines of a service's log, oldest first, with secrets hidden."""
     if service not in logged_services(settings):
         raise UnknownService(f"there is no log of a service {service[:40]!r}")
     hide = LogFormatter(secrets).redact
@@ -176,7 +118,7 @@ def read_log_tail(
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a file; one that begins further back than is read is left out."""
+    """The last lines of a file; a line that begins before the bytes read is left out."""
     found = b""
     with path.open("rb") as file:
         at = file.seek(0, os.SEEK_END)
@@ -188,3 +130,58 @@ def last_lines(path: Path, count: int) -> list[str]:
     if lines and not lines[-1]:
         lines.pop()
     return (lines[1:] if at > 0 else lines)[-count:]
+
+
+class LogFollower:
+    """Reads the lines that are added to a file, across its rotation."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number: int | None = None
+        self._inode = 0
+        self._at = 0
+        self._partial_line = b""
+        self._open(at_end=True)
+
+    def lines(self) -> list[str]:
+        """The complete lines since the last call."""
+        found = self._read()
+        if self._rotated():
+            found += self._read()  # lines between the last read and the rotation
+            self.close()
+            self._open(at_end=False)
+            found += self._read()
+        *whole, self._partial_line = (self._partial_line + found).split(b"\n")
+        return [each.decode(errors="replace") for each in whole]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._number is not None:
+            os.close(self._number)
+            self._number = None
+
+    def _open(self, *, at_end: bool) -> None:
+        try:
+            self._number = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # it is being rotated, or the service has not started
+            return
+        found = os.fstat(self._number)
+        self._inode = found.st_ino
+        self._at = found.st_size if at_end else 0
+
+    def _read(self) -> bytes:
+        if self._number is None:
+            return b""
+        if os.fstat(self._number).st_size < self._at:  # it was truncated
+            self._at = 0
+        found = os.pread(self._number, MAX_FOLLOW_BYTES, self._at)
+        self._at += len(found)
+        return found
+
+    def _rotated(self) -> bool:
+        if self._number is None:
+            return self._path.exists()
+        try:
+            return self._path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            return False

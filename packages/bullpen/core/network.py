@@ -1,4 +1,4 @@
-"""Sockets: a listening TCP socket, and paths short enough for Unix sockets."""
+"""The API's address, and the directory for Unix sockets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bullpen.core.settings import Settings
 
 
 def check_api_address(settings: Settings) -> None:
-    """Refuse an address at which the API could not listen."""
+    """Raise AddressTaken if the API cannot listen on its address."""
     host, port = settings.api_host, settings.api_port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -21,7 +21,7 @@ def check_api_address(settings: Settings) -> None:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-            # Two may be bound to one port; only one of them can listen.
+            # Two sockets may be bound to one port, but only one of them can listen.
             probe.listen(1)
     except UnicodeError:
         raise AddressTaken(f"{host!r} is no name of a host", hint="Correct `api_host`.") from None
@@ -37,13 +37,13 @@ def check_api_address(settings: Settings) -> None:
 
 
 def api_url(settings: Settings) -> str:
-    """The API's address for whoever is on this machine."""
+    """The URL of the API on this machine."""
     host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.api_port}"
 
 
 def socket_directory(settings: Settings) -> Path:
-    """Make it where it is missing. For a long home it is where others write, too: so look."""
+    """Make the directory for sockets; refuse one that others can write to, as in /tmp."""
     directory = settings.sockets
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = directory.stat()

@@ -1,4 +1,4 @@
-"""Uploaded files: names, sizes, storage and listing."""
+"""Uploaded files: their names, how they are stored, listed and removed."""
 
 from __future__ import annotations
 
@@ -29,46 +29,24 @@ from bullpen.core.errors import (
 from bullpen.core.files import fsync_path
 from bullpen.core.ids import Ids
 
+MAX_GIVEN_NAME_BYTES = 100
+"""Bytes that are kept of the name that a person gave a file."""
+MAX_SUFFIX_CHARS = 16
+MAX_FILE_NAME_BYTES = 255
+MAX_NAME_TRIES = 100
+CHUNK_BYTES = 1 << 20
+NANOSECONDS_PER_MICROSECOND, NANOSECONDS_PER_MILLISECOND = 1_000, 1_000_000
+
+UNFINISHED_DIRECTORY = ".uploads"
+"""Below the directory of files, so that a finished upload only needs its name."""
+
+_UNSAFE_CHARS = re.compile(r"[^\w.-]+")
 _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DENIED_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-@contextmanager
-def translated_disk_errors() -> Iterator[None]:
-    """An error of the disk in this block is one that is told to who asked."""
-    try:
-        yield
-    except OSError as error:
-        raise _translate(error) from error
-
-
-def _translate(error: OSError) -> StoreError:
-    why = error.strerror or type(error).__name__
-    if error.errno in _FULL_ERRNOS:
-        return StoreFull(f"the file has no room: {why}")
-    if error.errno in _DENIED_ERRNOS:
-        return StoreReadOnly(
-            f"the directory of files cannot be written: {why}",
-            hint="Check the owner and rights of the directory `files` of the home.",
-        )
-    return StoreUnavailable(
-        f"the directory of files cannot be used: {why}",
-        hint="Look at the directory `files` of the home, and at its disk.",
-    )
-
-
-MAX_GIVEN_NAME_BYTES = 100
-"""So many bytes of what a person called it are kept."""
-
-MAX_SUFFIX_CHARS = 16
-
-MAX_FILE_NAME_BYTES = 255
-
-_UNSAFE_CHARS = re.compile(r"[^\w.-]+")
-
-
 def safe_name(given: str) -> str:
-    """What a person called a file, without what a path, a shell or a reader trips over."""
+    """A file name without characters that confuse a path, a shell or a reader."""
     last = re.split(r"[/\\]", given)[-1]
     name = _UNSAFE_CHARS.sub("_", unicodedata.normalize("NFC", last)).strip("._-")
     stem, dot, suffix = name.rpartition(".")
@@ -80,7 +58,7 @@ def safe_name(given: str) -> str:
 
 
 def check_file_name(name: str) -> str:
-    """The name, if it can be one of ours: no path, and nothing hidden."""
+    """Check the name of a stored file: no path, and not hidden."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -90,23 +68,19 @@ def check_file_name(name: str) -> str:
     return name
 
 
-NANOSECONDS_PER_MICROSECOND, NANOSECONDS_PER_MILLISECOND = 1_000, 1_000_000
-"""In nanoseconds."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredFile:
     """A file in the directory of files."""
 
     id: int
-    """When it was stored, in microseconds: so that a list of them has an order and a cursor."""
+    """When it was stored, in microseconds: the order and the cursor of lists."""
     name: str
     size: int
     created_at: int
 
 
 def list_files(directory: Path, since: int | None, limit: int) -> list[StoredFile]:
-    """The newest first; or those after this number, the oldest first."""
+    """The newest files first; or those after an id, oldest first."""
     with translated_disk_errors():
         found = _scan_directory(directory)
         if since is None:
@@ -115,7 +89,7 @@ def list_files(directory: Path, since: int | None, limit: int) -> list[StoredFil
 
 
 def file_path(directory: Path, name: str) -> Path:
-    """Where the file of this name lies; a link is none."""
+    """The path of a stored file; a link is not one."""
     path = directory / check_file_name(name)
     if path.is_symlink():
         raise UnknownFile(f"there is no file {name[:60]!a}")
@@ -123,7 +97,7 @@ def file_path(directory: Path, name: str) -> Path:
 
 
 def remove_file(directory: Path, name: str) -> None:
-    """Delete the file of this name for good; messages that name it go without it."""
+    """Delete a stored file; messages that refer to it stay."""
     path = directory / check_file_name(name)
     with translated_disk_errors():
         try:
@@ -142,7 +116,7 @@ def _scan_directory(directory: Path) -> Iterator[StoredFile]:
     try:
         entries = os.scandir(directory)
     except FileNotFoundError:
-        return  # nobody has sent one yet
+        return  # none was uploaded yet
     with entries:
         for entry in entries:
             if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
@@ -160,15 +134,9 @@ def _scan_directory(directory: Path) -> Iterator[StoredFile]:
             )
 
 
-UNFINISHED_DIRECTORY = ".uploads"
-"""Below the directory of files, so that a finished one is only given its name."""
-
-MAX_NAME_TRIES = 100
-
-
 @dataclass(frozen=True, slots=True)
 class SavedUpload:
-    """A file that is there."""
+    """A file that was stored."""
 
     name: str
     path: Path
@@ -177,7 +145,7 @@ class SavedUpload:
 
 
 class Upload:
-    """Takes bytes; `keep` gives them a name, and `drop` forgets them."""
+    """A file being uploaded; `keep` gives it a name, `drop` deletes it otherwise."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -185,7 +153,10 @@ class Upload:
         self._size = 0
         with translated_disk_errors():
             unfinished = directory / UNFINISHED_DIRECTORY
-            for each in (directory, unfinished):  # of parents the mode would be any
+            for each in (
+                directory,
+                unfinished,
+            ):  # with parents=True the mode is that of the last directory only
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
             _delete_stale(unfinished)
             number, name = tempfile.mkstemp(dir=unfinished)
@@ -193,7 +164,7 @@ class Upload:
         self._file: IO[bytes] = os.fdopen(number, "wb")
 
     def write(self, data: bytes) -> int:
-        """Take the next ones."""
+        """Append bytes."""
         with translated_disk_errors():
             self._file.write(data)
         self._hash.update(data)
@@ -201,18 +172,18 @@ class Upload:
         return len(data)
 
     def seek(self, *_: int) -> int:
-        """Nothing: it is read from the disk, under its name."""
+        """Do nothing: the file is read from the disk, by its name."""
         return 0
 
     def keep(self, ids: Ids, given: str) -> SavedUpload:
-        """Give it a name of its own, which has in it what a person called it."""
+        """Give the file a unique name that contains the given one."""
         safe = safe_name(given)
         with translated_disk_errors():
             self._file.flush()
             os.fsync(self._file.fileno())
             for name in _candidate_names(ids, safe):
                 path = self._directory / name
-                # Unlike a renamed one, a linked file never takes the place of another.
+                # Unlike a rename, a link never replaces another file.
                 with suppress(FileExistsError):
                     os.link(self._path, path)
                     fsync_path(self._directory)
@@ -220,8 +191,8 @@ class Upload:
         raise StoreUnavailable(f"{MAX_NAME_TRIES} names for a file were taken", hint="Try again.")
 
     def drop(self) -> None:
-        """Let go of what was written under no name, or still is."""
-        with suppress(OSError):  # what the disk did not take is not to be kept
+        """Close the file, and delete it unless it was kept."""
+        with suppress(OSError):  # bytes that the disk refused are not wanted any more
             self._file.close()
         self._path.unlink(missing_ok=True)
 
@@ -232,7 +203,7 @@ def _candidate_names(ids: Ids, safe: str) -> Iterator[str]:
 
 
 def _delete_stale(unfinished: Path) -> None:
-    """Forget what processes that were killed have left behind."""
+    """Delete what processes that were killed left behind."""
     before = time.time() - DAY / SECOND
     for path in unfinished.iterdir():
         with suppress(OSError):
@@ -240,11 +211,8 @@ def _delete_stale(unfinished: Path) -> None:
                 path.unlink()
 
 
-CHUNK_BYTES = 1 << 20
-
-
 def upload_copy(source: Path, directory: Path, ids: Ids, most: int) -> SavedUpload:
-    """Copy this file into the directory of files, under a name of its own."""
+    """Copy a file into the directory of files, under a unique name."""
     try:
         file = source.open("rb")
     except OSError as error:
@@ -266,3 +234,27 @@ def upload_copy(source: Path, directory: Path, ids: Ids, most: int) -> SavedUplo
             raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
         finally:
             incoming.drop()
+
+
+@contextmanager
+def translated_disk_errors() -> Iterator[None]:
+    """Raise an error of the disk in this block as a StoreError."""
+    try:
+        yield
+    except OSError as error:
+        raise _translate(error) from error
+
+
+def _translate(error: OSError) -> StoreError:
+    why = error.strerror or type(error).__name__
+    if error.errno in _FULL_ERRNOS:
+        return StoreFull(f"the file has no room: {why}")
+    if error.errno in _DENIED_ERRNOS:
+        return StoreReadOnly(
+            f"the directory of files cannot be written: {why}",
+            hint="Check the owner and rights of the directory `files` of the home.",
+        )
+    return StoreUnavailable(
+        f"the directory of files cannot be used: {why}",
+        hint="Look at the directory `files` of the home, and at its disk.",
+    )

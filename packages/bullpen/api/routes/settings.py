@@ -238,7 +238,7 @@ def settings_file() -> SettingsFile:
 def show_settings(tx: Transaction) -> SettingsAnswer:
     """All settings, as they are now."""
     file = settings_file()
-    settings = {each.name: each for each in file.shown()}
+    settings = {each.name: each for each in file.list_settings()}
     workspace = tx.settings.workspace
     return SettingsAnswer(
         workspace=WorkspaceAnswer(path=str(workspace), name=workspace.name),

@@ -1,4 +1,4 @@
-"""The audit log: who did what over the API, and what was refused to whom."""
+"""The audit log: what was done over the API with which key, and what was refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INSERT: Statement[None] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One line of the log."""
+    """One entry of the log."""
 
     id: int
     key_id: str
@@ -51,7 +51,7 @@ def record_audit(
     request_id: str = "",
     address: str = "",
 ) -> None:
-    """Write it down, in the transaction of what was done."""
+    """Append an entry, in the transaction of the action itself."""
     values: dict[str, object] = {"key_id": key.id, "key_name": key.name, "created_at": tx.now}
     values.update(action=action, target=target, outcome=outcome)
     tx.write(INSERT, {**values, "request_id": request_id, "address": address})
@@ -60,5 +60,5 @@ def record_audit(
 def list_audit_entries(
     tx: Transaction, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[AuditEntry]:
-    """The next lines after this one, up to another; without one the newest, the newest first."""
+    """The entries after an id, up to another; without one the newest, newest first."""
     return AUDIT_PAGER.page(tx, {}, since, limit, upto)

@@ -22,32 +22,37 @@ from bullpen.core.store.transaction import Transaction
 
 SECRET_BYTES = 32
 KEY_PREFIX = "bp_"
+LINK_MINUTES = 5
+BROWSER_DAYS = 30
+USED_AT_INTERVAL = MINUTE
+
+K = API_KEYS.c
 
 
 class Scope(StrEnum):
-    """What a key is for."""
+    """What a key may do."""
 
     PUBLISH = "publish"
-    """Speak for people: send messages, take answers, upload files, post in rooms."""
+    """Act for people: send messages, fetch answers, upload files, post in rooms."""
     CLAIM = "claim"
-    """Work: claim, extend, complete, fail, release."""
+    """Work on messages: claim, extend, complete, fail, release."""
     READ = "read"
-    """Look at everything, and change nothing."""
+    """Read everything."""
     APPROVE = "approve"
-    """Decide about messages and answers: cancel, let go, retry, drop, send again."""
+    """Decide about messages and responses: cancel, resume, retry, drop."""
     ADMIN = "admin"
-    """Everything, agents, settings and keys included."""
+    """Everything, including agents, settings and keys."""
 
 
 class KeyKind(StrEnum):
-    """What the secret is."""
+    """What kind of secret a key has."""
 
     OWNER = "owner"
-    """The token in the home; it is in no table."""
+    """The token in the home, which is in no table."""
     KEY = "key"
     BROWSER = "browser"
     LINK = "link"
-    """It lets one browser in, once."""
+    """A login link, for one browser and one use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,22 +64,22 @@ class Key:
     name: str
     scopes: frozenset[Scope]
     agents: frozenset[str] | None = None
-    """The agents that it reaches; None is all."""
+    """The agents that it reaches; None means all."""
     created_at: int = 0
     expires_at: int | None = None
     used_at: int | None = None
     revoked_at: int | None = None
 
     def has_scope(self, scope: Scope) -> bool:
-        """Whether it has this scope; `admin` has all."""
+        """Whether the key has this scope; `admin` includes all."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
     def can_reach(self, agent: str | None) -> bool:
-        """Whether this agent is one of its own; what belongs to no agent is for unlimited keys."""
+        """Whether the key reaches an agent; None, for no agent, needs a key that reaches all."""
         return self.agents is None or agent in self.agents
 
     def valid(self, now: int) -> bool:
-        """Whether it still opens anything."""
+        """Whether the key is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
@@ -82,20 +87,13 @@ OWNER_KEY = Key(id="owner", kind=KeyKind.OWNER, name="owner", scopes=frozenset(S
 
 
 def new_secret() -> str:
-    """A secret that nobody guesses."""
+    """A new random secret."""
     return KEY_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def hash_secret(secret: str) -> str:
-    """What is stored of a secret: it is long and random, so one round of a hash will do."""
+    """The stored form of a secret. It is long and random, so one round of a hash is enough."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
-
-
-K = API_KEYS.c
-
-LINK_MINUTES = 5
-BROWSER_DAYS = 30
-USED_AT_INTERVAL = MINUTE
 
 
 def _key_from_row(
@@ -164,7 +162,7 @@ def add_key(
     agents: Collection[str] | None = None,
     expires_at: int | None = None,
 ) -> tuple[Key, str]:
-    """A new key, and its secret, which is shown this once."""
+    """Add a key; gives it and its secret, which is not stored."""
     check_display_name(name, tx.settings.message_bytes)
     if not name:
         raise BadKey("a key needs a name", hint="Say what it is for.")
@@ -182,24 +180,24 @@ def add_key(
 
 
 def find_key(tx: Transaction, secret: str) -> Key | None:
-    """The key that this secret opens; one that was revoked or has expired opens nothing."""
+    """The valid key or browser login with this secret; None for any other secret."""
     key = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
     return key if key is not None and key.kind is not KeyKind.LINK and key.valid(tx.now) else None
 
 
 def still_valid(tx: Transaction, key: Key) -> bool:
-    """Whether a key that was found before still opens anything."""
+    """Whether a key that was found before is still valid."""
     stored = tx.one(FIND_BY_ID, {"key": key.id})
     return key.kind is KeyKind.OWNER or (stored is not None and stored.valid(tx.now))
 
 
 def list_keys(tx: Transaction) -> list[Key]:
-    """All keys and browsers, those of the past included."""
+    """All keys and browser logins, including revoked and expired ones."""
     return tx.all(LIST, {"kind": KeyKind.LINK.value})
 
 
 def revoke_key(tx: Transaction, key_id: str) -> None:
-    """Close a key or a browser, at once and for good; once more changes nothing."""
+    """Revoke a key or a browser login at once; repeating it changes nothing."""
     key = tx.one(LOCK_BY_ID, {"key": key_id})
     if key is None or key.kind is KeyKind.LINK:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
@@ -208,7 +206,7 @@ def revoke_key(tx: Transaction, key_id: str) -> None:
 
 
 def record_use(tx: Transaction, key: Key) -> None:
-    """Note that it was used."""
+    """Record when a key was used."""
     tx.write(SET_USED_AT, {"key": key.id, "now": tx.now})
 
 
@@ -217,13 +215,13 @@ def create_login_link(
     scopes: Collection[Scope] = tuple(Scope),
     agents: Collection[str] | None = None,
 ) -> str:
-    """The secret of a link that lets one browser in, within a few minutes."""
+    """Add a login link for one browser, valid for a few minutes; gives its secret."""
     until = tx.now + LINK_MINUTES * MINUTE
     return _insert_key(tx, KeyKind.LINK, "link", scopes, agents, until)[1]
 
 
 def redeem_login_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
-    """Let a browser in for a link that was not used before; gives its secret."""
+    """Exchange an unused login link for a browser login; gives its key and secret."""
     link = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
     if link is None:
         return None
@@ -281,13 +279,13 @@ def add_key_as(
     agents: Collection[str] | None = None,
     expires_at: int | None = None,
 ) -> tuple[Key, str]:
-    """A new key and its secret, if it may no more than the one that asks for it."""
+    """Add a key on behalf of another, which must have at least the same rights."""
     missing = sorted(scope for scope in scopes if not by.has_scope(scope))
     if missing:
         raise ScopeTooSmall(f"the key {by.name!r} has not the scopes {', '.join(missing)}")
     if by.agents is not None and (agents is None or not by.agents.issuperset(agents)):
         raise OutOfReach(f"the key {by.name!r} makes keys for its own agents only")
-    # A browser's end is not its owner's.
+    # The end of a browser login does not limit the keys that its owner makes.
     end = by.expires_at if by.kind is KeyKind.KEY else None
     if end is not None and (expires_at is None or expires_at > end):
         raise BadKey(
@@ -298,12 +296,12 @@ def add_key_as(
 
 
 def list_keys_as(tx: Transaction, by: Key) -> list[Key]:
-    """The keys that this one may know of: all, or those for some of its own agents."""
+    """The keys that another may see: all, or those whose agents it reaches."""
     return [key for key in list_keys(tx) if _can_see(by, key)]
 
 
 def revoke_key_as(tx: Transaction, by: Key, key_id: str) -> None:
-    """Revoke a key that this one may know of."""
+    """Revoke a key on behalf of another, which must be able to see it."""
     if key_id not in {key.id for key in list_keys_as(tx, by)}:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
     revoke_key(tx, key_id)

@@ -1,4 +1,4 @@
-"""The owner's token: a file in the home that only its owner reads."""
+"""The owner's token for the API: a private file in the home."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ OTHERS_MODE_BITS = 0o077
 
 
 def ensure_token(settings: Settings) -> str:
-    """The owner's token, made if there is none."""
+    """The owner's token; made if it is missing."""
     try:
         return read_token(settings)
     except FileNotFoundError:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _create_token_file(settings.token)
+        _create_token_file(settings.token_file)
         return read_token(settings)
 
 
 def rotate_token(settings: Settings) -> None:
-    """Put a new token in the place of the old one, which opens nothing from the next request on."""
+    """Replace the token; the old one is invalid from the next request on."""
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(settings.token, f"{new_secret()}\n".encode())
+    replace_file(settings.token_file, f"{new_secret()}\n".encode())
 
 
 def read_token(settings: Settings) -> str:
-    """The owner's token; a blank or short one, or one that others may read, opens nothing."""
-    path = settings.token
+    """The owner's token; raises UnsafeSecret if it is short or others may read it."""
+    path = settings.token_file
     with path.open(encoding="utf-8") as file:
         token = file.read().strip()
         mode = os.fstat(file.fileno()).st_mode
@@ -46,16 +46,16 @@ def read_token(settings: Settings) -> str:
 
 
 class OwnerToken:
-    """The token as one process knows it: read anew whenever its file is another one."""
+    """The token in memory, read again whenever its file changes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._path = str(settings.token)
+        self._path = str(settings.token_file)
         self._seen: tuple[int, ...] = ()
         self._token = ""
 
     def token(self) -> str:
-        """The token of this moment: one that was replaced is void at once."""
+        """The current token."""
         found = os.stat(self._path)  # noqa: PTH116 - every request asks, and Path takes longer
         seen = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
         if seen != self._seen:
@@ -64,7 +64,7 @@ class OwnerToken:
 
 
 def _create_token_file(path: Path) -> None:
-    """Complete or not at all, whoever else makes it at the same moment."""
+    """Make the file atomically; keeps one that another process made at the same moment."""
     unfinished = path.with_name(f".token-{os.getpid()}")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

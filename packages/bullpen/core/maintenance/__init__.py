@@ -1,1 +1,1 @@
-"""Maintenance jobs: recovery, retention, storage and dead letters, one process at a time for each."""
+"""Maintenance jobs: recovery, retention, storage and dead letters, each run by one process."""

@@ -25,14 +25,14 @@ MAX_NUMBER = 1 << 40
 
 
 class Durability(StrEnum):
-    """What an accepted message survives, on SQLite."""
+    """What a committed message survives on SQLite."""
 
     DURABLE = "durable"
     FAST = "fast"
 
 
 class LogFormat(StrEnum):
-    """How a line of the logs is written."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -64,7 +64,7 @@ def _secret(doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Every setting, once, with its default and what it is for."""
+    """Every setting with its default and purpose; one line here adds one."""
 
     home: Path = _setting(
         Path("~/.bullpen"),
@@ -200,39 +200,39 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """The database's URL, the default filled in."""
+        """The URL of the database, or of the default one."""
         return self.database_url or f"sqlite:///{self.home / 'bullpen.db'}"
 
     @property
-    def token(self) -> Path:
-        """Where the owner's token for the API is."""
+    def token_file(self) -> Path:
+        """The file with the owner's token for the API."""
         return self.home / "token"
 
     @property
     def files(self) -> Path:
-        """Where files from and for people lie."""
+        """The directory of files from and for people."""
         return self.home / "files"
 
     @property
     def logs(self) -> Path:
-        """Where the services log."""
+        """The directory of the services' logs."""
         return self.home / "logs"
 
     @property
     def run(self) -> Path:
-        """Where process ids live, and sockets."""
+        """The directory of locks, process ids and sockets."""
         return self.home / "run"
 
     @property
     def sockets(self) -> Path:
-        """Where sockets live; a path has 107 bytes, so a home deep down has them elsewhere."""
+        """The directory of sockets, whose paths have 107 bytes at most; outside a deep home."""
         if len(str(self.run)) <= MAX_SOCKET_DIRECTORY_BYTES:
             return self.run
         name = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
         return Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}-{name}"
 
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown: the secret settings that are set, the database's password."""
+        """The values that must never be shown: secret settings, and the database's password."""
         named = (
             str(getattr(self, each.name)) for each in fields(self) if "secret" in each.metadata
         )
@@ -240,7 +240,7 @@ class Settings:
 
     @classmethod
     def environment_for_runs(cls, environ: Mapping[str, str]) -> dict[str, str]:
-        """What of this environment are settings that a command in a run needs, and no secrets."""
+        """The settings in an environment that a command in a run needs, without secrets."""
         names = (
             ENVIRONMENT_PREFIX + each.name.upper()
             for each in fields(cls)
@@ -250,9 +250,9 @@ class Settings:
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
-        """The settings of this environment and of settings.toml in its home, all of them good.
+        """The settings from an environment and settings.toml in its home.
 
-        The first one that is bad is an error; names that no setting has are none.
+        Raises BadSetting for the first invalid value. Unknown names are ignored.
         """
         from bullpen.core.settings.parse import load_lenient
 
@@ -268,7 +268,7 @@ DEFAULTS: dict[str, Any] = {name: each.default for name, each in FIELDS.items()}
 
 
 def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
-    """The value of this setting, as its type says; what cannot be is an error."""
+    """Parse a value in the setting's type; raises BadSetting if it is invalid."""
     default = DEFAULTS[name]
     try:
         return _converted(name, default, value)
@@ -279,7 +279,7 @@ def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the set
 
 
 def _converted(name: str, default: object, value: object) -> object:
-    """The value in the default's type."""
+    """The value in the type of the default."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float, Path)):
         raise ValueError(f"it must be {_describe_type(default)}")
     if isinstance(default, Path):
@@ -289,7 +289,7 @@ def _converted(name: str, default: object, value: object) -> object:
     if isinstance(default, StrEnum):
         return _choice(type(default), str(value))
     if name == "time_zone" and value:
-        from bullpen.core.clock import get_zone  # only here: the command line starts without
+        from bullpen.core.clock import get_zone  # loaded here so that commands start fast
 
         return get_zone(str(value)).key
     return str(value)
@@ -310,7 +310,7 @@ def _choice(kind: type[StrEnum], value: str) -> StrEnum:
 
 
 def _describe_type(default: object) -> str:
-    """In words, what a setting with this default is."""
+    """The type of a setting, in words."""
     if isinstance(default, StrEnum):
         return " or ".join(type(default))
     if isinstance(default, int):
@@ -321,20 +321,20 @@ def _describe_type(default: object) -> str:
 
 
 def _may_hold_secret(name: str) -> bool:
-    """Whether what somebody wrote for it may have a secret in it."""
+    """Whether a value of the setting may contain a secret."""
     return name == "database_url" or is_secret(name)
 
 
 def is_secret(name: str) -> bool:
-    """Whether nobody is to see the value of this setting."""
+    """Whether the value of a setting must not be shown."""
     return name in FIELDS and "secret" in FIELDS[name].metadata
 
 
 def _check_range(name: str, number: float) -> float:
-    """The number, which must not be below or above what the setting can be."""
+    """Check a number against the limits of its setting."""
     limits = FIELDS[name].metadata
     least, most = limits["least"], limits["most"]
-    if not number >= least:  # what is no number is neither more nor less
+    if not number >= least:  # written so that NaN fails as well
         raise ValueError(f"it must be {least} or more")
     if number > most:
         raise ValueError(f"it must be {most} or less")

@@ -1,6 +1,6 @@
-"""settings.toml as it is shown and changed: checked before, complete or not at all, one at a time.
+"""List and change the settings in settings.toml: checked, atomically, one change at a time.
 
-What the file has besides stays: comments, the order, names that are not known.
+Comments, the order of lines and unknown names in the file are kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CREDENTIAL_SETTINGS = frozenset(
 
 
 class SettingSource(StrEnum):
-    """Where a value comes from."""
+    """Where the value of a setting is from."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -63,7 +63,7 @@ class SettingSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """One setting as anybody may see it: no secret is in it."""
+    """One setting, with secrets masked."""
 
     name: str
     value: Value
@@ -72,22 +72,22 @@ class SettingView:
     source: SettingSource
     secret: bool
     fixed: str | None
-    """Why it cannot be changed from here."""
+    """Why it cannot be changed here; None if it can."""
 
 
 class SettingsFile:
-    """The file of one home, and the environment that wins over it."""
+    """settings.toml of one home, and the environment, which overrides it."""
 
     def __init__(self, home: Path, environ: Mapping[str, str], *, here: bool = False) -> None:
-        """`here` is who sits at the machine itself, and may change what is fixed for others."""
+        """`here` means at the machine itself, where settings fixed for others can be changed."""
         self._home = home
         self._here = here
-        # A link to a file that is kept elsewhere stays one.
+        # If the file is a link, its target is replaced.
         self._path = Path(os.path.realpath(home / SETTINGS_FILE))
         self._environ = environ
 
-    def shown(self) -> list[SettingView]:
-        """Every setting, as it will be after the next start; the default where the file is bad."""
+    def list_settings(self) -> list[SettingView]:
+        """Every setting as of the next start; invalid values count as the default."""
         found, _ = check_values(self._read())
         return [
             SettingView(
@@ -103,27 +103,27 @@ class SettingsFile:
         ]
 
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown of what stands here now."""
+        """The secrets in the current settings, which must not be shown."""
         environ = {**self._environ, f"{ENVIRONMENT_PREFIX}HOME": str(self._home)}
         return load_lenient(environ)[0].secrets()
 
     @property
     def path(self) -> Path:
-        """Where it is, whether it is there or not."""
+        """The path of the file, which may be missing."""
         return self._home / SETTINGS_FILE
 
     @property
     def backup(self) -> Path:
-        """The file as it was before the last change."""
+        """The path of the file as it was before the last change."""
         return self._home / BACKUP_FILE
 
     def problems(self) -> tuple[SettingProblem, ...]:
-        """What is bad in it."""
+        """What is wrong in the file."""
         return check_values(self._read())[1]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let nobody else change it meanwhile."""
+        """Keep other processes from changing the file meanwhile."""
         with ExitStack() as stack:
             with self._writing():
                 self._home.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -134,9 +134,9 @@ class SettingsFile:
             yield
 
     def check(self, changes: Mapping[str, Value | None]) -> dict[str, Value | None]:
-        """What of this would change anything; None takes a setting back to its default.
+        """The changes that have an effect; None resets a setting to its default.
 
-        A mask that is sent back, and what is so already, changes nothing.
+        The current value, or the mask of a secret, changes nothing.
         """
         text = self._read()
         if not text.whole:
@@ -147,8 +147,8 @@ class SettingsFile:
             there = name in text.values
             if name not in DEFAULTS and not (self._here and there and value is None):
                 raise BadSetting(f"there is no setting {printable_name(name)}", hint=hint_for(name))
-            # What is bad is shown as its default: who sends that back has changed nothing, but
-            # who sits at the machine means it.
+            # An invalid value is listed as its default: a client that sends the list back changes
+            # nothing, but a person at the machine who sets it means it.
             meant = self._here and there and name not in found
             if value is None:
                 if not there:
@@ -162,7 +162,7 @@ class SettingsFile:
         return wanted
 
     def write(self, wanted: Mapping[str, Value | None]) -> None:
-        """Write what `check` gave, while it is locked; the old file is beside it."""
+        """Write changes that `check` gave, while locked; the old file is kept as the backup."""
         if not wanted:
             return
         with self._writing():
@@ -173,7 +173,7 @@ class SettingsFile:
             replace_file(self._path, new)
 
     def restore(self) -> None:
-        """Put back the file that is beside it, and this one there, while it is locked."""
+        """Exchange the file and its backup, while locked."""
         with self._writing():
             old = self._path.read_bytes() if self._path.exists() else b""
             new = self.backup.read_bytes()
@@ -216,7 +216,7 @@ class SettingsFile:
 
 
 def services_reading(names: Iterable[str], services: Iterable[str]) -> list[str]:
-    """Which of these services read one of these settings when they start."""
+    """The services among these that read one of these settings when they start."""
     readers = {_only_reader(name) for name in names}
     return sorted(service for service in services if readers & {"", service})
 
@@ -229,19 +229,19 @@ def _only_reader(name: str) -> str:
 
 
 def _masked(name: str, value: object) -> Value:
-    """The value, without what is secret in it."""
+    """The value with secrets masked."""
     if name in _SECRET_NAMES:
         return mask(str(value))
     return mask_url(str(value)) if name == "database_url" else _toml_value(value)
 
 
 def _toml_value(value: object) -> Value:
-    """As it is written in a file: paths and choices as text."""
+    """The value as TOML has it: paths and choices as text."""
     return value if isinstance(value, (int, float)) else str(value)
 
 
 def _parse_value(name: str, value: Value) -> object:
-    """The value in the setting's own type, if it can be one."""
+    """Parse a new value; raises BadSetting if it is invalid."""
     default = DEFAULTS[name]
     number = isinstance(default, (int, float))
     if isinstance(value, bool) or (not number and not isinstance(value, str)):
@@ -255,8 +255,8 @@ def _parse_value(name: str, value: Value) -> object:
 
 
 def _edit_toml(text: str, wanted: Mapping[str, Value | None]) -> str:
-    """The file's text with these values; it is read again before anybody relies on it."""
-    import tomlkit  # only here: who only looks does without
+    """The text of the file with these values, parsed again to make sure of it."""
+    import tomlkit  # loaded for changes only
     from tomlkit.exceptions import TOMLKitError
 
     try:

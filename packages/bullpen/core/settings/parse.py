@@ -1,4 +1,8 @@
-"""Settings from text: values, and what to say of bad ones."""
+"""Read settings from the file and the environment, and report what is wrong in the file.
+
+A bad line or value costs only itself. Settings are flat, one `name = value` a line: of a file that
+is not TOML each line is parsed by itself.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,6 @@ from typing import Any
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
 
-# What stands in settings.toml, however it is called: a bad line costs only itself.
-#
-# Settings are flat, `name = value` a line: the lines of a file that is no TOML are read one by one.
-
 SETTINGS_FILE = "settings.toml"
 DATABASE_SETTING = "database_url"
 BOM = b"\xef\xbb\xbf"
@@ -27,16 +27,16 @@ _POSITION = re.compile(r" \(at (?:line \d+, column (?P<column>\d+)|end of docume
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """Something in the file that does not count; no secret is in it."""
+    """Something in the file that is ignored; contains no secret."""
 
     line: int | None
-    """None if it is about the file as a whole."""
+    """None for the file as a whole."""
     name: str
-    """The setting that it is about; empty if nobody can tell."""
+    """The setting; empty if unknown."""
     text: str
     hint: str
     warning: bool = False
-    """Nothing is lost by it: a name that no setting has."""
+    """Whether it is harmless, like a name that no setting has."""
 
     @property
     def where(self) -> str:
@@ -49,19 +49,19 @@ class SettingProblem:
 
 @dataclass(slots=True)
 class SettingsText:
-    """The names and values that can be read, and what cannot."""
+    """The names and values of a file, and its problems."""
 
     values: dict[str, object] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     problems: list[SettingProblem] = field(default_factory=list)
     whole: bool = True
-    """Whether it is TOML, so that it can be changed."""
+    """Whether the file is TOML, so that it can be changed."""
     readable: bool = True
-    """Whether anything is known of what it says."""
+    """Whether the file could be read at all."""
 
 
 def read_settings(path: Path) -> SettingsText:
-    """What stands in the file; nothing if there is no file."""
+    """Read the file; empty if it is missing."""
     try:
         data = _read_file(path)
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def read_settings(path: Path) -> SettingsText:
 
 
 def parse_settings(data: bytes) -> SettingsText:
-    """What these bytes say."""
+    """Parse the bytes of a file."""
     data = data.removeprefix(BOM)
     try:
         text = data.decode()
@@ -90,14 +90,14 @@ def parse_settings(data: bytes) -> SettingsText:
 
 
 def _read_file(path: Path) -> bytes | None:
-    """The file; None if what is there is none."""
+    """The bytes of the file; None if it is not a file."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        if path.is_symlink():  # what it says is not known; it may be on a disk that is not there
+        if path.is_symlink():  # its target may be on a disk that is not mounted
             raise OSError(0, f"it is a link to {path.readlink()}, which is not there") from None
         raise
-    # A pipe would keep us waiting for ever; a device such as /dev/null is as good as a file.
+    # Reading a pipe could block for ever; a device such as /dev/null is fine.
     return path.read_bytes() if stat.S_ISREG(mode) or stat.S_ISCHR(mode) else None
 
 
@@ -133,7 +133,7 @@ def _parse_by_lines(data: bytes) -> SettingsText:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Where each name stands first."""
+    """The first line of each name."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if named := _NAME.match(line):
@@ -145,7 +145,7 @@ def _unreadable_line(number: int, raw: bytes, error: Exception) -> SettingProble
     text = raw.decode(errors="replace").replace("\0", "")
     named = _NAME.match(text)
     name = named["name"] if named else ""
-    if DATABASE_SETTING in text:  # however it stands there, somebody wanted a database of their own
+    if DATABASE_SETTING in text:  # however it is written, another database was meant
         name = DATABASE_SETTING
     about = f"{name} cannot be read" if name else "this line cannot be read"
     return SettingProblem(
@@ -177,42 +177,28 @@ def _duplicate(number: int, name: str, first: int) -> SettingProblem:
 
 
 def printable_name(name: str) -> str:
-    """A name from the file that may be anything, as it may be printed."""
+    """A name from the file, safe to print."""
     return name[:60] if name.isprintable() else ascii(name[:60])
-
-
-# The settings that can be had from a file that is partly bad, and what is bad in it.
-#
-# A bad value costs only itself: the default stands in. What must not fall back to a default is not
-# for this: whatever starts runs asks for `Settings.load`, and a database that is named wrongly is
-# never another one.
-
-__all__ = [
-    "SettingProblem",
-    "SettingsWithoutDatabase",
-    "check_values",
-    "hint_for",
-    "load_lenient",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsWithoutDatabase(Settings):
-    """Settings that do not say which database is meant: whoever needs the store is told why."""
+    """Settings whose database URL is invalid: using the store raises an error that says why."""
 
     why: str
     remedy: str
 
     @property
     def url(self) -> str:
-        """There is none; the default would be another database than the one that was meant."""
+        """Raise BadSetting: the default would be another database than the one that was meant."""
         raise BadSetting(f"the database is not known: {self.why}", hint=self.remedy)
 
 
 def load_lenient(environ: Mapping[str, str]) -> tuple[Settings, tuple[SettingProblem, ...]]:
-    """The settings, with defaults for what is bad in the file; and what is bad in it.
+    """The settings, with defaults for invalid values of the file, and the problems of the file.
 
-    A value in the environment that cannot be is an error, whatever the file says.
+    An invalid value in the environment raises BadSetting. Processes that start runs use
+    `Settings.load` instead, because they must not work with other limits than were meant.
     """
     home = parse_setting("home", environ.get(f"{ENVIRONMENT_PREFIX}HOME") or DEFAULTS["home"])
     found = read_settings(home / SETTINGS_FILE)
@@ -232,7 +218,7 @@ def load_lenient(environ: Mapping[str, str]) -> tuple[Settings, tuple[SettingPro
 
 
 def check_values(found: SettingsText) -> tuple[dict[str, Any], tuple[SettingProblem, ...]]:
-    """Of what stands in a file the values that can be, and all that is bad."""
+    """The valid values of a file, and its problems."""
     values: dict[str, Any] = {}
     problems = list(found.problems)
     for name, value in found.values.items():
@@ -252,7 +238,7 @@ def check_values(found: SettingsText) -> tuple[dict[str, Any], tuple[SettingProb
 def _database_problem(
     found: SettingsText, problems: tuple[SettingProblem, ...]
 ) -> SettingProblem | None:
-    """Why nobody can tell which database is meant; None if that is clear."""
+    """Why it is unknown which database is meant; None if it is known."""
     if not found.readable:
         return found.problems[0]
     return next((each for each in problems if each.name == DATABASE_SETTING), None)
@@ -260,7 +246,7 @@ def _database_problem(
 
 def _unknown_name(name: str, value: object, lines: Mapping[str, int]) -> Iterator[SettingProblem]:
     below = sorted(value.keys() & DEFAULTS.keys()) if isinstance(value, dict) else []
-    for each in below:  # meant, and not heard
+    for each in below:  # meant as a setting, but in a table
         text = f"{each} stands below [{printable_name(name)}], where no setting is read"
         yield SettingProblem(
             lines.get(each), each, text, "Put it at the top of the file, above all [...]."
@@ -271,7 +257,7 @@ def _unknown_name(name: str, value: object, lines: Mapping[str, int]) -> Iterato
 
 
 def hint_for(name: str) -> str:
-    """What somebody may have meant who wrote a name that no setting has."""
+    """A hint for a name that no setting has."""
     from difflib import get_close_matches  # only here: the command line starts without
 
     near = get_close_matches(name, DEFAULTS, 1)

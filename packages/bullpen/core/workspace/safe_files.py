@@ -1,7 +1,7 @@
-"""Files below a directory that others write in: no link is followed, and nothing is waited for.
+"""Files in a directory that an agent can write to: no link is followed, and no read blocks.
 
-An agent writes what it likes where it works: links to elsewhere, pipes, files without an end. Every
-step of a path is opened by itself, so that nothing can be swapped between a look and an opening.
+An agent may put links to elsewhere, pipes and endless files there. Each directory of a path is
+opened relative to the one before, so that nothing can be exchanged between a check and its use.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from bullpen.core.errors import InTheWay, UnknownFile
 from bullpen.core.text import sanitise_text
 
 MAX_READ_BYTES = 1 << 20
-"""So many bytes of a file are read."""
-
+"""Bytes that are read of a file."""
 MAX_ENTRIES = 10_000
-"""So many names are looked at in one listing."""
-
+"""Names that one listing examines."""
 MAX_DEPTH = 16
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,15 +30,15 @@ _CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEX
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """What is in a file."""
+    """The text of a file."""
 
     text: str
     truncated: bool
-    """Whether there is more than was read."""
+    """Whether the file is longer."""
 
 
 def read_inside(root: Path, parts: Sequence[str], most: int = MAX_READ_BYTES) -> FileContent:
-    """The text of a plain file; what is missing, a link, or no file, is an error."""
+    """The text of a regular file; raises UnknownFile for everything else."""
     data = read_bytes_inside(root, parts, most)
     return FileContent(
         sanitise_text(data[:most].decode("utf-8-sig", errors="replace")), len(data) > most
@@ -48,7 +46,7 @@ def read_inside(root: Path, parts: Sequence[str], most: int = MAX_READ_BYTES) ->
 
 
 def read_bytes_inside(root: Path, parts: Sequence[str], most: int) -> bytes:
-    """The bytes of a plain file, one more than `most` at the most."""
+    """The first bytes of a regular file, one more than `most` if it is longer."""
     try:
         with _directory(root, parts[:-1]) as directory:
             return _read(directory, parts[-1], most)
@@ -57,7 +55,7 @@ def read_bytes_inside(root: Path, parts: Sequence[str], most: int) -> bytes:
 
 
 def write_inside(root: Path, parts: Sequence[str], text: str) -> None:
-    """Put this text into a plain file, new or not, in one step and with the mode that it had."""
+    """Write a regular file atomically; an existing one keeps its mode."""
     name = parts[-1]
     unfinished = f".{name}.{secrets.token_hex(4)}"
     try:
@@ -77,7 +75,7 @@ def write_inside(root: Path, parts: Sequence[str], text: str) -> None:
 
 
 def list_inside(root: Path, parts: Sequence[str], suffix: str) -> list[str]:
-    """The plain files below a directory whose names end so, by their paths from there."""
+    """The paths of the regular files below a directory that have this suffix."""
     try:
         with _directory(root, parts) as directory:
             return sorted(_walk(directory, "", suffix, iter(range(MAX_ENTRIES)), MAX_DEPTH))
@@ -102,7 +100,7 @@ def directories_inside(root: Path, parts: Sequence[str], most: int) -> list[str]
 
 @contextmanager
 def _directory(root: Path, parts: Sequence[str]) -> Iterator[int]:
-    """The directory, opened step by step."""
+    """The directory, opened one part of its path after the other."""
     file = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:
@@ -127,7 +125,7 @@ def _walk(
 ) -> Iterator[str]:
     deeper: list[str] = []
     with os.scandir(directory) as entries:
-        # The budget is asked last: a directory that has ended costs none of it.
+        # The budget comes second, so that the end of a directory costs none of it.
         for entry, _ in zip(entries, budget, strict=False):
             if entry.is_dir(follow_symlinks=False):
                 deeper.append(entry.name)
@@ -151,7 +149,7 @@ def _subdirectory(directory: int, name: str) -> Iterator[int]:
 
 
 def _mode(directory: int, name: str) -> int:
-    """The mode of what is there; something that is no plain file is left alone."""
+    """The mode of an existing regular file, 0600 for a new one."""
     try:
         found = os.stat(_safe_part(name), dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

@@ -1,4 +1,7 @@
-"""Create and refresh a workspace from the shipped templates, keeping the user's own text."""
+"""Create and refresh an agent's directory from the shipped templates, keeping the user's text.
+
+The hash of each file that was written is recorded: a file with another one is the user's.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +21,24 @@ from bullpen.core.settings import Settings
 from bullpen.core.text import check_text
 from bullpen.core.workspace.safe_files import read_inside, write_inside
 
-# Puts the shipped files into an agent's directory, and newer ones later where nobody changed them.
-#
-# What was put there is written down with its hash: a file that no longer has it is the user's.
+log = logging.getLogger(__name__)
 
 TEMPLATES_DIRECTORY = Path(__file__).resolve().parent / "shipped"
 MANIFEST = Path(".bullpen", "templates.json")
 CREATED_MARKER = Path(".bullpen", "made_by_bullpen")
-"""It says that Bullpen created the directory, and may delete it again."""
+"""Marks a directory that Bullpen created, and may therefore delete."""
 SKILLS_LINK = Path(".claude", "skills")
 PROTOCOL_BEGIN = "<!-- bullpen: the protocol."
 PROTOCOL_END = "<!-- bullpen: end of the protocol -->"
 PROTOCOL_FILE = "AGENTS.md"
 MAX_TEMPLATE_BYTES = 1 << 20
-"""What has more bytes was not put there by Bullpen."""
+"""A larger file is not from Bullpen."""
+MAX_AGENTS_FILE_CHARS = 100_000
+"""Characters of an agent's file that its prompt contains."""
 
 
 def write_templates(home: Path) -> list[str]:
-    """Bring a directory up to date; gives the files that were written."""
+    """Write the missing and outdated templates to a directory; gives their names."""
     made = not home.exists()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     for each in ("memory", "skills", ".bullpen", ".claude"):
@@ -61,12 +64,12 @@ def _load_templates() -> Iterator[tuple[str, str]]:
 
 
 def protocol_template() -> str:
-    """The part of AGENTS.md that is Bullpen's own."""
+    """Bullpen's part of the shipped AGENTS.md."""
     return split_protocol(dict(templates())[PROTOCOL_FILE])[1]
 
 
 def split_protocol(text: str) -> tuple[str, str, str]:
-    """What stands before Bullpen's part of an AGENTS.md, that part, and what stands after it."""
+    """An AGENTS.md in three: before Bullpen's part, that part, and after it."""
     start = text.find(PROTOCOL_BEGIN)
     end = text.find(PROTOCOL_END, start)
     if start < 0 or end < 0:
@@ -87,7 +90,7 @@ def _update_files(home: Path) -> list[str]:
         if new is not None:
             _write(home / name, new)
             written.append(name)
-        # Also if it was written by a run that died before it could write that down.
+        # Also a file that was written by a process that died before it could record that.
         if new is not None or there == text:
             known[name] = _hash(text)
     if known != before and not _leads_outside(home, str(MANIFEST)):
@@ -96,14 +99,14 @@ def _update_files(home: Path) -> list[str]:
 
 
 def _leads_outside(home: Path, name: str) -> bool:
-    """Whether a link leads out of the directory: nothing is put there."""
+    """Whether a parent of the file is a link, which could lead out of the directory."""
     return any((home / each).is_symlink() for each in Path(name).parents[:-1])
 
 
 def _updated_text(name: str, text: str, there: str | None, known: str | None) -> str | None:
-    """What the file is to be now; None if it stays as it is."""
+    """The new text of a file; None if it stays as it is."""
     if there is None:
-        # A file that was put here once and is gone was removed on purpose.
+        # A file that was written before and is gone was removed on purpose.
         return text if known is None else None
     if _hash(there) == known:
         return text
@@ -119,15 +122,12 @@ def _hash(text: str) -> str:
 
 
 def _encode(text: str) -> bytes:
-    """The same bytes that were read, whatever they are."""
+    """The bytes of a text that was read, valid UTF-8 or not."""
     return text.encode(errors="surrogateescape")
 
 
 def _current_text(path: Path) -> str | None:
-    """What is there; None if nothing is. What is no plain file is the user's, whatever it says.
-
-    So is one that is too long to be anything of ours.
-    """
+    """The text of a file; None if it is missing, empty if it cannot be a template."""
     if not os.path.lexists(path):
         return None
     found = path.lstat()
@@ -151,13 +151,9 @@ def _write(path: Path, text: str) -> None:
     replace_file(path, _encode(text), mode)
 
 
-MAX_AGENTS_FILE_CHARS = 100_000
-"""So many characters of a file of the agent's are read into its prompt."""
-
-
 @dataclass(frozen=True, slots=True)
 class UserInstructions:
-    """What is there."""
+    """The user's part of an AGENTS.md."""
 
     text: str
     path: Path
@@ -165,7 +161,7 @@ class UserInstructions:
 
 
 def read_user_instructions(settings: Settings, agent: str) -> UserInstructions:
-    """The user's part, as the prompt has it; nothing if there is no file that can be read."""
+    """The user's part of AGENTS.md; empty if there is no readable file."""
     path = settings.workspace / agent / PROTOCOL_FILE
     try:
         found = read_inside(settings.workspace, (agent, PROTOCOL_FILE))
@@ -177,7 +173,7 @@ def read_user_instructions(settings: Settings, agent: str) -> UserInstructions:
 
 
 def write_user_instructions(settings: Settings, agent: str, text: str) -> None:
-    """Replace the user's part, and keep Bullpen's; one that was sent along is passed over."""
+    """Replace the user's part of AGENTS.md; Bullpen's part in the new text is ignored."""
     check_text(text, settings.message_bytes, "the text")
     before, _, after = split_protocol(text)
     kept = _current_protocol(settings, agent)
@@ -191,7 +187,7 @@ def write_user_instructions(settings: Settings, agent: str, text: str) -> None:
 
 
 def _current_protocol(settings: Settings, agent: str) -> str:
-    """Bullpen's part as it stands there; a user may have taken it out."""
+    """Bullpen's part of the file; empty if the user removed it."""
     if not os.path.lexists(settings.workspace / agent / PROTOCOL_FILE):
         return protocol_template()
     try:
@@ -201,11 +197,8 @@ def _current_protocol(settings: Settings, agent: str) -> str:
     return split_protocol(there.text)[1] or (protocol_template() if there.truncated else "")
 
 
-log = logging.getLogger(__name__)
-
-
 def prepare_directory(settings: Settings, agent: str) -> bool:
-    """Furnish it; whether anything was put there. Its next run tries again what could not be."""
+    """Write the templates to an agent's directory; false if none was written, or it failed."""
     home = settings.workspace / agent
     try:
         if home.is_symlink():

@@ -20,18 +20,34 @@ from bullpen.core.errors import BackupFailed, BadBackup
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, create_file
 from bullpen.core.uploads import UNFINISHED_DIRECTORY
 
+MANIFEST_FILE = "manifest.json"
+MANIFEST_FORMAT = 1
+DATABASE_FILE = "bullpen.db"
+SETTINGS_FILE = "settings.toml"
+FILES, PLUGINS, WORKSPACE = "files", "plugins", "workspace"
+
 CHUNK_BYTES = 1 << 20
 ARCHIVE_MODES: dict[str, Literal["w", "w:gz"]] = {".tar": "w", ".tar.gz": "w:gz", ".tgz": "w:gz"}
 READ_ERRORS = (tarfile.TarError, zlib.error, EOFError, ValueError)
 
+_UPLOADS = f"{FILES}/{UNFINISHED_DIRECTORY}"
+
+
+ProgressCallback: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done, how much is done, and how much there is; 0 is unknown."""
+
+
+def ignore_progress(what: str, done: int, total: int) -> None:
+    """The callback that reports nothing."""
+
 
 def is_archive(path: Path) -> bool:
-    """Whether a backup of this name is one file."""
+    """Whether a backup with this name is an archive."""
     return path.name.endswith(tuple(ARCHIVE_MODES))
 
 
 def pack(directory: Path, target: Path, name: str) -> None:
-    """Write the backup in this directory to a new file of a name as `x.tar.gz`."""
+    """Write a backup to a new archive; `name` decides its format."""
     mode = next(mode for ending, mode in ARCHIVE_MODES.items() if name.endswith(ending))
     with create_file(target) as file, tarfile.open(fileobj=file, mode=mode) as archive:
         archive.add(directory, arcname=_stem(name))
@@ -39,7 +55,7 @@ def pack(directory: Path, target: Path, name: str) -> None:
 
 @contextmanager
 def open_backup(path: Path, beside: Path | None = None) -> Iterator[Path]:
-    """A backup as a directory; of one file, unpacked to a place that is gone afterwards."""
+    """A backup as a directory; an archive is unpacked into a temporary one."""
     if not path.exists():
         raise BadBackup(f"there is no backup {path}")
     if path.is_dir():
@@ -50,7 +66,7 @@ def open_backup(path: Path, beside: Path | None = None) -> Iterator[Path]:
 
 
 def _unpack(path: Path, place: Path) -> Path:
-    """Nothing but plain files, each where it belongs, whatever the archive says."""
+    """Unpack plain files and directories only; a path that leads elsewhere is an error."""
     tops = set()
     try:
         with tarfile.open(path, "r:*") as archive:
@@ -69,7 +85,7 @@ def _unpack(path: Path, place: Path) -> Path:
     except READ_ERRORS as error:
         raise BadBackup(f"{path} is damaged, or no backup: {error}") from error
     except OSError as error:
-        if error.errno is None:  # of the compression, not of the disk
+        if error.errno is None:  # an error of the compression, not of the disk
             raise BadBackup(f"{path} is damaged: {error}") from error
         raise BackupFailed(
             f"{path} cannot be unpacked: {error.strerror}",
@@ -92,16 +108,9 @@ def _stem(name: str) -> str:
     return name or "backup"
 
 
-MANIFEST_FILE = "manifest.json"
-MANIFEST_FORMAT = 1
-DATABASE_FILE = "bullpen.db"
-SETTINGS_FILE = "settings.toml"
-FILES, PLUGINS, WORKSPACE = "files", "plugins", "workspace"
-
-
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file of the backup."""
+    """One file of a backup."""
 
     path: str
     size: int
@@ -111,7 +120,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class LinkEntry:
-    """A symbolic link, which is kept here only: not every disk can have one."""
+    """A symbolic link. It is in the manifest only, because not every disk has links."""
 
     path: str
     target: str
@@ -119,40 +128,40 @@ class LinkEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What was backed up, when, and what must lie there."""
+    """What is in a backup, and what it was made of."""
 
     version: str
-    """Of the Bullpen that made it."""
+    """The version of Bullpen that made it."""
     revision: str
-    """Of the database's schema."""
+    """The revision of the database."""
     made_at: int
     kind: str
-    """`sqlite` or `postgresql`: where the data lived. The copy is an SQLite file all the same."""
+    """`sqlite` or `postgresql`: the original database. The copy is always an SQLite file."""
     homes: tuple[str, ...]
-    """The paths of the home: as it is called, and its real one if that is another."""
+    """The path of the home, and its real path if that differs."""
     workspaces: tuple[str, ...]
-    """Those of where the agents worked; their files are there only if `with_workspace`."""
+    """The same of the workspace; its files are there only if `with_workspace`."""
     with_workspace: bool
     files: tuple[FileEntry, ...]
     links: tuple[LinkEntry, ...]
     directories: tuple[str, ...]
     rows: Mapping[str, int]
-    """How many each table has."""
+    """Rows of each table."""
 
     @property
     def size(self) -> int:
-        """In bytes, without the manifest."""
+        """The size in bytes, without the manifest."""
         return sum(each.size for each in self.files)
 
 
 def serialize_manifest(manifest: Manifest) -> bytes:
-    """As it is written, with a checksum of itself."""
+    """The manifest as JSON, with a checksum of itself."""
     document = {"format": MANIFEST_FORMAT, **asdict(manifest)}
     return json.dumps({**document, "checksum": _checksum(document)}, indent=1).encode()
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a backup; BadBackup if there is none, or it is not what was written."""
+    """The manifest of a backup; raises BadBackup if it is missing or damaged."""
     try:
         document = json.loads((directory / MANIFEST_FILE).read_bytes())
     except FileNotFoundError:
@@ -218,7 +227,7 @@ def _list(found: object) -> list[Mapping[str, str]]:
 
 
 def _safe_path(path: str) -> str:
-    """A path that cannot lead out of the backup, or of the home that is made of it."""
+    """Check that a path stays inside the backup and the home that is made of it."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
         raise ValueError(f"the path {path[:100]!r} leads elsewhere")
@@ -230,12 +239,9 @@ def _checksum(document: Mapping[str, object]) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
-_UPLOADS = f"{FILES}/{UNFINISHED_DIRECTORY}"
-
-
 @dataclass(slots=True)
 class CopiedTree:
-    """What was copied so far."""
+    """What was copied so far, for the manifest."""
 
     files: list[FileEntry] = field(default_factory=list)
     links: list[LinkEntry] = field(default_factory=list)
@@ -243,9 +249,9 @@ class CopiedTree:
 
 
 def copy_tree(source: Path, backup: Path, name: str, copied: CopiedTree) -> None:
-    """Copy all that lies below a directory, under this name in the backup; links are noted.
+    """Copy a directory to this name in the backup; links are only recorded.
 
-    Sockets and the like are left out, and so is what is gone when its turn comes.
+    Special files are left out, and so are files that disappear meanwhile.
     """
     with suppress(FileNotFoundError, NotADirectoryError):
         _copy_directory(source, backup, name, copied)
@@ -259,9 +265,9 @@ def _copy_directory(source: Path, backup: Path, name: str, copied: CopiedTree) -
         path, below = Path(entry.path), f"{name}/{entry.name}"
         with suppress(FileNotFoundError):
             if entry.is_symlink():
-                copied.links.append(LinkEntry(below, os.readlink(path)))  # noqa: PTH115 - as it stands
+                copied.links.append(LinkEntry(below, os.readlink(path)))  # noqa: PTH115 - the target unresolved
             elif entry.is_dir(follow_symlinks=False):
-                # A backup that is written below what it copies would never end.
+                # A backup inside a directory that it copies would never end.
                 if below != _UPLOADS and not path.samefile(backup.parent):
                     _copy_directory(path, backup, below, copied)
             elif entry.is_file(follow_symlinks=False):
@@ -269,7 +275,7 @@ def _copy_directory(source: Path, backup: Path, name: str, copied: CopiedTree) -
 
 
 def copy_file(source: Path, directory: Path, name: str) -> FileEntry:
-    """Copy one file; what is noted of it is what was written, whatever happens to the original."""
+    """Copy one file; the entry describes the copy, whatever happens to the original."""
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as original:
         found = os.fstat(original.fileno())
@@ -284,17 +290,9 @@ def copy_file(source: Path, directory: Path, name: str) -> FileEntry:
 
 
 def hash_file(path: Path, name: str) -> FileEntry:
-    """A file that is in the backup already."""
+    """The entry of a file that is in the backup already."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(CHUNK_BYTES):
             digest.update(piece)
         return FileEntry(name, file.tell(), digest.hexdigest())
-
-
-ProgressCallback: TypeAlias = Callable[[str, int, int], None]
-"""What is being done, how much of it is done, and how much there is; 0 is not known."""
-
-
-def ignore_progress(what: str, done: int, total: int) -> None:
-    """For whoever does not want to know."""

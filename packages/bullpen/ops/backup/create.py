@@ -1,4 +1,8 @@
-"""Create a backup, and the one before a schema upgrade."""
+"""Backups: a copy of a home at one moment, made while everything in it goes on.
+
+The database is copied first and the files after it, so that every file that a row names is in the
+backup. All is written under a temporary name, verified on the disk, and then renamed.
+"""
 
 from __future__ import annotations
 
@@ -48,26 +52,117 @@ from bullpen.ops.backup.disk import (
 from bullpen.ops.backup.verify import read_verified_manifest
 
 LAST_BACKUP_FILE = "last-backup.json"
+BACKUP_NAME = re.compile(r"bullpen-(\d{8}T\d{6}Z)(?:-(\d+))?")
+MAX_PER_SECOND = 1000
+SPARE_BYTES = 64 << 20
+"""Free space that must remain, because the database may be on the same disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A backup that was made, and checked when it was."""
+    """A backup that was made and verified."""
 
     path: Path
     made_at: int
-    """The moment of the data in it, not that of its end."""
+    """The moment of its data."""
     size: int
     """In bytes."""
 
     @property
     def there(self) -> bool:
-        """Whether it still lies there; it may be on a disk that is not connected."""
+        """Whether it still exists; its disk may be disconnected."""
         return self.path.exists()
 
 
+@dataclass(frozen=True, slots=True)
+class BackupTarget:
+    """The directory for a backup, and the file name if it is to be an archive."""
+
+    directory: Path
+    file: str | None = None
+
+    def path_for(self, made_at: int) -> Path:
+        """A free path for a backup of this moment."""
+        if self.file is not None:
+            return self.directory / self.file
+        name = f"bullpen-{datetime.fromtimestamp(made_at / SECOND, UTC):%Y%m%dT%H%M%SZ}"
+        names = (name, *(f"{name}-{number}" for number in range(2, MAX_PER_SECOND)))
+        return next(path for each in names if not (path := self.directory / each).exists())
+
+
+@dataclass(frozen=True, slots=True)
+class BackupResult:
+    """A backup that was made, and the older ones that were deleted."""
+
+    backup: Backup
+    manifest: Manifest
+    removed: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeResult:
+    """The outcome of an upgrade."""
+
+    before: str | None
+    """None if there was no database."""
+    backup: Path | None
+    """None if there were no data."""
+
+
+def create_backup(
+    store: Store,
+    place: BackupTarget,
+    *,
+    with_workspace: bool = False,
+    keep: int | None = None,
+    tell: ProgressCallback = ignore_progress,
+) -> BackupResult:
+    """Make a backup of a store's home; it gets its name once it is complete and verified."""
+    revision = store.revision()
+    if revision is None:
+        raise SchemaTooOld("the database is empty: there is nothing to back up")
+    made_at = store.clock.now()
+    with translate_disk_errors("the backup cannot be made"):
+        make_directory(place.directory)
+        with staging_directory(place.directory) as here:
+            contents = here / "backup"
+            contents.mkdir(PRIVATE_DIRECTORY_MODE)
+            _check_free_space(store, here)
+            manifest = _write(store, contents, made_at, revision, with_workspace, tell)
+            _verify_contents(contents, tell)
+            target = place.path_for(made_at)
+            _publish(contents, target, place, tell)
+    backup = Backup(path=target, made_at=made_at, size=manifest.size)
+    with suppress(OSError):  # the backup exists all the same
+        record_last_backup(store.settings, backup)
+    removed = [] if keep is None else prune(place.directory, keep, manifest.homes)
+    return BackupResult(backup, manifest, tuple(removed))
+
+
+def upgrade_database(
+    store: Store, *, backup: bool = True, tell: ProgressCallback = ignore_progress
+) -> UpgradeResult:
+    """Upgrade the database to this version's schema; its data are backed up first."""
+    before = store.revision()
+    kept = _backup_before(store, before, tell) if backup else None
+    migrate.upgrade(store)
+    return UpgradeResult(before, kept)
+
+
+def _backup_before(store: Store, before: str | None, tell: ProgressCallback) -> Path | None:
+    if before is None or before == open.HEAD_REVISION or before not in open.KNOWN_REVISIONS:
+        return None
+    if not has_data(store):
+        return None
+    try:
+        return create_backup(store, resolve_target(store.settings, None), tell=tell).backup.path
+    except BullpenError as error:
+        error.hint = f"{error.hint} Or upgrade without a backup: bullpen db upgrade --no-backup"
+        raise
+
+
 def last_backup(settings: Settings) -> Backup | None:
-    """The last backup of this home; None if there never was one, or it is not known any more."""
+    """The last backup of this home; None if none is known."""
     try:
         found = json.loads((settings.home / LAST_BACKUP_FILE).read_text(encoding="utf-8"))
         return Backup(
@@ -80,33 +175,13 @@ def last_backup(settings: Settings) -> Backup | None:
 
 
 def record_last_backup(settings: Settings, backup: Backup) -> None:
-    """Note that this is the last one."""
+    """Record this backup as the last one."""
     found = {"path": str(backup.path), "made_at": backup.made_at, "size": backup.size}
     replace_file(settings.home / LAST_BACKUP_FILE, json.dumps(found).encode())
 
 
-BACKUP_NAME = re.compile(r"bullpen-(\d{8}T\d{6}Z)(?:-(\d+))?")
-MAX_PER_SECOND = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class BackupTarget:
-    """The directory, and the name of a file in it; without one, backups get names of their own."""
-
-    directory: Path
-    file: str | None = None
-
-    def named(self, made_at: int) -> Path:
-        """Where a backup of this moment is to be; nothing lies there."""
-        if self.file is not None:
-            return self.directory / self.file
-        name = f"bullpen-{datetime.fromtimestamp(made_at / SECOND, UTC):%Y%m%dT%H%M%SZ}"
-        names = (name, *(f"{name}-{number}" for number in range(2, MAX_PER_SECOND)))
-        return next(path for each in names if not (path := self.directory / each).exists())
-
-
 def resolve_target(settings: Settings, given: Path | None) -> BackupTarget:
-    """The place that a person names: a directory for backups, or a file that is to be one."""
+    """The target that a person names: a directory for backups, or a new archive."""
     if given is None:
         return BackupTarget(settings.home.absolute() / "backups")
     path = given.expanduser().absolute()
@@ -126,23 +201,23 @@ def resolve_target(settings: Settings, given: Path | None) -> BackupTarget:
 
 
 def make_directory(directory: Path) -> None:
-    """Make it, if it is not there; of parents the mode would be any."""
+    """Make a private directory, and its parents with the usual permissions."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     directory.mkdir(PRIVATE_DIRECTORY_MODE, exist_ok=True)
 
 
 def prune(directory: Path, keep: int, homes: tuple[str, ...]) -> list[Path]:
-    """Remove the oldest backups of this home that have names of ours, but for so many; which."""
+    """Delete all but the newest backups of this home that have generated names; gives those."""
     ours = sorted((age, path) for path in directory.iterdir() if (age := _sort_key(path, homes)))
     old = [path for _, path in ours[: max(0, len(ours) - keep)]]
     for path in old:
-        with staging_directory(directory) as grave:  # half removed it must not look like one
+        with staging_directory(directory) as grave:  # half deleted, it must not look like a backup
             path.rename(grave / path.name)
     return old
 
 
 def _sort_key(path: Path, homes: tuple[str, ...]) -> tuple[str, int] | None:
-    """When it was made, as it sorts; None of what is no backup of this home."""
+    """A key that sorts backups by age; None for everything else."""
     found = BACKUP_NAME.fullmatch(path.name)
     if found is None or path.is_symlink() or not path.is_dir():
         return None
@@ -152,54 +227,6 @@ def _sort_key(path: Path, homes: tuple[str, ...]) -> tuple[str, int] | None:
     except BadBackup:
         return None
     return found[1], int(found[2] or 1)
-
-
-# backup: a copy of a home as of one moment, while everything in it goes on.
-#
-# The database comes first and the files after it: so what its rows name is there. All is written
-# under a name that nobody takes for a backup, checked as it lies there, and then given its own.
-
-SPARE_BYTES = 64 << 20
-"""So much room must be left on the disk: what is backed up may live there too."""
-
-
-@dataclass(frozen=True, slots=True)
-class BackupResult:
-    """A backup that is there and good, and which older ones made room."""
-
-    backup: Backup
-    manifest: Manifest
-    removed: tuple[Path, ...]
-
-
-def create_backup(
-    store: Store,
-    place: BackupTarget,
-    *,
-    with_workspace: bool = False,
-    keep: int | None = None,
-    tell: ProgressCallback = ignore_progress,
-) -> BackupResult:
-    """Make a backup of this store's home; it is at its place when it is complete and checked."""
-    revision = store.revision()
-    if revision is None:
-        raise SchemaTooOld("the database is empty: there is nothing to back up")
-    made_at = store.clock.now()
-    with translate_disk_errors("the backup cannot be made"):
-        make_directory(place.directory)
-        with staging_directory(place.directory) as here:
-            contents = here / "backup"
-            contents.mkdir(PRIVATE_DIRECTORY_MODE)
-            _check_free_space(store, here)
-            manifest = _write(store, contents, made_at, revision, with_workspace, tell)
-            _verify_contents(contents, tell)
-            target = place.named(made_at)
-            _publish(contents, target, place, tell)
-    backup = Backup(path=target, made_at=made_at, size=manifest.size)
-    with suppress(OSError):  # it is made all the same
-        record_last_backup(store.settings, backup)
-    removed = [] if keep is None else prune(place.directory, keep, manifest.homes)
-    return BackupResult(backup, manifest, tuple(removed))
 
 
 def _write(
@@ -252,7 +279,7 @@ def _path_aliases(directory: Path) -> tuple[str, ...]:
 
 def _copy_postgres(store: Store, database: Path, revision: str, tell: ProgressCallback) -> None:
     from bullpen.core.store.postgres import PostgresStore
-    from bullpen.ops.backup.database_copy import copy_postgres  # most installations do without
+    from bullpen.ops.backup.database_copy import copy_postgres  # psycopg is loaded only if needed
 
     assert isinstance(store, PostgresStore)
     copy_postgres(store, database, revision, tell)
@@ -269,7 +296,7 @@ def _verify_contents(contents: Path, tell: ProgressCallback) -> None:
 
 
 def _publish(contents: Path, target: Path, place: BackupTarget, tell: ProgressCallback) -> None:
-    """Give it the name by which it is known, from one moment to the next."""
+    """Give a backup its final name, atomically."""
     if place.file is None:
         contents.rename(target)
     else:
@@ -283,7 +310,7 @@ def _publish(contents: Path, target: Path, place: BackupTarget, tell: ProgressCa
 
 
 def _check_free_space(store: Store, here: Path) -> None:
-    """Refuse at once what would fill the disk, on which the database may live itself."""
+    """Refuse a backup that would fill the disk, which the database may share."""
     if not isinstance(store, SqliteStore):
         return
     log = Path(f"{store.path}-wal")
@@ -294,35 +321,3 @@ def _check_free_space(store: Store, here: Path) -> None:
             f"there is no room: it takes about {needed >> 20} MB, and {free >> 20} MB are free",
             hint="Free some space, or give another place.",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class UpgradeResult:
-    """What was done: from which revision, and where the backup of it is."""
-
-    before: str | None
-    """None if there was no database."""
-    backup: Path | None
-    """None if there was nothing to lose."""
-
-
-def upgrade_database(
-    store: Store, *, backup: bool = True, tell: ProgressCallback = ignore_progress
-) -> UpgradeResult:
-    """Bring it to this version's schema; data of an earlier one are backed up before."""
-    before = store.revision()
-    kept = _backup_before(store, before, tell) if backup else None
-    migrate.upgrade(store)
-    return UpgradeResult(before, kept)
-
-
-def _backup_before(store: Store, before: str | None, tell: ProgressCallback) -> Path | None:
-    if before is None or before == open.HEAD_REVISION or before not in open.KNOWN_REVISIONS:
-        return None
-    if not has_data(store):
-        return None
-    try:
-        return create_backup(store, resolve_target(store.settings, None), tell=tell).backup.path
-    except BullpenError as error:
-        error.hint = f"{error.hint} Or upgrade without a backup: bullpen db upgrade --no-backup"
-        raise

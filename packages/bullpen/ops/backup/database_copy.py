@@ -26,13 +26,10 @@ if TYPE_CHECKING:
 
     from bullpen.core.store.postgres import PostgresStore
 
-# Rows from one database to another of the same schema, whatever kind each is.
-#
-# SQLite stores any type in any column, so it can hold every row of PostgreSQL. On the way
-# back only booleans have to be told from numbers.
-
 BATCH_ROWS = 2000
 REVISION_TABLE = "alembic_version"
+COPY_PAGES = 2000
+"""Eight megabytes, in a few milliseconds."""
 
 LIST_TABLES = (
     "SELECT name FROM sqlite_master"
@@ -46,12 +43,12 @@ FIND_SEQUENCE = "SELECT pg_get_serial_sequence(%s, 'id')"
 
 
 def table_names(database: sqlite3.Connection) -> list[str]:
-    """Every table that is not SQLite's own."""
+    """Every table but SQLite's own."""
     return [name for (name,) in database.execute(LIST_TABLES)]
 
 
 def count_rows(database: sqlite3.Connection) -> dict[str, int]:
-    """How many rows each table has."""
+    """The number of rows of each table."""
     found = {}
     for name in table_names(database):
         counted = f"SELECT count(*) FROM {_quoted(name)}"  # noqa: S608 - quoted
@@ -60,7 +57,7 @@ def count_rows(database: sqlite3.Connection) -> dict[str, int]:
 
 
 def has_data(store: Store) -> bool:
-    """Whether any table of ours has a row in it, whatever the schema's revision."""
+    """Whether one of Bullpen's tables has a row, at any revision of the schema."""
     with store.engine.begin() as connection:
         present = set(inspect(connection).get_table_names()) & whole_schema().tables.keys()
         return any(
@@ -72,7 +69,7 @@ def has_data(store: Store) -> bool:
 def copy_rows_from_postgres(
     server: psycopg.Connection[Any], target: sqlite3.Connection, tell: ProgressCallback
 ) -> None:
-    """Copy every row of the server that the tables of the target can have."""
+    """Copy the rows of PostgreSQL into an SQLite database, which can hold any value."""
     target.execute("BEGIN")
     names = [name for name in table_names(target) if name != REVISION_TABLE]
     for place, name in enumerate(names):
@@ -91,7 +88,7 @@ def copy_rows_from_postgres(
 def copy_rows_to_postgres(
     source: sqlite3.Connection, server: psycopg.Connection[Any], tell: ProgressCallback
 ) -> None:
-    """Copy every row into the empty tables of the server, and let their numbers go on."""
+    """Copy the rows of an SQLite database into the server's empty tables; advance the sequences."""
     names = [name for name in table_names(source) if name != REVISION_TABLE]
     for place, name in enumerate(names):
         tell(f"table {name}", place, len(names))
@@ -147,24 +144,17 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-# A copy of an SQLite database of one moment, while others write to it.
-#
-# The copy is made in pieces within one read transaction of ours: so writers go on, no piece has to
-# be made again because of them, and it is known how far it is. Without that transaction SQLite
-# begins anew with every commit of another process, and under load it never ends; VACUUM INTO holds
-# the same transaction four times as long. The write-ahead log grows by what is written meanwhile.
-
-COPY_PAGES = 2000
-"""Eight megabytes, in a few milliseconds."""
-
-
 def copy_sqlite(store: SqliteStore, target: Path, tell: ProgressCallback) -> None:
-    """Copy the database as it is now to a new file."""
+    """Copy the database as of one moment to a new file, while others write to it."""
+    # The read transaction around the online backup keeps SQLite from starting again at each commit
+    # of another process, which under load would never end. VACUUM INTO would hold it four times as
+    # long, and report no progress. The write-ahead log grows meanwhile.
     target.touch(PRIVATE_FILE_MODE, exist_ok=False)
     with closing(store.connect(query_only=True)) as source:
         try:
             source.execute("BEGIN")
-            source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on
+            # The transaction begins with the first read.
+            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as error:
             raise translate_error(error, store.path) or error from error
         with translate_copy_errors(), closing(open_scratch_database(target)) as copy:
@@ -179,7 +169,7 @@ def copy_sqlite(store: SqliteStore, target: Path, tell: ProgressCallback) -> Non
 
 @contextmanager
 def translate_copy_errors() -> Iterator[None]:
-    """What SQLite cannot write in this block, in words of ours."""
+    """Raise an error of SQLite in this block as BackupFailed."""
     try:
         yield
     except (sqlite3.Error, DBAPIError) as error:
@@ -191,7 +181,7 @@ def translate_copy_errors() -> Iterator[None]:
 
 
 def open_scratch_database(path: Path) -> sqlite3.Connection:
-    """A database that is thrown away if it is not finished: so nothing is waited for meanwhile."""
+    """A database without durability, for a copy that is deleted unless it is finished."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
@@ -199,7 +189,7 @@ def open_scratch_database(path: Path) -> sqlite3.Connection:
 
 
 def make_one_file(path: Path) -> None:
-    """Leave no write-ahead log to it, and see to it that it is on the disk."""
+    """Leave the write-ahead mode, and write the file to the disk."""
     with (
         translate_copy_errors(),
         closing(sqlite3.connect(path, isolation_level=None)) as connection,
@@ -208,16 +198,14 @@ def make_one_file(path: Path) -> None:
     fsync_path(path)
 
 
-# A copy of a PostgreSQL database as an SQLite file: all tables of ours, as of one moment.
-#
-# So a backup is the same whatever the data lived in, and either kind can be made of it. It needs no
-# program of the server's, whose version would have to fit.
-
-
 def copy_postgres(
     store: PostgresStore, target: Path, revision: str, tell: ProgressCallback
 ) -> None:
-    """Copy our tables, as they are now, to a new file with the same schema."""
+    """Copy Bullpen's tables as of one moment to a new SQLite file with the same schema.
+
+    A backup is then the same for both databases, can be restored to either, and needs no program
+    of the server in the right version.
+    """
     import psycopg
 
     from bullpen.core.store.postgres import translate_error
@@ -240,11 +228,11 @@ def copy_postgres(
 
 
 def _make_tables(target: Path, revision: str, settings: Settings) -> None:
-    """The schema of this revision, with nothing in it."""
+    """Make the empty tables of a revision."""
     try:
         with translate_copy_errors(), closing(SqliteStore(target, settings)) as empty:
             migrate.upgrade(empty, revision)
-    except StoreUnavailable as error:  # of the copy: the server was not asked yet
+    except StoreUnavailable as error:  # an error of the copy, as the server is not used yet
         raise BackupFailed(f"the copy of the database cannot be written: {error}") from error
     make_one_file(target)
     target.with_name(f"{target.name}-turn").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Files of backups on the disk: private, whole before they have their name, and gone if not."""
+"""Staging directories for backups and restored homes, and errors of their disk."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def fsync_tree(top: Path) -> None:
-    """The names in all directories below, and in this one."""
+    """Write the names in a directory, and in all below it, to the disk."""
     for directory, _, _ in os.walk(top):
         fsync_path(Path(directory))
 
 
 @contextmanager
 def staging_directory(beside: Path) -> Iterator[Path]:
-    """A place for something that is not complete, beside where it is to be; it is gone afterwards.
+    """A temporary directory for something incomplete, on the disk of its final place.
 
-    One whose process was killed is taken away by the next who comes: it is locked while one lives.
+    It is locked while its process lives; the next process deletes one whose process was killed.
     """
     with ExitStack() as stack:
         with file_lock(beside):  # nobody removes the new directory before it is locked itself
@@ -43,7 +43,7 @@ def staging_directory(beside: Path) -> Iterator[Path]:
 
 @contextmanager
 def translate_disk_errors(what: str) -> Iterator[None]:
-    """An error of the disk in this block, in words of ours."""
+    """Raise an error of the disk in this block as BackupFailed."""
     try:
         yield
     except OSError as error:

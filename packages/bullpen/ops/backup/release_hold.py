@@ -1,6 +1,6 @@
-"""let go: what a restored store holds back goes its way again, when its owner says so.
+"""Release the hold of a restored store: responses, schedules and heartbeats go on.
 
-It may end in the middle and be begun again: until the last transaction all of it is held.
+A release that is interrupted can be repeated: the hold lasts until its last transaction.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ HEARTBEATS_DUE: Statement[tuple[int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class HeldWork:
-    """What is held, as it is looked at before it is let go."""
+    """What a hold keeps back."""
 
     hold: Hold
     responses: tuple[ChannelBacklog, ...]
-    """By channel, of those that a client sends; what lies where people read it is not held."""
+    """By channel, for channels with a client. Responses that people fetch are not held."""
     schedules: int
-    """So many are due; what they missed is written down and not made up for."""
+    """Schedules that are due. Missed runs are recorded and not made up for."""
     heartbeats: int
 
     @property
     def count(self) -> int:
-        """How many responses wait."""
+        """All responses that are held."""
         return sum(each.count for each in self.responses)
 
     @property
     def old(self) -> int:
-        """How many of them are older than was asked for."""
+        """The held responses that are older than the given moment."""
         return sum(each.old for each in self.responses)
 
 
 def find_held(tx: Transaction, before: int = 0) -> HeldWork | None:
-    """What is held, if anything is; `before` is the moment that divides old from new."""
+    """What is held; None without a hold. Responses from before `before` count as old."""
     hold = find_hold(tx)
     if hold is None:
         return None
@@ -71,10 +71,10 @@ def find_held(tx: Transaction, before: int = 0) -> HeldWork | None:
 
 
 def release_hold(store: Store, before: int = 0) -> HeldWork | None:
-    """Let it all go, without what was made before this moment; gives what it was.
+    """End the hold and drop responses from before this moment; gives what was held.
 
-    What passed while it was held does not count: a response is worth delivering as if it came now,
-    and schedules and hearts go on from now, without what they missed.
+    The time on hold does not count: responses get their full time to be delivered, and schedules
+    and heartbeats continue from now, without the runs that they missed.
     """
     with store.read() as tx:
         found, channels, now = find_held(tx, before), list_backlog(tx), tx.now
@@ -98,7 +98,7 @@ def release_hold(store: Store, before: int = 0) -> HeldWork | None:
 
 
 def _repeat_until_none(store: Store, step: Callable[[Transaction], int]) -> None:
-    """Until there is no more: this ends, for what is made meanwhile is new."""
+    """Repeat a step until it finds nothing; it ends, because newer rows are not concerned."""
     while True:
         with store.write() as tx:
             if step(tx) == 0:

@@ -1,4 +1,8 @@
-"""Restore a backup into a new home."""
+"""Restore: a new home made of a backup, on hold until its owner releases it.
+
+What the home would say and do may have been said and done since the backup was made, so nothing is
+sent and nothing comes due in it before that.
+"""
 
 from __future__ import annotations
 
@@ -70,164 +74,49 @@ from bullpen.ops.backup.disk import (
 from bullpen.ops.backup.verify import read_verified_manifest
 
 EXECUTABLE_MODE = 0o700
-
-CLAIMS: Statement[tuple[str]] = Statement(
-    lambda: (
-        select(LANES.c.claim_token).where(LANES.c.claim_token.is_not(None)).order_by(LANES.c.agent)
-    )
-)
-JOB_HOLDERS: Statement[tuple[str]] = Statement(
-    lambda: select(SYSTEM_AGENTS.c.holder).where(SYSTEM_AGENTS.c.holder.is_not(None)).distinct()
-)
-DELETE_WORKERS: Statement[None] = Statement(lambda: delete(WORKERS))
-# Links for browsers that were not used: nobody lists them, and they end within minutes.
-REVOKE_LOGIN_LINKS: Statement[None] = Statement(
-    lambda: (
-        update(API_KEYS).where(API_KEYS.c.revoked_at.is_(None)).values(revoked_at=bindparam("now"))
-    )
-)
+INVALID_SETTINGS_FILE = "settings.toml.bak"
+UTF8_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class ResetCounts:
-    """How much of what was alive was put to rest."""
+    """How much runtime state was ended."""
 
     claims: int
-    """Runs whose messages wait again."""
+    """Claims whose messages are pending again."""
     deliveries: int
     keys: int
-    """Keys and browsers that open nothing any more."""
-
-
-def reset_runtime_state(tx: Transaction, reason: str, *, keep_keys: bool) -> ResetCounts:
-    """End every claim and lease without blame; nobody is registered, and no old key opens."""
-    claims = [token for (token,) in tx.all(CLAIMS, {})]
-    for token in claims:
-        release(tx, token, reason)
-    deliveries = release_responses(tx, reason)
-    for (holder,) in tx.all(JOB_HOLDERS, {}):
-        release_job_leases(tx, holder)
-    tx.write(DELETE_WORKERS, {})
-    return ResetCounts(len(claims), deliveries, 0 if keep_keys else _revoke_keys(tx))
-
-
-def _revoke_keys(tx: Transaction) -> int:
-    """One that was revoked since the backup would open again; so none does."""
-    keys = [each for each in list_keys(tx) if each.valid(tx.now)]
-    for key in keys:
-        revoke_key(tx, key.id)
-    tx.write(REVOKE_LOGIN_LINKS, {"now": tx.now})
-    return len(keys)
-
-
-def _old() -> BindParameter[str]:
-    return bindparam("old", type_=Text)
-
-
-REWRITE_AGENT_DIRECTORY: Statement[None] = Statement(
-    lambda: (
-        update(AGENTS)
-        .where(func.substr(AGENTS.c.directory, 1, func.length(_old())) == _old())
-        .values(directory=func.replace(AGENTS.c.directory, _old(), bindparam("new")))
-    )
-)
+    """Keys and browser logins that were revoked."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathRewrite:
-    """A directory, and where what lay below it lies now."""
+    """A directory prefix, and its replacement."""
 
     old: str
     new: str
 
 
-def path_rewrites(manifest: Manifest, home: Path) -> list[PathRewrite]:
-    """Every directory of the backup, as rows may name it."""
-    found = [PathRewrite(f"{old}/{FILES}/", f"{home}/{FILES}/") for old in manifest.homes]
-    if manifest.with_workspace:
-        found += [PathRewrite(f"{old}/", f"{home}/{WORKSPACE}/") for old in manifest.workspaces]
-    return found
-
-
-def rewrite_paths(tx: Transaction, moved: list[PathRewrite]) -> None:
-    """Let the rows name the new places; of what was said nothing is changed."""
-    for table in whole_schema().tables.values():
-        if "files" in table.c:
-            for each in moved:
-                tx.write(
-                    _rewrite_file_lists(table),
-                    {"old": _json_prefix(each.old), "new": _json_prefix(each.new)},
-                )
-    for each in moved:
-        tx.write(REWRITE_AGENT_DIRECTORY, {"old": each.old, "new": each.new})
-
-
-def _rewrite_file_lists(table: Table) -> Statement[None]:
-    files = table.c.files
-    replaced = func.replace(files, bindparam("old"), bindparam("new"))
-    return Statement(lambda: update(table).where(files.is_not(None)).values(files=replaced))
-
-
-def _json_prefix(path: str) -> str:
-    """As a JSON list has it, at the beginning of an entry."""
-    return json.dumps(path)[:-1]
-
-
-INVALID_SETTINGS_FILE = "settings.toml.bak"
-UTF8_BOM = b"\xef\xbb\xbf"
-
-
-def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
-    """Write the settings with these values; one that is empty is left out. False if they are bad.
-
-    The database is never the one that the old home names: that may live. What is no TOML lies
-    beside, to be looked at, and counts no more.
-    """
-    try:
-        data = (backup / SETTINGS_FILE).read_bytes().removeprefix(UTF8_BOM)
-    except FileNotFoundError:
-        data = b""
-    try:
-        document, good = tomlkit.parse(data.decode()), True
-    except (TOMLKitError, UnicodeDecodeError):
-        replace_file(home / INVALID_SETTINGS_FILE, data)
-        document, good = tomlkit.document(), False
-    for name, value in given.items():
-        document.pop(name, None)
-        if value:
-            document[name] = value
-    text = tomlkit.dumps(document).encode()
-    if text:
-        replace_file(home / SETTINGS_FILE, text)
-    return good
-
-
-# restore: a new home made from a backup. It is held, for a restore is a journey through time.
-#
-# What it says and does may have been said and done since the backup was made: so nothing goes out
-# and nothing comes due in it before its owner lets it go.
-
-
 @dataclass(frozen=True, slots=True)
 class RestoredHome:
-    """A home that is there, and held."""
+    """A home that was restored, and is on hold."""
 
     home: Path
     manifest: Manifest
     forgotten: ResetCounts
     settings_valid: bool
-    """False if settings.toml could not be read: then it counts no more."""
+    """False if settings.toml of the backup could not be read, and was set aside."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RuntimeReset:
-    """What is done to the data in their new place."""
+    """What changes in the restored data."""
 
     reason: str
     moved: list[PathRewrite]
     keep_keys: bool
 
-    def begin(self, tx: Transaction) -> ResetCounts:
+    def apply(self, tx: Transaction) -> ResetCounts:
         begin_hold(tx, self.reason)
         forgotten = reset_runtime_state(tx, self.reason, keep_keys=self.keep_keys)
         rewrite_paths(tx, self.moved)
@@ -242,7 +131,7 @@ def restore(
     keep_keys: bool = False,
     tell: ProgressCallback = ignore_progress,
 ) -> RestoredHome:
-    """Make a new home of a backup, and on a server fill the empty database that is named."""
+    """Make a new home of a backup; with a URL, the data go to that empty PostgreSQL database."""
     home = home.expanduser().absolute()
     _check_url(database_url)
     _check_empty(home)
@@ -258,15 +147,15 @@ def restore(
             if manifest.with_workspace:
                 given[WORKSPACE] = str(home / WORKSPACE)
             good = restore_settings(contents, new, given)
-            life = _RuntimeReset(
+            reset = _RuntimeReset(
                 f"restored from the backup of {_moment(manifest.made_at)}",
                 path_rewrites(manifest, home),
                 keep_keys,
             )
             if database_url:
-                forgotten = _restore_postgres(contents, database_url, new, manifest, life, tell)
+                forgotten = _restore_postgres(contents, database_url, new, manifest, reset, tell)
             else:
-                forgotten = _restore_sqlite(contents, new, life, tell)
+                forgotten = _restore_sqlite(contents, new, reset, tell)
             fsync_tree(new)
             new.rename(home)
             fsync_path(home.parent)
@@ -274,7 +163,7 @@ def restore(
 
 
 def _copy_files(contents: Path, new: Path, manifest: Manifest, tell: ProgressCallback) -> None:
-    """Every file where it was; the database and the settings have ways of their own."""
+    """Copy every file but the database and the settings, and make the links."""
     for each in manifest.directories:
         (new / each).mkdir(PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     for place, entry in enumerate(manifest.files):
@@ -296,14 +185,14 @@ def _copy(source: Path, target: Path, executable: bool = False) -> None:
 
 
 def _restore_sqlite(
-    contents: Path, new: Path, life: _RuntimeReset, tell: ProgressCallback
+    contents: Path, new: Path, reset: _RuntimeReset, tell: ProgressCallback
 ) -> ResetCounts:
     tell("the database", 0, 0)
     _copy(contents / DATABASE_FILE, new / DATABASE_FILE)
     with closing(open_store(Settings(home=new), check=False)) as store:
         migrate.upgrade(store)
         with store.write() as tx:
-            forgotten = life.begin(tx)
+            forgotten = reset.apply(tx)
     (new / f"{DATABASE_FILE}-turn").unlink(missing_ok=True)
     fsync_path(new / DATABASE_FILE)
     return forgotten
@@ -314,10 +203,10 @@ def _restore_postgres(
     url: str,
     new: Path,
     manifest: Manifest,
-    life: _RuntimeReset,
+    reset: _RuntimeReset,
     tell: ProgressCallback,
 ) -> ResetCounts:
-    """All in one transaction: a database that is half filled never was."""
+    """Fill the database in one transaction, so that it is never half filled."""
     with (
         closing(open_store(Settings(home=new, database_url=url), check=False)) as store,
         closing(sqlite3.connect(contents / DATABASE_FILE)) as source,
@@ -333,7 +222,7 @@ def _restore_postgres(
         database_copy.copy_rows_to_postgres(source, driver, tell)
         migrate.upgrade_connection(connection)
         with store.join(connection) as tx:
-            return life.begin(tx)
+            return reset.apply(tx)
 
 
 @contextmanager
@@ -378,3 +267,111 @@ def _check_empty(home: Path) -> None:
 
 def _moment(made_at: int) -> str:
     return f"{datetime.fromtimestamp(made_at / SECOND, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+CLAIMS: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(LANES.c.claim_token).where(LANES.c.claim_token.is_not(None)).order_by(LANES.c.agent)
+    )
+)
+JOB_HOLDERS: Statement[tuple[str]] = Statement(
+    lambda: select(SYSTEM_AGENTS.c.holder).where(SYSTEM_AGENTS.c.holder.is_not(None)).distinct()
+)
+DELETE_WORKERS: Statement[None] = Statement(lambda: delete(WORKERS))
+# Unused login links are in no list of keys; they end within minutes.
+REVOKE_LOGIN_LINKS: Statement[None] = Statement(
+    lambda: (
+        update(API_KEYS).where(API_KEYS.c.revoked_at.is_(None)).values(revoked_at=bindparam("now"))
+    )
+)
+
+
+def reset_runtime_state(tx: Transaction, reason: str, *, keep_keys: bool) -> ResetCounts:
+    """End every claim, delivery and lease, unregister all workers, and revoke the keys."""
+    claims = [token for (token,) in tx.all(CLAIMS, {})]
+    for token in claims:
+        release(tx, token, reason)
+    deliveries = release_responses(tx, reason)
+    for (holder,) in tx.all(JOB_HOLDERS, {}):
+        release_job_leases(tx, holder)
+    tx.write(DELETE_WORKERS, {})
+    return ResetCounts(len(claims), deliveries, 0 if keep_keys else _revoke_keys(tx))
+
+
+def _revoke_keys(tx: Transaction) -> int:
+    """Revoke every key, because one that was revoked after the backup would be valid again."""
+    keys = [each for each in list_keys(tx) if each.valid(tx.now)]
+    for key in keys:
+        revoke_key(tx, key.id)
+    tx.write(REVOKE_LOGIN_LINKS, {"now": tx.now})
+    return len(keys)
+
+
+def _old() -> BindParameter[str]:
+    return bindparam("old", type_=Text)
+
+
+REWRITE_AGENT_DIRECTORY: Statement[None] = Statement(
+    lambda: (
+        update(AGENTS)
+        .where(func.substr(AGENTS.c.directory, 1, func.length(_old())) == _old())
+        .values(directory=func.replace(AGENTS.c.directory, _old(), bindparam("new")))
+    )
+)
+
+
+def path_rewrites(manifest: Manifest, home: Path) -> list[PathRewrite]:
+    """The directories of the backup, as rows may name them."""
+    found = [PathRewrite(f"{old}/{FILES}/", f"{home}/{FILES}/") for old in manifest.homes]
+    if manifest.with_workspace:
+        found += [PathRewrite(f"{old}/", f"{home}/{WORKSPACE}/") for old in manifest.workspaces]
+    return found
+
+
+def rewrite_paths(tx: Transaction, moved: list[PathRewrite]) -> None:
+    """Replace the directories in rows; message texts stay as they are."""
+    for table in whole_schema().tables.values():
+        if "files" in table.c:
+            for each in moved:
+                tx.write(
+                    _rewrite_file_lists(table),
+                    {"old": _json_prefix(each.old), "new": _json_prefix(each.new)},
+                )
+    for each in moved:
+        tx.write(REWRITE_AGENT_DIRECTORY, {"old": each.old, "new": each.new})
+
+
+def _rewrite_file_lists(table: Table) -> Statement[None]:
+    files = table.c.files
+    replaced = func.replace(files, bindparam("old"), bindparam("new"))
+    return Statement(lambda: update(table).where(files.is_not(None)).values(files=replaced))
+
+
+def _json_prefix(path: str) -> str:
+    """The path as the beginning of a string in a JSON list."""
+    return json.dumps(path)[:-1]
+
+
+def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
+    """Write the settings with these values, without those that are empty; false if invalid.
+
+    The database of the old home is never kept, because it may be in use. A file that is not TOML is
+    set aside.
+    """
+    try:
+        data = (backup / SETTINGS_FILE).read_bytes().removeprefix(UTF8_BOM)
+    except FileNotFoundError:
+        data = b""
+    try:
+        document, good = tomlkit.parse(data.decode()), True
+    except (TOMLKitError, UnicodeDecodeError):
+        replace_file(home / INVALID_SETTINGS_FILE, data)
+        document, good = tomlkit.document(), False
+    for name, value in given.items():
+        document.pop(name, None)
+        if value:
+            document[name] = value
+    text = tomlkit.dumps(document).encode()
+    if text:
+        replace_file(home / SETTINGS_FILE, text)
+    return good

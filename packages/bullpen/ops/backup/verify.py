@@ -1,4 +1,4 @@
-"""verify: whether a backup is all that it was when it was made; each damage by its name."""
+"""Verify a backup: every file, the database and the manifest; each damage is named."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from bullpen.ops.backup.database_copy import count_rows
 
 READ_CHUNK_BYTES = 1 << 20
 MAX_DATABASE_DAMAGES = 10
-"""So many complaints of the database itself are told."""
+"""Errors that SQLite's integrity check reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """What was found; `manifest` is None if it cannot be read."""
+    """The damages of a backup; `manifest` is None if it cannot be read."""
 
     manifest: Manifest | None
     damages: tuple[str, ...]
 
     @property
     def good(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether there is no damage."""
         return not self.damages
 
 
 def verify_backup(directory: Path, tell: ProgressCallback = ignore_progress) -> VerifyResult:
-    """Look at every byte of a backup."""
+    """Compare every byte of a backup with its manifest."""
     try:
         manifest = read_manifest(directory)
     except BadBackup as error:
@@ -53,7 +53,7 @@ def verify_backup(directory: Path, tell: ProgressCallback = ignore_progress) -> 
 
 
 def read_verified_manifest(directory: Path, tell: ProgressCallback = ignore_progress) -> Manifest:
-    """The manifest of a backup that is good; else BadBackup with the first of what is wrong."""
+    """The manifest of a good backup; raises BadBackup with the first damage."""
     found = verify_backup(directory, tell)
     if found.manifest is None or found.damages:
         first, *others = found.damages
@@ -109,7 +109,7 @@ def _list_files(directory: Path) -> Iterator[str]:
 
 
 def _database(path: Path, manifest: Manifest) -> Iterator[str]:
-    """What the database says of itself; it is not touched, so that it may lie on any disk."""
+    """Check the database without writing, so that the backup may be on a read-only disk."""
     if not path.is_file():
         return
     try:

@@ -162,7 +162,7 @@ def database_missing(installation: Installation) -> Problem | Verdict:
         return PASSED
     if not installation.home.is_dir():
         return skipped("there is no home yet")
-    had = installation.settings.token.exists() or installation.settings.logs.is_dir()
+    had = installation.settings.token_file.exists() or installation.settings.logs.is_dir()
     return Problem(
         text=f"there is no database at {installation.database.file}"
         + (", though Bullpen ran here before" if had else " yet"),

@@ -157,7 +157,7 @@ def db_perms(installation: Installation) -> Problem | Verdict:
 @check("fs.token_perms", Severity.CRITICAL)
 def token_perms(installation: Installation) -> Problem | Verdict:
     """Others may read the owner's token; the API does not start like this."""
-    token = installation.settings.token
+    token = installation.settings.token_file
     mode = mode_of(token)
     if mode is None:
         return skipped("there is no token yet")
@@ -264,7 +264,7 @@ def config_symlink(installation: Installation) -> Problem | Verdict:
     """The settings or the token are a link; what they are is decided elsewhere."""
     links = [
         each
-        for each in (installation.home / SETTINGS_FILE, installation.settings.token)
+        for each in (installation.home / SETTINGS_FILE, installation.settings.token_file)
         if each.is_symlink()
     ]
     if not links:

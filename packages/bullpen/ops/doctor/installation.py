@@ -203,7 +203,7 @@ class Installation:
     @cached_property
     def secrets(self) -> tuple[str, ...]:
         """The known secrets, which no finding may show."""
-        found = [*self.settings.secrets(), *_words_of_file(self.settings.token)]
+        found = [*self.settings.secrets(), *_words_of_file(self.settings.token_file)]
         if self.database.current:
             try:
                 with self.store.read() as tx:

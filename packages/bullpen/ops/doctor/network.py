@@ -162,7 +162,7 @@ def _is_plain_http(origin: str) -> bool:
 @check("net.token_short", Severity.CRITICAL)
 def token_short(installation: Installation) -> Problem | Verdict:
     """The owner's token is blank, or could be guessed; the API does not start like this."""
-    path = installation.settings.token
+    path = installation.settings.token_file
     if not path.exists():
         return skipped("there is no token yet")
     token = path.read_text(encoding="utf-8", errors="replace").strip()
