@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 SHELLS = click.Choice(["bash", "zsh", "fish"])
 PROGRAM = "bullpen"
 
+STORE_TIMEOUT_SECONDS = 1
+"""The lock timeout: a key press does not wait for a busy database."""
+MAX_CANDIDATES = 200
+HELP_CHARS = 60
+
 
 @click.command()
 @click.argument("shell", type=SHELLS)
@@ -92,12 +97,6 @@ def install_bash_completion() -> None:
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 Candidates: TypeAlias = Iterable[tuple[str, str]]
 """Each id with a short help, for shells that show one."""
-
-STORE_TIMEOUT_SECONDS = 1
-"""The lock timeout: a key press does not wait for a busy database."""
-
-MAX_CANDIDATES = 200
-HELP_CHARS = 60
 
 
 def complete_from(find: Callable[[Transaction], Candidates]) -> Completer:

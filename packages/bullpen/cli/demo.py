@@ -48,6 +48,23 @@ from bullpen.core.store.base import Store
 from bullpen.ops.services.programs import make_directories
 from bullpen.ops.services.supervisor import Supervisor
 
+TEAM = "dev"
+AGENTS = ("coder", "reviewer", "writer")
+PLUGIN_FILE = Path(__file__).with_name("demo_plugin.py")
+BEGUN_SECONDS = 5.0
+REQUIRED_SERVICES = ("processor", "scheduler")
+WAIT_SECONDS = 120.0
+LAST_EVENT_ID = 1 << 31
+MAX_EVENTS = 1000
+WIDTH = 79
+COUNTED_EVENTS = {
+    "handoffs": ChainHandoff.type,
+    "room_posts": RoomPosted.type,
+    "failed_and_tried_again": MessageFailed.type,
+    "dead": MessageDead.type,
+    "tried_again_by_hand": MessageRetried.type,
+}
+
 
 @click.group(cls=LazyGroup)
 def demo() -> None:
@@ -57,13 +74,6 @@ def demo() -> None:
     Example:
       bullpen demo team
     """
-
-
-TEAM = "dev"
-AGENTS = ("coder", "reviewer", "writer")
-PLUGIN_FILE = Path(__file__).with_name("demo_plugin.py")
-BEGUN_SECONDS = 5.0
-REQUIRED_SERVICES = ("processor", "scheduler")
 
 
 def create_home(directory: Path | None) -> Path:
@@ -140,20 +150,6 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port
-
-
-WAIT_SECONDS = 120.0
-LAST_EVENT_ID = 1 << 31
-MAX_EVENTS = 1000
-WIDTH = 79
-
-COUNTED_EVENTS = {
-    "handoffs": ChainHandoff.type,
-    "room_posts": RoomPosted.type,
-    "failed_and_tried_again": MessageFailed.type,
-    "dead": MessageDead.type,
-    "tried_again_by_hand": MessageRetried.type,
-}
 
 
 @dataclass(slots=True)

@@ -28,6 +28,29 @@ from bullpen.ops.doctor.installation import Installation, open_database
 BUSY_SECONDS = 1
 """The lock timeout of the checks: a locked database is a finding, not a reason to wait."""
 
+GROUP_NAMES = {
+    "settings": "Settings",
+    "fs": "Home and files",
+    "db": "Database",
+    "disk": "Disks",
+    "clock": "Clock",
+    "service": "Services",
+    "net": "Network",
+    "queue": "Queue",
+    "provider": "Providers",
+    "agent": "Agents",
+    "budget": "Budget",
+    "schedule": "Schedules",
+    "heartbeat": "Heartbeats",
+    "secret": "Secrets",
+    "plugin": "Plugins",
+    "backup": "Backups",
+}
+COLOURS = {"critical": "red", "warning": "yellow", "unknown": "magenta", "info": "cyan"}
+RANK_ORDER = ("critical", "warning", "unknown", "info")
+INDENT = 12
+MIN_COLUMNS = 40
+
 
 class DoctorRun:
     """Runs checks on the installation that the environment names."""
@@ -135,30 +158,6 @@ def _apply(finding: Finding) -> FixResult:
     except OSError as error:
         return FixResult(finding.id, fix.steps, error=str(error))
     return FixResult(finding.id, fix.steps, said or "")
-
-
-GROUP_NAMES = {
-    "settings": "Settings",
-    "fs": "Home and files",
-    "db": "Database",
-    "disk": "Disks",
-    "clock": "Clock",
-    "service": "Services",
-    "net": "Network",
-    "queue": "Queue",
-    "provider": "Providers",
-    "agent": "Agents",
-    "budget": "Budget",
-    "schedule": "Schedules",
-    "heartbeat": "Heartbeats",
-    "secret": "Secrets",
-    "plugin": "Plugins",
-    "backup": "Backups",
-}
-COLOURS = {"critical": "red", "warning": "yellow", "unknown": "magenta", "info": "cyan"}
-RANK_ORDER = ("critical", "warning", "unknown", "info")
-INDENT = 12
-MIN_COLUMNS = 40
 
 
 def report_fields(

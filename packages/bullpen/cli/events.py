@@ -48,6 +48,12 @@ COLOURS = {
 PREVIEWED = (MessageReceived, MessageEnqueued, ChainHandoff)
 """Shown with the beginning of their message; others with what was said."""
 
+DEFAULT_EVENTS = 20
+POLL_SECONDS = 1.0
+SETTLE_SECONDS = 0.01
+"""The time between two looks while an earlier event is not committed."""
+TYPES = click.Choice(list(EVENT_TYPES))
+
 
 @dataclass(frozen=True, slots=True)
 class EventFormatter:
@@ -104,14 +110,6 @@ def _format_value(value: object) -> str:
         return ",".join(map(_format_value, value))
     text = str(value)
     return f'"{text}"' if " " in text or not text else text
-
-
-DEFAULT_EVENTS = 20
-POLL_SECONDS = 1.0
-SETTLE_SECONDS = 0.01
-"""The time between two looks while an earlier event is not committed."""
-
-TYPES = click.Choice(list(EVENT_TYPES))
 
 
 @command()

@@ -45,6 +45,8 @@ POLL_SECONDS = 0.02
 """How often a SQLite file is polled: its writers do not know this process."""
 WAIT_SECONDS = 300.0
 
+PRIORITIES = {each.name.lower(): each for each in Priority}
+
 
 @contextmanager
 def open_waiting_store(settings: Settings) -> Iterator[Store]:
@@ -102,9 +104,6 @@ def wait_for_answers(
         # The caller reports the error.
         screen.note(f"{follower.conversation_id} is in the queue all the same.")
         raise
-
-
-PRIORITIES = {each.name.lower(): each for each in Priority}
 
 
 @command(

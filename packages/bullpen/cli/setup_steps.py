@@ -47,6 +47,11 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.ops.services.supervisor import Supervisor
 
 CUSTOM = "custom"
+
+TRIAL_TEXT = "Say hello in one short sentence."
+TRIAL_SECONDS = 300.0
+
+
 AGAIN, OTHER, ANYWAY = "again", "other", "anyway"
 
 
@@ -336,10 +341,6 @@ def _named(names: list[str]) -> str:
 
 def _are(names: list[str]) -> str:
     return f"is the team {_named(names)}" if len(names) == 1 else f"are the teams {_named(names)}"
-
-
-TRIAL_TEXT = "Say hello in one short sentence."
-TRIAL_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)

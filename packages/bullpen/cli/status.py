@@ -31,6 +31,10 @@ from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Super
 JOBS_HEADING = ("SYSTEM AGENT", "EVERY", "LAST RUN", "TOOK", "RESULT")
 RESULT_CHARS = 100
 
+SERVICES_HEADING = ("SERVICE", "STATE", "PID", "FOR")
+NO_SERVICES = "There are no services."
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
+
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
@@ -116,10 +120,6 @@ def _format_result(agent: JobStatus, now: int) -> str:
     return agent.last_result or ""
 
 
-SERVICES_HEADING = ("SERVICE", "STATE", "PID", "FOR")
-NO_SERVICES = "There are no services."
-
-
 def service_rows(services: Sequence[Service]) -> list[tuple[str, ...]]:
     """A table of services."""
     return [
@@ -159,9 +159,6 @@ def last_words(settings: Settings, name: str, count: int) -> list[str]:
         return read_log_tail(settings, name, count, settings.secrets())
     except UnknownService:
         return []
-
-
-CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
 @command()

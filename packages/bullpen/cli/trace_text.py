@@ -23,6 +23,22 @@ from bullpen.core.states import MessageState, ResponseState
 if TYPE_CHECKING:
     from rich.tree import Tree
 
+ARROW = "→"
+GUIDES = ("├── ", "└── ", "│   ", "    ")
+ASCII = ("+-- ", "`-- ", "|   ", "    ")
+PREVIEW_CHARS = 160
+STYLES = {
+    MessageState.COMPLETED: "green",
+    MessageState.PROCESSING: "cyan",
+    MessageState.HELD: "yellow",
+    MessageState.DEAD: "red",
+}
+STATUS_LABELS = {
+    ConversationState.UNDER_WAY: "under way",
+    ConversationState.HELD: "waits for a person",
+    ConversationState.AT_REST: "at rest",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ConversationClock:
@@ -51,11 +67,6 @@ def format_elapsed(milliseconds: int) -> str:
     if milliseconds < 10 * SECOND:
         return f"{max(0, milliseconds) / SECOND:.1f} s"
     return format_duration(milliseconds)
-
-
-ARROW = "→"
-GUIDES = ("├── ", "└── ", "│   ", "    ")
-ASCII = ("+-- ", "`-- ", "|   ", "    ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +143,6 @@ def print_tree(root: LineTree) -> None:
 def _split(node: LineTree) -> Iterator[str]:
     for each in node.lines:
         yield from each.text.split("\n")
-
-
-PREVIEW_CHARS = 160
-
-STYLES = {
-    MessageState.COMPLETED: "green",
-    MessageState.PROCESSING: "cyan",
-    MessageState.HELD: "yellow",
-    MessageState.DEAD: "red",
-}
-STATUS_LABELS = {
-    ConversationState.UNDER_WAY: "under way",
-    ConversationState.HELD: "waits for a person",
-    ConversationState.AT_REST: "at rest",
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,19 @@ from bullpen.ops.services.launch import end_orphans, find_orphans, launch, lock_
 from bullpen.ops.services.programs import list_programs, make_directories, write_channel_programs
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
+API = "api"
+ALIVE, READY = "/healthz", "/readyz"
+STOP_SECONDS = 30.0
+START_SECONDS = 60.0
+STATE_POLL_SECONDS = 0.05
+HTTP_SECONDS = 2.0
+SLOW_SECONDS = 30.0
+"""An API that is ready within this time is slow, which is no reason to restart it."""
+REASON_LINES = 2
+SUPERVISOR_SECONDS = 30.0
+LOG_POLL_SECONDS = 0.2
+
+
 PrintLine = Callable[[str], None]
 """Tells a person what is done."""
 
@@ -88,17 +101,6 @@ def _automatic_provider() -> str:
         if each.automatic and each.program is not None and shutil.which(each.program):
             return each.name
     return ECHO
-
-
-API = "api"
-ALIVE, READY = "/healthz", "/readyz"
-STOP_SECONDS = 30.0
-START_SECONDS = 60.0
-STATE_POLL_SECONDS = 0.05
-HTTP_SECONDS = 2.0
-SLOW_SECONDS = 30.0
-"""An API that is ready within this time is slow, which is no reason to restart it."""
-REASON_LINES = 2
 
 
 def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
@@ -161,9 +163,6 @@ def _api_answers(settings: Settings, path: str = ALIVE, seconds: float = HTTP_SE
         return False
     finally:
         connection.close()
-
-
-SUPERVISOR_SECONDS = 30.0
 
 
 @command(people_only="start Bullpen")
@@ -257,9 +256,6 @@ def _print_warnings() -> None:
 
 def _print_note(text: str) -> None:
     click.echo(text, err=True)
-
-
-LOG_POLL_SECONDS = 0.2
 
 
 def run_in_foreground(settings: Settings) -> int:

@@ -33,16 +33,16 @@ from bullpen.core.settings import Settings
 from bullpen.core.states import UNANSWERED_STATES, MessageState
 from bullpen.core.wake.listener import Listener
 
-
-def is_interactive() -> bool:
-    """Whether a person can be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
 POLL_SECONDS = 1.0
 """The longest time between two looks, without any wake-up."""
 SETTLE_SECONDS = 0.01
 """The time between two looks while a transaction that may concern it is uncommitted."""
+EXIT_UNFINISHED = 75
+
+
+def is_interactive() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class WaitEnd(StrEnum):
@@ -236,9 +236,6 @@ def _processor_is_starting(settings: Settings) -> bool:
         )
     except BullpenError:  # the supervisor is stopping
         return False
-
-
-EXIT_UNFINISHED = 75
 
 
 def exit_status(result: WaitResult) -> int:

@@ -75,6 +75,9 @@ THEME = Theme(
     },
 )
 
+TAB = 4
+COUNT_UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
+
 
 class Lost(Message):
     """The store cannot be read; the feed tries again."""
@@ -151,10 +154,6 @@ def run_view(view: LiveView) -> int:
     # Without the mouse the terminal's own selection works.
     view.run(mouse=False)
     return view.return_code or 0
-
-
-TAB = 4
-COUNT_UNITS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 
 def sanitize_text(text: str) -> str:

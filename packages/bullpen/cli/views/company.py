@@ -41,6 +41,25 @@ NARROW, WIDE = 60, 100
 PROCESS_KINDS = ("processor", "scheduler", "api")
 GAP = "   "
 
+MAX_LINES = 500
+WHO_WIDTH = 28
+SCROLLBAR = 1
+TICK_SECONDS = 1.0
+PAUSED_BY = "paused in team watch"
+NO_AGENTS_TEXT = """There are no agents yet.
+
+Next, in another terminal:
+  bullpen agent add coder --provider claude
+  bullpen up"""
+KIND_STYLES = {
+    ActivityKind.ASKED: "bold",
+    ActivityKind.HANDOFF: "cyan",
+    ActivityKind.SAID: "green",
+    ActivityKind.POSTED: "magenta",
+    ActivityKind.TROUBLE: "red",
+    ActivityKind.NOTE: "dim",
+}
+
 
 def format_heading(update: CompanyUpdate, width: int) -> Text:
     """Two lines; a third one if no processor runs."""
@@ -106,28 +125,6 @@ def _queue(update: CompanyUpdate) -> Text:
         found.append(format_count(count), MESSAGE_STATES[state].style if count else "dim")
         found.append(f" {state}", "dim")
     return found
-
-
-MAX_LINES = 500
-WHO_WIDTH = 28
-SCROLLBAR = 1
-TICK_SECONDS = 1.0
-PAUSED_BY = "paused in team watch"
-
-NO_AGENTS_TEXT = """There are no agents yet.
-
-Next, in another terminal:
-  bullpen agent add coder --provider claude
-  bullpen up"""
-
-KIND_STYLES = {
-    ActivityKind.ASKED: "bold",
-    ActivityKind.HANDOFF: "cyan",
-    ActivityKind.SAID: "green",
-    ActivityKind.POSTED: "magenta",
-    ActivityKind.TROUBLE: "red",
-    ActivityKind.NOTE: "dim",
-}
 
 
 class Updated(Message):

@@ -19,6 +19,12 @@ from bullpen.core.wake.listener import Listener
 POLL_SECONDS = 0.5
 """The longest time between two looks of a view."""
 
+MIN_REFRESH_SECONDS = 0.2
+"""The shortest time between two updates, however much happens."""
+WAIT_SECONDS = 1.0
+RETRY_SECONDS = 1.0
+STOP_SECONDS = 3.0
+
 
 @dataclass(frozen=True, slots=True)
 class StoreLocation:
@@ -69,12 +75,6 @@ def _file(path: Path) -> tuple[int, int]:
 Update = TypeVar("Update")
 UpdateReader = Callable[[Store], Iterator[Update | None]]
 """Yields everything of a store first, then what is new each time, or None."""
-
-MIN_REFRESH_SECONDS = 0.2
-"""The shortest time between two updates, however much happens."""
-WAIT_SECONDS = 1.0
-RETRY_SECONDS = 1.0
-STOP_SECONDS = 3.0
 
 
 class Feed(Generic[Update]):

@@ -30,6 +30,11 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.paging import MAX_ROW_ID
 from bullpen.core.store.transaction import Transaction
 
+INITIAL_POSTS = 50
+"""How many posts are shown first, and how many older ones each time."""
+PAGE_POSTS = 500
+LOOK_SECONDS = 5
+
 
 class Composer(TextArea):
     """The input: Enter posts, pasted text keeps its lines."""
@@ -94,12 +99,6 @@ class Composer(TextArea):
         # Some terminals send a carriage return for each line's end. Textual calls the handler of
         # TextArea by itself, after this one.
         event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-INITIAL_POSTS = 50
-"""How many posts are shown first, and how many older ones each time."""
-PAGE_POSTS = 500
-LOOK_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
