@@ -41,34 +41,6 @@ def db() -> None:
     """
 
 
-SIZE_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
-
-
-@contextmanager
-def progress_line() -> Iterator[ProgressCallback]:
-    """Show the progress on a terminal's standard error until the block ends."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield ignore_progress
-        return
-    from rich.console import Console  # only here: the command line begins without
-
-    with Console(stderr=True).status("") as status:
-
-        def update(what: str, done: int, total: int) -> None:
-            share = f" {100 * done // total} %" if total else ""
-            status.update(f"{what}{share}")
-
-        yield update
-
-
-def format_size(count: int) -> str:
-    """Return a number of bytes in the largest unit of which there is one."""
-    for unit, name in SIZE_UNITS:
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count} bytes"
-
-
 @command(db, people_only="take a backup, which has everybody's secrets in it")
 @click.argument("to", required=False, type=click.Path(path_type=Path), metavar="[DIRECTORY|FILE]")
 @click.option("--workspace", is_flag=True, help="The agents' workspaces as well.")
@@ -221,3 +193,31 @@ def _format_verified(settings: Settings, backup: Path, result: VerifyResult) -> 
         size = format_size(manifest.size)
         revision = manifest.revision
         yield f"{backup} is good: made {made}, revision {revision}, {rows}, {files}, {size}."
+
+
+SIZE_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+
+
+@contextmanager
+def progress_line() -> Iterator[ProgressCallback]:
+    """Show the progress on a terminal's standard error until the block ends."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield ignore_progress
+        return
+    from rich.console import Console  # imported here: it is slow to load
+
+    with Console(stderr=True).status("") as status:
+
+        def update(what: str, done: int, total: int) -> None:
+            share = f" {100 * done // total} %" if total else ""
+            status.update(f"{what}{share}")
+
+        yield update
+
+
+def format_size(count: int) -> str:
+    """Return a number of bytes in the largest unit of which there is one."""
+    for unit, name in SIZE_UNITS:
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"

@@ -16,6 +16,41 @@ from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS
 from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
 
+COMMAND_MODULES = {
+    "agent": "bullpen.cli.agent:agent",
+    "attach": "bullpen.cli.tmux:attach",
+    "completion": "bullpen.cli.completion:completion",
+    "config": "bullpen.cli.config:config",
+    "db": "bullpen.cli.db:db",
+    "demo": "bullpen.cli.demo:demo",
+    "doctor": "bullpen.cli.doctor:doctor",
+    "down": "bullpen.cli.down:down",
+    "events": "bullpen.cli.events:events",
+    "heartbeat": "bullpen.cli.heartbeat:heartbeat",
+    "history": "bullpen.cli.history:history",
+    "key": "bullpen.cli.key:key",
+    "logs": "bullpen.cli.logs:logs",
+    "model": "bullpen.cli.model:model",
+    "open": "bullpen.cli.token:open_",
+    "provider": "bullpen.cli.provider:provider",
+    "queue": "bullpen.cli.queue:queue",
+    "response": "bullpen.cli.response:response",
+    "restart": "bullpen.cli.down:restart",
+    "room": "bullpen.cli.room:room",
+    "run": "bullpen.cli.run:run",
+    "schedule": "bullpen.cli.schedule:schedule",
+    "send": "bullpen.cli.send:send",
+    "setup": "bullpen.cli.setup:setup",
+    "status": "bullpen.cli.status:status",
+    "team": "bullpen.cli.team:team",
+    "token": "bullpen.cli.token:token",
+    "trace": "bullpen.cli.trace:trace",
+    "up": "bullpen.cli.up:up",
+}
+
+REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
+"""Commands that report problems of settings.toml themselves."""
+
 
 def print_error(text: str, hint: str, code: str) -> None:
     """Print an error and its hint to standard error; with --json also as a document."""
@@ -55,42 +90,6 @@ def describe_problem(problem: SettingProblem) -> str:
     if problem.name in DEFAULTS:
         return f"{problem}. Its default counts."
     return f"{problem}. {problem.hint}"
-
-
-COMMAND_MODULES = {
-    "agent": "bullpen.cli.agent:agent",
-    "attach": "bullpen.cli.tmux:attach",
-    "completion": "bullpen.cli.completion:completion",
-    "config": "bullpen.cli.config:config",
-    "db": "bullpen.cli.db:db",
-    "demo": "bullpen.cli.demo:demo",
-    "doctor": "bullpen.cli.doctor:doctor",
-    "down": "bullpen.cli.down:down",
-    "events": "bullpen.cli.events:events",
-    "heartbeat": "bullpen.cli.heartbeat:heartbeat",
-    "history": "bullpen.cli.history:history",
-    "key": "bullpen.cli.key:key",
-    "logs": "bullpen.cli.logs:logs",
-    "model": "bullpen.cli.model:model",
-    "open": "bullpen.cli.token:open_",
-    "provider": "bullpen.cli.provider:provider",
-    "queue": "bullpen.cli.queue:queue",
-    "response": "bullpen.cli.response:response",
-    "restart": "bullpen.cli.down:restart",
-    "room": "bullpen.cli.room:room",
-    "run": "bullpen.cli.run:run",
-    "schedule": "bullpen.cli.schedule:schedule",
-    "send": "bullpen.cli.send:send",
-    "setup": "bullpen.cli.setup:setup",
-    "status": "bullpen.cli.status:status",
-    "team": "bullpen.cli.team:team",
-    "token": "bullpen.cli.token:token",
-    "trace": "bullpen.cli.trace:trace",
-    "up": "bullpen.cli.up:up",
-}
-
-REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
-"""Commands that report problems of settings.toml themselves."""
 
 
 @click.group(cls=LazyGroup, modules=COMMAND_MODULES)

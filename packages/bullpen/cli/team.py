@@ -216,7 +216,7 @@ def set_(tx: Transaction, /, team_id: str, usual_limits: bool, **options: object
         change = TeamChange(max_hops=None, max_messages=None, max_cost=None)
     for name, value in options.items():
         if value is not None and value != ():
-            change[name] = value  # type: ignore[literal-required]
+            change[name] = value  # type: ignore[literal-required] # options are named as fields
     if "delivery" in change:
         change["delivery"] = DeliveryMode(change["delivery"])
     return Result(change_team(tx, team_id, **change), f"@{team_id} is changed")

@@ -26,7 +26,7 @@ from bullpen.core.text import MASK
 
 @command(people_only="let a browser in")
 @click.option("--print", "only_print", is_flag=True, help="Print the link and open nothing.")
-def open_(settings: Settings, only_print: bool) -> Result:
+def open_(settings: Settings, only_print: bool) -> Result | None:
     """Let a browser in: open the API's page by a link that works once.
 
     \b
@@ -36,10 +36,13 @@ def open_(settings: Settings, only_print: bool) -> Result:
     with write_transaction(settings) as tx:
         code = create_login_link(tx)
     url = f"{api_url(settings)}/login?code={code}"
-    if not (only_print or json_requested()):
-        webbrowser.open(url)
     hint = f"It works once, within {LINK_MINUTES} minutes."
-    return Result({"url": url, "minutes": LINK_MINUTES}, url, hints=[hint])
+    result = Result({"url": url, "minutes": LINK_MINUTES}, url, hints=[hint])
+    if only_print or json_requested():
+        return result
+    result.print(as_json=False)  # before the browser, which may take the terminal
+    webbrowser.open(url)
+    return None
 
 
 ACTION = "see or change the owner's token"
