@@ -24,7 +24,6 @@ from bullpen.ops.services.programs import (
     make_directories,
     write_channel_programs,
 )
-from bullpen.ops.services.supervisor import CORE_SERVICES
 from tests.conformance.verbs import rows
 from tests.registry.packages import install
 from tests.stores import Stores
@@ -159,13 +158,13 @@ def test_a_packages_channel_has_a_program_file_as_long_as_it_is_installed(
 ) -> None:
     settings = replace(Settings(), home=tmp_path / "a [home] of ours")
     make_directories(settings)
-    assert {each.name for each in list_programs(settings)} == CORE_SERVICES
+    own = {each.name for each in list_programs(settings)}
     place = tmp_path / "packages"
     install(place, "post", CHANNELS.group, {"pigeon": "post:CHANNEL", "raven": "post:RAVEN"}, CODE)
     with monkeypatch.context() as installed:
         installed.setattr(sys, "path", [*sys.path, str(place)])
         write_channel_programs(settings)
-    (pigeon,) = (each for each in list_programs(settings) if each.name not in CORE_SERVICES)
+    (pigeon,) = (each for each in list_programs(settings) if each.name not in own)
     assert (pigeon.name, pigeon.needs) == ("pigeon", ("owner_id", "pigeon_token"))
     assert "run channel pigeon\n" in pigeon.file.read_text()
     assert not pigeon.set_up(settings)
@@ -174,4 +173,4 @@ def test_a_packages_channel_has_a_program_file_as_long_as_it_is_installed(
     (pattern,) = include_paths([pigeon]).split()
     assert list(Path("/").glob(pattern[1:])) == [pigeon.file]
     write_channel_programs(settings)
-    assert {each.name for each in list_programs(settings)} == CORE_SERVICES
+    assert {each.name for each in list_programs(settings)} == own

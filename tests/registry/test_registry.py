@@ -57,12 +57,20 @@ def test_every_built_in_provider_is_made_and_its_settings_exist(settings: Settin
 
 def test_every_built_in_channel_reads_its_own_example() -> None:
     for name, info in CHANNELS.built_in.items():
+        assert {each for each in info.needs if each not in DEFAULTS} == set(), name
         assert info.address is not None, name
         for example in info.address.example.split(" or "):
             channel, _, address = example.partition(":")
             assert str(make_address(channel, address)) == example
         if info.factory:
             assert callable(resolve_name(info.factory)), name
+
+
+def test_every_built_in_report_has_columns_and_its_function_exists() -> None:
+    for name, info in REPORTS.built_in.items():
+        assert info.question, name
+        assert info.columns, name
+        assert callable(resolve_name(info.factory)), name
 
 
 def test_no_package_takes_the_name_of_a_service_or_of_a_channel_of_bullpens_own(path: Path) -> None:
@@ -124,10 +132,10 @@ def test_an_entry_that_cannot_be_used_is_a_problem_with_a_name(
 def test_of_two_packages_with_one_name_the_first_counts_and_the_other_is_a_problem(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(path / "a", "first", REPORTS.group, {"cost": "first:R"}, _report("first"))
-    install(path / "b", "second", REPORTS.group, {"cost": "second:R"}, _report("second"))
+    install(path / "a", "first", REPORTS.group, {"ducks": "first:R"}, _report("first"))
+    install(path / "b", "second", REPORTS.group, {"ducks": "second:R"}, _report("second"))
     monkeypatch.setattr(sys, "path", [*sys.path, str(path / "a"), str(path / "b")])
-    found = REPORTS.find("cost")
+    found = REPORTS.find("ducks")
     assert isinstance(found, ReportInfo)
     assert found.question == "first"
     assert REPORTS.plugins() == [found]
@@ -136,11 +144,10 @@ def test_of_two_packages_with_one_name_the_first_counts_and_the_other_is_a_probl
 
 
 def test_a_report_says_what_it_answers_with_which_columns_and_how_it_is_drawn(path: Path) -> None:
-    assert REPORTS.built_in == {}
-    install(path, "costs", REPORTS.group, {"cost": "costs:R"}, _report("What did it cost?"))
-    found = REPORTS.find("cost")
+    install(path, "costs", REPORTS.group, {"ducks": "costs:R"}, _report("What did it cost?"))
+    found = REPORTS.find("ducks")
     assert found == ReportInfo(
-        name="cost",
+        name="ducks",
         question="What did it cost?",
         columns=("agent", "dollars"),
         factory="costs:rows",
@@ -197,7 +204,7 @@ def test_a_problem_says_what_and_whose_it_is() -> None:
 def _report(question: str) -> str:
     return (
         "from bullpen.core.registry import Chart, ReportInfo\n"
-        f"R = ReportInfo(name='cost', question={question!r}, columns=('agent', 'dollars'),\n"
+        f"R = ReportInfo(name='ducks', question={question!r}, columns=('agent', 'dollars'),\n"
         "               factory=__name__ + ':rows', chart=Chart.BAR)\n"
         "def rows(facts):\n    return facts\n"
     )
