@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -13,6 +14,8 @@ from sqlalchemy import Table, select
 from bullpen.core.answers.fail import fail
 from bullpen.core.company import add_agent
 from bullpen.core.errors import BullpenError
+from bullpen.core.events.base import MessageRef, UnknownEvent
+from bullpen.core.events.vocabulary import read_event
 from bullpen.core.message import Answer, Claim, ErrorKind, Failure, NewMessage, Outcome
 from bullpen.core.models import EVENTS, LANES, MESSAGES, MESSAGES_ARCHIVE, RESPONSES, whole_schema
 from bullpen.core.queue.claim import claim
@@ -130,8 +133,15 @@ def lane_row(store: Store, agent: str = AGENT) -> Row:
 
 
 def events(store: Store, kind: str | None = None) -> list[Row]:
-    """The events, of one type if it is given."""
-    return [row for row in rows(store, EVENTS) if kind in (None, row["type"])]
+    """The events, of one type if it is given; each is as its class declares it."""
+    found = rows(store, EVENTS)
+    for row in found:
+        about = MessageRef(row["agent"], row["conversation_id"], row["message_id"])
+        data = json.loads(row["data"] or "{}")
+        event = read_event(row["type"], about, data)
+        assert not isinstance(event, UnknownEvent), row
+        assert event.data == data, f"{row['type']} has keys that it does not declare: {data}"
+    return [row for row in found if kind in (None, row["type"])]
 
 
 def responses(store: Store) -> list[Row]:
