@@ -259,6 +259,17 @@ def test_at_a_terminal_one_is_asked_and_sees_how_far_it_is(bullpen: Bullpen) -> 
         assert statuses(store) == {"pending": MANY}
 
 
+def test_at_a_terminal_a_named_message_is_not_deleted_without_a_question(bullpen: Bullpen) -> None:
+    with direct(company(bullpen)) as store:
+        dead = die(store)
+        for answer, left in (("n", {"dead": 1}), ("y", {})):
+            with terminal(bullpen, "queue", "drop", dead) as person:
+                person.until("Delete for good 1 message? [y/N]")
+                person.type(f"{answer}\n")
+                assert person.end() == (1 if left else 0)
+            assert statuses(store) == left
+
+
 def test_ctrl_c_ends_it_between_two_batches_and_it_says_how_far_it_came(bullpen: Bullpen) -> None:
     with direct(company(bullpen)) as store:
         many_dead(store, MANY)
