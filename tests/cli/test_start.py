@@ -22,6 +22,7 @@ HEAVY = {
     *("pydantic", "pyspark", "rich", "slack_sdk", "supervisor", "textual", "tomlkit", "twilio"),
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "xmlrpc"),
     *("bullpen.api", "bullpen.processor", "bullpen.scheduler", "bullpen.ops.services.supervisor"),
+    *("bullpen.core.company", "bullpen.core.message", "bullpen.core.inspect.queue"),
 }
 
 
