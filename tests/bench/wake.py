@@ -56,15 +56,15 @@ def wake(bench: Bench) -> Section:
     return Section([*measures, *idle(bench)])
 
 
-class StampedBell(Notifier):
-    """Keeps the moment of ringing, which is the moment after COMMIT."""
+class StampedNotifier(Notifier):
+    """Keeps the moment of the last wake-up, which is the moment after COMMIT."""
 
     at = 0
 
-    def ring(self, topics: set[str]) -> None:
-        """Keep the time, and ring."""
+    def notify(self, topics: set[str]) -> None:
+        """Keep the time, and notify."""
         self.at = monotonic_ns()
-        super().ring(topics)
+        super().notify(topics)
 
 
 def wait(settings: Settings, hints: bool, pipe: Connection) -> None:
@@ -112,9 +112,9 @@ def _commit(
     settings: Settings, texts: Sequence[str], gap: tuple[float, float], hints: bool
 ) -> dict[str, int]:
     store = open_store(settings)
-    bell = None
+    notifier = None
     if isinstance(store, SqliteStore):
-        bell = store.bell = StampedBell(store)
+        notifier = store.notifier = StampedNotifier(store)
     committed = {}
     for text in texts:
         time.sleep(random.uniform(*gap))
@@ -123,6 +123,6 @@ def _commit(
             if not hints:
                 tx.topics.clear()
         now = monotonic_ns()
-        committed[text] = now if bell is None or not hints else bell.at
+        committed[text] = now if notifier is None or not hints else notifier.at
     store.close()
     return committed

@@ -113,6 +113,19 @@ def test_half_of_it_in_the_archive_is_all_of_it_in_order(store: Store) -> None:
         assert sorted(list_conversation_agents(tx, root)) == ["coder", "reviewer"]
 
 
+def test_messages_of_one_state_count_in_the_archive_and_beside_it(store: Store) -> None:
+    hire(store)
+    hire(store, "reviewer")
+    root = write(store, "@coder hello")
+    answer(store, "coder", "[@reviewer: one]")
+    to_archive(store, root)
+    answer(store, "reviewer", "done")
+    with store.read() as tx:
+        counts = count_messages(tx, root)
+    assert counts.by_state == {"completed": 2}
+    assert counts.stand is ConversationState.AT_REST
+
+
 def test_the_whole_cost_counts_of_failures_too(store: Store) -> None:
     hire(store)
     root = write(store, "@coder hello")

@@ -105,6 +105,18 @@ def test_an_abandoned_lease_is_taken_over_under_a_new_token(store: Store, clock:
     assert row_of(store, again.id)["claimed_by"] == "client-2"
 
 
+def test_a_response_that_every_attempt_abandoned_is_dead(store: Store, clock: FakeClock) -> None:
+    response = answer(store)
+    for attempt in range(1, store.settings.delivery_attempts + 1):
+        taken, _ = lease_one(store)
+        assert taken.delivery_attempts == attempt
+        clock.advance(MINUTE)
+    assert lease(store) == []
+    row = row_of(store, response)
+    assert (row["status"], row["last_error"]) == ("dead", "every client that took it died")
+    assert ends(store) == ["response_dead"]
+
+
 def test_a_response_abandoned_between_parts_is_leased_again_and_only_the_rest_is_sent(
     store: Store, clock: FakeClock
 ) -> None:

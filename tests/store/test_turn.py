@@ -25,7 +25,7 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 def _ask(path: Path, pipe: Connection) -> None:
     mine = WriteFairness(path)
     mine.yield_to_priority()
-    mine.ask()
+    mine.request_priority()
     pipe.send("asked")
     pipe.recv()
     mine.release_priority()
@@ -68,7 +68,7 @@ def test_one_who_was_killed_while_asking_holds_nobody_up(tmp_path: Path, naps: l
 def test_where_no_file_can_be_made_everybody_goes(tmp_path: Path, naps: list[None]) -> None:
     mine = WriteFairness(tmp_path / "missing" / "turn")
     mine.yield_to_priority()
-    mine.ask()
+    mine.request_priority()
     mine.release_priority()
     mine.close()
     assert not naps
@@ -80,7 +80,7 @@ def test_a_writer_that_waits_for_long_asks(stores: Stores, monkeypatch: pytest.M
         assert isinstance(store, SqliteStore)
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr(WriteFairness, "ask", lambda _: other.rollback())
+        monkeypatch.setattr(WriteFairness, "request_priority", lambda _: other.rollback())
         with store.write() as tx:
             assert tx.fetch("SELECT 1") == (1,)
         other.close()

@@ -20,7 +20,7 @@ def hub(store: Store) -> Iterator[Hub]:
     with store.write() as tx:
         register_worker(tx, "api", listener.address)
     made, ear = Hub(store, keep_alive=KEEP_ALIVE_SECONDS), WakeupDispatcher(listener)
-    ear.on("events", made.wake)
+    ear.subscribe("events", made.wake)
     made.start()
     ear.start()
     yield made

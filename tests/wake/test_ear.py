@@ -47,8 +47,8 @@ def overheard(*said: frozenset[str] | Exception) -> list[str]:
     done = threading.Event()
     ear = WakeupDispatcher(listener)
     for topic in ("messages", "responses:slack", "events"):
-        ear.on(topic, lambda topic=topic: called.append(topic))  # type: ignore[misc]
-    ear.on("done", done.set)
+        ear.subscribe(topic, lambda topic=topic: called.append(topic))  # type: ignore[misc]
+    ear.subscribe("done", done.set)
     for each in said:
         listener.said.put(each)
     listener.said.put(frozenset({"done"}))
@@ -91,8 +91,8 @@ def test_an_ear_on_a_real_store_calls_back_and_stops_at_once(store: Store) -> No
         register_worker(tx, "test", listener.address)
     rung, other = threading.Event(), threading.Event()
     ear = WakeupDispatcher(listener)
-    ear.on("messages", rung.set)
-    ear.on("responses:slack", other.set)
+    ear.subscribe("messages", rung.set)
+    ear.subscribe("responses:slack", other.set)
     ear.start()
     send(store)
     assert rung.wait(SOON)

@@ -71,7 +71,7 @@ def test_a_full_socket_never_blocks_the_writer_nor_the_others(
         with listening(home) as listener:
             began = time.monotonic()
             for _ in range(2000):
-                home.bell.ring({"events"})
+                home.notifier.notify({"events"})
             assert time.monotonic() - began < SOON
             listener.wait(0.0)
             send(home)

@@ -138,7 +138,7 @@ class WorkerProcess:
 
     def on(self, topic: str, callback: Callable[[], None]) -> None:
         """Call this at each commit on the topic. Only before `start`."""
-        self._dispatcher.on(topic, callback)
+        self._dispatcher.subscribe(topic, callback)
 
     def start(self) -> None:
         """Start to listen, and all loops."""

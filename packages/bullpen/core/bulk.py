@@ -1,4 +1,4 @@
-"""One verb for many messages or responses; one that fails does not stop the others."""
+"""One verb applied to many messages or responses; a refused one does not stop the others."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from bullpen.core.store.scan import RowRef
 from bullpen.core.store.transaction import Transaction
 
 CHANGED_MEANWHILE = (IllegalMove, UnknownMessage, UnknownResponse)
-"""What is said of something that somebody else was quicker with."""
+"""The errors of a row that changed after it was selected."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkFailure:
-    """Something to which it was not done, and why."""
+    """A row to which the verb was not applied, and why."""
 
     id: str
     error: BullpenError
@@ -37,7 +37,7 @@ class BulkFailure:
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """What came of a batch."""
+    """The result of a batch."""
 
     done: int
     refused: tuple[BulkFailure, ...]
@@ -46,7 +46,7 @@ class BulkResult:
 def apply_to_messages(
     tx: Transaction, verb: Callable[[Transaction, str], None], found: Sequence[RowRef]
 ) -> BulkResult:
-    """Do it to each of these messages."""
+    """Apply a verb to each of these messages."""
     for agent in sorted({each.agent for each in found}):
         lock_lane(tx, agent)
     refused = []
@@ -61,7 +61,7 @@ def apply_to_messages(
 def apply_to_responses(
     tx: Transaction, verb: Callable[[Transaction, int], None], found: Sequence[RowRef]
 ) -> BulkResult:
-    """Do it to each of these responses, by their numbers: so no two wait for each other."""
+    """Apply a verb to each of these responses, by id, so that two transactions cannot deadlock."""
     refused = []
     for number in sorted(each.id for each in found):
         try:
@@ -73,16 +73,16 @@ def apply_to_responses(
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """What was ended."""
+    """A message that was cancelled."""
 
     agent: str
     ran: bool
-    """False if it only waited."""
+    """False if it was not running."""
 
 
 def kill(tx: Transaction, number: str, reason: str = "killed") -> Killed:
-    """Cancel the message of this number or id."""
-    # Locked before it is looked at: a run that begins or ends just now is waited for.
+    """Cancel the message of this row id or `message_id`."""
+    # The lane is locked first: a claim or an end of the run at this moment is waited for.
     lock_lane(tx, get_message_by_number(tx, number).agent)
     found = get_message_by_number(tx, number)
     cancel(tx, found.message_id, reason)
@@ -90,7 +90,7 @@ def kill(tx: Transaction, number: str, reason: str = "killed") -> Killed:
 
 
 def lock_message_in_state(tx: Transaction, number: str, state: MessageState) -> MessageRecord:
-    """The message of this number or id, its lane locked; one in another state is not there."""
+    """The message of this row id or `message_id`, its lane locked; only in this state."""
     found = get_message_by_number(tx, number)
     if found.status == state:
         lock_lane(tx, found.agent)
@@ -103,9 +103,9 @@ def lock_message_in_state(tx: Transaction, number: str, state: MessageState) -> 
 
 
 def retry_all_dead(tx: Transaction, agent: str | None, kind: str | None, limit: int) -> int:
-    """Try the dead again, those that came first first; gives how many messages it was.
+    """Retry dead messages, the oldest first; returns how many.
 
-    What is for an agent that was removed stays dead, and keeps nobody else from going on.
+    Messages of a removed agent stay dead, and do not stop the others.
     """
     found = list_dead_or_held(tx, MessageState.DEAD, agent=agent, kind=kind, since=0, limit=limit)
     for each in sorted({each.agent for each in found}):
@@ -119,7 +119,7 @@ def retry_all_dead(tx: Transaction, agent: str | None, kind: str | None, limit: 
         except LaneClosed as error:
             closed = error
         except (IllegalMove, UnknownMessage):
-            continue  # somebody was quicker
+            continue  # it changed after it was selected
     if closed is not None and tried == 0:
         raise closed
     return tried

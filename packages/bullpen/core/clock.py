@@ -22,7 +22,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 MAX_WAIT_SECONDS = 5.0
-"""Nobody waits longer for a moment without a look at the clock: it may be set, or have slept."""
+"""The longest wait without reading the clock, which may be set, or be ahead after a sleep."""
 
 
 class Clock(Protocol):
@@ -42,7 +42,7 @@ class SystemClock:
 
 
 def seconds_until(moment: int | None, now: int) -> float:
-    """How long to wait for a moment, or for one that nobody knows yet."""
+    """How long to wait for a moment; None is a moment that is not known yet."""
     if moment is None:
         return MAX_WAIT_SECONDS
     return min(max((moment - now) / SECOND, 0.0), MAX_WAIT_SECONDS)
@@ -67,7 +67,7 @@ def get_zone(name: str) -> ZoneInfo:
 
 
 def owner_zone_name(settings: Settings) -> str:
-    """The name of the zone in which the owner lives: as set, or the machine's own."""
+    """The name of the owner's time zone: the setting, or the machine's."""
     if settings.time_zone:
         return settings.time_zone
     from tzlocal import get_localzone_name  # only here: the command line starts without it
@@ -76,7 +76,7 @@ def owner_zone_name(settings: Settings) -> str:
 
 
 def start_of_day(now: int, here: ZoneInfo, days: int = 0) -> int:
-    """When today began, or a day so many days from now does."""
+    """When today begins in this zone, or the day this many days from now."""
     local = datetime.fromtimestamp(now / SECOND, UTC).astimezone(here) + timedelta(days=days)
     begins = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     return int(begins.timestamp()) * SECOND
@@ -88,7 +88,7 @@ _DURATION_PATTERN = re.compile(rf"(?:{_DURATION_PART.pattern}\s*)+")
 
 
 def parse_duration(text: str) -> int:
-    """The milliseconds that `30m`, `1h30m` or `2d` says."""
+    """The milliseconds of a duration such as `30m`, `1h30m` or `2d`."""
     plain = text.strip().lower()
     if not _DURATION_PATTERN.fullmatch(plain):
         raise BadSchedule(
@@ -98,7 +98,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_time(text: str, zone_name: str) -> int:
-    """The moment that `2026-12-24T18:00` says: by its own offset, else in this zone."""
+    """The moment of a text such as `2026-12-24T18:00`, in this zone unless it has an offset."""
     try:
         found = datetime.fromisoformat(text.strip())
         if found.tzinfo is None:
@@ -112,13 +112,13 @@ def parse_time(text: str, zone_name: str) -> int:
 
 
 def format_time(at: int, zone_name: str) -> str:
-    """A moment as a clock in this zone shows it."""
+    """A moment as date and time in this zone."""
     local = datetime.fromtimestamp(at / SECOND, UTC).astimezone(get_zone(zone_name))
     return local.strftime("%Y-%m-%d %H:%M %Z")
 
 
 def format_interval(milliseconds: int) -> str:
-    """A length of time as `parse_duration` reads it."""
+    """A duration in the form that `parse_duration` reads."""
     parts = []
     rest = milliseconds // SECOND
     for unit, size in reversed(DURATION_UNITS.items()):

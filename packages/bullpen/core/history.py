@@ -1,4 +1,4 @@
-"""What was said to and by agents is written here, in the transaction that says it."""
+"""Writes the history of agents and rooms, in the transaction of the message or post itself."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ POST: Statement[tuple[int]] = Statement(
 
 
 def keep_post(tx: Transaction, team: str, author: str, text: str) -> int:
-    """Write a post into the room's history; gives its number."""
+    """Write a post into the room's history; returns its id."""
     row = tx.one(POST, {"team": team, "agent": author, "message": text, "now": tx.now})
     assert row is not None
     append_event(tx, RoomPosted(team=team, post=row[0], author=author))

@@ -1,4 +1,4 @@
-"""Names for new things: a prefix and 8 lowercase alphanumerics."""
+"""Ids: a prefix and 8 lowercase letters and digits; claim tokens; the names of agents."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
 class Ids:
-    """Makes ids; the source of chance, a maker of at least 8 characters, is a parameter."""
+    """Makes ids; `random` returns at least 8 random characters."""
 
     def __init__(self, random: Callable[[], str] | None = None) -> None:
-        # The last 24 characters of a short UUID are three ids; choosing single ones costs 8 times.
+        # The last 24 characters of a short UUID make three ids; single ones cost 8 times more.
         short = ShortUUID(alphabet=string.digits + string.ascii_lowercase)
         self._random = random or (lambda: short.uuid()[-3 * ID_CHARS :])
         self._stock: list[str] = []
 
     def new(self, prefix: str) -> str:
-        """A new id, as `api_a1b2c3d4`."""
+        """A new id, such as `api_a1b2c3d4`."""
         return f"{prefix}_{self._take()}"
 
     def token(self, of: str) -> str:
-        """A new claim token; it names the lane or response, so that it alone finds its claim."""
+        """A new claim token, which names its lane or response."""
         return f"{of}.{secrets.token_hex(TOKEN_BYTES)}"
 
     def _take(self) -> str:
-        # Several threads share this object: a list's pop() gives each a piece of its own.
+        # Several threads share this object; a list's pop() gives no two the same piece.
         try:
             return self._stock.pop()
         except IndexError:
@@ -51,7 +51,7 @@ def agent_of(token: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """The name, if an agent or team may be called so."""
+    """The name, if it is valid for an agent or a team."""
     if not _NAME.fullmatch(name):
         raise BadName(f"{name[:40]!r} is not a name for an agent")
     return name

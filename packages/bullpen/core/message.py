@@ -1,4 +1,4 @@
-"""Messages, claims and outcomes: the vocabulary of the queue."""
+"""Messages, claims and outcomes: the types of the queue."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ ROOM = "chatroom"
 """The channel of room posts; an agent's waiting posts are answered together."""
 
 INTERNAL = "internal"
-"""The channel of what agents ask each other and no person waits for: of a post, or a heartbeat."""
+"""The channel of handoffs that no person waits for: from a room post or a heartbeat."""
 
 HEARTBEAT = "heartbeat"
-"""The channel by which Bullpen wakes an agent: it says something, or nothing."""
+"""The channel of heartbeats, on which an agent may answer nothing."""
 
 INTERNAL_CHANNELS = (ROOM, INTERNAL, HEARTBEAT)
-"""The channels on which no person waits for an answer."""
+"""The channels on which no person waits for a response."""
 
 SCHEDULE = "schedule"
-"""The channel of schedules whose answer goes nowhere; it can be read there for a day."""
+"""The channel of schedules without a reply address; responses can be read there for a day."""
 
 PULL_CHANNELS = frozenset(
     {*(each.name for each in CHANNELS.built_in.values() if each.pull), HEARTBEAT, SCHEDULE}
 )
-"""The channels without a client: what is not read there within a day counts as read."""
+"""The channels without a client: a response that is not read within a day counts as read."""
 
 
 class Priority(IntEnum):
@@ -48,7 +48,7 @@ class Priority(IntEnum):
 
 
 class ErrorKind(StrEnum):
-    """What kind of failure a run had, which decides what becomes of its messages."""
+    """The kind of a run's failure, which decides what becomes of its messages."""
 
     RETRYABLE = "retryable"
     RATE_LIMIT = "rate_limit"
@@ -56,14 +56,14 @@ class ErrorKind(StrEnum):
     AUTH = "auth"
     QUOTA = "quota"
     SETUP = "setup"
-    """Something that its runs need is not there: a program, a directory, a provider."""
+    """Something that its runs need is missing: a program, a directory, a provider."""
     NEEDS_PERSON = "needs_person"
     CRASH = "crash"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyTo:
-    """Where on a platform an answer goes: a chat, a thread in it, a message answered."""
+    """Where a response goes on a platform: a chat, a thread in it, a message that it answers."""
 
     chat: str = ""
     thread: str = ""
@@ -84,7 +84,7 @@ class ReplyTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """A message that is to be enqueued."""
+    """A message to be enqueued."""
 
     agent: str
     message: str
@@ -114,7 +114,7 @@ class NewMessage:
 
     @property
     def batch_key(self) -> str | None:
-        """What it shares with the messages that one run may answer along with it."""
+        """Equal for messages that one run may answer together; None for one that runs alone."""
         if self.channel in (ROOM, HEARTBEAT):
             return self.channel
         if self.origin is not None or self.from_agent is not None:
@@ -131,7 +131,7 @@ class Accepted:
 
     message_id: str
     fresh: bool = True
-    """False if the platform had delivered it before."""
+    """False if the platform's event was received before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to answer these messages, until the lease ends."""
+    """The right to finish these messages, until the lease ends."""
 
     token: str
     agent: str
@@ -178,7 +178,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One text for the person who asked."""
+    """One response to the person who asked."""
 
     message: str
     files: tuple[str, ...] = ()
@@ -198,7 +198,7 @@ class RoomPost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Who did it, and what it took."""
+    """The provider of a run, and what the run took."""
 
     provider: str | None = None
     model: str | None = None
@@ -225,7 +225,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A run that did not."""
+    """A run that failed."""
 
     kind: ErrorKind
     error: str

@@ -1,4 +1,4 @@
-"""Text: what every store can hold, control characters removed, secrets masked."""
+"""Text: checked, sanitised for storage, and with its secrets masked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bullpen.core.errors import BadText, TextTooLong
 
 
 def check_text(text: str, limit: int, what: str = "the message") -> str:
-    """The text, if both databases can keep it and it is not over `limit` bytes."""
+    """The text, if both databases can store it and it has at most `limit` bytes."""
     if "\0" in text:
         raise BadText(f"{what} has a NUL character")
     try:
@@ -22,30 +22,30 @@ def check_text(text: str, limit: int, what: str = "the message") -> str:
 
 
 def sanitise_text(text: str) -> str:
-    """The text with what no database can keep replaced."""
+    """The text with the characters replaced that no database can store."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
 MASK = "********"
 
-# What SQLAlchemy takes for the password, and what somebody forgot to encode in one.
+# What SQLAlchemy reads as the password, and a password that was not URL-encoded.
 _PASSWORD = re.compile(r"(?P<before>//[^:/?#@]*:)(?P<secret>[^@]*(?:@[^/?#@]*)*)(?P<after>@)")
 _SECRET_NAME = re.compile(r"pass|secret|token|key|auth|sig", re.IGNORECASE)
 _QUERY = re.compile(r"(?P<before>[?&;](?P<name>[^=&#;]*)=)(?P<secret>[^&#;]*)")
 
 
 def mask(secret: str) -> str:
-    """A mask where there is a secret, else nothing."""
+    """A mask if there is a secret, otherwise nothing."""
     return MASK if secret else ""
 
 
 def mask_url(url: str) -> str:
-    """The address without its password, and without what in its query looks like one."""
+    """The URL with its password masked, and everything in its query that looks like a secret."""
     return _QUERY.sub(_mask_value, _PASSWORD.sub(rf"\g<before>{MASK}\g<after>", url))
 
 
 def url_secrets(url: str) -> tuple[str, ...]:
-    """The secrets of an address, as they stand there and as they are meant."""
+    """The secrets in a URL, as they are written there and decoded."""
     found = [each["secret"] for each in _PASSWORD.finditer(url)]
     found += [each["secret"] for each in _QUERY.finditer(url) if _SECRET_NAME.search(each["name"])]
     return tuple({each for secret in found for each in (secret, unquote(secret)) if each})

@@ -26,7 +26,7 @@ from bullpen.core.store.transaction import Transaction
 
 A = ATTEMPTS.c
 
-# From the newest on: so it costs what came since, and not the whole table.
+# From the newest on, so that only rows since that moment are read.
 SELECT_LAST_RUN_BEFORE: Statement[tuple[int]] = Statement(
     lambda: (
         select(A.id)
@@ -47,26 +47,26 @@ SUM_SINCE: Statement[tuple[str, RunTotals]] = Statement(
 
 
 def last_run_before(tx: Transaction, moment: int) -> int:
-    """The number of the last run that had ended well before this moment; 0 if none had."""
-    # One that was under way for a while has a later number than its moment says.
+    """The id of the last run that had ended well before a moment; 0 if none had."""
+    # An id is taken before its transaction commits: ids may be out of the order of time by so much.
     row = tx.one(SELECT_LAST_RUN_BEFORE, {"before": moment - MINUTE})
     return 0 if row is None else row[0]
 
 
 def run_totals_since(tx: Transaction, moment: int, after: int) -> dict[str, RunTotals]:
-    """What each agent's runs took that ended since; `after` is the number of the last before."""
+    """What each agent's runs since a moment took; `after` is the id of the last run before."""
     return dict(tx.all(SUM_SINCE, {"since": moment, "after": after}))
 
 
 class AgentActivity(StrEnum):
-    """What an agent is at."""
+    """What an agent is doing."""
 
     IDLE = "idle"
     RUNS = "runs"
     LOST = "lost"
-    """It ran, and its worker is not heard of any more: the work is taken up again soon."""
+    """Its run's lease has expired: its worker is lost, and its messages are retried soon."""
     WAITS = "waits"
-    """There is something to do, and nobody has taken it up yet."""
+    """It has pending messages, and none is claimed."""
     RESTS = "rests"
     """Its provider asked for a pause."""
     PAUSED = "paused"
@@ -75,12 +75,12 @@ class AgentActivity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ActiveRun:
-    """A run that has not ended."""
+    """A run that goes on."""
 
     message: MessageRecord
-    """The message that it answers."""
+    """Its primary message."""
     messages: int
-    """How many it answers in all."""
+    """How many messages it answers."""
     since: int
     worker: str
     conversation: RunTotals
@@ -89,32 +89,32 @@ class ActiveRun:
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """One agent, and what it is at."""
+    """One agent, and what it is doing."""
 
     agent: Agent
     activity: AgentActivity
     why: str | None
-    """Why it is paused or drains, in words for a person."""
+    """Why its lane is not active."""
     until: int | None
-    """Until when it rests."""
+    """The end of the pause that its provider asked for."""
     waiting: int
     run: ActiveRun | None
 
 
 @dataclass(frozen=True, slots=True)
 class CompanyStatus:
-    """All agents, or those of a team in its order; the queue is everybody's."""
+    """All agents, or the members of a team in its order; the queue is the whole one."""
 
     at: int
     team: Team | None
     agents: tuple[AgentStatus, ...]
     queue: QueueStatus
     processes: dict[str, int]
-    """How many of each kind are alive."""
+    """How many processes of each kind are alive."""
 
 
 def get_company_status(tx: Transaction, team_id: str | None = None) -> CompanyStatus:
-    """The company at this moment; with a team, only its members."""
+    """What all agents are doing now; with a team, only its members."""
     team = None if team_id is None else get_team(tx, team_id)
     agents = {each.id: each for each in list_agents(tx)}
     wanted = list(agents) if team is None else [each for each in team.members if each in agents]
@@ -130,7 +130,7 @@ def get_company_status(tx: Transaction, team_id: str | None = None) -> CompanySt
 
 
 def _active_runs(tx: Transaction, lanes: Sequence[LaneRecord]) -> dict[str, ActiveRun]:
-    """What runs in these lanes, by agent."""
+    """The runs of these lanes, by agent."""
     busy = [each for each in lanes if each.processing]
     numbers = [json.loads(each.batch or "[0]")[0] for each in busy]
     found = {each.id: each for each in list_messages_by_number(tx, numbers)}

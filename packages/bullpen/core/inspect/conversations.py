@@ -22,28 +22,28 @@ from bullpen.core.text import check_text
 
 
 class ConversationState(StrEnum):
-    """How a conversation stands."""
+    """Whether a conversation goes on."""
 
     UNDER_WAY = "under_way"
     HELD = "held"
-    """Nothing of it moves before a person lets it go on."""
+    """Nothing in it goes on until a person resumes it."""
     AT_REST = "at_rest"
 
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many messages of a conversation are in which state."""
+    """How many messages of a conversation are in each state."""
 
     by_state: dict[str, int]
 
     @property
     def messages(self) -> int:
-        """How many there are in all."""
+        """How many messages there are in all."""
         return sum(self.by_state.values())
 
     @property
     def stand(self) -> ConversationState:
-        """What follows from them."""
+        """The state of the conversation."""
         if any(self.by_state.get(state.value) for state in ACTIVE_STATES):
             return ConversationState.UNDER_WAY
         return (
@@ -59,7 +59,7 @@ def select_messages(table: Table) -> Select[*tuple[object, ...]]:
 
 
 def select_column(name: str) -> Select[tuple[str]]:
-    """One column of all its messages, live and archived."""
+    """One column of all messages of a conversation, live and archived."""
     both = live_and_archived(
         MESSAGE_TABLES, lambda table: select(table.c[name]).where(in_conversation(table))
     ).subquery()
@@ -70,12 +70,12 @@ SELECT_AGENTS: Statement[tuple[str]] = Statement(lambda: select_column("agent").
 
 
 def count_messages(tx: Transaction, conversation_id: str) -> StateCounts:
-    """How its messages stand."""
+    """The messages of a conversation, counted by state."""
     return StateCounts(count_by_state(tx, conversation_id))
 
 
 def list_conversation_agents(tx: Transaction, conversation_id: str) -> Sequence[str]:
-    """Whose messages they are."""
+    """The agents that have messages in a conversation."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     return [agent for (agent,) in tx.all(SELECT_AGENTS, {"conversation": conversation_id})]
 
@@ -86,7 +86,7 @@ A = ATTEMPTS.c
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation by its beginning."""
+    """A conversation: its first message, its state, and what it took."""
 
     first: MessageRecord
     stand: ConversationState
@@ -107,10 +107,10 @@ def list_conversations(
     *,
     upto: int = MAX_ROW_ID,
 ) -> list[ConversationSummary]:
-    """The newest ones of the last day and those that are not through, the newest first.
+    """The conversations whose first message is live, the newest first.
 
-    With a number those that began after it and up to another, the oldest first. `wanted` has what
-    their first messages have in common, by the names of columns; None is anything.
+    With `since`, those that began after this id and up to `upto`, the oldest first. `wanted` are
+    values of their first messages by column; None matches anything.
     """
     rows = CONVERSATION_LISTING.page(tx, wanted, since, limit, upto)
     return [_summary(tx, each) for each in rows]
@@ -124,10 +124,10 @@ def _summary(tx: Transaction, first: MessageRecord) -> ConversationSummary:
 
 
 def get_conversation_id(tx: Transaction, id_: str) -> str:
-    """The conversation's id; the given one, if there is no message of that name."""
+    """The id of the conversation that a message is in; the id itself if it is unknown."""
     try:
         return get_message(tx, id_).conversation_id
     except UnknownMessage:
-        # Of a message that is kept no longer its runs may still be known.
+        # The attempts of a deleted message may still be there.
         found = list_attempts(tx, {"message_id": id_}, 0, 1)
         return found[0].conversation_id if found else id_

@@ -1,4 +1,4 @@
-"""The history of agents and rooms: recent, by page, and by search."""
+"""The history of agents and rooms: the newest, by page, filtered, and by search."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ H = AGENT_MESSAGES.c
 
 PAGE_ROWS = 200
 MAX_RESULTS = 10_000
-"""So many are found at the most."""
+"""The most entries that a search returns."""
 
 _MAX_ID = 1 << 62
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -41,7 +41,7 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One thing that was said."""
+    """One message in the history: to an agent (role `user`) or by it (role `assistant`)."""
 
     id: int
     agent_id: str
@@ -55,7 +55,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who wrote, and where."""
+    """A sender on a channel."""
 
     channel: str
     sender: str
@@ -94,7 +94,7 @@ SELECT_PEOPLE: Statement[Person] = Statement(
 def search_history(
     tx: Transaction, text: str, agent: str | None = None, limit: int = 20
 ) -> list[HistoryEntry]:
-    """What was said in which this text occurs, whatever its case, the newest first."""
+    """The entries that contain this text in any case, the newest first."""
     check_text(text + (agent or ""), tx.settings.message_bytes, "the text")
     limit = min(max(1, limit), MAX_RESULTS)
     plain = text.casefold()
@@ -116,13 +116,13 @@ def search_history(
 
 
 def _like_pattern(text: str) -> str:
-    """What the database looks for: it need not know the case of letters beyond ASCII."""
+    """A pattern that ignores letters beyond ASCII, whose case a database may not know."""
     literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
 
 
 def list_people(tx: Transaction) -> list[Person]:
-    """Everybody who ever wrote."""
+    """Every person who has sent a message that is kept."""
     return sorted(
         tx.all(SELECT_PEOPLE, {}),
         key=lambda each: (each.channel, each.sender, each.sender_id or ""),
@@ -134,7 +134,7 @@ C = CHAT_MESSAGES.c
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """One thing that was said in a room."""
+    """One post in a team's room."""
 
     id: int
     team_id: str
@@ -172,7 +172,7 @@ SELECT_POSTS_BEFORE: Statement[Post] = Statement(
     Post,
 )
 
-# From the newest on: so it costs what came since, and not the whole room.
+# From the newest on, so that only posts since that moment are read.
 SELECT_LAST_ID_BEFORE: Statement[tuple[int]] = Statement(
     lambda: (
         select(C.id)
@@ -204,16 +204,16 @@ def newest_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
 
 
 def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
-    """The posts that came before this number, the newest first."""
+    """The posts before an id, the newest first."""
     return tx.all(SELECT_POSTS_BEFORE, {"team": team, "before": before, "limit": limit})
 
 
 def posts_since(
     tx: Transaction, team: str, *, since_id: int, since: int, upto: int, limit: int
 ) -> list[Post]:
-    """What was posted after this number and this moment, the oldest first."""
+    """The posts after an id and a moment, up to another id, the oldest first."""
     if since > MINUTE:
-        # A post that was under way for a while has a later number than its moment says.
+        # An id is taken before its transaction commits: ids may be out of the order of time.
         row = tx.one(SELECT_LAST_ID_BEFORE, {"team": team, "before": since - MINUTE})
         since_id = max(since_id, 0 if row is None else row[0])
     values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
@@ -221,11 +221,11 @@ def posts_since(
 
 
 def last_posted_at(tx: Transaction) -> dict[str, int]:
-    """When somebody last posted in each team's room, where anybody has."""
+    """When the last post came into each team's room; rooms without posts are left out."""
     return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}
 
 
-def _said_last() -> Select[*tuple[object, ...]]:
+def _newest_entries() -> Select[*tuple[object, ...]]:
     return (
         select(*columns(HistoryEntry, AGENT_MESSAGES))
         .where(H.id > bindparam("after"), H.created_at >= bindparam("since"))
@@ -234,7 +234,7 @@ def _said_last() -> Select[*tuple[object, ...]]:
     )
 
 
-def _posted_last() -> Select[*tuple[object, ...]]:
+def _newest_posts() -> Select[*tuple[object, ...]]:
     return (
         select(*columns(Post, CHAT_MESSAGES))
         .where(
@@ -249,15 +249,15 @@ def _posted_last() -> Select[*tuple[object, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
-    """What it has in common; None is anything."""
+    """What the entries have in common; None matches anything."""
 
     agent: str | None = None
     person: str | None = None
-    """A person's name, or an id on a channel: what was said by that person, and the answers."""
+    """A person's name, or id on a channel: their messages, and the answers to them."""
 
 
 def _is_by_person(table: Table) -> ColumnElement[bool]:
-    """Whether it was this person's message, or what was said about that."""
+    """Whether an entry belongs to a message of this person."""
     columns = table.c
     whose = or_(columns.sender == bindparam("person"), columns.sender_id == bindparam("person"))
     return (
@@ -269,7 +269,7 @@ def _is_by_person(table: Table) -> ColumnElement[bool]:
 
 _CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
     "agent": lambda: H.agent_id == bindparam("agent"),
-    # What was said is kept for longer than the message that it answers.
+    # The history is kept for longer than the messages.
     "person": lambda: or_(
         H.sender == bindparam("person"), _is_by_person(MESSAGES), _is_by_person(MESSAGES_ARCHIVE)
     ),
@@ -279,7 +279,8 @@ _CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
 @cache
 def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryEntry]:
     return Statement(
-        lambda: _said_last().where(*(_CONDITIONS[name]() for name in sorted(names))), HistoryEntry
+        lambda: _newest_entries().where(*(_CONDITIONS[name]() for name in sorted(names))),
+        HistoryEntry,
     )
 
 
@@ -287,7 +288,9 @@ def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryEntry]:
 def _select_filtered_posts(*, by_one: bool) -> Statement[Post]:
     return Statement(
         lambda: (
-            _posted_last().where(C.from_agent == bindparam("author")) if by_one else _posted_last()
+            _newest_posts().where(C.from_agent == bindparam("author"))
+            if by_one
+            else _newest_posts()
         ),
         Post,
     )
@@ -296,7 +299,7 @@ def _select_filtered_posts(*, by_one: bool) -> Statement[Post]:
 def list_history(
     tx: Transaction, wanted: HistoryFilter, since: int | None, limit: int
 ) -> list[HistoryEntry]:
-    """The newest of it, from a moment on if one is given, the oldest first."""
+    """The newest entries, from `since` on if it is set, the oldest first."""
     given = dict(_filter_values(tx, wanted))
     values = {**given, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit}
     return tx.all(_select_filtered_history(frozenset(given)), values)[::-1]
@@ -305,7 +308,7 @@ def list_history(
 def list_posts(
     tx: Transaction, team: str, author: str | None, since: int | None, limit: int
 ) -> list[Post]:
-    """The newest posts of a room, of everybody or of one, the oldest first."""
+    """The newest posts of a room, by all authors or by one, the oldest first."""
     for each in (team, author or ""):
         check_text(each, tx.settings.message_bytes, "what is looked for")
     values = {
@@ -337,7 +340,7 @@ def _rows() -> Select[*tuple[object, ...]]:
 def newest_history(
     tx: Transaction, agents: Collection[str] | None, limit: int
 ) -> list[HistoryEntry]:
-    """The newest that was said to these agents or by them, the newest first; None is all."""
+    """The newest entries of these agents, the newest first; None is all agents."""
     values = {**_agent_values(tx, agents), "limit": limit}
     statement = _select_newest(None if agents is None else len(agents))
     return tx.all(statement, values)
@@ -346,7 +349,7 @@ def newest_history(
 def history_since(
     tx: Transaction, agents: Collection[str] | None, since: int, upto: int, limit: int
 ) -> list[HistoryEntry]:
-    """What was said after this number and up to that one, the oldest first."""
+    """The entries of these agents after an id and up to another, the oldest first."""
     values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
     statement = _select_page(None if agents is None else len(agents))
     return tx.all(statement, values)

@@ -1,4 +1,4 @@
-"""life: one message with all that is known of it: its lane, its runs, its answers."""
+"""One message in full: its lane, its place in the queue, its runs and its responses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ A = ATTEMPTS.c
 M = MESSAGES.c
 
 MAX_RUNS = 1000
-"""So many of its runs are shown, and of the messages before it counted."""
+"""How many of its runs are listed, and how many messages before it are counted."""
 
 SELECT_SORT_KEY: Statement[tuple[int, bool]] = Statement(
     lambda: select(M.sort_key, M.ready).where(M.id == bindparam("message"))
@@ -62,26 +62,26 @@ COUNT_EARLIER: Statement[tuple[int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class MessageDetail:
-    """A message, and what came of it."""
+    """A message, where it waits, and what came of it."""
 
     message: MessageRecord
     archived: bool
     lane: LaneRecord | None
-    """None if the agent never had one here."""
+    """None if there never was such an agent here."""
     ready: bool
-    """Whether it waits for nothing but its turn."""
+    """Whether it could be claimed if its lane were free."""
     attended: bool
-    """Whether somebody is there to take it: a processor, or for its lane workers outside."""
+    """Whether a processor is alive, or the lane is served by external workers."""
     before_it: int
-    """How many messages come first, `MAX_RUNS` at the most."""
+    """How many messages are claimed before it, counted up to `MAX_RUNS`."""
     runs: tuple[Attempt, ...]
     ran_with: str | None
-    """The message whose run was to answer this one as well."""
+    """The primary message of the run that answered this one too."""
     answers: tuple[ResponseRecord, ...]
 
 
 def get_message_detail(tx: Transaction, message_id: str) -> MessageDetail:
-    """The life of the message of this id, archived or not."""
+    """The message of this id in full, archived or not."""
     message = get_message(tx, message_id)
     archived = tx.one(SELECT_STATUS, {"message_id": message_id}) is None
     runs = list_attempts(tx, {"message_id": message_id}, 0, MAX_RUNS)
@@ -110,7 +110,7 @@ def get_message_detail(tx: Transaction, message_id: str) -> MessageDetail:
 
 @cache
 def _select_run_primary(scan: IndexScan) -> Statement[tuple[str]]:
-    """Messages of one run end in the same moment; the run is written down for the first of them."""
+    """The messages of one run end at the same moment; the attempt names the first of them."""
     return Statement(
         lambda: (
             select(M.message_id)
@@ -148,7 +148,7 @@ def _find_lane(tx: Transaction, agent: str) -> LaneRecord | None:
 
 
 def _queue_position(tx: Transaction, message: MessageRecord) -> tuple[bool, int]:
-    """Whether it waits for its turn alone, and how many come first."""
+    """Whether it could be claimed, and how many messages are claimed before it."""
     row = (
         tx.one(SELECT_SORT_KEY, {"message": message.id})
         if message.status == MessageState.PENDING

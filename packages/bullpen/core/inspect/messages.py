@@ -1,4 +1,4 @@
-"""Messages, live and archived: listed, found by number, and one in full."""
+"""Messages, live and archived: by id, by page, the newest, and the scans that select many."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class MessageRecord(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
-    """What the messages have in common; None is anything."""
+    """What the listed messages have in common; None matches anything."""
 
     status: MessageState | None = None
     agent: str | None = None
@@ -163,7 +163,7 @@ def get_message(tx: Transaction, message_id: str) -> MessageRecord:
 
 
 def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
-    """The live message of this number, or of this id where it is none."""
+    """The live message of this row id, or the message of this `message_id`."""
     row_id = parse_row_id(number)
     if row_id is not None:
         message = tx.one(SELECT_MESSAGE_BY_NUMBER, {"number": row_id})
@@ -173,7 +173,7 @@ def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
 
 
 def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[MessageRecord]:
-    """The live messages of these numbers, in this order; one that is gone is left out."""
+    """The live messages of these row ids, in this order; a deleted one is left out."""
     messages = tx.one_each(SELECT_MESSAGE_BY_NUMBER, [{"number": each} for each in numbers])
     return [each for each in messages if each is not None]
 
@@ -181,7 +181,7 @@ def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[Mes
 def list_messages(
     tx: Transaction, wanted: MessageFilter, since: int | None, limit: int, *, upto: int = MAX_ROW_ID
 ) -> list[MessageRecord]:
-    """The next messages after this number, up to another; without one the newest first."""
+    """The next messages after a row id, up to another; without `since` the newest first."""
     return MESSAGE_LISTING.page(tx, asdict(wanted), since, limit, upto)
 
 

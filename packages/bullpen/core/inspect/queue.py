@@ -39,7 +39,7 @@ SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class RunningMessage:
-    """A message that is being answered."""
+    """A message in a run."""
 
     message: MessageRecord
     worker: str
@@ -48,7 +48,7 @@ class RunningMessage:
 
 
 def list_running(tx: Transaction) -> list[RunningMessage]:
-    """All of them, the longest first; those of one run follow its primary."""
+    """The messages of all runs, the longest run first; its primary message comes first."""
     return [
         RunningMessage(message, worker, claimed_at, lease)
         for batch, claimed_at, worker, lease in tx.all(SELECT_CLAIMS, {})
@@ -86,7 +86,7 @@ class QueueStatus:
 
 
 def queue_status(tx: Transaction) -> QueueStatus:
-    """Count what waits, runs, is dead or held, and what is to be delivered."""
+    """Count messages by state, and the responses that are to be delivered."""
     lanes = tuple(list_lanes(tx))
     people = {state: count for state, count in tx.all(COUNT_DEAD_AND_HELD, {})}  # noqa: C416 - rows, not pairs
     outgoing = tx.one(COUNT_OUTGOING, {})
@@ -126,17 +126,17 @@ COUNT_OUTGOING_BY_CHANNEL: Statement[tuple[str, int]] = Statement(
 
 
 def waiting_since(tx: Transaction) -> dict[str, int]:
-    """Since when the next message of each agent is due; who has none that is due is left out."""
+    """Since when each agent's next message is due; agents without a due message are left out."""
     return {agent: due for agent, due in tx.all(SELECT_WAITING_SINCE, {}) if due is not None}
 
 
 def count_outgoing_by_channel(tx: Transaction) -> dict[str, int]:
-    """How many answers each channel has still to deliver."""
+    """How many responses each channel has to deliver."""
     return {channel: count for channel, count in tx.all(COUNT_OUTGOING_BY_CHANNEL, {})}  # noqa: C416 - rows
 
 
 PROCESSOR = "processor"
-"""As what processors are in the register of workers."""
+"""The kind of a processor in the table of workers."""
 
 
 COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
@@ -150,30 +150,30 @@ COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class LaneActivity:
-    """A lane, what it is at, and since when."""
+    """A lane, what it runs, and since when."""
 
     agent: str
     state: str
     reason: str | None
     outside: bool
-    """Whether workers outside of Bullpen answer it."""
+    """Whether external workers serve it."""
     ordering: str
     pending: int
     processing: int
     waiting_since: int | None
-    """Since when its next message is due; None if none is."""
+    """Since when its next message is due; None if no message is due."""
     not_before: int | None
-    """Until then the provider asked it to wait."""
+    """The end of the pause that its provider asked for."""
     worker: str | None
     claimed_at: int | None
     lease_expires_at: int | None
     message_id: str | None = None
-    """The message that it is at."""
+    """The primary message of its run."""
     message: str | None = None
 
     @property
     def quiet(self) -> bool:
-        """Whether there is nothing to say of it."""
+        """Whether it is active and has no messages."""
         return not (self.pending or self.processing) and self.state == LaneState.ACTIVE
 
 
@@ -187,19 +187,19 @@ class QueueOverview:
     dead: int
     outgoing: int
     undelivered: int
-    """Answers that are dead: they did not get there."""
+    """Responses that are dead: they were not delivered."""
     unknown: int
-    """Answers of which nobody knows whether they got there."""
+    """Responses that may have been delivered or not."""
     oldest_waiting_since: int | None
     processors: int
-    """How many were heard of lately."""
+    """How many are alive."""
     hold: Hold | None
-    """Why nothing goes out to people, if nothing does."""
+    """Why no response is delivered, if there is a hold."""
     lanes: tuple[LaneActivity, ...]
 
 
 def queue_overview(tx: Transaction) -> QueueOverview:
-    """Look at everything, at one moment."""
+    """The whole queue, at one moment."""
     status = queue_status(tx)
     lanes = _with_activity(tx, status.lanes)
     lost = {state: count for state, count in tx.all(COUNT_UNDELIVERED, {})}  # noqa: C416 - rows
@@ -227,7 +227,7 @@ def list_lane_activity(tx: Transaction) -> tuple[LaneActivity, ...]:
 def _with_activity(tx: Transaction, records: Iterable[LaneRecord]) -> tuple[LaneActivity, ...]:
     since = waiting_since(tx)
     lanes = {each.agent: _lane_activity(each, since.get(each.agent)) for each in records}
-    for each in reversed(list_running(tx)):  # the primary of each comes last, and stays
+    for each in reversed(list_running(tx)):  # the primary message comes last, and overwrites
         agent = each.message.agent
         primary, text = each.message.message_id, each.message.message
         lanes[agent] = replace(lanes[agent], message_id=primary, message=text)
@@ -260,7 +260,7 @@ def _completed() -> Subquery:
         select(const(1).label("one"))
         .where(
             M.status == const(MessageState.COMPLETED.value),
-            # Said once more, so that the index of the finished is recognised.
+            # Named twice, so that the partial index is recognised.
             M.status.in_([const(state.value) for state in ARCHIVED_STATES]),
         )
         .limit(const(MAX_COUNTED))

@@ -1,4 +1,4 @@
-"""What goes with an agent or a team that is removed: shown before anybody is asked."""
+"""What the removal of an agent or a team removes or pauses with it."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from bullpen.core.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalPreview:
-    """What becomes of the work and the ties of one agent."""
+    """What is cancelled, left and paused when an agent is removed."""
 
     agent: str
     waiting: int
     running: int
-    """These two are cancelled, and only by force."""
+    """Waiting and running messages are cancelled, and only by force."""
     teams: tuple[str, ...]
-    """It is in them no more."""
+    """The teams that it leaves."""
     disbanded: tuple[str, ...]
-    """It was their last member."""
+    """The teams whose last member it is: they are disbanded."""
     schedules: tuple[str, ...]
-    """They are paused: nobody is there to ask."""
+    """The schedules that are paused because their agent is gone."""
     heartbeat: bool
-    """Whether one was on."""
+    """Whether its heartbeat is on."""
 
 
 def preview_removal(tx: Transaction, agent_id: str) -> RemovalPreview:
-    """What goes when this agent goes."""
+    """What the removal of this agent does."""
     get_agent(tx, agent_id)
     lane = get_lane(tx, agent_id)
     teams = teams_of(tx, agent_id)

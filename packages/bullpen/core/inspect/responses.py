@@ -1,4 +1,4 @@
-"""Responses, live and archived: listed and found by number."""
+"""Responses, live and archived: by id, by page, the newest, and the scans that select many."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ResponseRecord(Response):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseFilter:
-    """What the responses have in common; None is anything."""
+    """What the listed responses have in common; None matches anything."""
 
     status: ResponseState | None = None
     channel: str | None = None
@@ -70,7 +70,7 @@ def _select_response(column: str) -> Statement[ResponseRecord]:
 SELECT_RESPONSE = _select_response("id")
 SELECT_RESPONSES_TO = _select_response("message_id")
 
-# A client that has leased one has moved `available_at` to the end of its lease.
+# A lease moves `available_at` to its end: a leased response is not deliverable.
 SELECT_DELIVERABLE: Statement[ResponseRecord] = Statement(
     lambda: (
         select(*columns(ResponseRecord, RESPONSES))
@@ -92,7 +92,7 @@ RESPONSE_LISTING = TablePager(RESPONSES, ResponseRecord)
 
 
 def get_response(tx: Transaction, number: str) -> ResponseRecord:
-    """The response of this number, archived or not."""
+    """The response of this id, archived or not."""
     row_id = parse_row_id(number)
     response = None if row_id is None else tx.one(SELECT_RESPONSE, {"id": row_id})
     if response is None:
@@ -108,14 +108,14 @@ def list_responses(
     *,
     upto: int = MAX_ROW_ID,
 ) -> list[ResponseRecord]:
-    """The next responses after this number, up to another; without one the newest first."""
+    """The next responses after an id, up to another; without `since` the newest first."""
     return RESPONSE_LISTING.page(tx, asdict(wanted), since, limit, upto)
 
 
 def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> list[ResponseRecord]:
-    """What may be delivered on a channel now, the oldest first.
+    """The responses that may be delivered on a channel now, the oldest first.
 
-    What is held is not among it; where no client sends it, people read what waits all the same.
+    None while there is a hold, except on channels without a client, where people read them.
     """
     check_text(channel, tx.settings.message_bytes, "the channel")
     if channel not in PULL_CHANNELS and find_hold(tx) is not None:
@@ -125,7 +125,7 @@ def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> l
 
 
 def list_responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[ResponseRecord]:
-    """What these messages were answered, archived responses included, in order."""
+    """The responses to these messages, archived ones included, by id."""
     found = {
         response.id: response
         for message_id in message_ids

@@ -27,7 +27,7 @@ A = ATTEMPTS.c
 L = LANES.c
 
 MAX_ROWS = 1000
-"""So many messages, runs and answers of one conversation are shown."""
+"""How many messages, runs and responses of one conversation are read."""
 
 SELECT_LIVE: Statement[MessageRecord] = Statement(
     lambda: select_messages(MESSAGES).order_by(M.id).limit(const(MAX_ROWS)), MessageRecord
@@ -65,7 +65,7 @@ SELECT_RUN_PRIMARY: Statement[tuple[str]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A message of the conversation, and when what was done with it last."""
+    """A message of the conversation, and when it was last claimed, begun and finished."""
 
     message: MessageRecord
     archived: bool
@@ -73,7 +73,7 @@ class Step:
     started_at: int | None
     finished_at: int | None
     answered_with: str | None
-    """The message by whose run it was answered as well."""
+    """The primary message of the run that answered it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All of a conversation."""
+    """A whole conversation."""
 
     conversation_id: str
     stand: ConversationState
@@ -100,12 +100,12 @@ class Trace:
 
     @property
     def handoffs(self) -> tuple[MessageRecord, ...]:
-        """The messages that agents wrote to each other."""
+        """The messages that agents sent to each other."""
         return tuple(step.message for step in self.steps if step.message.from_agent is not None)
 
     @property
     def agents(self) -> frozenset[str]:
-        """Everyone who has a part in it."""
+        """Every agent that takes part in it."""
         return frozenset(
             (
                 *(step.message.agent for step in self.steps),
@@ -167,7 +167,7 @@ Row = TypeVar("Row", Attempt, ResponseRecord)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A message with its runs, its answers, and the messages that came of it."""
+    """A message with its runs, its responses and the messages that it caused."""
 
     step: Step
     attempts: tuple[Attempt, ...]
@@ -177,22 +177,22 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """All of it."""
+    """A conversation as a tree."""
 
     nodes: tuple[Node, ...]
     attempts: tuple[Attempt, ...]
-    """Runs of messages that are kept no longer."""
+    """Runs of messages that were deleted."""
     responses: tuple[ResponseRecord, ...]
-    """What people were told that answers none of the messages."""
+    """Responses that answer none of the messages."""
 
 
 def build_tree(trace: Trace) -> Tree:
-    """The tree of this conversation; nothing of it is left out."""
+    """The tree of a trace; nothing in the trace is left out."""
     attempts = _by_message(trace.attempts)
     responses = _by_message(trace.responses)
     children: dict[str | None, list[Node]] = defaultdict(list)
     earlier = {step.message.message_id: step.message.id for step in trace.steps}
-    # From the last on: what came of a message has a higher number than the message itself.
+    # From the last on: a message has a lower id than those that it caused.
     for step in reversed(trace.steps):
         message = step.message
         node = Node(
@@ -203,7 +203,7 @@ def build_tree(trace: Trace) -> Tree:
         )
         above = earlier.get(message.parent_id or "")
         known = above is not None and above < message.id
-        # Of a parent that is kept no longer it is not known whose it was.
+        # A message whose parent was deleted is a root.
         children[message.parent_id if known else None].append(node)
     return Tree(
         nodes=tuple(reversed(children[None])),

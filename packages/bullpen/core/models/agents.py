@@ -40,7 +40,7 @@ SESSIONS = table(
         column("input_tokens", Integer),
         column("output_tokens", Integer),
         column("cost", Double),
-        # A hash of what it was told about itself, for those that keep the first.
+        # A hash of its instructions, for providers that keep the first ones.
         column("told", Text),
         column("runs", Integer),
         column("updated_at", Millis),
@@ -56,7 +56,7 @@ CUSTOM_PROVIDERS = table(
         column("name", Text),
         column("harness", Text),
         column("base_url", Text),
-        # A secret: never shown, and given to nobody but the command line that needs it.
+        # A secret: never shown, and passed only to the program that needs it.
         column("api_key", Text),
         column("model", Text),
         column("created_at", Millis),
@@ -73,7 +73,7 @@ LANES = table(
         # True if workers outside of Bullpen answer it, and no processor does.
         column("outside", Boolean),
         column("state", Text),
-        # Why it is not active, in words for a person.
+        # Why it is not active, for people to read.
         nullable_column("reason", Text),
         column("ordering", Text),
         column("batching", Text),
@@ -88,7 +88,7 @@ LANES = table(
         nullable_column("not_before", Millis),
         nullable_column("claim_token", Text),
         nullable_column("claimed_by", Text),
-        # When it was last claimed: who has waited longest is served first.
+        # When it was last claimed: the lane that has waited longest is served first.
         column("claimed_at", Millis),
         nullable_column("lease_expires_at", Millis),
         # The ids of the claimed messages, a JSON list, the primary first.

@@ -26,23 +26,23 @@ Auto = Literal["auto"]
 ColumnType = TypeEngine[Any] | type[TypeEngine[Any]]
 
 BigId = BigInteger().with_variant(Integer, "sqlite")
-"""A number that grows with every row."""
+"""An id that grows with every row."""
 
 Millis = BigInteger
 """A moment: milliseconds since 1970, UTC."""
 
 METADATA = MetaData(naming_convention={"pk": "pk_%(table_name)s"})
-"""The one schema, as far as it is built; migrations make it and are checked against it."""
+"""The schema, as far as its tables are built; migrations are checked against it."""
 
 TABLES: list[Table] = []
-"""Every table of the files that are imported, in that order; listing them builds none."""
+"""Every table of the imported modules, in their order; listing them builds none."""
 
 _BUILDING = RLock()
-"""A schema takes each table once, and threads may use one for the first time together."""
+"""A schema takes each table once, and two threads may use one for the first time together."""
 
 
 class LazyTable:
-    """A table, or an alias of one, that is built when SQLAlchemy or somebody else first uses it."""
+    """A table, or an alias of one, that is built when it is first used."""
 
     is_clause_element = False
     """So that SQLAlchemy asks for `__clause_element__` instead of taking this for an element."""
@@ -53,7 +53,7 @@ class LazyTable:
         self.c = LazyColumns(self)
 
     def __clause_element__(self) -> FromClause:
-        """The table itself, as SQLAlchemy asks for it."""
+        """The table itself, as SQLAlchemy calls it."""
         if self._built is None:
             with _BUILDING:
                 if self._built is None:
@@ -61,7 +61,7 @@ class LazyTable:
         return self._built
 
     def __getattr__(self, name: str) -> object:
-        """All else is the table's own."""
+        """Any other attribute of the table."""
         return getattr(self.__clause_element__(), name)
 
     def alias(self, name: str | None = None) -> LazyTable:
@@ -70,7 +70,7 @@ class LazyTable:
 
 
 class LazyColumns:
-    """The columns of a lazy table: the table is built when they are first looked at."""
+    """The columns of a lazy table; the first access builds the table."""
 
     def __init__(self, table: LazyTable) -> None:
         self._table = table
@@ -104,7 +104,7 @@ def table(name: str, items: Callable[[], Sequence[SchemaItem]], **options: bool)
         built.dialect_kwargs.update(options)
         return built
 
-    # SQLAlchemy takes it wherever it takes a table, and it has all that a table has.
+    # SQLAlchemy accepts it wherever it accepts a table, and it has a table's attributes.
     lazy = cast("Table", LazyTable(build))
     TABLES.append(lazy)
     return lazy
@@ -113,7 +113,7 @@ def table(name: str, items: Callable[[], Sequence[SchemaItem]], **options: bool)
 def column(
     name: str, kind: ColumnType, *, primary_key: bool = False, autoincrement: bool | Auto = "auto"
 ) -> Column[Any]:
-    """A column that always has a value."""
+    """A column that is not null."""
     return Column(name, kind, primary_key=primary_key, autoincrement=autoincrement, nullable=False)
 
 
@@ -123,7 +123,7 @@ def nullable_column(name: str, kind: ColumnType) -> Column[Any]:
 
 
 def const(value: str | int) -> ColumnElement[Any]:
-    """A value written into the SQL, so that a partial index's condition is recognised."""
+    """A constant in the SQL text, so that a partial index's condition is recognised."""
     if isinstance(value, int):
         return literal_column(str(value), Integer)
     return literal_column("'" + value.replace("'", "''") + "'", Text)
@@ -132,8 +132,8 @@ def const(value: str | int) -> ColumnElement[Any]:
 def partial_index(name: str, *columns: str, where: str, postgresql: str | None = None) -> Index:
     """An index over the rows that `where` names; PostgreSQL's wording may differ.
 
-    Told to SQLAlchemy here, the conditions would load both dialects, and each takes long. Only
-    who makes or compares tables needs them: `metadata.py` tells them.
+    As SQLAlchemy's own options the conditions would import both dialects, which takes long. Only
+    what creates or compares tables needs them: `whole_schema` sets them.
     """
     conditions = {"sqlite_where": text(where), "postgresql_where": text(postgresql or where)}
     return Index(name, *columns, info=conditions)

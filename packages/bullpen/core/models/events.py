@@ -20,7 +20,7 @@ EVENTS = table(
         partial_index("ix_events_progress", "created_at", where="type = 'agent_progress'"),
     ],
 )
-"""One thing that happened, written in the transaction that made it happen."""
+"""One event, written in the transaction that it describes."""
 
 
 AGENT_MESSAGES = table(
@@ -37,7 +37,7 @@ AGENT_MESSAGES = table(
         Index("ix_agent_messages_agent", "agent_id", "id"),
     ],
 )
-"""One thing said to an agent (role `user`) or by it (role `assistant`)."""
+"""One message to an agent (role `user`) or by it (role `assistant`)."""
 
 CHAT_MESSAGES = table(
     "chat_messages",

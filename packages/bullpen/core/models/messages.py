@@ -1,4 +1,4 @@
-"""messages and their archive, attempts, receipts, aggregates and causes of death."""
+"""messages and their archive, attempts, receipts, aggregates and causes of failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ATTEMPTS = table(
         column("outcome", Text),
         nullable_column("error_kind", Text),
         nullable_column("error", Text),
-        # The same for errors that differ in numbers and ids only.
+        # The same for errors that differ only in numbers and ids.
         nullable_column("fingerprint", Text),
         column("retry_count", Integer),
         nullable_column("provider", Text),
@@ -57,7 +57,7 @@ DEATH_CAUSES = table(
         nullable_column("told_at", Millis),
     ],
 )
-"""One cause, how many it killed, and when the owner was told of it last."""
+"""One cause of dead letters, how many it has, and when the owner was last notified."""
 
 
 GATHERED = table(
@@ -73,7 +73,7 @@ GATHERED = table(
         Index("ix_gathered_conversation", "conversation_id", "id"),
     ],
 )
-"""One agent's part of the answer."""
+"""One agent's part of an aggregate response."""
 
 
 def _columns() -> list[Column[Any]]:
@@ -156,7 +156,7 @@ MESSAGES = table(
             where="status IN ('completed', 'cancelled', 'expired')",
         ),
     ],
-    sqlite_autoincrement=True,  # an id is never given twice, whatever was deleted
+    sqlite_autoincrement=True,  # an id is never used again after its row was deleted
 )
 """A message for one agent."""
 

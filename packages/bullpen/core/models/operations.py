@@ -26,7 +26,7 @@ API_KEYS = table(
         Index("uq_api_keys_hash", "hash", unique=True),
     ],
 )
-"""A key, a browser that was let in, or the one-time link that lets it in."""
+"""An API key, a browser session, or a one-time login link."""
 
 AUDIT_LOG = table(
     "audit_log",
@@ -43,7 +43,7 @@ AUDIT_LOG = table(
         column("created_at", Millis),
     ],
 )
-"""One thing that was done over the API, or refused to one who is known."""
+"""One audited action over the API, done or refused."""
 
 
 SYSTEM_AGENTS = table(
@@ -65,7 +65,7 @@ SYSTEM_AGENTS = table(
         column("cursor", Millis),
     ],
 )
-"""One maintenance loop; the row is its election."""
+"""One maintenance job; the row is its leader election."""
 
 
 WORKERS = table(

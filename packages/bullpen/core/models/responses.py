@@ -12,12 +12,12 @@ HOLDS = table(
     "holds",
     lambda: [
         column("name", Text, primary_key=True),
-        # Why, in words for a person.
+        # Why, for people to read.
         column("reason", Text),
         column("held_at", Millis),
     ],
 )
-"""Something of the whole store that does not go on by itself."""
+"""A hold on the deliveries of the whole store."""
 
 
 def _columns() -> list[Column[Any]]:
@@ -38,9 +38,9 @@ def _columns() -> list[Column[Any]]:
         column("seq", Integer),
         column("delivery_attempts", Integer),
         column("parts_sent", Integer),
-        # What the platform answered to each part, a JSON list.
+        # The platform's receipt for each part, a JSON list.
         nullable_column("part_receipts", Text),
-        # True while a part is on its way: if its sender dies now, nobody knows whether it arrived.
+        # True while a part is being sent: if its client ends now, the outcome is unknown.
         column("sending", Boolean),
         # True when it is sent again after an unknown outcome.
         column("possible_duplicate", Boolean),

@@ -16,11 +16,11 @@ HEARTBEATS = table(
         # Minutes of the day in the owner's zone; none is the whole day.
         nullable_column("active_from", Integer),
         nullable_column("active_until", Integer),
-        # So many beats a day at the most.
+        # How many runs a day are allowed.
         column("budget", Integer),
-        # After so many silent ones in a row it is paused; 0 is never.
+        # After this many silent runs in a row it is paused; 0 is never.
         column("max_silent", Integer),
-        # Where it says something, if it does; empty is the owner's place.
+        # Where its answers go; empty is the owner's address.
         column("channel", Text),
         nullable_column("sender_id", Text),
         nullable_column("reply_to", Text),
@@ -33,7 +33,7 @@ HEARTBEATS = table(
         partial_index("ix_heartbeats_due", "due_at", where="state = 'on'"),
     ],
 )
-"""How one agent is woken, and how it has fared."""
+"""When one agent is woken, and how its runs went."""
 
 BEATS = table(
     "beats",
@@ -50,7 +50,7 @@ BEATS = table(
     ],
     sqlite_autoincrement=True,
 )
-"""One beat: sent, or not, and what came of it."""
+"""One heartbeat run: sent or skipped, and its result."""
 
 
 SCHEDULES = table(
@@ -79,7 +79,7 @@ SCHEDULES = table(
         column("overlap", Text),
         column("jitter", Millis),
         column("state", Text),
-        # Why it is not active, in words for a person.
+        # Why it is not active, for people to read.
         nullable_column("reason", Text),
         # The next due time, of an active one.
         nullable_column("due_at", Millis),
@@ -112,4 +112,4 @@ SCHEDULE_RUNS = table(
     ],
     sqlite_autoincrement=True,
 )
-"""What became of a due time, or of several that passed while nobody was there."""
+"""The result of a due time, or of several that were missed."""

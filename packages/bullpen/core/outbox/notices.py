@@ -1,4 +1,4 @@
-"""Who hears of a conversation: the person that began it, and the owner."""
+"""Notices about a conversation to the person who began it, and to the owner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bullpen.core.outbox.write import OWNER, add_response
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
-# A conversation may last for longer than its first message stays among the live ones.
+# A conversation may go on after its first message was archived.
 SELECT_MESSAGE: Statement[Message] = Statement(
     lambda: live_and_archived(
         MESSAGE_TABLES,
@@ -26,20 +26,20 @@ SELECT_MESSAGE: Statement[Message] = Statement(
 
 
 def find_person_message(tx: Transaction, message_id: str) -> Message | None:
-    """The message of this id, archived or not, if it has a person's address."""
+    """The message of this id, archived or not, if its channel reaches a person."""
     message = tx.one(SELECT_MESSAGE, {"message_id": message_id})
     return None if message is None or message.channel in INTERNAL_CHANNELS else message
 
 
 def find_asking_message(tx: Transaction, message: Message) -> Message | None:
-    """The message by whose address the conversation's person is reached."""
+    """The message whose reply address reaches the conversation's person."""
     if message.channel not in INTERNAL_CHANNELS:
         return message
     return find_person_message(tx, message.conversation_id)
 
 
 def notify_all(tx: Transaction, about: Message, text: str) -> None:
-    """Tell the conversation's person, or its room, and the owner, each once."""
+    """Notify the conversation's person, or its room, and the owner, each once."""
     person = find_asking_message(tx, about)
     if person is not None:
         add_response(tx, replace(person, agent=about.agent), Answer(message=text))
@@ -50,7 +50,7 @@ def notify_all(tx: Transaction, about: Message, text: str) -> None:
 
 
 def notify_owner(tx: Transaction, about: Message, text: str) -> None:
-    """Tell the owner, on the channel that the settings name."""
+    """Notify the owner, on the channel in the settings."""
     settings = tx.settings
     address = replace(
         about,

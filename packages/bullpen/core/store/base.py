@@ -1,4 +1,4 @@
-"""What a store is: transactions over one database, with a clock, ids and wake-ups."""
+"""Store: transactions on one database, with a clock, ids and wake-ups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SELECT_REVISION = "SELECT version_num FROM alembic_version"
 
 
 class Store(ABC):
-    """One database. `write` is how everything that Bullpen does is written."""
+    """One database. Everything that Bullpen writes goes through `write`."""
 
     dialect: str
 
@@ -42,14 +42,14 @@ class Store(ABC):
     @property
     @abstractmethod
     def engine(self) -> Engine:
-        """SQLAlchemy's engine, for migrations, reports and the caller's own transactions."""
+        """SQLAlchemy's engine, for migrations, reports and a caller's own transactions."""
 
     @abstractmethod
     def write(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
         """A transaction that writes, committed at the end of the block, rolled back by an error.
 
-        `durable=False` is for what a power cut may undo without anybody missing it, as a claim:
-        the message is then waiting again. It never waits for the disk on SQLite.
+        `durable=False` is for what a power cut may undo without harm, such as a claim, whose
+        message is then pending again. On SQLite it never waits for the disk.
         """
 
     @abstractmethod
@@ -62,21 +62,21 @@ class Store(ABC):
 
     @abstractmethod
     def revision(self) -> str | None:
-        """The schema's revision; None for a database that was never migrated."""
+        """The schema's revision; None if the database was never migrated."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
 
     @abstractmethod
     def _notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
-        """Wake whoever waits for these topics, when the caller's transaction is committed."""
+        """Wake the listeners of these topics when the caller's transaction is committed."""
 
     @contextmanager
     def join(self, connection: Connection) -> Iterator[Transaction]:
-        """Bullpen's verbs inside the caller's own SQLAlchemy transaction on this database.
+        """A transaction for Bullpen's verbs inside the caller's own SQLAlchemy transaction.
 
-        Nothing is committed here; the wake-ups go out when the caller has committed.
+        Nothing is committed here; the wake-ups are sent when the caller has committed.
         """
         if not connection.in_transaction():
             connection.begin()

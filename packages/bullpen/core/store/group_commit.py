@@ -1,9 +1,9 @@
-"""Writes of several threads that come at the same time, in one transaction.
+"""Group commit: the writes of several threads at the same time, in one transaction.
 
-SQLite lets one write at a time, and each waits for the disk: eight that come together would wait
-for eight commits, and take the lock from each other in between. Here the first of them does the
-work of all who wait, and they are through with one commit. What fails is undone by itself.
-PostgreSQL does the same with the commits of several connections, so there each has its own.
+SQLite has one writer at a time, and each commit waits for the disk: eight threads would wait for
+eight commits, and take the lock from each other in between. Here the first thread runs the jobs of
+all that wait, and commits once. A job that fails is rolled back to its savepoint. PostgreSQL groups
+the commits of several connections itself, so there each thread has its own transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 Work = Callable[[Transaction], Result]
 
 MAX_JOBS_PER_COMMIT = 32
-"""So many are done in one transaction: the first of them must not wait for all the world."""
+"""How many jobs one transaction runs: the first of them must not wait for too long."""
 
 SAVEPOINT: Statement[None] = Statement(lambda: text("SAVEPOINT work"))
 RELEASE_SAVEPOINT: Statement[None] = Statement(lambda: text("RELEASE work"))
@@ -32,7 +32,7 @@ ROLLBACK_TO_SAVEPOINT: Statement[None] = Statement(lambda: text("ROLLBACK TO wor
 
 
 class GroupCommit:
-    """What a process's threads write one by one elsewhere, they write together here."""
+    """Runs the writes of a process's threads in common transactions."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -41,9 +41,9 @@ class GroupCommit:
         self._has_leader = False
 
     def write(self, work: Work[Result]) -> Result:
-        """Do this in a transaction that is committed; another thread may be the one that does it.
+        """Run this in a transaction that is committed, perhaps in another thread.
 
-        So the work must be about its own values only, and nothing of the thread that asks.
+        So the work must not depend on the calling thread.
         """
         if self._store.dialect != "sqlite":
             with self._store.write() as tx:
@@ -60,7 +60,7 @@ class GroupCommit:
         return job.result()
 
     def _lead(self) -> None:
-        """Do what waits, then leave the rest to the next: nobody works for the others for ever."""
+        """Run the waiting jobs, then make the next thread the leader of the rest."""
         with self._lock:
             jobs, self._waiting = (
                 self._waiting[:MAX_JOBS_PER_COMMIT],
@@ -85,24 +85,24 @@ class GroupCommit:
 
 
 class _Job(Generic[Result]):
-    """One thread's work, and what came of it."""
+    """One thread's work, and its result."""
 
     def __init__(self, work: Work[Result]) -> None:
         self._work = work
         self._results: list[Result] = []
         self._error: BaseException | None = None
         self.ready = threading.Event()
-        """It is done, or its thread is to lead."""
+        """Set when the job is done, or when its thread is to lead."""
         self.done = False
 
     def run(self, tx: Transaction, *, alone: bool) -> None:
-        """Do it; what fails by itself is undone, and what the database fails in, fails for all."""
+        """Run the work; its own failure is rolled back, a failure of the database ends all jobs."""
         if alone:
             self._results.append(self._work(tx))
             return
         tx.write(SAVEPOINT, {})
         try:
-            found = self._work(tx)
+            result = self._work(tx)
         except (sqlite3.Error, StoreError):
             raise
         except Exception as error:
@@ -111,14 +111,14 @@ class _Job(Generic[Result]):
             self._error = error
         else:
             tx.write(RELEASE_SAVEPOINT, {})
-            self._results.append(found)
+            self._results.append(result)
 
     def fail(self, error: BaseException) -> None:
-        """It was not committed."""
+        """Note that the transaction was not committed."""
         self._error = self._error or error
 
     def result(self) -> Result:
-        """What came of it, or why nothing did."""
+        """The result of the work; raises its error."""
         if self._error is not None:
             raise self._error
         return self._results[0]

@@ -1,4 +1,4 @@
-"""Brings a database to this version's schema, and tells whether it is. The one user of Alembic."""
+"""Upgrades a database to this version's schema, and compares them. The only user of Alembic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 HERE = Path(__file__).resolve()
 BESIDE = HERE.parents[2] / "migrations"
 SCRIPTS = BESIDE if BESIDE.is_dir() else HERE.parents[4] / "migrations"
-"""Alembic's scripts: in the wheel they are in the package, in a checkout at its top."""
+"""Alembic's scripts: inside the package in a wheel, at the top in a checkout."""
 
 
 def upgrade(store: Store, revision: str = "head") -> None:
@@ -40,7 +40,7 @@ def upgrade(store: Store, revision: str = "head") -> None:
         try:
             store.enable_incremental_vacuum()
         except StoreError as error:
-            # It is upgraded, and works; the next upgrade tries again.
+            # The database is upgraded and works; the next upgrade tries again.
             log.warning("the file does not give back what is free yet: %s (%s)", error, error.hint)
 
 
@@ -66,7 +66,7 @@ def differences(store: Store) -> list[str]:
 
 @contextmanager
 def _translated_errors(store: Store) -> Iterator[None]:
-    """What hinders the database, as errors of ours: Alembic works on a connection of its own."""
+    """Translate SQLite's errors: Alembic uses a connection that does not do so."""
     try:
         yield
     except DBAPIError as error:
@@ -78,7 +78,7 @@ def _translated_errors(store: Store) -> Iterator[None]:
 def _include_object(
     item: object, name: str | None, kind: str, reflected: bool, other: object
 ) -> bool:
-    # A caller may keep tables of his own beside ours.
+    # A caller may keep other tables beside Bullpen's.
     return kind != "table" or not reflected or name in whole_schema().tables
 
 

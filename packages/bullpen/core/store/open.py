@@ -17,7 +17,7 @@ from bullpen.core.store.sqlite import SqliteStore
 
 
 def database_file(settings: Settings) -> Path | None:
-    """The file of SQLite; None for a server, and for an address that nobody can read."""
+    """The file of SQLite; None for a server, and for an invalid URL."""
     try:
         url = make_url(settings.url)
     except (ArgumentError, ValueError):
@@ -28,10 +28,10 @@ def database_file(settings: Settings) -> Path | None:
 
 
 HEAD_REVISION = "0006"
-"""The revision that this version of Bullpen works with."""
+"""The schema revision of this version of Bullpen."""
 
 KNOWN_REVISIONS: tuple[str, ...] = ("0006",)
-"""Every revision that this version knows, the oldest first."""
+"""Every schema revision that this version can upgrade, the oldest first."""
 
 UNRELEASED_REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Revisions that only checkouts had. The first migration of a release, 0006, replaces them."""
@@ -67,7 +67,7 @@ def check_revision(revision: str, subject: str) -> None:
 
 
 def parse_database_url(address: str) -> URL:
-    """The address in its parts: a file of SQLite, or a server of PostgreSQL."""
+    """The URL of an SQLite file or a PostgreSQL server, parsed and checked."""
     try:
         url = make_url(address)
     except (ArgumentError, ValueError) as error:
@@ -85,7 +85,7 @@ def parse_database_url(address: str) -> URL:
 
 
 def has_valid_database_url(settings: Settings) -> bool:
-    """Whether the settings name a database that could be opened; if not, no other is meant."""
+    """Whether the settings name a database that could be opened."""
     try:
         parse_database_url(settings.url)
     except BadSetting:
@@ -96,17 +96,17 @@ def has_valid_database_url(settings: Settings) -> bool:
 def open_store(
     settings: Settings, *, clock: Clock | None = None, ids: Ids | None = None, check: bool = True
 ) -> Store:
-    """The store; with `check`, only if its schema is the one that this version needs."""
+    """Open the store; with `check`, refuse a schema that is not this version's."""
     url = parse_database_url(settings.url)
     store: Store
     if url.get_backend_name() == "postgresql":
-        # Its driver takes long to import, and most installations do without.
+        # Its driver takes long to import, and most installations do not use it.
         from bullpen.core.store.postgres import PostgresStore
 
         store = PostgresStore(settings.url, settings, clock, ids)
     else:
         path = Path(url.database or "")
-        if check and _file_is_missing(path):  # SQLite would make an empty one by looking at it
+        if check and _file_is_missing(path):  # SQLite would create an empty one by opening it
             raise SchemaTooOld("the database is empty")
         if path.parent == settings.home:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -124,11 +124,11 @@ def open_store(
 def _file_is_missing(path: Path) -> bool:
     try:
         return path.parent.is_dir() and not path.exists()
-    except OSError:  # SQLite will say what hinders it, in words that are known
+    except OSError:  # SQLite reports it with an error that is translated
         return False
 
 
 def _make_private(path: Path) -> None:
-    """SQLite would let others read what is said; its files beside take their rights from this."""
-    with suppress(OSError):  # what hinders it SQLite will say, in words that are known
+    """Create the file with mode 0600; SQLite copies the mode to the files beside it."""
+    with suppress(OSError):  # SQLite reports it with an error that is translated
         path.touch(mode=0o600, exist_ok=True)

@@ -34,7 +34,7 @@ from bullpen.core.text import check_text
 
 
 class JsonIn(ColumnElement[bool]):
-    """Whether the column is one of the numbers in the JSON list of this name."""
+    """Whether a column is in the JSON list of numbers with this parameter name."""
 
     inherit_cache = False
     type = Boolean()
@@ -44,12 +44,12 @@ class JsonIn(ColumnElement[bool]):
         self.numbers = bindparam(name, type_=Text)
 
     def self_group(self, against: object = None) -> JsonIn:
-        """Itself: of a Boolean SQLite would be asked whether it is 1, which no index can tell."""
+        """Itself: as a Boolean it would be compared to 1 in SQLite, which no index can serve."""
         return self
 
 
 def encode_ids(ids: Iterable[int]) -> str:
-    """The list as `JsonIn` takes it."""
+    """Ids in the form that `JsonIn` takes."""
     return json.dumps(list(ids))
 
 
@@ -62,7 +62,7 @@ def _compile_sqlite(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa
 @compiles(JsonIn, "postgresql")
 def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401
     column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
-    # An array and not a subquery: so the planner knows that there are few, and uses the index.
+    # An array and not a subquery, so that the planner knows that they are few and uses the index.
     found = f"SELECT jsonb_array_elements_text(CAST({given} AS jsonb))::bigint"
     return f"{column} = ANY (ARRAY({found}))"
 
@@ -143,15 +143,12 @@ class TablePager(Generic[Row]):
 
 
 def first_id_since(tx: Transaction, table: Table, moment: int) -> int:
-    """A number before that of every row of this moment or of a later one, by their `created_at`.
-
-    Each look halves what is left of the table, however large that is.
-    """
+    """An id below that of every row with this `created_at` or a later one, by binary search."""
     ends = tx.one(_id_range(table), {})
     if ends is None or ends[0] is None or ends[1] is None:
         return 0
     low, high = ends[0] - 1, ends[1] + 1
-    # A row that was under way for a while has a later number than its moment says.
+    # An id is taken before its transaction commits: ids may be out of the order of time.
     early = moment - MINUTE
     while high - low > 1:
         middle = (low + high) // 2
@@ -213,7 +210,7 @@ def _active_writers_statement(rows: Table) -> Statement[tuple[str]]:
 
 
 def committed_up_to(store: Store, rows: Table) -> int:
-    """The number up to which every row is there, or never will be; 0 if that takes too long."""
+    """The id up to which no row is missing any more; 0 if waiting for that takes too long."""
     with store.read() as tx:
         last = tx.one(_max_id(rows), {})
     if store.dialect != "sqlite" and not _wait_for_writers(store, rows):
@@ -222,7 +219,7 @@ def committed_up_to(store: Store, rows: Table) -> int:
 
 
 def _wait_for_writers(store: Store, rows: Table) -> bool:
-    """Wait for those who write to it now; whoever begins later gets a higher number."""
+    """Wait for the transactions that write to it now; later ones get higher ids."""
     begun = _active_writers(store, rows)
     return not begun or poll_until(
         lambda: begun.isdisjoint(_active_writers(store, rows)),

@@ -1,4 +1,4 @@
-"""PostgreSQL: several hosts on one database."""
+"""PostgreSQL: a store for processes on several hosts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from bullpen.core.wake.postgres import NOTIFY_CHANNEL, NotifyListener
 
 MAX_IDLE_CONNECTIONS = 8
 CHECK_AFTER_IDLE_SECONDS = 1.0
-"""A connection that was idle for longer is asked whether it is alive before it is trusted."""
+"""A connection that was idle for longer is checked before it is used."""
 
 BEGIN: Statement[None] = Statement(lambda: text("BEGIN"))
 BEGIN_READ_ONLY: Statement[None] = Statement(
@@ -61,19 +61,19 @@ _ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ..
 
 
 def translate_error(error: BaseException) -> StoreError | Conflict | None:
-    """The error in Bullpen's words, or None if it is a mistake of ours."""
+    """The store error for an error of PostgreSQL; None for a programming error."""
     if isinstance(error, pg.PipelineAborted):
         return None
     if isinstance(error, pg.UniqueViolation):
         return _translate_unique_violation(error)
-    for kinds, ours, told in _ERRORS:
+    for kinds, ours, reason in _ERRORS:
         if isinstance(error, kinds):
-            return ours(f"{told}: {str(error).strip()}")
+            return ours(f"{reason}: {str(error).strip()}")
     return None
 
 
 def _translate_unique_violation(error: pg.UniqueViolation) -> StoreError | Conflict | None:
-    """Two transactions stored the same at the same time, and this one came second."""
+    """Two transactions stored the same key at the same time, and this one was second."""
     match error.diag.constraint_name:
         case "uq_messages_message_id":
             key = re.search(r"=\((.*)\)", error.diag.message_detail or "")
@@ -111,8 +111,8 @@ class PostgresStore(Store):
     def write(self, *, durable: bool = True) -> PipelineContext:
         """A transaction that writes. PostgreSQL's commits are always durable.
 
-        Processors outlive their server here: a claim that a crash of the server undid would let
-        two of them run one agent.
+        Processors outlive a crash of the server: if it undid a claim, two of them could run one
+        agent.
         """
         return PipelineContext(self, BEGIN)
 
@@ -148,7 +148,7 @@ class PostgresStore(Store):
             raise translate_error(error) or error from error
 
     def take(self) -> PipelineConnection:
-        """A connection that is alive; one that died while it was idle is replaced."""
+        """A live connection; one that was lost while it was idle is replaced."""
         while True:
             try:
                 pipe = self._idle.pop()
@@ -159,7 +159,7 @@ class PostgresStore(Store):
             pipe.drop()
 
     def put(self, pipe: PipelineConnection) -> None:
-        """Give a connection back."""
+        """Return a connection."""
         if len(self._idle) < MAX_IDLE_CONNECTIONS:
             pipe.last_used = time.monotonic()
             self._idle.append(pipe)
@@ -167,18 +167,18 @@ class PostgresStore(Store):
             pipe.close()
 
     def forget(self) -> None:
-        """Close the idle connections: when one is lost, the others are."""
+        """Close the idle connections: when one is lost, the others are too."""
         while self._idle:
             self._idle.pop().close()
 
     def _notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
-        # PostgreSQL itself waits for the commit, and forgets it with a rollback.
+        # PostgreSQL sends it with the commit, and drops it with a rollback.
         if connection.in_transaction():
             connection.execute(select(func.pg_notify(NOTIFY_CHANNEL, " ".join(sorted(topics)))))
 
 
 class PipelineTransaction(Transaction):
-    """Statements through a pipe: the server's answers are waited for when they are needed."""
+    """Statements through a pipeline: results are waited for when they are needed."""
 
     def __init__(self, store: PostgresStore, pipe: PipelineConnection) -> None:
         now = store.clock.now()
@@ -186,11 +186,11 @@ class PipelineTransaction(Transaction):
         self._pipe = pipe
 
     def write(self, statement: Statement[Any], values: Values) -> None:
-        """Send it off."""
+        """Send the statement."""
         self._pipe.send(statement, values)
 
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
-        """Send each off."""
+        """Send the statement once for each of these values."""
         for each in values:
             self._pipe.send(statement, each)
 
@@ -213,7 +213,7 @@ class PipelineTransaction(Transaction):
         return [self._first(statement, reply) for reply in reversed(replies)][::-1]
 
     def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
-        """Send it off; wait when its row is asked for."""
+        """Send the statement; the result waits for its first row."""
         reply = self._pipe.send(statement, values)
         return lambda: self._first(statement, reply)
 
@@ -261,32 +261,32 @@ class PipelineContext:
     ) -> None:
         if error is not None:
             if not isinstance(error, Exception):
-                # It may have come between a request and its answer.
+                # It may have come between a request and its result.
                 self._pipe.drop()
                 return
             self._rollback()
-            told = translate_error(error)
-            if told is not None:
-                raise told from error
+            translated = translate_error(error)
+            if translated is not None:
+                raise translated from error
             return
         try:
             self._commit()
         except psycopg.Error as failed:
             self._rollback()
-            told = translate_error(failed)
-            if isinstance(told, StoreUnavailable):
+            translated = translate_error(failed)
+            if isinstance(translated, StoreUnavailable):
                 raise CommitUnknown(
                     f"the connection was lost while committing: {failed}"
                 ) from failed
-            raise told or failed from failed
+            raise translated or failed from failed
         self._store.put(self._pipe)
 
     def _commit(self) -> None:
         pipe = self._pipe
         pipe.send(COMMIT, {})
         if self._tx.topics:
-            # After the commit: a transaction that notifies locks the server's one queue of
-            # notifications until it is on the disk, and all the others of its kind with it.
+            # After the commit: a transaction that notifies locks the server's only queue of
+            # notifications until it is on disk, and so blocks all others that notify.
             values = {"channel": NOTIFY_CHANNEL, "topics": " ".join(sorted(self._tx.topics))}
             pipe.send(NOTIFY, values, hint=True)
         pipe.wait(pipe.mark())

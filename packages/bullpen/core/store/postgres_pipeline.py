@@ -1,8 +1,8 @@
-"""A PostgreSQL connection in libpq's pipeline mode, for all its life.
+"""A PostgreSQL connection that is always in libpq's pipeline mode.
 
-Statements whose answers nobody needs at once travel with the next that somebody does: a
-transaction of ten takes two or three round trips. It speaks to libpq itself, because psycopg's
-cursors look for answers after every statement, which costs more than the statement.
+Statements whose results are not needed at once travel with the next one whose result is: a
+transaction of ten statements takes two or three round trips. It calls libpq itself, because
+psycopg's cursors look for results after every statement, which costs more than the statement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOADERS: dict[int, Callable[[bytes], object]] = {
     701: float,  # float8
     1700: lambda value: Decimal(value.decode()),  # numeric
 }
-"""By PostgreSQL's numbers of types; all others are text."""
+"""By PostgreSQL's type id; all other types are text."""
 
 _DUMPERS: dict[type, Callable[[Any], bytes | None]] = {
     type(None): lambda _: None,
@@ -46,7 +46,7 @@ _DUMPERS: dict[type, Callable[[Any], bytes | None]] = {
 
 
 class PendingResult:
-    """What the server says to one request; `result` is there once it was received."""
+    """The result of one request; `result` is None until it was received."""
 
     __slots__ = ("hint", "prepares", "result")
 
@@ -57,7 +57,7 @@ class PendingResult:
 
 
 class PipelineConnection:
-    """Requests go out in order, and so do the replies come in."""
+    """Sends requests and receives their results, both in order."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.last_used = time.monotonic()
@@ -73,9 +73,9 @@ class PipelineConnection:
     def send(
         self, statement: Statement[Any], values: Mapping[str, object], *, hint: bool = False
     ) -> PendingResult:
-        """Send a statement off, prepared when this connection first sees it.
+        """Send a statement, and prepare it when this connection first sends it.
 
-        Of what a `hint` came to, nobody is told.
+        The error of a `hint` is ignored.
         """
         name, sql, keys = statement.prepared
         if name not in self._prepared:
@@ -90,14 +90,14 @@ class PipelineConnection:
         return reply
 
     def say(self, sql: str) -> PendingResult:
-        """Send text off."""
+        """Send an SQL text."""
         reply = PendingResult()
         self._expected.append(reply)
         self._pg.send_query_params(sql.encode(), None)
         return reply
 
     def mark(self) -> PendingResult:
-        """End what is one to the server: after an error it skips what comes before the mark."""
+        """Send a sync: after an error the server skips all requests before it."""
         reply = PendingResult()
         self._expected.append(reply)
         self._pg.pipeline_sync()
@@ -115,20 +115,20 @@ class PipelineConnection:
         """Wait for the rows of a reply."""
         return _rows(self.wait(reply), None)
 
-    def row(self, reply: PendingResult) -> Any:  # noqa: ANN401 - what the statement says
+    def row(self, reply: PendingResult) -> Any:  # noqa: ANN401 - the statement knows its row
         """Wait for the first row of a reply."""
-        found = _rows(self.wait(reply), 1)
-        return found[0] if found else None
+        rows = _rows(self.wait(reply), 1)
+        return rows[0] if rows else None
 
     def rollback(self) -> None:
-        """Roll back whatever was begun, and receive what was left to be received."""
+        """Roll back what was begun, and receive all outstanding results."""
         self.mark()
         self.say("ROLLBACK")
         self.mark()
         self._receive_all()
 
     def alive(self) -> bool:
-        """Ask the server."""
+        """Whether the server answers."""
         try:
             reply = self.say("SELECT 1")
             self.mark()
@@ -139,13 +139,13 @@ class PipelineConnection:
         return True
 
     def close(self) -> None:
-        """Hang up, after the server has done what it was asked."""
+        """Close the connection after the server has answered everything."""
         with suppress(psycopg.Error):
             self._receive_all()
         self.drop()
 
     def drop(self) -> None:
-        """Hang up at once; the server rolls back."""
+        """Close the connection at once; the server rolls back."""
         self._connection.close()
 
     def _receive_all(self) -> None:
@@ -153,14 +153,14 @@ class PipelineConnection:
             self._receive(quiet=True)
 
     def _receive(self, *, quiet: bool) -> None:
-        """Take the next reply in."""
+        """Receive the next result."""
         result = self._next()
         reply = self._expected.popleft()
         reply.result = result
         status = result.status
         if status == ExecStatus.PIPELINE_SYNC:
             return
-        # Every other reply ends with a result that is none.
+        # Every other result is followed by a None.
         if self._pg.is_busy():
             self._await_input()
         end = self._pg.get_result()

@@ -1,4 +1,4 @@
-"""SQLite: one writer with a fair turn, readers that see one moment, wake-ups after commit."""
+"""SQLite: one fair writer, readers with a snapshot, wake-ups after the commit."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from bullpen.core.store.base import SELECT_REVISION, Store
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.wake.sqlite import CommitNotifier, DatagramListener, Notifier
 
-# Whose turn it is to write, when many want to: who has waited for long says so, and goes first.
+# Write fairness: of several processes that want to write, one that has waited for long goes first.
 #
-# SQLite gives its lock to whoever asks at the right moment, so that one of many processes may ask
-# in vain for long. This is a courtesy between them and no lock: if it fails, nothing else does.
+# SQLite gives its lock to the process that asks at the right moment, so that another may ask in
+# vain for long. This lock is advisory: if it fails, the others write all the same.
 
 RETRY_DELAY_SECONDS = (0.0002, 0.001)
 PRIORITY_AFTER_SECONDS = 0.01
-"""Asking sooner would make everybody stand back all the time, and halve what they get done."""
+"""With a shorter time the processes would keep yielding, and the throughput would halve."""
 
 
 class WriteFairness:
-    """A file beside the database; its locks end with the process that holds them."""
+    """Locks on a file beside the database; they end with the process that holds them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -49,7 +49,7 @@ class WriteFairness:
         self._has_priority = False
 
     def yield_to_priority(self) -> None:
-        """Let another one go first, if it asks for that."""
+        """Wait for a moment if another process has priority."""
         file = self._open_file()
         if file is None:
             return
@@ -60,15 +60,15 @@ class WriteFairness:
         else:
             fcntl.lockf(file, fcntl.LOCK_UN)
 
-    def ask(self) -> None:
-        """Ask to go first; of many who ask, one is heard."""
+    def request_priority(self) -> None:
+        """Take the priority, if no other process has it."""
         if self._file is not None and not self._has_priority:
             with suppress(OSError):
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._has_priority = True
 
     def release_priority(self) -> None:
-        """Ask no longer."""
+        """Give the priority back."""
         if self._has_priority and self._file is not None:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
             self._has_priority = False
@@ -88,13 +88,13 @@ class WriteFairness:
 
 
 def sleep_before_retry() -> None:
-    """Wait for as long as a transaction takes, and never as long as the others."""
+    """Wait for about as long as a transaction takes, a random time."""
     time.sleep(random.uniform(*RETRY_DELAY_SECONDS))  # noqa: S311 - not a secret
 
 
 SYNCHRONOUS_FULL, SYNCHRONOUS_NORMAL = 2, 1
 AUTOCHECKPOINT_PAGES = 4000
-"""A backstop: the checkpoint loop comes long before, and outside of anybody's commit."""
+"""A backstop: the checkpoint loop runs long before, and outside of any commit."""
 
 _ERRORS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (StoreBusy, "the database is locked"),
@@ -110,20 +110,20 @@ _ERRORS: dict[int, tuple[type[StoreError], str]] = {
 
 
 def translate_error(error: sqlite3.Error, path: Path) -> StoreError | None:
-    """The error in Bullpen's words, or None if it is a mistake of ours."""
+    """The store error for an error of SQLite; None for a programming error."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code not in _ERRORS:
         return None
     kind, text = _ERRORS[code]
     unwritable = path.parent.is_dir() and not os.access(path.parent, os.W_OK)
     if code == sqlite3.SQLITE_CANTOPEN and unwritable:
-        # It needs files beside its own even to read.
+        # SQLite needs files beside the database even to read it.
         kind, text = StoreReadOnly, "the directory cannot be written"
     return kind(f"{text}: {path} ({error})")
 
 
 class SqliteStore(Store):
-    """A database file and its one writer in this process."""
+    """A database file, with one writing connection in this process."""
 
     dialect = "sqlite"
 
@@ -132,10 +132,10 @@ class SqliteStore(Store):
     ) -> None:
         super().__init__(settings, clock, ids)
         self.path = path
-        self.bell = Notifier(self)
-        self._commit_notifier = CommitNotifier(self.bell)
+        self.notifier = Notifier(self)
+        self._commit_notifier = CommitNotifier(self.notifier)
         self._lock = threading.Lock()
-        self._turn = WriteFairness(path.with_name(f"{path.name}-turn"))
+        self._fairness = WriteFairness(path.with_name(f"{path.name}-turn"))
         self._readers: list[sqlite3.Connection] = []
         self._level = (
             SYNCHRONOUS_FULL if settings.durability is Durability.DURABLE else SYNCHRONOUS_NORMAL
@@ -146,7 +146,7 @@ class SqliteStore(Store):
 
     @property
     def engine(self) -> Engine:
-        """An engine whose every transaction takes the write lock at its start."""
+        """An engine whose transactions all take the write lock when they begin."""
         if self._engine is None:
             self._engine = create_engine(
                 "sqlite://", creator=self.connect, poolclass=QueuePool, pool_size=1
@@ -168,12 +168,12 @@ class SqliteStore(Store):
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-            self._turn.close()
+            self._fairness.close()
         while self._readers:
             self._readers.pop().close()
         if self._engine is not None:
             self._engine.dispose()
-        self.bell.close()
+        self.notifier.close()
 
     def listen(self) -> DatagramListener:
         """A listener for wake-ups."""
@@ -191,9 +191,9 @@ class SqliteStore(Store):
         return None if row is None else str(row[0])
 
     def connect(self, *, query_only: bool = False) -> sqlite3.Connection:
-        """A new connection with the settings that every connection has."""
+        """A new connection with Bullpen's pragmas."""
         try:
-            # What is not BEGIN may wait as SQLite does: recovery after a crash, the last close.
+            # SQLite's own busy handler waits for all but BEGIN: recovery, the last close.
             connection = sqlite3.connect(
                 self.path,
                 timeout=self.settings.busy_seconds,
@@ -217,15 +217,15 @@ class SqliteStore(Store):
         if query_only:
             connection.execute("PRAGMA query_only = ON")
             return
-        # Asking again for the mode that is on would take a lock for nothing.
+        # Setting the mode that is already on would take a lock.
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            # Says nothing to a file that has tables; a new one is made with it.
+            # Only a new file takes this; it does nothing to one that has tables.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA busy_timeout = 0")
 
     def enable_incremental_vacuum(self) -> None:
-        """Rewrite a file that was made without the means to give free pages back."""
+        """Rewrite a file that was created without incremental vacuum."""
         connection = self.connect()
         try:
             if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
@@ -245,25 +245,24 @@ class SqliteStore(Store):
         return self._writer
 
     def acquire_reader(self) -> sqlite3.Connection:
-        """A connection that only reads; any thread may use it, one at a time."""
+        """A read-only connection; any thread may use it, one at a time."""
         try:
             return self._readers.pop()
         except IndexError:
             return self.connect(query_only=True)
 
     def release_reader(self, reader: sqlite3.Connection) -> None:
-        """Give it back."""
+        """Return a read-only connection."""
         self._readers.append(reader)
 
     def begin(self, cursor: sqlite3.Cursor) -> None:
-        """Take the write lock, however many ask for it.
+        """Take the write lock, retrying while others have it.
 
-        SQLite's own busy handler backs off further and further, so that the unlucky starve; a
-        short jittered retry halves the slowest percent at 8 processes, and taking turns after a
-        while halves the slowest thousandth again.
+        SQLite's own busy handler backs off further and further, so that some processes starve. A
+        short jittered retry halves the p99 at 8 processes, and write fairness halves the p99.9.
         """
         start = time.monotonic()
-        self._turn.yield_to_priority()
+        self._fairness.yield_to_priority()
         try:
             while True:
                 try:
@@ -274,12 +273,12 @@ class SqliteStore(Store):
                     if not busy or waited > self.settings.busy_seconds:
                         raise
                     if waited > PRIORITY_AFTER_SECONDS:
-                        self._turn.ask()
+                        self._fairness.request_priority()
                     sleep_before_retry()
                 else:
                     return
         finally:
-            self._turn.release_priority()
+            self._fairness.release_priority()
 
     def _begin_for_engine(self, connection: Connection) -> None:
         driver = connection.connection.driver_connection
@@ -291,7 +290,7 @@ class SqliteStore(Store):
 
 
 class WriteContext:
-    """One write transaction, as a context manager; a class, for a generator costs twice."""
+    """One write transaction as a context manager; a class, because a generator costs twice."""
 
     __slots__ = ("_cursor", "_level", "_store", "_tx")
 
@@ -337,11 +336,11 @@ class WriteContext:
             finally:
                 store._lock.release()
         if isinstance(error, sqlite3.Error):
-            told = translate_error(error, store.path)
-            if told is not None:
-                raise told from error
+            translated = translate_error(error, store.path)
+            if translated is not None:
+                raise translated from error
         if error is None and self._tx.topics:
-            store.bell.ring(self._tx.topics)
+            store.notifier.notify(self._tx.topics)
 
 
 class ReadContext:
@@ -372,6 +371,6 @@ class ReadContext:
             self._cursor.execute("ROLLBACK")
         self._store.release_reader(self._reader)
         if isinstance(error, sqlite3.Error):
-            told = translate_error(error, self._store.path)
-            if told is not None:
-                raise told from error
+            translated = translate_error(error, self._store.path)
+            if translated is not None:
+                raise translated from error

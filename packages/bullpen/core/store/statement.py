@@ -30,12 +30,12 @@ _STATEMENT_NUMBERS = itertools.count(1)
 
 
 class PreparedSql(NamedTuple):
-    """A statement whose values have numbers, to be prepared under its name."""
+    """A statement with numbered parameters, to be prepared under its name."""
 
     name: bytes
     sql: bytes
     keys: tuple[str, ...]
-    """Which value is `$1`, which `$2`."""
+    """The names of `$1`, `$2` and so on."""
 
 
 class Statement(Generic[Row_co]):
@@ -55,7 +55,7 @@ class Statement(Generic[Row_co]):
 
     @cached_property
     def prepared(self) -> PreparedSql:
-        """As PostgreSQL itself takes it."""
+        """The statement in PostgreSQL's own form."""
         text = self.text["postgresql"]
         keys = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
         sql = _PLACEHOLDER.sub(lambda found: f"${keys.index(found[1]) + 1}", text).replace(
@@ -128,7 +128,7 @@ def _conversion(hint: object) -> Callable[[Any], object] | None:
 
 
 class CompiledSql(dict[str, str]):
-    """Compiles when a dialect is first asked for; from then on it is a plain look-up."""
+    """The SQL by dialect, compiled when it is first looked up."""
 
     def __init__(self, make: Callable[[], ClauseElement]) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class CompiledSql(dict[str, str]):
         for bind, bound in compiled.bind_names.items():
             if bind.required:
                 continue
-            # A constant stands in the text, so that no run has to hand it over.
+            # Constants are written into the text, so that no caller has to pass them.
             mark = f"%({bound})s" if dialect.paramstyle == "pyformat" else f":{bound}"
             text = text.replace(mark, compiled.render_literal_value(bind.value, bind.type))
         self[name] = text
@@ -150,8 +150,8 @@ class CompiledSql(dict[str, str]):
 
 @cache
 def _dialect(name: str) -> Dialect:
-    """How this database writes SQL. Each takes long to import, and most processes need one."""
-    # Both styles are named, so that the same dictionary of values fits either driver.
+    """A database's dialect. Each takes long to import, and most processes need one."""
+    # Both have named parameters, so that the same dictionary of values fits either driver.
     match name:
         case "sqlite":
             from sqlalchemy.dialects import sqlite

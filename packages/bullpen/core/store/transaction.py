@@ -1,4 +1,4 @@
-"""A transaction: what every verb is given to work with."""
+"""Transaction: the first parameter of every verb."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 DeferredRow: TypeAlias = "Callable[[], Row | None]"
-"""Waits for the first row of an answer that is on its way."""
+"""Waits for the first row of a statement that was sent."""
 Values = Mapping[str, object]
 
 
 class Transaction(ABC):
-    """Statements on one connection, the moment at which they happen, and whom to wake after."""
+    """Statements on one connection, the time of the transaction, and the topics to wake."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def write(self, statement: Statement[Any], values: Values) -> None:
-        """Run a statement whose answer nobody needs."""
+        """Run a statement without a result."""
 
     @abstractmethod
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
@@ -50,34 +50,34 @@ class Transaction(ABC):
 
     @abstractmethod
     def change(self, statement: Statement[Any], values: Values) -> int:
-        """Run a statement and count the rows that it changed."""
+        """Run a statement; returns the number of rows that it changed."""
 
     @abstractmethod
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
-        """Run a statement with each of these values and count the rows that each changed."""
+        """Run a statement with each of these values; returns how many rows each changed."""
 
     @abstractmethod
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
-        """The first row of the answer, or None."""
+        """The first row of the result, or None."""
 
     @abstractmethod
     def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
-        """Run a statement with each of these values; the first row of each answer."""
+        """Run a statement with each of these values; returns the first row of each result."""
 
     @abstractmethod
     def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
-        """Run a statement whose first row is asked for later, together with others."""
+        """Send a statement whose first row is read later, so that several can travel together."""
 
     @abstractmethod
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
-        """All rows of the answer."""
+        """All rows of the result."""
 
     @abstractmethod
     def fetch(self, sql: str) -> tuple[object, ...] | None:
-        """The first row of a plain statement without values."""
+        """The first row of a plain SQL text without values."""
 
     def wake(self, topic: str) -> None:
-        """Ring for this topic once the transaction is committed."""
+        """Wake the listeners of a topic after the commit."""
         self.topics.add(topic)
 
 
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
 
 
 class CursorTransaction(Transaction):
-    """Every statement is done when it was asked for."""
+    """Runs every statement at once, on a DB-API cursor."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class CursorTransaction(Transaction):
         self._cursor = cursor
 
     def write(self, statement: Statement[Any], values: Values) -> None:
-        """Run a statement whose answer nobody needs."""
+        """Run a statement without a result."""
         self._cursor.execute(statement.text[self.dialect], values)
 
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
@@ -122,36 +122,36 @@ class CursorTransaction(Transaction):
         self._cursor.executemany(statement.text[self.dialect], values)
 
     def change(self, statement: Statement[Any], values: Values) -> int:
-        """Run a statement and count the rows that it changed."""
+        """Run a statement; returns the number of rows that it changed."""
         self._cursor.execute(statement.text[self.dialect], values)
         return self._cursor.rowcount
 
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
-        """The first row of the answer, or None."""
+        """The first row of the result, or None."""
         self._cursor.execute(statement.text[self.dialect], values)
         return self._first(statement)
 
     def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
-        """Run a statement whose first row is asked for later, together with others."""
+        """Send a statement whose first row is read later, so that several can travel together."""
         self._cursor.execute(statement.text[self.dialect], values)
         row = self._first(statement)
         return lambda: row
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
-        """All rows of the answer."""
+        """All rows of the result."""
         self._cursor.execute(statement.text[self.dialect], values)
         return make_rows(statement, self._cursor.fetchall())
 
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
-        """Run a statement with each of these values and count the rows that each changed."""
+        """Run a statement with each of these values; returns how many rows each changed."""
         return [self.change(statement, each) for each in values]
 
     def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
-        """Run a statement with each of these values; the first row of each answer."""
+        """Run a statement with each of these values; returns the first row of each result."""
         return [self.one(statement, each) for each in values]
 
     def fetch(self, sql: str) -> tuple[object, ...] | None:
-        """The first row of a plain statement without values."""
+        """The first row of a plain SQL text without values."""
         self._cursor.execute(sql)
         row: tuple[object, ...] | None = self._cursor.fetchone()
         return row

@@ -11,21 +11,21 @@ ALL_TOPICS = frozenset({"*"})
 
 
 class Listener(Protocol):
-    """Hears what other processes commit."""
+    """Receives the wake-ups of other processes' commits."""
 
     address: str | None
-    """Where it can be woken, for the register of workers."""
+    """The address for the table of workers; None if it has none."""
 
     def wait(self, timeout: float) -> frozenset[str]:
-        """The topics that were rung for, or nothing after the timeout."""
+        """Wait for wake-ups; returns their topics, or none after the timeout."""
         ...
 
     def interrupt(self) -> None:
-        """Let a wait in another thread end at once."""
+        """End a wait in another thread at once."""
         ...
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop receiving."""
         ...
 
 
@@ -35,7 +35,7 @@ LISTEN_SECONDS = 60.0
 
 
 class WakeupDispatcher:
-    """Calls back on topics. `*` in what is heard calls everybody."""
+    """Calls subscribers by topic, in a thread. The topic `*` calls all of them."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -43,16 +43,16 @@ class WakeupDispatcher:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ear", daemon=True)
 
-    def on(self, topic: str, callback: Callable[[], None]) -> None:
-        """Call this when the topic is rung for. Only before `start`."""
+    def subscribe(self, topic: str, callback: Callable[[], None]) -> None:
+        """Call this when a topic is woken. Only before `start`."""
         self._callbacks.append((topic, callback))
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop listening, and close the listener."""
+        """Stop the thread, and close the listener."""
         self._stopping.set()
         self._listener.interrupt()
         if self._thread.ident is not None:

@@ -1,4 +1,4 @@
-"""Wake-ups on PostgreSQL: one NOTIFY right after each commit that has something to say."""
+"""Wake-ups on PostgreSQL: one NOTIFY right after each commit that has topics."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from bullpen.core.store.postgres import PostgresStore
 
 NOTIFY_CHANNEL = "bullpen"
-"""What NOTIFY is sent on; the payload names the topics."""
+"""The channel of NOTIFY; the payload names the topics."""
 
 
 class NotifyListener:
-    """A connection that listens. When it is lost, a new one, and everything is looked at."""
+    """A connection that listens. After it was lost, a new one wakes all topics."""
 
     address: str | None = None
 
@@ -32,7 +32,7 @@ class NotifyListener:
         self._connect()
 
     def wait(self, timeout: float) -> frozenset[str]:
-        """Wait for notifications; after the poll's time, everything is worth a look."""
+        """Wait for notifications; after the poll interval, all topics are woken."""
         try:
             connection = self._connection or self._connect()
             notes = list(connection.notifies(timeout=0))
@@ -51,17 +51,17 @@ class NotifyListener:
             return ALL_TOPICS
 
     def interrupt(self) -> None:
-        """Write to the pipe that the wait also watches."""
+        """End a wait, by a pipe that it watches too."""
         os.write(self._writer, b".")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._forget()
         os.close(self._reader)
         os.close(self._writer)
 
     def _ready(self, connection: psycopg.Connection[tuple[object, ...]], pause: float) -> list[int]:
-        # Not select(): it refuses numbers over 1024, and a process may have thousands of streams.
+        # Not select(), which refuses file numbers over 1024: a process may have thousands open.
         poll = select.poll()
         poll.register(connection.fileno(), select.POLLIN)
         poll.register(self._reader, select.POLLIN)

@@ -1,4 +1,4 @@
-"""Wake-ups on SQLite: a datagram to each registered worker after COMMIT."""
+"""Wake-ups on SQLite: a datagram to each registered worker after the commit."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PENDING_TOPICS = "bullpen_asked"
 
 
 class CommitNotifier:
-    """Rings when a caller has committed."""
+    """Sends wake-ups when a caller's own transaction is committed."""
 
-    def __init__(self, bell: Notifier) -> None:
-        self._notifier = bell
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
         self._engines: WeakSet[Engine] = WeakSet()
 
     def notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
-        """Ring for these topics if this connection's transaction is committed."""
+        """Wake these topics if this connection's transaction is committed."""
         if connection.engine not in self._engines:
             self._engines.add(connection.engine)
             event.listen(connection.engine, "commit", self._commit)
@@ -46,10 +46,10 @@ class CommitNotifier:
         topics = connection.info.pop(PENDING_TOPICS, None)
         driver = connection.connection.driver_connection
         if topics and driver is not None:
-            # SQLAlchemy tells of a commit before it happens, and not when it has: so it happens
-            # here, and what SQLAlchemy then commits is nothing.
+            # SQLAlchemy's event comes before the commit, and there is none after it: so commit
+            # here, and SQLAlchemy's own commit has nothing to do.
             driver.commit()
-            self._notifier.ring(topics)
+            self._notifier.notify(topics)
 
 
 def _discard_pending(connection: Connection) -> None:
@@ -57,7 +57,7 @@ def _discard_pending(connection: Connection) -> None:
 
 
 REFRESH_SECONDS = 0.5
-"""How old the list of workers may be; a newcomer polls until it is known."""
+"""How old the list of workers may be; a new worker polls until it is in the list."""
 
 LIST_ADDRESSES: Statement[tuple[str]] = Statement(
     lambda: query(WORKERS.c.wake).where(
@@ -67,7 +67,7 @@ LIST_ADDRESSES: Statement[tuple[str]] = Statement(
 
 
 class Notifier:
-    """Sends hints. It never waits and never fails: whoever misses one polls."""
+    """Sends wake-ups to workers. It never waits and never fails: a worker that misses one polls."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -77,7 +77,7 @@ class Notifier:
         self._read_at = -REFRESH_SECONDS
         self._lock = threading.Lock()
 
-    def ring(self, topics: set[str]) -> None:
+    def notify(self, topics: set[str]) -> None:
         """Wake every worker on this machine with these topics."""
         now = time.monotonic()
         if now - self._read_at >= REFRESH_SECONDS:
@@ -92,7 +92,7 @@ class Notifier:
             try:
                 self._socket.sendto(packet, address)
             except OSError:
-                # A full socket belongs to somebody awake; a missing one to somebody gone.
+                # A full socket's worker is awake; a missing socket's worker has ended.
                 continue
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Notifier:
 
 
 class DatagramListener:
-    """A Unix socket, and behind it a slow look at `PRAGMA data_version`, which misses nothing."""
+    """A Unix socket, and a slow poll of `PRAGMA data_version`, which misses no commit."""
 
     def __init__(self, store: SqliteStore) -> None:
         name = f"wake-{os.getpid()}-{os.urandom(4).hex()}.sock"
@@ -128,9 +128,9 @@ class DatagramListener:
         self._next_poll_at = time.monotonic() + self._poll
 
     def wait(self, timeout: float) -> frozenset[str]:
-        """Wait for datagrams; look at the version whenever the poll's time has passed.
+        """Wait for datagrams; check the version whenever the poll interval has passed.
 
-        Also while other hints come: the one that was lost is not made good by them.
+        Also while datagrams arrive: they do not replace one that was lost.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -149,7 +149,7 @@ class DatagramListener:
                 return frozenset()
 
     def interrupt(self) -> None:
-        """Send a datagram to itself."""
+        """End a wait, by a datagram to itself."""
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             out.setblocking(False)
             out.sendto(b"interrupt", str(self.address))
