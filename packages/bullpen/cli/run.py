@@ -132,7 +132,7 @@ def guard(settings: Settings) -> None:
 def _service_store(name: str) -> Iterator[Store]:
     """The store, for a service that works.
 
-    What works must not do it with other limits than were meant: here a bad setting is an error.
+    A service must not work with other limits than were set: here a bad setting is an error.
     """
     settings = Settings.load(os.environ)
     with _single_instance(settings, name), closing(open_store(settings)) as store:
@@ -141,7 +141,7 @@ def _service_store(name: str) -> Iterator[Store]:
 
 @contextmanager
 def _single_instance(settings: Settings, name: str) -> Iterator[None]:
-    """Be the one that a supervisor runs; what a person starts is his own affair."""
+    """Hold the service's lock under the supervisor; a process that a person starts needs none."""
     if not is_supervised(os.environ):
         yield
         return

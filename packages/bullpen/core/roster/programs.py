@@ -1,4 +1,4 @@
-"""The command lines that answer for agents: whether they are installed, and which versions."""
+"""The command lines of providers: whether they are installed, and their versions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Program:
 
 
 def find_programs(names: Iterable[str]) -> dict[str, Program]:
-    """Where they are; none of them is started."""
+    """Find programs on the PATH; none of them is started."""
     return {name: Program(name, shutil.which(name)) for name in names}
 
 
 def probe_versions(
     names: Iterable[str], seconds: float = VERSION_TIMEOUT_SECONDS
 ) -> dict[str, Program]:
-    """Where they are and which version each prints, all asked at the same time."""
+    """Find programs and their versions, with all of them started at the same time."""
     found = find_programs(names)
     asked = {each.name: _start(each.path) for each in found.values() if each.path is not None}
     deadline = time.monotonic() + seconds

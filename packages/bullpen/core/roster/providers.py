@@ -1,4 +1,4 @@
-"""Providers: built-in names, custom ones, and which are available on this machine."""
+"""Providers: built-in ones, those of packages, and custom ones, which are services of a user."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_MODEL_NAME_CHARS = 200
 
 
 def check_model(name: str, limit: int) -> str:
-    """The name, if a command line can take it for one; empty is the provider's own choice."""
+    """Check and return a model's name; an empty one is the provider's default."""
     check_text(name, limit, "the model's name")
     if (
         len(name) > MAX_MODEL_NAME_CHARS
@@ -43,7 +43,7 @@ CUSTOM_PREFIX = "custom:"
 
 
 class Harness(StrEnum):
-    """Which command line speaks to the service."""
+    """The command line that a custom provider runs."""
 
     CLAUDE = "claude"
     CODEX = "codex"
@@ -51,7 +51,7 @@ class Harness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomProvider:
-    """One service: its address, its key, and the command line that speaks its protocol."""
+    """A service with the address, the key, and the command line that speaks its protocol."""
 
     id: str
     name: str = ""
@@ -62,7 +62,7 @@ class CustomProvider:
 
 
 class CustomProviderChange(TypedDict, total=False):
-    """What is to be changed; what is not named stays."""
+    """The fields to change; the others stay."""
 
     name: str
     harness: Harness
@@ -103,7 +103,7 @@ DELETE: Statement[None] = Statement(
 
 
 def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
-    """Make `custom:<id>` known."""
+    """Add the provider `custom:<id>`."""
     _check_custom_provider(tx, provider)
     if find_custom_provider(tx, provider.id) is not None:
         raise NameTaken(f"there is a provider called {provider.id} already")
@@ -114,7 +114,7 @@ def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
 def change_custom_provider(
     tx: Transaction, provider_id: str, **change: Unpack[CustomProviderChange]
 ) -> CustomProvider:
-    """Change what is named and keep the rest."""
+    """Change the named fields, and return the provider."""
     before = get_custom_provider(tx, provider_id)
     changed = replace(before, **change)
     _check_custom_provider(tx, changed)
@@ -130,13 +130,13 @@ def change_custom_provider(
 
 
 def remove_custom_provider(tx: Transaction, provider_id: str) -> None:
-    """Forget it; agents that name it fail until they are given another."""
+    """Remove a provider; runs of its agents fail until they get another one."""
     get_custom_provider(tx, provider_id)
     tx.write(DELETE, {"provider": provider_id})
 
 
 def find_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider | None:
-    """The provider of this id, if there is one."""
+    """The provider of this id, or None."""
     return tx.one(FIND, {"provider": provider_id})
 
 
@@ -150,7 +150,7 @@ def get_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider:
 
 
 def list_custom_providers(tx: Transaction) -> list[CustomProvider]:
-    """All of them, by id."""
+    """All custom providers, by id."""
     return tx.all(LIST, {})
 
 
@@ -185,7 +185,7 @@ PROVIDER_ALIASES = {
 
 
 def resolve_provider_name(tx: Transaction, given: str) -> str:
-    """The name under which this provider is known; one that does not exist is refused."""
+    """The provider's name for this name or alias; an unknown one is an error."""
     name = check_text(
         PROVIDER_ALIASES.get(given, given), tx.settings.message_bytes, "the provider's name"
     )
@@ -210,12 +210,12 @@ class ProviderOrigin(StrEnum):
     PLUGIN = "plugin"
     CUSTOM = "custom"
     MISSING = "missing"
-    """Agents name it, and it is not there."""
+    """Agents have it, and it does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSummary:
-    """Something that answers for agents."""
+    """A provider as lists show it."""
 
     provider: str
     origin: ProviderOrigin
@@ -223,15 +223,15 @@ class ProviderSummary:
     program: str | None = None
     """The command line that it needs."""
     configured: bool = True
-    """Whether Bullpen has what it needs to sign in; a command line may have done so by itself."""
+    """Whether the settings hold its key; a command line may be logged in without one."""
     base_url: str = ""
     model: str = ""
-    """Which it takes for agents that have none of their own; empty is its own choice."""
+    """The model for agents without one; empty is the provider's default."""
     agents: tuple[str, ...] = ()
 
 
 def list_providers(tx: Transaction) -> list[ProviderSummary]:
-    """All of them, those of plugins and those that were added last."""
+    """All providers: built-in ones, then those of packages, custom ones, and missing ones."""
     agents: dict[str, tuple[str, ...]] = {}
     for each in list_agents(tx):
         agents[each.provider] = (*agents.get(each.provider, ()), each.id)
@@ -266,7 +266,7 @@ def list_providers(tx: Transaction) -> list[ProviderSummary]:
 
 
 def get_provider(tx: Transaction, given: str) -> ProviderSummary:
-    """The one of this name; a service that was added also without `custom:` before its id."""
+    """The provider of this name; a custom one also by its id alone."""
     name = PROVIDER_ALIASES.get(given, given)
     found = {each.provider: each for each in list_providers(tx)}
     if name not in found and CUSTOM_PREFIX + name not in found:
@@ -283,7 +283,7 @@ def installed_providers() -> list[tuple[ProviderOrigin, ProviderInfo]]:
 
 
 def has_credentials(provider: ProviderInfo, settings: Settings) -> bool:
-    """Whether the settings have what a provider needs to sign in."""
+    """Whether the settings hold what a provider needs to sign in."""
     if provider.program is None:
         return True
     return provider.login is not None and provider.login.configured(settings)

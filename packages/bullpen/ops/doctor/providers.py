@@ -115,7 +115,7 @@ def broken(installation: Installation) -> Problem | Verdict:
 
 
 def _version(program: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """What it says of its version, or why it says nothing; slow ones are left alone."""
+    """The version that a program prints, or its error; both are empty if it is slow."""
     try:
         done = subprocess.run(
             [program, "--version"],
@@ -189,7 +189,7 @@ def provider_silent(installation: Installation) -> Problem | Verdict:
 
 
 def _ask_all(ask: AskProvider, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Why each did not answer; empty where it did."""
+    """The error of each provider and model; empty if it answered."""
     errors: dict[tuple[str, str], str] = {}
     waiting = queue.SimpleQueue[tuple[str, str]]()
     for each in wanted:
@@ -202,7 +202,7 @@ def _ask_all(ask: AskProvider, wanted: list[tuple[str, str]]) -> dict[tuple[str,
                 errors[each] = "it could not be asked"
                 errors[each] = ask(*each)
 
-    # Daemons: who ends the command does not wait for them, and what they started ends with it.
+    # Daemon threads: an interrupted command does not wait for them.
     threads = [
         threading.Thread(target=work, name="ask", daemon=True) for _ in range(MAX_PARALLEL_PROBES)
     ]
