@@ -11,7 +11,7 @@ from bullpen.core.clock import DAY
 from bullpen.core.errors import BadDeadline, BadDelay, BadText, DeadlinePassed
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import RECEIPTS
-from bullpen.core.queue.insert import insert_locked
+from bullpen.core.queue.insert import insert_checked, insert_locked
 from bullpen.core.queue.lanes import lock_lanes
 from bullpen.core.queue.message_ids import MessageIds
 from bullpen.core.store.statement import Statement
@@ -66,6 +66,15 @@ def enqueue(tx: Transaction, new: NewMessage) -> Accepted:
 
 def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     """Store these messages, all or none; what was accepted comes in the same order."""
+    if any(new.event_id is not None for new in news):
+        return _enqueue_events(tx, news)
+    for new in news:
+        check_message(tx, new)
+    return [Accepted(id_) for id_ in insert_checked(tx, news)]
+
+
+def _enqueue_events(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
+    """Store messages of which some came with a platform's event."""
     events = [PlatformEvent.of(new) for new in news]
     for new in news:
         _check_texts(tx, new)
