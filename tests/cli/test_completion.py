@@ -83,6 +83,7 @@ pytestmark = pytest.mark.skipif(BASH is None, reason="there is no bash here")
         (("provider", "remove", "l"), ["lab", "local"]),
         (("agent", "re"), ["remove", "reset", "resume"]),
         (("agent", "add", "x", "--perm"), ["--permission"]),
+        (("agent", "add", "x", "--model", "so"), ["sonnet"]),
         (("agent", "add", "x", "--permission", "f"), ["full"]),
         (("agent", "show", "nobody"), []),
         (("completion", "z"), ["zsh"]),
