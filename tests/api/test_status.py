@@ -16,7 +16,7 @@ from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_pr
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.api.served import Served
-from tests.maintenance.turns import enter_rota, run_due
+from tests.maintenance.election import enter_rota, run_due
 
 LINES = [f"2026-01-01T00:00:00Z INFO bullpen: line {number}" for number in range(3000)]
 

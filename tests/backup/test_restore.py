@@ -46,7 +46,7 @@ from tests.backup.test_verify import flip, rewrite
 from tests.conformance.verbs import done, events, rows, send, status, take, texts_of
 from tests.crash.children import Children
 from tests.later_revision import LATER_REVISION, LATER_TABLE, become_later
-from tests.maintenance.turns import enter_rota
+from tests.maintenance.election import enter_rota
 from tests.outbox.outgoing import answer, lease, lease_one
 from tests.store.test_migrations import fill, read
 from tests.stores import START, FakeClock, Stores

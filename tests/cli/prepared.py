@@ -34,7 +34,7 @@ from bullpen.core.schedules.timing import cron_timing, every_timing
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 from tests.cli.command import Bullpen
-from tests.cli.direct import direct
+from tests.cli.open_store import direct
 
 DONE = Outcome(
     answers=(Answer(message="the login works again"),),

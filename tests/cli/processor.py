@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from bullpen.core.background import count_live_workers
 from bullpen.core.store.base import Store
 from tests.cli.command import PROGRAM, Bullpen
-from tests.cli.direct import direct
+from tests.cli.open_store import direct
 from tests.processor.working import eventually
 
 

@@ -18,7 +18,7 @@ from bullpen.core.events.conversation import AgentProgress
 from bullpen.core.message import Claim
 from bullpen.core.store.base import Store
 from tests.cli.command import PROGRAM, Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.conformance.verbs import do, try_claim
 from tests.processor.working import eventually
 

@@ -12,7 +12,7 @@ from bullpen.core.company import add_agent
 from bullpen.core.roster.agents import Agent
 from bullpen.core.roster.teams import Team, add_team
 from tests.cli.command import Bullpen
-from tests.cli.direct import direct
+from tests.cli.open_store import direct
 from tests.cli.processor import processor
 from tests.ports import free_port
 

@@ -12,7 +12,7 @@ from bullpen.core.roster.agents import Agent
 from bullpen.core.settings import Settings
 from bullpen.ops.backup.create import last_backup
 from tests.cli.command import Bullpen
-from tests.cli.direct import direct
+from tests.cli.open_store import direct
 from tests.outbox.outgoing import lease
 from tests.stores import Stores
 

@@ -13,7 +13,7 @@ import pytest
 
 from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from tests.cli.command import LIMIT_SECONDS, PROGRAM, Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 
 BASH = shutil.which("bash")
 ASK = """

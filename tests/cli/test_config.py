@@ -13,7 +13,7 @@ import pytest
 from bullpen.core.settings import Settings
 from bullpen.core.text import MASK
 from tests.cli.command import PROGRAM, Bullpen
-from tests.cli.direct import company
+from tests.cli.open_store import company
 from tests.crash.test_disks import MOUNTED, NAMESPACE
 
 GOOD = b"# mine\nmax_hops = 3 # no more\nopenai_api_key = 'sk-hunter2'\n"

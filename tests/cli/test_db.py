@@ -13,7 +13,7 @@ from bullpen.core.company import add_agent
 from bullpen.core.roster.agents import Agent
 from bullpen.core.store import open
 from tests.cli.command import Bullpen
-from tests.cli.direct import direct
+from tests.cli.open_store import direct
 from tests.later_revision import LATER_REVISION, as_later
 from tests.stores import Stores
 

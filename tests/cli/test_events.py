@@ -18,7 +18,7 @@ from bullpen.core.events.base import Event
 from bullpen.core.events.conversation import ChainStepDone, MessageEnqueued
 from tests.answers.talk import answer, write
 from tests.cli.command import PROGRAM, Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.cli.terminal import CTRL_C, terminal
 
 NOW = 1_790_000_000_000

@@ -15,7 +15,7 @@ from bullpen.core.heartbeats.run import send_due_heartbeats
 from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.queue.claim import claim
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 
 UTC_OWNER = {"BULLPEN_TIME_ZONE": "UTC"}
 

@@ -6,7 +6,7 @@ from bullpen.core.clock import HOUR
 from bullpen.core.intake import post_in_room
 from tests.answers.talk import answer, write
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 
 NOW = 1_790_000_000_000
 BERLIN = {"BULLPEN_TIME_ZONE": "Europe/Berlin"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import LIMIT_SECONDS, Bullpen
-from tests.cli.direct import company
+from tests.cli.open_store import company
 from tests.processor.working import eventually
 
 SERVICE = ("local", "--harness", "claude", "--base-url", "http://127.0.0.1:9/v1")

@@ -9,7 +9,7 @@ import pytest
 from bullpen.core.company import remove_agent
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.conformance.verbs import do, lane_row, send, take, try_claim
 
 

@@ -13,7 +13,7 @@ from bullpen.core.roster.agents import Agent
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.conformance.verbs import do, lane_row, status
 
 

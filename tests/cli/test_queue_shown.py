@@ -15,7 +15,7 @@ from bullpen.core.queue.manage import hold
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die, many_dead
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.cli.sending import sign_in
 from tests.cli.terminal import terminal
 from tests.conformance.verbs import do, done, send, take, to_archive

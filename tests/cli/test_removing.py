@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.command import Bullpen
-from tests.cli.direct import company
+from tests.cli.open_store import company
 from tests.cli.terminal import terminal
 
 WHEN = ("--every", "1h", "--to", "nowhere")

@@ -12,7 +12,7 @@ from bullpen.core.outbox.hold import begin_hold
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.outbox.outgoing import answer, do, lease, put_into, row_of, rows, status
 
 DEAD, UNKNOWN, PENDING = ResponseState.DEAD, ResponseState.UNKNOWN, ResponseState.PENDING

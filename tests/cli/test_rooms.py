@@ -6,7 +6,7 @@ import pytest
 
 from bullpen.core.roster.teams import Team, add_team
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 
 
 def posted(bullpen: Bullpen, team: str = "dev") -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from bullpen.core.queue.finish import finish
 from bullpen.core.schedules.fire import fire_due_schedules
 from bullpen.core.schedules.model import list_schedules
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 
 MINE = ("--agent", "coder", "--to", "nowhere")
 BERLIN = ZoneInfo("Europe/Berlin")

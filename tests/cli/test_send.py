@@ -12,7 +12,7 @@ from bullpen.core.message import Answer, Outcome
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.queue.manage import cancel, hold
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.cli.processor import processor
 from tests.cli.resting import comes_to_rest
 from tests.conformance.verbs import do, done, failed, rows, statuses, take

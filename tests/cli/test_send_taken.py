@@ -12,7 +12,7 @@ import pytest
 
 from bullpen.core.message import Answer, Outcome, Priority
 from tests.cli.command import PROGRAM, Bullpen
-from tests.cli.direct import direct
+from tests.cli.open_store import direct
 from tests.conformance.verbs import done, rows, statuses
 
 from bullpen.core.models import MESSAGES  # isort: skip

@@ -8,7 +8,7 @@ import pytest
 
 from bullpen.core.message import Answer, Outcome
 from tests.cli.command import Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.cli.processor import processor
 from tests.cli.sending import at_work, claimed, say
 from tests.cli.terminal import COLUMNS, CTRL_C, CTRL_D, terminal

@@ -11,7 +11,7 @@ import pytest
 
 from bullpen.core.models import AGENTS, CUSTOM_PROVIDERS, TEAMS
 from tests.cli.command import Bullpen, without_agents
-from tests.cli.direct import direct
+from tests.cli.open_store import direct
 from tests.cli.terminal import COLUMNS, CTRL_C, CTRL_D, Terminal, terminal
 from tests.conformance.verbs import rows
 from tests.ports import free_port

@@ -12,7 +12,7 @@ from bullpen.core.message import Usage
 from bullpen.core.queue.manage import hold
 from tests.answers.talk import answer, write
 from tests.cli.command import PROGRAM, Bullpen
-from tests.cli.direct import company, direct
+from tests.cli.open_store import company, direct
 from tests.cli.terminal import CTRL_C, terminal
 from tests.conformance.verbs import do, failed, take, to_archive
 from tests.stores import FakeClock

@@ -20,7 +20,7 @@ from bullpen.core.store.open import open_store
 from tests.crash.children import Children
 from tests.crash.recovery import take_back
 from tests.crash.work import Order, Task
-from tests.maintenance.turns import enter_rota, run_due
+from tests.maintenance.election import enter_rota, run_due
 from tests.stores import FakeClock
 
 

@@ -18,7 +18,7 @@ from bullpen.core.queue.manage import retry
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from tests.conformance.verbs import do, events, failed, lane, responses, rows, send, take
-from tests.maintenance.turns import enter_rota
+from tests.maintenance.election import enter_rota
 from tests.stores import FakeClock
 
 # As ADVANCE, of a row whose cursor another process has moved.

@@ -29,7 +29,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 from tests.bench.load import NUMBERS
 from tests.conformance.verbs import do, done, hire, rows, send, take
-from tests.maintenance.turns import enter_rota, run_due
+from tests.maintenance.election import enter_rota, run_due
 from tests.stores import START, FakeClock, Stores
 
 MESSAGES_A_DAY = int(os.environ.get("UPKEEP_MESSAGES", "2000"))

@@ -27,7 +27,7 @@ from bullpen.core.maintenance.jobs import (
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import Row, do, events, rows
-from tests.maintenance.turns import enter_rota, run_due
+from tests.maintenance.election import enter_rota, run_due
 from tests.stores import FakeClock
 
 EVERY = 10
