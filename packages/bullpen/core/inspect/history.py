@@ -24,18 +24,20 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.message import HEARTBEAT, INTERNAL, ROOM, SCHEDULE
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE, TEAMS
 from bullpen.core.models.base import const
-from bullpen.core.store.paging import first_id_since
+from bullpen.core.store.paging import MAX_ROW_ID, first_id_since
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 H = AGENT_MESSAGES.c
 
+C = CHAT_MESSAGES.c
+
 PAGE_ROWS = 200
+
 MAX_RESULTS = 10_000
 """The most entries that a search returns."""
 
-_MAX_ID = 1 << 62
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -53,6 +55,15 @@ class HistoryEntry:
     created_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFilter:
+    """What the entries have in common; None matches anything."""
+
+    agent: str | None = None
+    person: str | None = None
+    """A person's name, or id on a channel: their messages, and the answers to them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Person:
     """A sender on a channel."""
@@ -62,9 +73,127 @@ class Person:
     sender_id: str | None
 
 
-def _history() -> Select[*tuple[object, ...]]:
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One post in a team's room."""
+
+    id: int
+    team_id: str
+    from_agent: str
+    message: str
+    created_at: int
+
+
+def _entries() -> Select[*tuple[object, ...]]:
+    return select(*columns(HistoryEntry, AGENT_MESSAGES))
+
+
+def newest_history(
+    tx: Transaction, agents: Collection[str] | None, limit: int
+) -> list[HistoryEntry]:
+    """The newest entries of these agents, the newest first; None is all agents."""
+    values = {**_agent_values(tx, agents), "limit": limit}
+    statement = _select_newest(None if agents is None else len(agents))
+    return tx.all(statement, values)
+
+
+def history_since(
+    tx: Transaction, agents: Collection[str] | None, since: int, upto: int, limit: int
+) -> list[HistoryEntry]:
+    """The entries of these agents after an id and up to another, the oldest first."""
+    values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
+    statement = _select_page(None if agents is None else len(agents))
+    return tx.all(statement, values)
+
+
+@cache
+def _select_newest(count: int | None) -> Statement[HistoryEntry]:
+    rows = _entries().where(*_by_agents(count)).order_by(H.id.desc()).limit(bindparam("limit"))
+    return Statement(lambda: rows, HistoryEntry)
+
+
+@cache
+def _select_page(count: int | None) -> Statement[HistoryEntry]:
+    between = (H.id > bindparam("since"), H.id <= bindparam("upto"))
+    rows = _entries().where(*_by_agents(count), *between).order_by(H.id).limit(bindparam("limit"))
+    return Statement(lambda: rows, HistoryEntry)
+
+
+def _by_agents(count: int | None) -> list[ColumnElement[bool]]:
+    if count is None:
+        return []
+    return [or_(false(), *(H.agent_id == bindparam(f"agent{number}") for number in range(count)))]
+
+
+def _agent_values(tx: Transaction, agents: Collection[str] | None) -> dict[str, object]:
+    named = sorted(agents or ())
+    for each in named:
+        check_text(each, tx.settings.message_bytes, "the agent's id")
+    return {f"agent{number}": each for number, each in enumerate(named)}
+
+
+def list_history(
+    tx: Transaction, wanted: HistoryFilter, since: int | None, limit: int
+) -> list[HistoryEntry]:
+    """The newest entries, from `since` on if it is set, the oldest first."""
+    filters = dict(_filter_values(tx, wanted))
+    values = {**filters, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit}
+    return tx.all(_select_filtered_history(frozenset(filters)), values)[::-1]
+
+
+_CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
+    "agent": lambda: H.agent_id == bindparam("agent"),
+    # The history is kept for longer than the messages.
+    "person": lambda: or_(
+        H.sender == bindparam("person"), _is_by_person(MESSAGES), _is_by_person(MESSAGES_ARCHIVE)
+    ),
+}
+
+
+def _is_by_person(table: Table) -> ColumnElement[bool]:
+    """Whether an entry belongs to a message of this person."""
+    columns = table.c
+    whose = or_(columns.sender == bindparam("person"), columns.sender_id == bindparam("person"))
     return (
-        select(*columns(HistoryEntry, AGENT_MESSAGES))
+        select(const(1))
+        .where(columns.message_id == H.message_id, columns.from_agent.is_(None), whose)
+        .exists()
+    )
+
+
+def _newest_entries() -> Select[*tuple[object, ...]]:
+    return (
+        _entries()
+        .where(H.id > bindparam("after"), H.created_at >= bindparam("since"))
+        .order_by(H.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+@cache
+def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryEntry]:
+    return Statement(
+        lambda: _newest_entries().where(*(_CONDITIONS[name]() for name in sorted(names))),
+        HistoryEntry,
+    )
+
+
+def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str, str]]:
+    for each in fields(wanted):
+        value: str | None = getattr(wanted, each.name)
+        if value is not None:
+            yield each.name, check_text(value, tx.settings.message_bytes, "what is looked for")
+
+
+def _since_values(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
+    if since is None:
+        return {"after": 0, "since": 0}
+    return {"after": first_id_since(tx, table, since), "since": since}
+
+
+def _matching_entries() -> Select[*tuple[object, ...]]:
+    return (
+        _entries()
         .where(
             func.lower(H.content).like(bindparam("pattern"), escape="\\"),
             H.id < bindparam("before"),
@@ -74,20 +203,11 @@ def _history() -> Select[*tuple[object, ...]]:
     )
 
 
-def _select_people(table: Table) -> Select[*tuple[object, ...]]:
-    return select(*columns(Person, table)).where(
-        table.c.from_agent.is_(None),
-        table.c.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
-        table.c.message_id.not_like(const(f"{SCHEDULE}\\_%"), escape="\\"),
-    )
+SEARCH_ALL: Statement[HistoryEntry] = Statement(_matching_entries, HistoryEntry)
 
 
-SEARCH_ALL: Statement[HistoryEntry] = Statement(_history, HistoryEntry)
 SEARCH_AGENT: Statement[HistoryEntry] = Statement(
-    lambda: _history().where(H.agent_id == bindparam("agent")), HistoryEntry
-)
-SELECT_PEOPLE: Statement[Person] = Statement(
-    lambda: union(*(_select_people(table) for table in (MESSAGES, MESSAGES_ARCHIVE))), Person
+    lambda: _matching_entries().where(H.agent_id == bindparam("agent")), HistoryEntry
 )
 
 
@@ -102,7 +222,7 @@ def search_history(
     values: dict[str, object] = {
         "pattern": _like_pattern(text.lower()),
         "agent": agent,
-        "before": _MAX_ID,
+        "before": MAX_ROW_ID,
     }
     page = max(PAGE_ROWS, limit)
     found: list[HistoryEntry] = []
@@ -121,26 +241,25 @@ def _like_pattern(text: str) -> str:
     return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
 
 
+def _select_people(table: Table) -> Select[*tuple[object, ...]]:
+    return select(*columns(Person, table)).where(
+        table.c.from_agent.is_(None),
+        table.c.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
+        table.c.message_id.not_like(const(f"{SCHEDULE}\\_%"), escape="\\"),
+    )
+
+
+SELECT_PEOPLE: Statement[Person] = Statement(
+    lambda: union(*(_select_people(table) for table in (MESSAGES, MESSAGES_ARCHIVE))), Person
+)
+
+
 def list_people(tx: Transaction) -> list[Person]:
     """Every person who has sent a message that is kept."""
     return sorted(
         tx.all(SELECT_PEOPLE, {}),
         key=lambda each: (each.channel, each.sender, each.sender_id or ""),
     )
-
-
-C = CHAT_MESSAGES.c
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """One post in a team's room."""
-
-    id: int
-    team_id: str
-    from_agent: str
-    message: str
-    created_at: int
 
 
 def _posts() -> Select[*tuple[object, ...]]:
@@ -150,6 +269,7 @@ def _posts() -> Select[*tuple[object, ...]]:
 SELECT_NEWEST_POSTS: Statement[Post] = Statement(
     lambda: _posts().order_by(C.id.desc()).limit(bindparam("limit")), Post
 )
+
 
 SELECT_POSTS_SINCE: Statement[Post] = Statement(
     lambda: (
@@ -165,12 +285,14 @@ SELECT_POSTS_SINCE: Statement[Post] = Statement(
     Post,
 )
 
+
 SELECT_POSTS_BEFORE: Statement[Post] = Statement(
     lambda: (
         _posts().where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
     ),
     Post,
 )
+
 
 # From the newest on, so that only posts since that moment are read.
 SELECT_LAST_ID_BEFORE: Statement[tuple[int]] = Statement(
@@ -220,91 +342,6 @@ def posts_since(
     return tx.all(SELECT_POSTS_SINCE, values)
 
 
-def last_posted_at(tx: Transaction) -> dict[str, int]:
-    """When the last post came into each team's room; rooms without posts are left out."""
-    return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}
-
-
-def _newest_entries() -> Select[*tuple[object, ...]]:
-    return (
-        select(*columns(HistoryEntry, AGENT_MESSAGES))
-        .where(H.id > bindparam("after"), H.created_at >= bindparam("since"))
-        .order_by(H.id.desc())
-        .limit(bindparam("limit"))
-    )
-
-
-def _newest_posts() -> Select[*tuple[object, ...]]:
-    return (
-        select(*columns(Post, CHAT_MESSAGES))
-        .where(
-            C.team_id == bindparam("team"),
-            C.id > bindparam("after"),
-            C.created_at >= bindparam("since"),
-        )
-        .order_by(C.id.desc())
-        .limit(bindparam("limit"))
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryFilter:
-    """What the entries have in common; None matches anything."""
-
-    agent: str | None = None
-    person: str | None = None
-    """A person's name, or id on a channel: their messages, and the answers to them."""
-
-
-def _is_by_person(table: Table) -> ColumnElement[bool]:
-    """Whether an entry belongs to a message of this person."""
-    columns = table.c
-    whose = or_(columns.sender == bindparam("person"), columns.sender_id == bindparam("person"))
-    return (
-        select(const(1))
-        .where(columns.message_id == H.message_id, columns.from_agent.is_(None), whose)
-        .exists()
-    )
-
-
-_CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
-    "agent": lambda: H.agent_id == bindparam("agent"),
-    # The history is kept for longer than the messages.
-    "person": lambda: or_(
-        H.sender == bindparam("person"), _is_by_person(MESSAGES), _is_by_person(MESSAGES_ARCHIVE)
-    ),
-}
-
-
-@cache
-def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryEntry]:
-    return Statement(
-        lambda: _newest_entries().where(*(_CONDITIONS[name]() for name in sorted(names))),
-        HistoryEntry,
-    )
-
-
-@cache
-def _select_filtered_posts(*, by_one: bool) -> Statement[Post]:
-    return Statement(
-        lambda: (
-            _newest_posts().where(C.from_agent == bindparam("author"))
-            if by_one
-            else _newest_posts()
-        ),
-        Post,
-    )
-
-
-def list_history(
-    tx: Transaction, wanted: HistoryFilter, since: int | None, limit: int
-) -> list[HistoryEntry]:
-    """The newest entries, from `since` on if it is set, the oldest first."""
-    given = dict(_filter_values(tx, wanted))
-    values = {**given, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit}
-    return tx.all(_select_filtered_history(frozenset(given)), values)[::-1]
-
-
 def list_posts(
     tx: Transaction, team: str, author: str | None, since: int | None, limit: int
 ) -> list[Post]:
@@ -320,62 +357,27 @@ def list_posts(
     return tx.all(_select_filtered_posts(by_one=author is not None), values)[::-1]
 
 
-def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str, str]]:
-    for each in fields(wanted):
-        value: str | None = getattr(wanted, each.name)
-        if value is not None:
-            yield each.name, check_text(value, tx.settings.message_bytes, "what is looked for")
+def last_posted_at(tx: Transaction) -> dict[str, int]:
+    """When the last post came into each team's room; rooms without posts are left out."""
+    return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}
 
 
-def _since_values(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
-    if since is None:
-        return {"after": 0, "since": 0}
-    return {"after": first_id_since(tx, table, since), "since": since}
-
-
-def _rows() -> Select[*tuple[object, ...]]:
-    return select(*columns(HistoryEntry, AGENT_MESSAGES))
-
-
-def newest_history(
-    tx: Transaction, agents: Collection[str] | None, limit: int
-) -> list[HistoryEntry]:
-    """The newest entries of these agents, the newest first; None is all agents."""
-    values = {**_agent_values(tx, agents), "limit": limit}
-    statement = _select_newest(None if agents is None else len(agents))
-    return tx.all(statement, values)
-
-
-def history_since(
-    tx: Transaction, agents: Collection[str] | None, since: int, upto: int, limit: int
-) -> list[HistoryEntry]:
-    """The entries of these agents after an id and up to another, the oldest first."""
-    values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
-    statement = _select_page(None if agents is None else len(agents))
-    return tx.all(statement, values)
+def _newest_posts() -> Select[*tuple[object, ...]]:
+    return (
+        _posts()
+        .where(C.id > bindparam("after"), C.created_at >= bindparam("since"))
+        .order_by(C.id.desc())
+        .limit(bindparam("limit"))
+    )
 
 
 @cache
-def _select_newest(count: int | None) -> Statement[HistoryEntry]:
-    rows = _rows().where(*_by_agents(count)).order_by(H.id.desc()).limit(bindparam("limit"))
-    return Statement(lambda: rows, HistoryEntry)
-
-
-@cache
-def _select_page(count: int | None) -> Statement[HistoryEntry]:
-    between = (H.id > bindparam("since"), H.id <= bindparam("upto"))
-    rows = _rows().where(*_by_agents(count), *between).order_by(H.id).limit(bindparam("limit"))
-    return Statement(lambda: rows, HistoryEntry)
-
-
-def _by_agents(count: int | None) -> list[ColumnElement[bool]]:
-    if count is None:
-        return []
-    return [or_(false(), *(H.agent_id == bindparam(f"agent{number}") for number in range(count)))]
-
-
-def _agent_values(tx: Transaction, agents: Collection[str] | None) -> dict[str, object]:
-    named = sorted(agents or ())
-    for each in named:
-        check_text(each, tx.settings.message_bytes, "the agent's id")
-    return {f"agent{number}": each for number, each in enumerate(named)}
+def _select_filtered_posts(*, by_one: bool) -> Statement[Post]:
+    return Statement(
+        lambda: (
+            _newest_posts().where(C.from_agent == bindparam("author"))
+            if by_one
+            else _newest_posts()
+        ),
+        Post,
+    )

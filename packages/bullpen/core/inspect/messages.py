@@ -33,83 +33,10 @@ from bullpen.core.text import check_text
 M = MESSAGES.c
 L = LANES.c
 
-SELECT_CLAIMED_BATCHES: Statement[tuple[str]] = Statement(
-    lambda: select(L.batch).where(L.lease_expires_at.is_not(None), L.batch.is_not(None))
-)
+MAX_SORTED_MESSAGES = 5_000
+"""Up to so many pending messages are read and sorted by id; of more, the newest are met soon."""
 
-
-def _pending() -> ColumnElement[bool]:
-    return M.status == const(MessageState.PENDING.value)
-
-
-def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
-    # Named twice, so that the partial index is recognised.
-    named = M.status.in_([const(each.value) for each in states])
-    return named, M.status == bindparam("state")
-
-
-DEAD_OR_HELD_SCAN = IndexScan(
-    MESSAGES,
-    lambda: _in_states(*NEEDS_PERSON_STATES),
-    ("updated_at", "id"),
-    "updated_at",
-)
-# By two columns, so that no database walks the primary key past everything that is not dead.
-DEAD_OR_HELD_BY_ID_SCAN = IndexScan(
-    MESSAGES,
-    lambda: _in_states(*NEEDS_PERSON_STATES),
-    ("id", "updated_at"),
-    "updated_at",
-)
-FINISHED_SCAN = IndexScan(
-    MESSAGES, lambda: _in_states(*ARCHIVED_STATES), ("updated_at", "id"), "updated_at"
-)
-READY_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("agent", "sort_key", "id"), "created_at")
-READY_IN_LANE_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("sort_key", "id"), "created_at")
-DELAYED_SCAN = IndexScan(
-    MESSAGES, lambda: (_pending(), ~M.ready), ("available_at", "id"), "created_at"
-)
-PROCESSING_SCAN = IndexScan(
-    MESSAGES,
-    lambda: (JsonIn(M.id, "rows"), M.status == const(MessageState.PROCESSING.value)),
-    ("id",),
-    "created_at",
-)
-
-
-@cache
-def _conversation_scan(table: Table, *, in_state: bool) -> IndexScan:
-    if in_state:
-        return _conversation_scan(table, in_state=False).in_state()
-    return IndexScan(table, lambda: (in_conversation(table),), ("id",), "created_at")
-
-
-def message_scans(
-    tx: Transaction, states: Sequence[MessageState], selection: Selection
-) -> list[BoundScan]:
-    """The scans that find the live messages in these states, one state after the other."""
-    if selection.conversation is not None:
-        scan = _conversation_scan(MESSAGES, in_state=True)
-        return [BoundScan(scan, {"state": state.value}) for state in states]
-    return [scan for state in states for scan in _scans_of_state(tx, state, selection)]
-
-
-def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) -> list[BoundScan]:
-    match state:
-        case MessageState.PENDING:
-            ready = READY_SCAN if selection.agent is None else READY_IN_LANE_SCAN
-            return [BoundScan(ready), BoundScan(DELAYED_SCAN)]
-        case MessageState.PROCESSING:
-            rows = [
-                row for (batch,) in tx.all(SELECT_CLAIMED_BATCHES, {}) for row in json.loads(batch)
-            ]
-            return [BoundScan(PROCESSING_SCAN, {"rows": encode_ids(rows)})]
-        case MessageState.DEAD | MessageState.HELD:
-            return [BoundScan(DEAD_OR_HELD_SCAN, {"state": state.value})]
-        case MessageState.COMPLETED | MessageState.CANCELLED | MessageState.EXPIRED:
-            return [BoundScan(FINISHED_SCAN, {"state": state.value})]
-        case _:
-            assert_never(state)
+BATCH_MESSAGES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +76,6 @@ SELECT_MESSAGE_BY_NUMBER: Statement[MessageRecord] = Statement(
     MessageRecord,
 )
 
-
 MESSAGE_LISTING = TablePager(MESSAGES, MessageRecord)
 
 
@@ -183,15 +109,6 @@ def list_messages(
 ) -> list[MessageRecord]:
     """The next messages after a row id, up to another; without `since` the newest first."""
     return MESSAGE_LISTING.page(tx, asdict(wanted), since, limit, upto)
-
-
-MAX_SORTED_MESSAGES = 5_000
-"""Up to so many pending messages are read and sorted by id; of more, the newest are met soon."""
-BATCH_MESSAGES = 1_000
-
-COUNT_PENDING: Statement[tuple[int | None]] = Statement(
-    lambda: select(func.sum(L.pending)).where(L.pending > const(0))
-)
 
 
 def newest_messages(
@@ -235,6 +152,11 @@ def list_dead_or_held(
     return list_messages_by_number(tx, [each.id for each in refs])
 
 
+COUNT_PENDING: Statement[tuple[int | None]] = Statement(
+    lambda: select(func.sum(L.pending)).where(L.pending > const(0))
+)
+
+
 def _newest_live(
     tx: Transaction, selection: Selection, state: MessageState | None, limit: int
 ) -> list[RowRef]:
@@ -266,3 +188,89 @@ def _newest_by_id(
     values: dict[str, object] = {} if state is None else {"state": state.value}
     scan = BoundScan(_conversation_scan(table, in_state=state is not None), values)
     return BatchCursor([scan], selection, newest=True).next(tx, limit)
+
+
+SELECT_CLAIMED_BATCHES: Statement[tuple[str]] = Statement(
+    lambda: select(L.batch).where(L.lease_expires_at.is_not(None), L.batch.is_not(None))
+)
+
+
+def _pending() -> ColumnElement[bool]:
+    return M.status == const(MessageState.PENDING.value)
+
+
+def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
+    # Named twice, so that the partial index is recognised.
+    named = M.status.in_([const(each.value) for each in states])
+    return named, M.status == bindparam("state")
+
+
+DEAD_OR_HELD_SCAN = IndexScan(
+    MESSAGES,
+    lambda: _in_states(*NEEDS_PERSON_STATES),
+    ("updated_at", "id"),
+    "updated_at",
+)
+
+
+# By two columns, so that no database walks the primary key past everything that is not dead.
+DEAD_OR_HELD_BY_ID_SCAN = IndexScan(
+    MESSAGES,
+    lambda: _in_states(*NEEDS_PERSON_STATES),
+    ("id", "updated_at"),
+    "updated_at",
+)
+
+FINISHED_SCAN = IndexScan(
+    MESSAGES, lambda: _in_states(*ARCHIVED_STATES), ("updated_at", "id"), "updated_at"
+)
+
+READY_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("agent", "sort_key", "id"), "created_at")
+
+READY_IN_LANE_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("sort_key", "id"), "created_at")
+
+DELAYED_SCAN = IndexScan(
+    MESSAGES, lambda: (_pending(), ~M.ready), ("available_at", "id"), "created_at"
+)
+
+PROCESSING_SCAN = IndexScan(
+    MESSAGES,
+    lambda: (JsonIn(M.id, "rows"), M.status == const(MessageState.PROCESSING.value)),
+    ("id",),
+    "created_at",
+)
+
+
+def message_scans(
+    tx: Transaction, states: Sequence[MessageState], selection: Selection
+) -> list[BoundScan]:
+    """The scans that find the live messages in these states, one state after the other."""
+    if selection.conversation is not None:
+        scan = _conversation_scan(MESSAGES, in_state=True)
+        return [BoundScan(scan, {"state": state.value}) for state in states]
+    return [scan for state in states for scan in _scans_of_state(tx, state, selection)]
+
+
+def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) -> list[BoundScan]:
+    match state:
+        case MessageState.PENDING:
+            ready = READY_SCAN if selection.agent is None else READY_IN_LANE_SCAN
+            return [BoundScan(ready), BoundScan(DELAYED_SCAN)]
+        case MessageState.PROCESSING:
+            rows = [
+                row for (batch,) in tx.all(SELECT_CLAIMED_BATCHES, {}) for row in json.loads(batch)
+            ]
+            return [BoundScan(PROCESSING_SCAN, {"rows": encode_ids(rows)})]
+        case MessageState.DEAD | MessageState.HELD:
+            return [BoundScan(DEAD_OR_HELD_SCAN, {"state": state.value})]
+        case MessageState.COMPLETED | MessageState.CANCELLED | MessageState.EXPIRED:
+            return [BoundScan(FINISHED_SCAN, {"state": state.value})]
+        case _:
+            assert_never(state)
+
+
+@cache
+def _conversation_scan(table: Table, *, in_state: bool) -> IndexScan:
+    if in_state:
+        return _conversation_scan(table, in_state=False).in_state()
+    return IndexScan(table, lambda: (in_conversation(table),), ("id",), "created_at")

@@ -26,15 +26,13 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 L = LANES.c
+M = MESSAGES.c
+R = RESPONSES.c
 
+PROCESSOR = "processor"
+"""The kind of a processor in the table of workers."""
 
-SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
-    lambda: (
-        select(L.batch, L.claimed_at, L.claimed_by, L.lease_expires_at)
-        .where(L.lease_expires_at.is_not(None))
-        .order_by(L.claimed_at, L.agent)
-    )
-)
+MAX_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +45,6 @@ class RunningMessage:
     lease_expires_at: int
 
 
-def list_running(tx: Transaction) -> list[RunningMessage]:
-    """The messages of all runs, the longest run first; its primary message comes first."""
-    return [
-        RunningMessage(message, worker, claimed_at, lease)
-        for batch, claimed_at, worker, lease in tx.all(SELECT_CLAIMS, {})
-        for message in list_messages_by_number(tx, json.loads(batch))
-    ]
-
-
-M = MESSAGES.c
-R = RESPONSES.c
-
-
-COUNT_DEAD_AND_HELD: Statement[tuple[str, int]] = Statement(
-    lambda: (
-        select(M.status, func.count())
-        .where(M.status.in_([const(each.value) for each in NEEDS_PERSON_STATES]))
-        .group_by(M.status)
-    )
-)
-
-COUNT_OUTGOING: Statement[tuple[int]] = Statement(
-    lambda: select(func.count()).where(R.status == const(ResponseState.PENDING.value))
-)
-
-
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
     """The whole queue in numbers."""
@@ -83,69 +55,6 @@ class QueueStatus:
     held: int
     outgoing: int
     lanes: tuple[LaneRecord, ...]
-
-
-def queue_status(tx: Transaction) -> QueueStatus:
-    """Count messages by state, and the responses that are to be delivered."""
-    lanes = tuple(list_lanes(tx))
-    people = {state: count for state, count in tx.all(COUNT_DEAD_AND_HELD, {})}  # noqa: C416 - rows, not pairs
-    outgoing = tx.one(COUNT_OUTGOING, {})
-    return QueueStatus(
-        pending=sum(lane.pending for lane in lanes),
-        processing=sum(lane.processing for lane in lanes),
-        dead=people.get(MessageState.DEAD.value, 0),
-        held=people.get(MessageState.HELD.value, 0),
-        outgoing=0 if outgoing is None else outgoing[0],
-        lanes=lanes,
-    )
-
-
-SELECT_WAITING_SINCE: Statement[tuple[str, int | None]] = Statement(
-    lambda: (
-        select(
-            L.agent,
-            select(M.due_at)
-            .where(M.agent == L.agent, M.status == const(MessageState.PENDING.value), M.ready)
-            .order_by(M.sort_key, M.id)
-            .limit(const(1))
-            .scalar_subquery(),
-        )
-        .where(L.pending > const(0))
-        .order_by(L.agent)
-    )
-)
-
-COUNT_OUTGOING_BY_CHANNEL: Statement[tuple[str, int]] = Statement(
-    lambda: (
-        select(R.channel, func.count())
-        .where(R.status == const(ResponseState.PENDING.value))
-        .group_by(R.channel)
-        .order_by(R.channel)
-    )
-)
-
-
-def waiting_since(tx: Transaction) -> dict[str, int]:
-    """Since when each agent's next message is due; agents without a due message are left out."""
-    return {agent: due for agent, due in tx.all(SELECT_WAITING_SINCE, {}) if due is not None}
-
-
-def count_outgoing_by_channel(tx: Transaction) -> dict[str, int]:
-    """How many responses each channel has to deliver."""
-    return {channel: count for channel, count in tx.all(COUNT_OUTGOING_BY_CHANNEL, {})}  # noqa: C416 - rows
-
-
-PROCESSOR = "processor"
-"""The kind of a processor in the table of workers."""
-
-
-COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
-    lambda: (
-        select(R.status, func.count())
-        .where(R.status.in_([const(each.value) for each in UNDELIVERED_STATES]))
-        .group_by(R.status)
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +105,42 @@ class QueueOverview:
     hold: Hold | None
     """Why no response is delivered, if there is a hold."""
     lanes: tuple[LaneActivity, ...]
+
+
+COUNT_DEAD_AND_HELD: Statement[tuple[str, int]] = Statement(
+    lambda: (
+        select(M.status, func.count())
+        .where(M.status.in_([const(each.value) for each in NEEDS_PERSON_STATES]))
+        .group_by(M.status)
+    )
+)
+
+COUNT_OUTGOING: Statement[tuple[int]] = Statement(
+    lambda: select(func.count()).where(R.status == const(ResponseState.PENDING.value))
+)
+
+COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
+    lambda: (
+        select(R.status, func.count())
+        .where(R.status.in_([const(each.value) for each in UNDELIVERED_STATES]))
+        .group_by(R.status)
+    )
+)
+
+
+def queue_status(tx: Transaction) -> QueueStatus:
+    """Count messages by state, and the responses that are to be delivered."""
+    lanes = tuple(list_lanes(tx))
+    people = {state: count for state, count in tx.all(COUNT_DEAD_AND_HELD, {})}  # noqa: C416 - rows, not pairs
+    outgoing = tx.one(COUNT_OUTGOING, {})
+    return QueueStatus(
+        pending=sum(lane.pending for lane in lanes),
+        processing=sum(lane.processing for lane in lanes),
+        dead=people.get(MessageState.DEAD.value, 0),
+        held=people.get(MessageState.HELD.value, 0),
+        outgoing=0 if outgoing is None else outgoing[0],
+        lanes=lanes,
+    )
 
 
 def queue_overview(tx: Transaction) -> QueueOverview:
@@ -252,7 +197,57 @@ def _lane_activity(lane: LaneRecord, since: int | None) -> LaneActivity:
     )
 
 
-MAX_COUNTED = 10_000
+SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
+    lambda: (
+        select(L.batch, L.claimed_at, L.claimed_by, L.lease_expires_at)
+        .where(L.lease_expires_at.is_not(None))
+        .order_by(L.claimed_at, L.agent)
+    )
+)
+
+
+def list_running(tx: Transaction) -> list[RunningMessage]:
+    """The messages of all runs, the longest run first; its primary message comes first."""
+    return [
+        RunningMessage(message, worker, claimed_at, lease)
+        for batch, claimed_at, worker, lease in tx.all(SELECT_CLAIMS, {})
+        for message in list_messages_by_number(tx, json.loads(batch))
+    ]
+
+
+SELECT_WAITING_SINCE: Statement[tuple[str, int | None]] = Statement(
+    lambda: (
+        select(
+            L.agent,
+            select(M.due_at)
+            .where(M.agent == L.agent, M.status == const(MessageState.PENDING.value), M.ready)
+            .order_by(M.sort_key, M.id)
+            .limit(const(1))
+            .scalar_subquery(),
+        )
+        .where(L.pending > const(0))
+        .order_by(L.agent)
+    )
+)
+
+COUNT_OUTGOING_BY_CHANNEL: Statement[tuple[str, int]] = Statement(
+    lambda: (
+        select(R.channel, func.count())
+        .where(R.status == const(ResponseState.PENDING.value))
+        .group_by(R.channel)
+        .order_by(R.channel)
+    )
+)
+
+
+def waiting_since(tx: Transaction) -> dict[str, int]:
+    """Since when each agent's next message is due; agents without a due message are left out."""
+    return {agent: due for agent, due in tx.all(SELECT_WAITING_SINCE, {}) if due is not None}
+
+
+def count_outgoing_by_channel(tx: Transaction) -> dict[str, int]:
+    """How many responses each channel has to deliver."""
+    return {channel: count for channel, count in tx.all(COUNT_OUTGOING_BY_CHANNEL, {})}  # noqa: C416 - rows
 
 
 def _completed() -> Subquery:

@@ -68,7 +68,9 @@ def _select_response(column: str) -> Statement[ResponseRecord]:
 
 
 SELECT_RESPONSE = _select_response("id")
+
 SELECT_RESPONSES_TO = _select_response("message_id")
+
 
 # A lease moves `available_at` to its end: a leased response is not deliverable.
 SELECT_DELIVERABLE: Statement[ResponseRecord] = Statement(
@@ -86,7 +88,6 @@ SELECT_DELIVERABLE: Statement[ResponseRecord] = Statement(
     ),
     ResponseRecord,
 )
-
 
 RESPONSE_LISTING = TablePager(RESPONSES, ResponseRecord)
 
@@ -134,45 +135,6 @@ def list_responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[Respo
     return [found[number] for number in sorted(found)]
 
 
-# Named twice, so that the partial index is recognised.
-
-
-def _lost() -> ColumnElement[bool]:
-    return R.status.in_([const(each.value) for each in UNDELIVERED_STATES])
-
-
-def _pending() -> ColumnElement[bool]:
-    return R.status == const(ResponseState.PENDING.value)
-
-
-UNDELIVERED_SCAN = IndexScan(
-    RESPONSES, lambda: (_lost(), R.status == bindparam("state")), ("id",), "created_at"
-)
-PENDING_SCAN = IndexScan(
-    RESPONSES, lambda: (_pending(),), ("channel", "available_at", "id"), "created_at"
-)
-PENDING_IN_CHANNEL_SCAN = IndexScan(
-    RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at"
-)
-
-
-def response_scans(states: Sequence[ResponseState], selection: Selection) -> list[BoundScan]:
-    """The scans that find the live responses in these states, one state after the other."""
-    return [_scan_of_state(state, selection) for state in states]
-
-
-def _scan_of_state(state: ResponseState, selection: Selection) -> BoundScan:
-    match state:
-        case ResponseState.DEAD | ResponseState.UNKNOWN:
-            return BoundScan(UNDELIVERED_SCAN, {"state": state.value})
-        case ResponseState.PENDING:
-            return BoundScan(PENDING_SCAN if selection.channel is None else PENDING_IN_CHANNEL_SCAN)
-        case ResponseState.ACKED:
-            return BoundScan(scan_by_id(RESPONSES, in_state=True), {"state": state.value})
-        case _:
-            assert_never(state)
-
-
 def newest_responses(
     tx: Transaction,
     selection: Selection,
@@ -211,3 +173,42 @@ def _newest_in_table(
         else:
             refs += newest_by_id(tx, table, selection, state.value, limit)
     return refs
+
+
+def _lost() -> ColumnElement[bool]:
+    # Named twice, by the scans too, so that the partial index is recognised.
+    return R.status.in_([const(each.value) for each in UNDELIVERED_STATES])
+
+
+def _pending() -> ColumnElement[bool]:
+    return R.status == const(ResponseState.PENDING.value)
+
+
+UNDELIVERED_SCAN = IndexScan(
+    RESPONSES, lambda: (_lost(), R.status == bindparam("state")), ("id",), "created_at"
+)
+
+PENDING_SCAN = IndexScan(
+    RESPONSES, lambda: (_pending(),), ("channel", "available_at", "id"), "created_at"
+)
+
+PENDING_IN_CHANNEL_SCAN = IndexScan(
+    RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at"
+)
+
+
+def response_scans(states: Sequence[ResponseState], selection: Selection) -> list[BoundScan]:
+    """The scans that find the live responses in these states, one state after the other."""
+    return [_scan_of_state(state, selection) for state in states]
+
+
+def _scan_of_state(state: ResponseState, selection: Selection) -> BoundScan:
+    match state:
+        case ResponseState.DEAD | ResponseState.UNKNOWN:
+            return BoundScan(UNDELIVERED_SCAN, {"state": state.value})
+        case ResponseState.PENDING:
+            return BoundScan(PENDING_SCAN if selection.channel is None else PENDING_IN_CHANNEL_SCAN)
+        case ResponseState.ACKED:
+            return BoundScan(scan_by_id(RESPONSES, in_state=True), {"state": state.value})
+        case _:
+            assert_never(state)

@@ -32,41 +32,6 @@ from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-
-class JsonIn(ColumnElement[bool]):
-    """Whether a column is in the JSON list of numbers with this parameter name."""
-
-    inherit_cache = False
-    type = Boolean()
-
-    def __init__(self, column: Column[int], name: str) -> None:
-        self.column = column
-        self.numbers = bindparam(name, type_=Text)
-
-    def self_group(self, against: object = None) -> JsonIn:
-        """Itself: as a Boolean it would be compared to 1 in SQLite, which no index can serve."""
-        return self
-
-
-def encode_ids(ids: Iterable[int]) -> str:
-    """Ids in the form that `JsonIn` takes."""
-    return json.dumps(list(ids))
-
-
-@compiles(JsonIn, "sqlite")
-def _compile_sqlite(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401 - as SQLAlchemy
-    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
-    return f"{column} IN (SELECT value FROM json_each({given}))"  # noqa: S608 - both compiled
-
-
-@compiles(JsonIn, "postgresql")
-def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401
-    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
-    # An array and not a subquery, so that the planner knows that they are few and uses the index.
-    found = f"SELECT jsonb_array_elements_text(CAST({given} AS jsonb))::bigint"
-    return f"{column} = ANY (ARRAY({found}))"
-
-
 Row = TypeVar("Row")
 
 MAX_ROW_ID = 1 << 62
@@ -231,3 +196,37 @@ def _wait_for_writers(store: Store, rows: Table) -> bool:
 def _active_writers(store: Store, rows: Table) -> frozenset[str]:
     with store.read() as tx:
         return frozenset(each for (each,) in tx.all(_active_writers_statement(rows), {}))
+
+
+class JsonIn(ColumnElement[bool]):
+    """Whether a column is in the JSON list of numbers with this parameter name."""
+
+    inherit_cache = False
+    type = Boolean()
+
+    def __init__(self, column: Column[int], name: str) -> None:
+        self.column = column
+        self.numbers = bindparam(name, type_=Text)
+
+    def self_group(self, against: object = None) -> JsonIn:
+        """Itself: as a Boolean it would be compared to 1 in SQLite, which no index can serve."""
+        return self
+
+
+def encode_ids(ids: Iterable[int]) -> str:
+    """Ids in the form that `JsonIn` takes."""
+    return json.dumps(list(ids))
+
+
+@compiles(JsonIn, "sqlite")
+def _compile_sqlite(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401 - as SQLAlchemy
+    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
+    return f"{column} IN (SELECT value FROM json_each({given}))"  # noqa: S608 - both compiled
+
+
+@compiles(JsonIn, "postgresql")
+def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401
+    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
+    # An array and not a subquery, so that the planner knows that they are few and uses the index.
+    found = f"SELECT jsonb_array_elements_text(CAST({given} AS jsonb))::bigint"
+    return f"{column} = ANY (ARRAY({found}))"
