@@ -57,6 +57,15 @@ def test_a_redelivery_to_a_full_or_draining_lane_is_still_taken_as_known(store: 
     assert _enqueue(store, EVENT) == Accepted(first.message_id, fresh=False)
 
 
+def test_a_redelivery_in_one_list_is_known_even_for_an_agent_that_does_not_exist(
+    store: Store,
+) -> None:
+    lane(store)
+    with store.write() as tx:
+        first, again = enqueue_many(tx, [EVENT, replace(EVENT, agent="nobody")])
+    assert (first.fresh, again) == (True, Accepted(first.message_id, fresh=False))
+
+
 def test_the_same_event_id_of_another_channel_is_another_message(store: Store) -> None:
     lane(store)
     first = _enqueue(store, EVENT)

@@ -105,8 +105,10 @@ def store_submissions(
 ) -> list[Sequence[Accepted]]:
     """Store all of these checked messages, or none; each event only once."""
     ids = MessageIds(tx)
-    proposed = [ids.propose(each.messages) for each in submissions]
-    lanes = lock_lanes(tx, [new.agent for each in submissions for new in each.messages])
+    # What repeats an event in this list is not looked at: its agent need not even exist.
+    firsts = _positions_of_fresh(submissions, ())
+    proposed = {at: ids.propose(submissions[at].messages) for at in firsts}
+    lanes = lock_lanes(tx, [new.agent for at in firsts for new in submissions[at].messages])
     # Only now: a redelivery at the same time has waited for the lanes, and sees the receipt.
     receipts = find_receipts(tx, [each.event for each in submissions if each.event is not None])
     fresh = _positions_of_fresh(submissions, receipts)
