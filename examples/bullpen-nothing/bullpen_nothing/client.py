@@ -16,8 +16,9 @@ class Client:
         self._log = context.log
         self._token = context.setting("nothing_token")
         self._work = threading.Event()
-        # A response was written, by whichever process: a real client would deliver it.
-        context.on_commit("responses", self._work.set)
+        # A response for this channel was written, by whichever process: a real client would
+        # deliver it. It may be called without one, too.
+        context.on_commit(f"responses:{context.info.name}", self._work.set)
 
     def run(self, stop: threading.Event) -> None:
         """Do nothing until `stop` is set."""

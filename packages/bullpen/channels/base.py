@@ -25,7 +25,9 @@ class ChannelContext:
     environ: Mapping[str, str]
     log: logging.Logger
     on_commit: Callable[[str, Callable[[], None]], None]
-    """Registers a callback for a topic, as `responses`; any process's commit on it calls back."""
+    """Registers a callback for a topic, as `responses:slack`; any commit on it calls back.
+
+    It may also be called when nothing was committed."""
 
     def setting(self, name: str) -> str:
         """A setting of Bullpen's, or one of the channel's own: BULLPEN_NAME in the environment."""
