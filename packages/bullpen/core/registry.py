@@ -111,7 +111,8 @@ class ChannelInfo:
 
     Empty if there is no client."""
     pull: bool = False
-    """True if people fetch their responses, as with `bullpen response read`."""
+    """True if people fetch their responses, as with `bullpen response read`. Of built-in channels
+    only: a package adds a channel to deliver."""
 
 
 class Chart(StrEnum):

@@ -41,7 +41,7 @@ class WakeupDispatcher:
         self._listener = listener
         self._callbacks: list[tuple[str, Callable[[], None]]] = []
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ear", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="wake-ups", daemon=True)
 
     def subscribe(self, topic: str, callback: Callable[[], None]) -> None:
         """Call this when a topic is woken. Only before `start`."""
