@@ -44,7 +44,7 @@ class ParsedAnswer:
 
 
 def parse_answer(
-    text: str, speaker: str, directory: AddressBook, rooms: Mapping[str, object]
+    text: str, speaker: str, book: AddressBook, rooms: Mapping[str, object]
 ) -> ParsedAnswer:
     """Parse an answer; `rooms` are the teams in whose rooms the speaker may post."""
     segments = parse_tags(text)
@@ -61,13 +61,13 @@ def parse_answer(
                     f"{tag.kind}{name} was not told: an answer has at most {MAX_PARTS} parts"
                 )
             elif tag.kind is TagKind.ROOM:
-                team = directory.find_team(name)
+                team = book.find_team(name)
                 if team is None or team not in rooms:
                     notes.append(f"#{name} was not told: it is no room of @{speaker}'s")
                 else:
                     posts.append(Post(team, body))
             else:
-                recipient = directory.find(name)
+                recipient = book.find(name)
                 if recipient is None:
                     notes.append(f"@{name} was not told: there is nobody of that name")
                 elif recipient.agent == speaker:

@@ -16,6 +16,11 @@ from bullpen.core.routing.tags import (
     text_outside_tags,
 )
 
+MAX_RECIPIENTS = 64
+"""How many recipients one message may have."""
+
+_UNKNOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
+
 _NAME_END = re.compile(r"\s++|[:,]|\Z")
 
 
@@ -29,57 +34,61 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class AddressBook:
-    """The agents and teams that exist, by id; a team comes with its leader."""
+    """The agents and teams that exist, and whom each of their names addresses."""
 
     agents: Mapping[str, str]
+    """Display names by id."""
     teams: Mapping[str, tuple[str, str]]
-    _everyone: dict[str, Recipient] = field(init=False, repr=False, compare=False)
-    _teams: dict[str, str] = field(init=False, repr=False, compare=False)
+    """Display names and leaders by id."""
+    _recipients: dict[str, Recipient] = field(init=False, repr=False, compare=False)
+    """By normalized id and display name."""
+    _team_ids: dict[str, str] = field(init=False, repr=False, compare=False)
+    """By normalized id and display name."""
 
     def __post_init__(self) -> None:
         agents = {agent: Recipient(agent, None) for agent in self.agents}
         leaders = {team: Recipient(leader, team) for team, (_, leader) in self.teams.items()}
-        everyone: dict[str, Recipient] = {}
-        rooms: dict[str, str] = {}
+        recipients: dict[str, Recipient] = {}
+        team_ids: dict[str, str] = {}
         # The first owner of a name keeps it: ids before display names, agents before teams.
         for agent in self.agents:
-            everyone.setdefault(_normalized(agent), agents[agent])
+            recipients.setdefault(_normalized(agent), agents[agent])
         for team in self.teams:
-            everyone.setdefault(_normalized(team), leaders[team])
-            rooms.setdefault(_normalized(team), team)
+            recipients.setdefault(_normalized(team), leaders[team])
+            team_ids.setdefault(_normalized(team), team)
         for agent, name in self.agents.items():
-            everyone.setdefault(_normalized(name), agents[agent])
+            recipients.setdefault(_normalized(name), agents[agent])
         for team, (name, _) in self.teams.items():
-            everyone.setdefault(_normalized(name), leaders[team])
-            rooms.setdefault(_normalized(name), team)
-        for names in (everyone, rooms):
+            recipients.setdefault(_normalized(name), leaders[team])
+            team_ids.setdefault(_normalized(name), team)
+        for names in (recipients, team_ids):
             names.pop("", None)
-        object.__setattr__(self, "_everyone", everyone)
-        object.__setattr__(self, "_teams", rooms)
+        object.__setattr__(self, "_recipients", recipients)
+        object.__setattr__(self, "_team_ids", team_ids)
 
     def find(self, name: str) -> Recipient | None:
         """The agent, or the leader of the team, of this id or display name."""
-        return self._everyone.get(_normalized(name))
+        return self._recipients.get(_normalized(name))
 
     def find_team(self, name: str) -> str | None:
         """The id of the team of this id or display name."""
-        return self._teams.get(_normalized(name))
+        return self._team_ids.get(_normalized(name))
 
     def find_prefix(self, text: str) -> tuple[Recipient, int] | None:
         """The recipient that the first line begins with, by the longest name, and where it ends."""
-        found: tuple[Recipient, int] | None = None
+        longest_match: tuple[Recipient, int] | None = None
         if text[:1].isspace():
             return None
-        longest = max(map(len, self._everyone), default=0)
+        max_chars = max(map(len, self._recipients), default=0)
         for end in _NAME_END.finditer(text):
             name = _normalized(text[: end.start()])
-            if len(name) > longest:
+            if len(name) > max_chars:
                 break
-            if recipient := self._everyone.get(name):
-                found = recipient, end.start()
+            if recipient := self._recipients.get(name):
+                longest_match = recipient, end.start()
             if "\n" in end[0]:
                 break
-        return found
+        return longest_match
 
     def listing(self) -> str:
         """All names that can be addressed, in one line."""
@@ -98,25 +107,6 @@ class AddressBook:
         return self.listing()
 
 
-def _normalized(name: str) -> str:
-    """The name as it is compared: case and spaces do not matter."""
-    return " ".join(name.casefold().split())
-
-
-def _format_name(name: str, display: str) -> str:
-    return (
-        f"@{name} ({display})"
-        if _normalized(display) not in ("", _normalized(name))
-        else f"@{name}"
-    )
-
-
-MAX_RECIPIENTS = 64
-"""How many recipients one message may have."""
-
-_UNKNOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
-
-
 @dataclass(frozen=True, slots=True)
 class RoutedText:
     """A text for an agent, as a team's leader if `team` is set, or for a team's room."""
@@ -127,37 +117,37 @@ class RoutedText:
     room: str | None
 
 
-def route_text(text: str, directory: AddressBook, default: str) -> tuple[RoutedText, ...]:
-    """Split a message into parts by recipient; an unknown recipient refuses all of it."""
-    prefixed = _route_by_prefix(text, directory)
+def route_text(text: str, book: AddressBook, default: str) -> tuple[RoutedText, ...]:
+    """Split a message into parts by recipient; an unknown recipient raises `UnknownRecipient`."""
+    prefixed = _route_by_prefix(text, book)
     if prefixed is not None:
         return (prefixed,)
-    # A file of the person's own is not sent by a tag: it stays what was written.
+    # File tags are for agents: in a person's message one is plain text.
     segments = [
         each.source if isinstance(each, Tag) and each.kind is TagKind.FILE else each
         for each in parse_tags(text)
     ]
-    tagged = tuple(_route_by_tags(segments, directory))
-    return tagged or (_route_to(_require_recipient(default, directory), text),)
+    tagged = tuple(_route_by_tags(segments, book))
+    return tagged or (_route_to(_require_recipient(default, book), text),)
 
 
-def _route_by_prefix(text: str, directory: AddressBook) -> RoutedText | None:
+def _route_by_prefix(text: str, book: AddressBook) -> RoutedText | None:
     """The message without the `@name` at its start, if it has one."""
     start = text.lstrip()
     if not start.startswith("@"):
         return None
     start = start[1:]
-    if found := directory.find_prefix(start):
-        recipient, end = found
+    if match := book.find_prefix(start):
+        recipient, end = match
         rest = start[end + 1 :] if start[end : end + 1] in (":", ",") else start[end:]
         return _route_to(recipient, rest.lstrip())
     if stranger := _UNKNOWN_NAME.match(start):
-        _require_recipient(stranger[0], directory)
+        _require_recipient(stranger[0], book)
     return None
 
 
-def _route_by_tags(segments: Sequence[Segment], directory: AddressBook) -> Iterator[RoutedText]:
-    """The text for each name of each tag: what is outside of tags, then what is in the tag."""
+def _route_by_tags(segments: Sequence[Segment], book: AddressBook) -> Iterator[RoutedText]:
+    """The text for each name in each tag: the text outside of all tags, then that of the tag."""
     shared = text_outside_tags(segments)
     if sum(len(tag.to) for tag in segments if isinstance(tag, Tag)) > MAX_RECIPIENTS:
         raise BadText(
@@ -169,25 +159,38 @@ def _route_by_tags(segments: Sequence[Segment], directory: AddressBook) -> Itera
         text = f"{shared}\n\n{tag.text}" if shared else tag.text
         for name in dict.fromkeys(tag.to):
             if tag.kind is TagKind.ROOM:
-                yield RoutedText(text, None, None, _require_room(name, directory))
+                yield RoutedText(text, None, None, _require_room(name, book))
             else:
-                yield _route_to(_require_recipient(name, directory), text)
+                yield _route_to(_require_recipient(name, book), text)
 
 
 def _route_to(recipient: Recipient, text: str) -> RoutedText:
     return RoutedText(text, recipient.agent, recipient.team, None)
 
 
-def _require_recipient(name: str, directory: AddressBook) -> Recipient:
-    recipient = directory.find(name)
+def _require_recipient(name: str, book: AddressBook) -> Recipient:
+    recipient = book.find(name)
     if recipient is None:
         shortened = name[:MAX_NAME_CHARS]
-        raise UnknownRecipient(f"there is nobody called @{shortened}", hint=directory.listing())
+        raise UnknownRecipient(f"there is nobody called @{shortened}", hint=book.listing())
     return recipient
 
 
-def _require_room(name: str, directory: AddressBook) -> str:
-    team = directory.find_team(name)
+def _require_room(name: str, book: AddressBook) -> str:
+    team = book.find_team(name)
     if team is None:
-        raise UnknownRecipient(f"there is no room called #{name}", hint=directory.listing())
+        raise UnknownRecipient(f"there is no room called #{name}", hint=book.listing())
     return team
+
+
+def _normalized(name: str) -> str:
+    """The name as it is compared: case and spaces do not matter."""
+    return " ".join(name.casefold().split())
+
+
+def _format_name(name: str, display: str) -> str:
+    return (
+        f"@{name} ({display})"
+        if _normalized(display) not in ("", _normalized(name))
+        else f"@{name}"
+    )

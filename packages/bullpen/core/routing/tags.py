@@ -1,4 +1,8 @@
-"""Tags in a text: `[@agent: text]` and `[#room: text]`, but not in code."""
+"""Tags in a text: `[@coder: fix it]`, `[#dev: it is fixed]`, `[send_file: report.pdf]`.
+
+Brackets nest, as far as they balance; those in code and those after a backslash do not count.
+A tag whose bracket nothing balances ends at the last `]` before the next tag.
+"""
 
 from __future__ import annotations
 
@@ -10,64 +14,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-Span = tuple[int, int]
-"""From the first character to the one after the last."""
-
-# A paragraph ends at blank lines or at a fence. What follows ``` on its line has no backtick in it:
-# else it would be inline code.
-_BREAK = re.compile(
-    r"^(?:(?:[ \t\r]*+\n)++| {0,3}(?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+))", re.MULTILINE
-)
-_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
-_BACKTICKS = re.compile(r"`++")
-_ESCAPE_OR_BACKTICKS = re.compile(r"\\.|`++", re.DOTALL)
-
-
-def code_spans(text: str) -> tuple[Span, ...]:
-    """The spans that are code, with their backticks and fences, in order and without overlap."""
-    return tuple(_code_spans(text))
-
-
-def _code_spans(text: str) -> Iterator[Span]:
-    at = 0
-    while found := _BREAK.search(text, at):
-        yield from _inline_code(text, at, found.start())
-        at = found.end()
-        if fence := found["fence"]:
-            at = _fence_end(text, at, fence)
-            yield found.start(), at
-    yield from _inline_code(text, at, len(text))
-
-
-def _fence_end(text: str, at: int, fence: str) -> int:
-    """The end of the block that this fence opens."""
-    for found in _FENCE.finditer(text, at):
-        if found[1].startswith(fence):
-            return found.end()
-    return len(text)
-
-
-def _inline_code(text: str, at: int, end: int) -> Iterator[Span]:
-    """The inline code of one paragraph."""
-    runs: dict[int, list[int]] = defaultdict(list)
-    for run in _BACKTICKS.finditer(text, at, end):
-        runs[len(run[0])].append(run.start())
-    while runs and (found := _ESCAPE_OR_BACKTICKS.search(text, at, end)):
-        at = found.end()
-        if found[0].startswith("`"):
-            closing = runs.get(len(found[0]), [])
-            which = bisect_left(closing, at)
-            if which < len(closing):
-                at = closing[which] + len(found[0])
-                yield found.start(), at
-
-
-# The tags of a text: `[@coder: fix it]`, `[#dev: it is fixed]`, `[send_file: report.pdf]`.
-#
-# Brackets nest, as far as they balance; those in code and those after a backslash do not count.
-# A tag whose bracket nothing balances ends at the last `]` before the next tag.
-
 MAX_NAME_CHARS = 64
+
+# No head of a tag has an empty body: what this finds is a tag as soon as it has an end.
+_TOKEN = re.compile(
+    r"\\. | \]"
+    r"| \[ (?: (?: (?P<sigil>[@\#]) (?P<names>[^\[\]:\n`]++) | (?i:send_file) ) : (?!\s*+\]) )?+",
+    re.DOTALL | re.VERBOSE,
+)
+
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 class TagKind(StrEnum):
@@ -100,17 +56,12 @@ class _Opener(NamedTuple):
     body: int
 
 
-# No head of a tag has an empty body: what this finds is a tag as soon as it has an end.
-_TOKEN = re.compile(
-    r"\\. | \]"
-    r"| \[ (?: (?: (?P<sigil>[@\#]) (?P<names>[^\[\]:\n`]++) | (?i:send_file) ) : (?!\s*+\]) )?+",
-    re.DOTALL | re.VERBOSE,
-)
-_BLANK_LINES = re.compile(r"\n{3,}")
+Span = tuple[int, int]
+"""From the first character to the one after the last."""
 
 
 def parse_tags(text: str) -> tuple[Segment, ...]:
-    """The text and its tags in order; together they are the whole text again."""
+    """Split a text into its tags and the text between them; joined, they are the text again."""
     openers, closes = _scan(text)
     segments: list[Segment] = []
     at = 0
@@ -196,10 +147,10 @@ def _opener(token: re.Match[str]) -> _Opener | None:
 
 
 def _limits(openers: Sequence[_Opener], closes: Mapping[int, int], size: int) -> list[int]:
-    """For each head that nothing closes, where its tag must have ended: at the next one outside it.
+    """The end of each head's tag at the latest, if nothing closes it: the next head outside it.
 
-    What opens before a head that nothing closes is not closed either. So a later head stands
-    within it only if a pair of brackets is around that later head, and this pair is within it too.
+    A bracket that opens before an unclosed head is unclosed too. So a later head is inside the
+    unclosed one only if a pair of brackets inside it encloses that later head.
     """
     limits: list[int] = []
     limit = size
@@ -237,3 +188,55 @@ def _remaining_space(spaces: Sequence[str], *, edge: bool) -> str:
     # What was indented after the dropped stays indented.
     _, newline, indent = spaces[-1].rpartition("\n")
     return "\n" * lines + (indent if newline else "") if lines else " "
+
+
+# A paragraph ends at blank lines or at a fence. What follows ``` on its line has no backtick in it:
+# else it would be inline code.
+_BREAK = re.compile(
+    r"^(?:(?:[ \t\r]*+\n)++| {0,3}(?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+))", re.MULTILINE
+)
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)
+
+_BACKTICKS = re.compile(r"`++")
+
+_ESCAPE_OR_BACKTICKS = re.compile(r"\\.|`++", re.DOTALL)
+
+
+def code_spans(text: str) -> tuple[Span, ...]:
+    """The spans that are code, with their backticks and fences, in order and without overlap."""
+    return tuple(_code_spans(text))
+
+
+def _code_spans(text: str) -> Iterator[Span]:
+    at = 0
+    while match := _BREAK.search(text, at):
+        yield from _inline_code(text, at, match.start())
+        at = match.end()
+        if fence := match["fence"]:
+            at = _fence_end(text, at, fence)
+            yield match.start(), at
+    yield from _inline_code(text, at, len(text))
+
+
+def _fence_end(text: str, at: int, fence: str) -> int:
+    """The end of the block that this fence opens."""
+    for match in _FENCE.finditer(text, at):
+        if match[1].startswith(fence):
+            return match.end()
+    return len(text)
+
+
+def _inline_code(text: str, at: int, end: int) -> Iterator[Span]:
+    """The inline code of one paragraph."""
+    runs: dict[int, list[int]] = defaultdict(list)
+    for run in _BACKTICKS.finditer(text, at, end):
+        runs[len(run[0])].append(run.start())
+    while runs and (match := _ESCAPE_OR_BACKTICKS.search(text, at, end)):
+        at = match.end()
+        if match[0].startswith("`"):
+            closing = runs.get(len(match[0]), [])
+            which = bisect_left(closing, at)
+            if which < len(closing):
+                at = closing[which] + len(match[0])
+                yield match.start(), at
