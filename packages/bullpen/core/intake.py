@@ -26,12 +26,12 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 MAX_COPIES_FACTOR = 8
-"""All copies of a message together are at most so many times the longest message."""
+"""All copies of a message together may be this many times as long as one message."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoomReceipt:
-    """A post: its number in the room, and the conversation that it begins."""
+    """A stored post: its number in the room, and the conversation that it begins."""
 
     id: int
     conversation_id: str
@@ -40,14 +40,15 @@ class RoomReceipt:
 def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     """Store what a person wrote, for everyone whom it addresses.
 
-    `new.agent` gets what addresses nobody; empty is the setting `default_agent`. All parts belong
-    to one conversation, which has the id of the first part; the id of a post is that as well.
+    A text without an address goes to `new.agent`, or if that is empty to the setting
+    `default_agent`. All parts belong to one conversation, whose id is that of the first part. A
+    room post has no id of its own: it is returned with the conversation's.
     """
     check_text(new.message, tx.settings.message_bytes)
     check_text(f"{new.channel}{new.event_id}", tx.settings.message_bytes, "the receipt")
     event = PlatformEvent.of(new)
     if event is not None and (receipts := find_receipts(tx, [event])):
-        # Not routed again: whom it addressed may have been removed since.
+        # A redelivery is not routed again: its recipient may have been removed since.
         return (Accepted(receipts[event], fresh=False),)
     parts = route_text(new.message, load_address_book(tx), new.agent or tx.settings.default_agent)
     rooms = {part.room: get_team(tx, part.room) for part in parts if part.room is not None}
@@ -56,7 +57,7 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
 
 
 def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> RoomReceipt:
-    """Store what a person says in a room, for every member; its text is not routed."""
+    """Store a person's post in a room, for every member; its text is not routed."""
     team = get_team(tx, team_id)
     new = NewMessage(agent="", message=text, channel=ROOM, sender=sender)
     part = RoutedText(text=text, agent=None, team=None, room=team.id)
@@ -80,10 +81,12 @@ def _check_parts(
 def _store_parts(
     tx: Transaction, new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team]
 ) -> tuple[tuple[Accepted, ...], list[int]]:
-    """Enqueue each part for its recipients; gives what was accepted, and the numbers of posts."""
-    root = new.message_id if len(parts) == 1 and not rooms else _conversation_id(tx, new, parts[0])
-    conversation = new.conversation_id or root
-    messages = _messages(new, parts, rooms, root)
+    """Enqueue each part for its recipients; returns the receipts and the numbers of the posts."""
+    first_id = (
+        new.message_id if len(parts) == 1 and not rooms else _conversation_id(tx, new, parts[0])
+    )
+    conversation = new.conversation_id or first_id
+    messages = _messages_of_parts(new, parts, rooms, first_id)
     for message in messages:
         check_message(tx, message)
     submission = Submission(
@@ -94,7 +97,7 @@ def _store_parts(
     (stored,) = store_submissions(tx, [submission])
     if not stored[0].fresh:
         return tuple(stored), []
-    accepted = _accepted_parts(parts, rooms, conversation, stored)
+    accepted = _receipts_of_parts(parts, rooms, conversation, stored)
     posts = []
     for part, each in zip(parts, accepted, strict=True):
         if part.room is not None:
@@ -105,7 +108,7 @@ def _store_parts(
 
 
 def _conversation_id(tx: Transaction, new: NewMessage, first: RoutedText) -> str:
-    """The id of the conversation: of its first message, or of the post that it begins with."""
+    """The id that the client chose, or a new one that no message has."""
     if new.message_id:
         return new.message_id
     prefix = new.channel if first.room is None else ROOM
@@ -122,12 +125,12 @@ def _recipients(part: RoutedText, rooms: Mapping[str, Team]) -> tuple[str, ...]:
     return (part.agent,)
 
 
-def _messages(
-    new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team], root: str | None
+def _messages_of_parts(
+    new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team], first_id: str | None
 ) -> list[NewMessage]:
-    """One for each recipient of each part."""
+    """One message for each recipient of each part."""
     plain = replace(
-        new, message_id=None, event_id=None, conversation_id=new.conversation_id or root
+        new, message_id=None, event_id=None, conversation_id=new.conversation_id or first_id
     )
     messages: list[NewMessage] = []
     for part in parts:
@@ -137,23 +140,23 @@ def _messages(
             team = part.team or new.team_id
             messages.append(replace(plain, agent=part.agent, message=part.text, team_id=team))
     # A post has no row of its own: the id that a client chose goes to its first copy.
-    message_id = root if parts[0].room is None else new.message_id
+    message_id = first_id if parts[0].room is None else new.message_id
     return [replace(messages[0], message_id=message_id), *messages[1:]]
 
 
 def _room_copies(team: Team, post: NewMessage) -> list[NewMessage]:
-    """A post, for each member; nobody is answered who posts in a room."""
+    """A copy of the post for each member, without a reply address: a post gets no response."""
     post = replace(post, channel=ROOM, team_id=team.id, reply_to=None)
     return [replace(post, agent=agent) for agent in team.members]
 
 
-def _accepted_parts(
+def _receipts_of_parts(
     parts: Sequence[RoutedText],
     rooms: Mapping[str, Team],
     conversation: str | None,
     stored: Sequence[Accepted],
 ) -> tuple[Accepted, ...]:
-    """What was accepted of each part: a message by its own id, a post by its conversation's."""
+    """The receipt of each part: a message's own id, or for a post the conversation's."""
     accepted = []
     at = 0
     for part in parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from bullpen.core.clock import MINUTE
@@ -10,6 +10,7 @@ from bullpen.core.errors import BadText
 from bullpen.core.registry import CHANNELS
 
 SEPARATOR = "\x1f"
+"""Between the parts of a reply address, a batch key or a session key."""
 
 ROOM = "chatroom"
 """The channel of room posts; an agent's waiting posts are answered together."""
@@ -33,7 +34,7 @@ PULL_CHANNELS = frozenset(
 
 
 class Priority(IntEnum):
-    """Five tiers. Each is worth ten minutes of waiting: so a waiting message rises by itself."""
+    """Five tiers. A message that waits ten minutes longer counts as one tier higher."""
 
     CRITICAL = 0
     HIGH = 1
@@ -43,7 +44,7 @@ class Priority(IntEnum):
 
     @property
     def weight(self) -> int:
-        """How many milliseconds of waiting this tier is worth."""
+        """Milliseconds of waiting that this tier is worth over the lowest."""
         return (Priority.BACKGROUND - self) * 10 * MINUTE
 
 
@@ -56,7 +57,7 @@ class ErrorKind(StrEnum):
     AUTH = "auth"
     QUOTA = "quota"
     SETUP = "setup"
-    """Something that its runs need is missing: a program, a directory, a provider."""
+    """A program, a directory or a provider that the agent needs is missing."""
     NEEDS_PERSON = "needs_person"
     CRASH = "crash"
 
@@ -78,7 +79,7 @@ class ReplyTo:
 
     @classmethod
     def parse(cls, text: str) -> ReplyTo:
-        """The address that `str` wrote."""
+        """Parse what `str` returns."""
         return cls(*text.split(SEPARATOR))
 
 
@@ -110,7 +111,7 @@ class NewMessage:
     hold_reason: str | None = None
     """Why it is held for a person; None is not held."""
     origin: str | None = None
-    """What says it if nobody does, as `schedule`: its id begins so, and its run is its own."""
+    """What wrote it if not a person or an agent: `schedule`. Its id's prefix; it runs alone."""
 
     @property
     def batch_key(self) -> str | None:
@@ -131,7 +132,7 @@ class Accepted:
 
     message_id: str
     fresh: bool = True
-    """False if the platform's event was received before."""
+    """False if the message of this platform event was stored before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +220,8 @@ class Outcome:
     handoffs: tuple[NewMessage, ...] = ()
     room_posts: tuple[RoomPost, ...] = ()
     transcript: str | None = None
-    """What the agent wrote, word for word, for the history; None is what is above."""
-    usage: Usage = field(default=NO_USAGE)
+    """The agent's output for the history; None writes the answers, handoffs and posts there."""
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +232,7 @@ class Failure:
     error: str
     retry_after: int | None = None
     """Milliseconds that the provider asked to wait."""
-    usage: Usage = field(default=NO_USAGE)
+    usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,4 +242,4 @@ class RunOutput:
     text: str
     files: tuple[str, ...] = ()
     metadata: str | None = None
-    usage: Usage = field(default=NO_USAGE)
+    usage: Usage = NO_USAGE

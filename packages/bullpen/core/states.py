@@ -75,7 +75,8 @@ class StateInfo(Generic[State]):
 
 M, R, L = MessageState, ResponseState, LaneState
 
-# In this order, which the partial indexes of `messages` have: SQLite uses them for no other.
+# The partial indexes of `messages` list the states in this order. SQLite uses such an index only
+# for a query that lists them in the same order.
 MESSAGE_STATES: Mapping[MessageState, StateInfo[MessageState]] = {
     M.PENDING: StateInfo(
         label="waits for its turn",
