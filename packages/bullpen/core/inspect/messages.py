@@ -15,7 +15,7 @@ from bullpen.core.message import Message
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.models.base import const
-from bullpen.core.queue.lanes import ready
+from bullpen.core.queue.lanes import pending, ready
 from bullpen.core.states import ARCHIVED_STATES, NEEDS_PERSON_STATES, MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, JsonIn, TablePager, encode_ids, parse_row_id
 from bullpen.core.store.scan import (
@@ -195,10 +195,6 @@ SELECT_CLAIMED_BATCHES: Statement[tuple[str]] = Statement(
 )
 
 
-def _pending() -> ColumnElement[bool]:
-    return M.status == const(MessageState.PENDING.value)
-
-
 def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
     # Named twice, so that the partial index is recognised.
     named = M.status.in_([const(each.value) for each in states])
@@ -211,7 +207,6 @@ DEAD_OR_HELD_SCAN = IndexScan(
     ("updated_at", "id"),
     "updated_at",
 )
-
 
 # By two columns, so that no database walks the primary key past everything that is not dead.
 DEAD_OR_HELD_BY_ID_SCAN = IndexScan(
@@ -230,7 +225,7 @@ READY_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("agent", "sort_key", "id")
 READY_IN_LANE_SCAN = IndexScan(MESSAGES, lambda: (ready(),), ("sort_key", "id"), "created_at")
 
 DELAYED_SCAN = IndexScan(
-    MESSAGES, lambda: (_pending(), ~M.ready), ("available_at", "id"), "created_at"
+    MESSAGES, lambda: (pending(), ~M.ready), ("available_at", "id"), "created_at"
 )
 
 PROCESSING_SCAN = IndexScan(

@@ -13,7 +13,8 @@ from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models import DEATH_CAUSES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.write import add_response
-from bullpen.core.queue.lanes import ready, refresh_lane
+from bullpen.core.queue.disposition import ERROR_PREVIEW_CHARS
+from bullpen.core.queue.lanes import pending, ready, refresh_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -21,6 +22,8 @@ from bullpen.core.store.transaction import Transaction
 M = MESSAGES.c
 
 C = DEATH_CAUSES.c
+
+OVERFLOW_ERROR = "newer messages took its place in a full lane"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,6 @@ class DeadMessage:
     at: int
 
 
-def _pending() -> ColumnElement[bool]:
-    return M.status == const(MessageState.PENDING.value)
-
-
 def _select_oldest(
     conditions: Callable[[], tuple[ColumnElement[bool], ...]],
 ) -> Statement[tuple[int]]:
@@ -66,17 +65,17 @@ def _select_oldest(
     )
 
 
-SELECT_OLDEST = (_select_oldest(lambda: (ready(),)), _select_oldest(lambda: (_pending(), ~M.ready)))
+SELECT_OLDEST = (_select_oldest(lambda: (ready(),)), _select_oldest(lambda: (pending(), ~M.ready)))
 """Among the ready and among the delayed, each by an index of its own."""
 
 DROP_OVERFLOWED: Statement[Message] = Statement(
     lambda: (
         update(MESSAGES)
-        .where(M.id == bindparam("message"), _pending())
+        .where(M.id == bindparam("message"), pending())
         .values(
             status=const(MessageState.DEAD.value),
             error_kind=const("overflow"),
-            last_error=const("newer messages took its place in a full lane"),
+            last_error=const(OVERFLOW_ERROR),
             updated_at=bindparam("now"),
         )
         .returning(*columns(Message, MESSAGES))
@@ -123,12 +122,12 @@ SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
 
 
 def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
-    """Record that these messages are dead letters now, and tell the people who wrote them."""
+    """Record that these messages are dead letters now, and notify the people who wrote them."""
     for message in dead:
-        append_event(tx, MessageDead(message, kind=kind, error=error[:500]))
+        append_event(tx, MessageDead(message, kind=kind, error=error[:ERROR_PREVIEW_CHARS]))
         if message.channel not in INTERNAL_CHANNELS:
             text = (
-                f"@{message.agent} could not answer: {error[:500]}\n"
+                f"@{message.agent} could not answer: {error[:ERROR_PREVIEW_CHARS]}\n"
                 f"Your message is kept as {message.message_id} and can be tried again."
             )
             add_response(tx, message, Answer(message=text))
@@ -140,13 +139,13 @@ def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
     oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(ids)[:count]]
     dead = [each for each in tx.one_each(DROP_OVERFLOWED, oldest) if each is not None]
     refresh_lane(tx, agent, -len(dead))
-    notify_dead(tx, dead, "overflow", "newer messages took its place in a full lane")
+    notify_dead(tx, dead, "overflow", OVERFLOW_ERROR)
 
 
 def add_to_failure_group(
     tx: Transaction, cause: str, deaths: Sequence[DeadMessage]
 ) -> FailureGroup:
-    """Count these messages of one cause, the oldest first; gives the group as it is now."""
+    """Count these messages of one cause, the oldest first; returns the group as it is now."""
     first, last = deaths[0], deaths[-1]
     values = {"kind": last.kind, "error": last.error, "deaths": len(deaths), "last_at": last.at}
     group = tx.one(ADD_TO_GROUP, {**values, "cause": cause})
@@ -157,7 +156,7 @@ def add_to_failure_group(
 
 
 def mark_owner_notified(tx: Transaction, cause: str) -> None:
-    """Remember that the owner knows of it."""
+    """Record that the owner was notified of this cause."""
     tx.write(MARK_NOTIFIED, {"cause": cause, "now": tx.now})
 
 

@@ -10,7 +10,6 @@ from functools import cache
 
 from sqlalchemy import bindparam, insert, update
 
-from bullpen.core.clock import DAY
 from bullpen.core.errors import LaneClosed, LaneFull
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
@@ -20,13 +19,13 @@ from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.dead_letters import drop_oldest
-from bullpen.core.queue.lanes import Lane, Ordering, Overflow, lock_lane, lock_lanes
+from bullpen.core.queue.lanes import Lane, Overflow, lock_lane, lock_lanes, sort_key
 from bullpen.core.queue.message_ids import MessageIds
 from bullpen.core.states import LANE_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-_LATER_COLUMNS = frozenset({"id", "error_kind", "claimed_by", "claim_token"})
+_UNSET_COLUMNS = frozenset({"id", "error_kind", "claimed_by", "claim_token"})
 """The columns that a new message has no value for."""
 
 INSERT_MESSAGE: Statement[None] = Statement(
@@ -35,7 +34,7 @@ INSERT_MESSAGE: Statement[None] = Statement(
             **{
                 each.name: bindparam(each.name)
                 for each in MESSAGES.c
-                if each.name not in _LATER_COLUMNS
+                if each.name not in _UNSET_COLUMNS
             },
             "retry_count": const(0),
             "crash_count": const(0),
@@ -55,7 +54,7 @@ UPDATE_LANE_COUNT: Statement[None] = Statement(
 
 
 def insert_checked(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:
-    """Put checked messages into their lanes; gives their ids in the same order."""
+    """Put checked messages into their lanes; returns their ids in the same order."""
     ids = MessageIds(tx)
     proposed = ids.propose(news)
     lanes = lock_lanes(tx, [new.agent for new in news])
@@ -70,7 +69,7 @@ def insert_locked(
     """Put checked messages into their lanes, which are locked, under these ids."""
     if not news:
         return
-    # What is held takes no place, and may be put into a lane that takes nothing.
+    # A held message takes no room, and may be put into a lane that accepts none.
     counts = Counter([new.agent for new in news if new.hold_reason is None])
     for agent, count in counts.items():
         _check_room(agent, lanes[agent], count)
@@ -78,23 +77,9 @@ def insert_locked(
         over = _overflow_count(lanes[agent], count)
         if over > 0:
             drop_oldest(tx, agent, over)
-            # Read anew: the head of the lane may have been among them.
+            # Read again: the head of the lane may have been dropped.
             lanes[agent] = lock_lane(tx, agent)
     _insert_messages(tx, news, ids, lanes)
-
-
-def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> int:
-    """Where a message stands in its lane: the smallest is claimed first, whatever the time.
-
-    A tier's weight moves it forward by so much waiting, so that ageing rewrites nothing.
-    """
-    match Ordering(ordering):
-        case Ordering.FIFO:
-            return due_at
-        case Ordering.PRIORITY:
-            return due_at - weight
-        case Ordering.DEADLINE:
-            return due_at + DAY if deadline is None else deadline
 
 
 def _check_room(agent: str, lane: Lane, count: int) -> None:

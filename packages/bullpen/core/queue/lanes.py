@@ -1,4 +1,8 @@
-"""Lanes: an agent's queue, locked before its messages change and settled after."""
+"""Lanes: an agent's queue, its row locked before its messages change and refreshed after.
+
+Every verb keeps one order, lanes by name and then messages, so that no two transactions wait for
+each other on PostgreSQL. On SQLite the write lock is held from the start.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +37,6 @@ from bullpen.core.states import CLAIMABLE_LANE_STATES, LANE_STATES, LaneState, M
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
-
-# A lane's row: locked before its messages are touched, settled after.
-#
-# Every verb keeps one order, lanes by name and then messages, so that no two transactions wait for
-# each other on PostgreSQL. On SQLite the write lock is held from the start.
 
 M = MESSAGES.c
 
@@ -112,20 +111,29 @@ class Lane:
         )
 
 
+FreedLane = tuple[str, int, str]
+"""The claim that a lane had: batch, `claimed_at`, `claimed_by`. They stay until the next claim."""
+
+
+def pending() -> ColumnElement[bool]:
+    """Whether a message is pending, delayed ones included."""
+    return M.status == const(MessageState.PENDING.value)
+
+
 def ready() -> ColumnElement[bool]:
     """Whether a message is pending and not delayed: those are in the index of the claim."""
-    return and_(M.status == const(MessageState.PENDING.value), M.ready)
+    return and_(pending(), M.ready)
 
 
-def _runs() -> ColumnElement[bool]:
+def _is_claimable() -> ColumnElement[bool]:
     return L.state.in_([const(each.value) for each in CLAIMABLE_LANE_STATES])
 
 
-def _waits() -> ColumnElement[bool]:
+def _is_delayed() -> ColumnElement[bool]:
     return and_(L.not_before.is_not(None), L.not_before > bindparam("now"))
 
 
-def _first() -> ScalarSelect[int]:
+def _first_sort_key() -> ScalarSelect[int]:
     return (
         select(M.sort_key)
         .where(M.agent == L.agent, ready())
@@ -135,8 +143,8 @@ def _first() -> ScalarSelect[int]:
     )
 
 
-def _free_head() -> ColumnElement[int | None]:
-    return case((and_(_runs(), ~_waits()), _first()), else_=null())
+def _head_key() -> ColumnElement[int | None]:
+    return case((and_(_is_claimable(), ~_is_delayed()), _first_sort_key()), else_=null())
 
 
 LOCK_LANE: Statement[Lane] = Statement(
@@ -154,14 +162,11 @@ REFRESH_LANE: Statement[None] = Statement(
         .where(L.agent == bindparam("agent"))
         .values(
             pending=L.pending + bindparam("change"),
-            not_before=case((_waits(), L.not_before), else_=null()),
-            head_key=case((L.claim_token.is_(None), _free_head()), else_=null()),
+            not_before=case((_is_delayed(), L.not_before), else_=null()),
+            head_key=case((L.claim_token.is_(None), _head_key()), else_=null()),
         )
     )
 )
-
-# What the claim was (batch, claimed_at, claimed_by) stays until the next: RETURNING shows it.
-FreedLane = tuple[str, int, str]
 
 FREE_LANE: Statement[FreedLane] = Statement(
     lambda: (
@@ -170,8 +175,8 @@ FREE_LANE: Statement[FreedLane] = Statement(
         .values(
             claim_token=null(),
             lease_expires_at=null(),
-            not_before=case((_waits(), L.not_before), else_=null()),
-            head_key=_free_head(),
+            not_before=case((_is_delayed(), L.not_before), else_=null()),
+            head_key=_head_key(),
         )
         .returning(L.batch, L.claimed_at, L.claimed_by)
     )
@@ -225,34 +230,49 @@ DELAY_LANE: Statement[None] = Statement(
 )
 
 
-def _weight() -> ColumnElement[int]:
+def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> int:
+    """Where a message stands in its lane: the smallest is claimed first, whatever the time.
+
+    A priority counts as milliseconds of waiting, so no key changes while a message waits.
+    """
+    match Ordering(ordering):
+        case Ordering.FIFO:
+            return due_at
+        case Ordering.PRIORITY:
+            return due_at - weight
+        case Ordering.DEADLINE:
+            return due_at + DAY if deadline is None else deadline
+
+
+def _weight_column() -> ColumnElement[int]:
     return case(
         *((M.priority == const(int(each)), const(each.weight)) for each in Priority), else_=const(0)
     )
 
 
-def _key(ordering: Ordering) -> ColumnElement[int]:
+def _sort_key_column(ordering: Ordering) -> ColumnElement[int]:
+    """The same as `sort_key`, in SQL."""
     match ordering:
         case Ordering.FIFO:
             return M.due_at
         case Ordering.PRIORITY:
-            return M.due_at - _weight()
+            return M.due_at - _weight_column()
         case Ordering.DEADLINE:
             return func.coalesce(M.deadline, M.due_at + const(DAY))
 
 
-def _resort(ordering: Ordering) -> Statement[None]:
+def _update_sort_keys(ordering: Ordering) -> Statement[None]:
     return Statement(
         lambda: (
             update(MESSAGES)
             .where(M.agent == bindparam("lane"), M.status != const(MessageState.COMPLETED.value))
-            .values(sort_key=_key(ordering))
+            .values(sort_key=_sort_key_column(ordering))
         )
     )
 
 
 SET_SORT_KEYS: dict[Ordering, Statement[None]] = {
-    ordering: _resort(ordering) for ordering in Ordering
+    ordering: _update_sort_keys(ordering) for ordering in Ordering
 }
 
 
@@ -328,22 +348,22 @@ def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
 
 
 def pause_lane(tx: Transaction, agent: str, reason: str) -> None:
-    """Hand out nothing more; new messages are still accepted."""
+    """Stop claims from this lane; new messages are still accepted."""
     _set_lane_state(tx, agent, LaneState.PAUSED, reason)
 
 
 def resume_lane(tx: Transaction, agent: str) -> None:
-    """Accept and hand out messages again."""
+    """Accept and claim messages again."""
     _set_lane_state(tx, agent, LaneState.ACTIVE, None)
 
 
 def drain_lane(tx: Transaction, agent: str, reason: str = "draining") -> None:
-    """Accept no new messages, and hand out those that are there."""
+    """Accept no new messages; the pending ones are still claimed."""
     _set_lane_state(tx, agent, LaneState.DRAINING, reason)
 
 
 def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
-    """Close an empty lane: it accepts and hands out nothing."""
+    """Close an empty lane: nothing is accepted or claimed."""
     lane = lock_lane(tx, agent)
     if lane.pending or lane.claim_token is not None:
         raise LaneBusy(f"the lane of {agent} has {lane.pending} messages waiting, or one running")
@@ -351,7 +371,7 @@ def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
 
 
 def delay_lane(tx: Transaction, agent: str, until: int) -> None:
-    """Hand out nothing until then, as the provider asked."""
+    """Stop claims from this lane until then, as the provider asked."""
     tx.write(DELAY_LANE, {"lane": agent, "until": until})
 
 

@@ -1,4 +1,7 @@
-"""Timers: delays and deadlines that are over, and lanes that may hand out again."""
+"""Timers: delays and deadlines that are over, and lanes whose own delay is over.
+
+A claim checks the timers first, by one probe of three small indexes: no loop is needed for them.
+"""
 
 from __future__ import annotations
 
@@ -9,31 +12,25 @@ from bullpen.core.events.base import MessageRef
 from bullpen.core.events.message import MessageExpired
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.queue.lanes import LOCK_LANE_IF_FREE, refresh_lane
+from bullpen.core.queue.lanes import LOCK_LANE_IF_FREE, pending, refresh_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-
-# A claim checks the timers first, by one probe of three small indexes: no loop is needed for them.
 
 M = MESSAGES.c
 L = LANES.c
 _WAITING_LANE = LANES.alias("waiting").c
 
 SWEEP_MESSAGES = 500
-"""How many messages one transaction moves."""
-
-
-def _pending() -> ColumnElement[bool]:
-    return M.status == const(MessageState.PENDING.value)
+"""How many delayed and how many overdue messages one transaction changes."""
 
 
 def _delayed() -> tuple[ColumnElement[bool], ...]:
-    return (_pending(), ~M.ready)
+    return (pending(), ~M.ready)
 
 
 def _overdue() -> tuple[ColumnElement[bool], ...]:
-    return (_pending(), M.deadline.is_not(None))
+    return (pending(), M.deadline.is_not(None))
 
 
 def anything_due() -> ColumnElement[bool]:
@@ -70,7 +67,7 @@ SELECT_OVERDUE: Statement[tuple[int, str]] = Statement(
 EXPIRE_MESSAGE: Statement[tuple[str, str]] = Statement(
     lambda: (
         update(MESSAGES)
-        .where(M.id == bindparam("message"), _pending())
+        .where(M.id == bindparam("message"), pending())
         .values(status=const(MessageState.EXPIRED.value), updated_at=bindparam("now"))
         .returning(M.message_id, M.conversation_id)
     )
@@ -93,21 +90,21 @@ SELECT_NEXT_TIMES: Statement[tuple[int | None, int | None]] = Statement(
 
 
 def run_timers(tx: Transaction) -> int:
-    """Run every timer that is due; gives how many messages and lanes were changed."""
+    """Run every timer that is due; returns how many messages and lanes changed."""
     now = {"now": tx.now}
-    expired = tx.all(SELECT_OVERDUE, now)
-    arrived = tx.all(SELECT_DELAYS_OVER, now)
-    waited = [agent for (agent,) in tx.all(SELECT_LANES_DUE, now)]
-    moved = 0
-    for agent in sorted({*waited, *(agent for _, agent in (*expired, *arrived))}):
+    overdue = tx.all(SELECT_OVERDUE, now)
+    delays_over = tx.all(SELECT_DELAYS_OVER, now)
+    lanes_due = [agent for (agent,) in tx.all(SELECT_LANES_DUE, now)]
+    changed = 0
+    for agent in sorted({*lanes_due, *(agent for _, agent in (*overdue, *delays_over))}):
         # A claim has locked its lane before: waiting here for another could be a deadlock.
         if tx.one(LOCK_LANE_IF_FREE, {"agent": agent}) is None:
             continue
-        over = sum(_expire_message(tx, each, agent) for each, owner in expired if owner == agent)
-        ready = [{"message": each} for each, owner in arrived if owner == agent]
-        moved += (agent in waited) + over + sum(tx.change_each(SET_READY, ready))
-        refresh_lane(tx, agent, -over)
-    return moved
+        expired = sum(_expire_message(tx, each, agent) for each, owner in overdue if owner == agent)
+        now_ready = [{"message": each} for each, owner in delays_over if owner == agent]
+        changed += (agent in lanes_due) + expired + sum(tx.change_each(SET_READY, now_ready))
+        refresh_lane(tx, agent, -expired)
+    return changed
 
 
 def next_timer_at(tx: Transaction) -> int | None:
