@@ -11,11 +11,11 @@ from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.message import ErrorKind, RunOutput
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.claim import get_claim, get_provider_name, has_work, record_start
+from bullpen.core.queue.claim import get_claim, has_work, record_start
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.lanes import pause_lane, resume_lane
 from bullpen.core.queue.manage import cancel, hold, resume
-from bullpen.core.roster.agents import HTTP, Agent, allowed_roots
+from bullpen.core.roster.agents import HTTP, Agent, allowed_roots, get_provider_name
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (

@@ -18,9 +18,9 @@ from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
 from bullpen.core.message import NO_USAGE, ErrorKind, Failure, RunOutput, Usage
-from bullpen.core.queue.claim import extend, get_claim, get_provider_name, has_work, record_start
+from bullpen.core.queue.claim import extend, get_claim, has_work, record_start
 from bullpen.core.queue.fail import release
-from bullpen.core.roster.agents import allowed_roots, get_agent
+from bullpen.core.roster.agents import allowed_roots, get_agent, get_provider_name
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 

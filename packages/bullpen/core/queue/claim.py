@@ -1,9 +1,10 @@
-"""The life of a claim: claim, begin, extend, and find it again by its token."""
+"""A claim while it is valid: claim, record its start, extend it, find it by its token."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import NamedTuple
 
 from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, select, update
 
@@ -18,7 +19,6 @@ from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import SELECT_CLAIMED
 from bullpen.core.queue.lanes import LOCK_LANE, Batching, agent_of_token, ready, refresh_lane
 from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
-from bullpen.core.roster.agents import HTTP, find_agent
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -31,20 +31,29 @@ M = MESSAGES.c
 _OWN_LANE = LANES.alias("of").c
 
 MAX_SWEEPS = 20
-"""How often a claim runs the timers before it claims what is ready."""
+"""How often a claim runs the timers at most before it claims what is ready."""
 
 BATCH_WINDOW_MESSAGES = 256
 """How many messages of a lane are searched for those that the same run may answer."""
 
-Candidate = tuple[int, str | None, str, str, bool]
+
+class Candidate(NamedTuple):
+    """A message that may be claimed."""
+
+    id: int
+    batch_key: str | None
+    agent: str
+    batching: str
+    any_due: bool
+    """Whether timers have to run first."""
 
 
-def _claimable() -> Select[str]:
+def _claimable_lanes() -> Select[str]:
     return select(L.agent).where(L.head_key.is_not(None))
 
 
-def _best() -> Select[str]:
-    return _claimable().where(~L.outside).order_by(L.claimed_at, L.head_key).limit(const(1))
+def _next_lane() -> Select[str]:
+    return _claimable_lanes().where(~L.outside).order_by(L.claimed_at, L.head_key).limit(const(1))
 
 
 def _batching() -> ScalarSelect[str]:
@@ -66,14 +75,17 @@ def _candidates(lane: Callable[[], Select[str]]) -> Statement[Candidate]:
             )
             .order_by(M.sort_key, M.id)
             .limit(bindparam("window"))
-        )
+        ),
+        Candidate,
     )
 
 
-SELECT_CANDIDATES = _candidates(_best)
+SELECT_CANDIDATES = _candidates(_next_lane)
 """The first messages of the free lane that was served longest ago."""
 
-SELECT_CANDIDATES_OF_AGENT = _candidates(lambda: _claimable().where(L.agent == bindparam("agent")))
+SELECT_CANDIDATES_OF_AGENT = _candidates(
+    lambda: _claimable_lanes().where(L.agent == bindparam("agent"))
+)
 """The first messages of one agent's lane."""
 
 SELECT_BATCH_WINDOW: Statement[tuple[int, str | None]] = Statement(
@@ -150,7 +162,7 @@ CLEAR_CLAIM: Statement[None] = Statement(
     )
 )
 
-# Not locked: the verb that ends the claim locks this lane among others, in the order of names.
+# Not locked: what ends the claim locks this lane with others, in the order of their names.
 SELECT_CLAIM: Statement[tuple[str, int]] = Statement(
     lambda: select(L.batch, L.lease_expires_at).where(
         L.agent == bindparam("agent"), L.claim_token == bindparam("token")
@@ -183,10 +195,11 @@ def claim(
         if agent is not None and tx.one(LOCK_LANE, {"agent": agent}) is None:
             raise UnknownAgent(f"there is no agent {agent[:40]!r}")
         return None
-    first, _, name, batching, _ = rows[0]
+    first = rows[0]
+    name = first.agent
     ids = (
-        [first]
-        if batching == Batching.ONE or max_messages == 1
+        [first.id]
+        if first.batching == Batching.ONE or max_messages == 1
         else _choose_batch(tx, rows, max_messages)
     )
     token = tx.ids.token(name)
@@ -206,13 +219,13 @@ def claim(
 
 
 def has_claimable(tx: Transaction) -> bool:
-    """Whether a claim might find something; a read, which spares the write lock."""
+    """Whether a claim may find messages; a read, which takes no write lock."""
     row = tx.one(SELECT_HAS_CLAIMABLE, {"now": tx.now})
     return row is not None and bool(row[0])
 
 
 def has_work(tx: Transaction, agent: str) -> bool:
-    """Whether `claim_for_worker` might find something; a read, which spares the write lock."""
+    """Whether `claim_for_worker` may find messages; a read, which takes no write lock."""
     check_text(agent, tx.settings.message_bytes, "the agent's id")
     row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
     if row is None:
@@ -221,7 +234,7 @@ def has_work(tx: Transaction, agent: str) -> bool:
 
 
 def get_claim(tx: Transaction, token: str) -> Claim:
-    """The claim of this token, if it is valid now; ending it checks that again."""
+    """The claim of this token, if it is valid; not locked: what ends it checks that again."""
     agent = agent_of_token(token)
     row = tx.one(SELECT_CLAIM, {"agent": agent, "token": token})
     if row is None:
@@ -234,7 +247,7 @@ def get_claim(tx: Transaction, token: str) -> Claim:
 
 
 def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
-    """Renew the lease of this claim; gives its new end."""
+    """Renew the lease of this claim; returns its new end."""
     expires = _lease_end(tx, lease)
     values = {"lane": agent_of_token(token), "token": token, "expires": expires}
     if tx.change(EXTEND_LEASE, values) == 0:
@@ -253,14 +266,8 @@ def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
     append_event(tx, started)
 
 
-def get_provider_name(tx: Transaction, agent: str) -> str:
-    """The provider of this agent; that of outside workers if the agent was removed."""
-    row = find_agent(tx, agent)
-    return HTTP if row is None else row.provider
-
-
 def _lease_end(tx: Transaction, lease: int | None) -> int:
-    """When a lease of these milliseconds ends, or of the setting's seconds."""
+    """When a lease that begins now ends; its length is in milliseconds, None is the setting."""
     return tx.now + (tx.settings.lease_seconds * SECOND if lease is None else lease)
 
 
@@ -268,7 +275,7 @@ def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candida
     statement = SELECT_CANDIDATES if values["agent"] is None else SELECT_CANDIDATES_OF_AGENT
     rows = tx.all(statement, values)
     if rows:
-        due = rows[0][-1]
+        due = rows[0].any_due
     else:
         any_due = tx.one(SELECT_ANY_DUE, {"now": tx.now})
         due = any_due is not None and any_due[0]
@@ -281,16 +288,16 @@ def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candida
 
 
 def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
-    """The first message, and those of the same reply address or of rooms that share its run."""
-    first, key, agent = rows[0][:3]
-    if key == HEARTBEAT:
-        return [first]  # a heartbeat keeps no session, and a post needs one
-    keys = {ROOM} if key is None else {key, ROOM}
-    along = [row[0] for row in rows[1:] if row[1] in keys]
-    if len(rows) == limit and len(along) + 1 < limit:
-        behind = tx.all(SELECT_BATCH_WINDOW, {"agent": agent})
-        along = [id_ for id_, other in behind[1:] if other in keys]
-    return [first, *along[: limit - 1]]
+    """The first message, and the others that its run answers: by batch key, and room posts."""
+    first = rows[0]
+    if first.batch_key == HEARTBEAT:
+        return [first.id]  # a heartbeat keeps no session, and a post needs one
+    keys = {ROOM} if first.batch_key is None else {first.batch_key, ROOM}
+    ids = [row.id for row in rows[1:] if row.batch_key in keys]
+    if len(rows) == limit and len(ids) + 1 < limit:
+        window = tx.all(SELECT_BATCH_WINDOW, {"agent": first.agent})
+        ids = [id_ for id_, key in window[1:] if key in keys]
+    return [first.id, *ids[: limit - 1]]
 
 
 def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:

@@ -116,6 +116,12 @@ def get_agent(tx: Transaction, agent_id: str) -> Agent:
     return agent
 
 
+def get_provider_name(tx: Transaction, agent: str) -> str:
+    """The provider of this agent; `HTTP`, that of outside workers, if the agent was removed."""
+    row = find_agent(tx, agent)
+    return HTTP if row is None else row.provider
+
+
 def list_agents(tx: Transaction) -> list[Agent]:
     """All agents, by id."""
     return tx.all(LIST, {})
