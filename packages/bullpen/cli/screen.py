@@ -24,8 +24,8 @@ from bullpen.core.events.message import (
     MessageDead,
     MessageFailed,
     MessageHeld,
-    MessageLetGo,
     MessageReleased,
+    MessageResumed,
 )
 from bullpen.core.inspect.follow import FollowedAnswer, FollowedEvent
 from bullpen.core.message import ROOM
@@ -148,7 +148,7 @@ class Screen:
                 return f"@{agent} failed: {failed.error}; it tries again in {when}"
             case MessageReleased():
                 return f"@{agent} was interrupted, and begins again"
-            case MessageLetGo():
+            case MessageResumed():
                 return f"{what.record.message_id} goes on to @{agent}"
             case _:
                 return ""

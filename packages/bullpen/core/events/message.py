@@ -55,7 +55,7 @@ class MessageHeld(MessageEvent):
     wait: int | None = None
 
 
-class MessageLetGo(MessageEvent):
+class MessageResumed(MessageEvent):
     """a person let it go on"""
 
     type = "message_let_go"

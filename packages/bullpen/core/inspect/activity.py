@@ -17,7 +17,7 @@ from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
 from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.models.base import const
-from bullpen.core.queue.conversations import SUM_CONVERSATION, RunTotals, run_totals
+from bullpen.core.queue.conversations import SUM_CONVERSATION, RunTotals, run_totals_columns
 from bullpen.core.roster.agents import Agent, list_agents
 from bullpen.core.roster.teams import Team, get_team
 from bullpen.core.states import LaneState
@@ -38,7 +38,7 @@ SELECT_LAST_RUN_BEFORE: Statement[tuple[int]] = Statement(
 
 SUM_SINCE: Statement[tuple[str, RunTotals]] = Statement(
     lambda: (
-        select(A.agent, *run_totals())
+        select(A.agent, *run_totals_columns())
         .where(A.id > bindparam("after"), A.finished_at >= bindparam("since"))
         .group_by(A.agent)
     ),

@@ -1,4 +1,4 @@
-"""The end of a claim: its lane is freed and the attempt is recorded."""
+"""The end of a claim: its lane becomes free and the attempt is recorded."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ M = MESSAGES.c
 _VARIABLE_PART = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
 
 _MAX_ERROR_CHARS = 2000
+"""How much of an error is kept with the attempt; the message keeps more."""
 
 
 class AttemptOutcome(StrEnum):
@@ -107,19 +108,19 @@ ATTEMPT_LISTING = TablePager(ATTEMPTS, Attempt)
 
 
 def end_claim(tx: Transaction, token: str) -> EndedClaim:
-    """Free the locked lane of this claim; a second call with the same token is refused."""
-    return ended_claim(token, end_claim_later(tx, token))
+    """Free the lane of this claim, which is locked; its token is not valid any more."""
+    return read_ended_claim(token, send_end_claim(tx, token))
 
 
-def end_claim_later(tx: Transaction, token: str) -> DeferredRow[FreedLane]:
-    """The same, without waiting for the row, which `ended_claim` takes."""
+def send_end_claim(tx: Transaction, token: str) -> DeferredRow[FreedLane]:
+    """Send `end_claim`'s statement without waiting for its row, which `read_ended_claim` reads."""
     return tx.one_deferred(
         FREE_LANE, {"agent": agent_of_token(token), "token": token, "now": tx.now}
     )
 
 
-def ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
-    """The claim that was ended, if it was valid until then."""
+def read_ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
+    """The claim that `send_end_claim` ended, if it was valid until then."""
     row = freed()
     if row is None:
         raise StaleToken(f"the claim {token} is over")
@@ -134,7 +135,7 @@ def claimed_messages(tx: Transaction, ended: EndedClaim) -> list[Message]:
 
 def record_attempt(
     tx: Transaction,
-    run: EndedClaim,
+    ended: EndedClaim,
     messages: Sequence[Message],
     outcome: AttemptOutcome,
     usage: Usage = NO_USAGE,
@@ -147,8 +148,8 @@ def record_attempt(
         {
             "message_id": primary.message_id,
             "messages": len(messages),
-            "agent": run.agent,
-            "worker": run.worker,
+            "agent": ended.agent,
+            "worker": ended.worker,
             "outcome": outcome.value,
             "error_kind": None if failure is None else failure.kind.value,
             "error": None if failure is None else failure.error[:_MAX_ERROR_CHARS],
@@ -164,8 +165,8 @@ def record_attempt(
             "team_id": primary.team_id,
             "channel": primary.channel,
             "enqueued_at": primary.created_at,
-            "claimed_at": run.claimed_at,
-            "started_at": run.claimed_at if usage.started_at is None else usage.started_at,
+            "claimed_at": ended.claimed_at,
+            "started_at": ended.claimed_at if usage.started_at is None else usage.started_at,
             "finished_at": tx.now,
         },
     )
@@ -173,17 +174,17 @@ def record_attempt(
 
 def list_attempts(
     tx: Transaction,
-    wanted: Mapping[str, object],
+    filters: Mapping[str, object],
     since: int | None,
     limit: int,
     *,
     upto: int = MAX_ROW_ID,
 ) -> list[Attempt]:
-    """The next ones after this number, up to another; without one the newest first.
+    """The next attempts after an id and up to another; without `since` the newest first.
 
-    `wanted` has what they have in common, by the names of columns; None is anything.
+    `filters` are values by column; None matches anything.
     """
-    return ATTEMPT_LISTING.page(tx, wanted, since, limit, upto)
+    return ATTEMPT_LISTING.page(tx, filters, since, limit, upto)
 
 
 def fingerprint(error: str) -> str:

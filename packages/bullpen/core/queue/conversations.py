@@ -1,4 +1,4 @@
-"""A conversation as a whole: cancelled, resumed, and counted."""
+"""Verbs for all messages of a conversation: cancel and resume them, count them, sum their runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunTotals:
         )
 
 
-def run_totals() -> tuple[ColumnElement[Any], ...]:
+def run_totals_columns() -> tuple[ColumnElement[Any], ...]:
     """The columns of `RunTotals`, over all attempts that a query selects."""
     sums = (A.cost, A.input_tokens, A.output_tokens)
     return (func.count(), *(func.coalesce(func.sum(each), const(0)) for each in sums))
@@ -66,21 +66,9 @@ COUNT_CONVERSATION: Statement[tuple[str, int]] = Statement(
 )
 
 SUM_CONVERSATION: Statement[RunTotals] = Statement(
-    lambda: select(*run_totals()).where(A.conversation_id == bindparam("conversation")), RunTotals
+    lambda: select(*run_totals_columns()).where(A.conversation_id == bindparam("conversation")),
+    RunTotals,
 )
-
-
-def count_by_state(tx: Transaction, conversation_id: str) -> Counter[str]:
-    """How many messages of a conversation are in each state, archived messages included."""
-    counts: Counter[str] = Counter()
-    for state, count in tx.all(COUNT_CONVERSATION, {"conversation": conversation_id}):
-        counts[state] += count
-    return counts
-
-
-def conversation_totals(tx: Transaction, conversation_id: str) -> RunTotals:
-    """What the ended runs of a conversation took."""
-    return tx.one(SUM_CONVERSATION, {"conversation": conversation_id}) or RunTotals()
 
 
 def _select_in_states(states: Iterable[MessageState]) -> Statement[tuple[str, str]]:
@@ -97,11 +85,12 @@ def _select_in_states(states: Iterable[MessageState]) -> Statement[tuple[str, st
 
 
 SELECT_CANCELLABLE = _select_in_states(source_states(MessageState.CANCELLED))
+
 SELECT_HELD = _select_in_states((MessageState.HELD,))
 
 
 def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "cancelled") -> int:
-    """Cancel every message of this conversation that has not ended; gives how many there were."""
+    """Cancel every message of this conversation that has not ended; returns how many there were."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     conversation = {"conversation": conversation_id}
     lock_lanes(tx, [agent for _, agent in tx.all(SELECT_CANCELLABLE, conversation)])
@@ -112,7 +101,7 @@ def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "ca
 
 
 def resume_conversation(tx: Transaction, conversation_id: str) -> int:
-    """Resume every held message of a conversation; gives how many there were.
+    """Resume every held message of a conversation; returns how many there were.
 
     A message for an agent that was removed stays held, and keeps no other from being resumed.
     """
@@ -123,7 +112,7 @@ def resume_conversation(tx: Transaction, conversation_id: str) -> int:
     closed: LaneClosed | None = None
     for message_id, agent in tx.all(SELECT_HELD, conversation):
         if agent not in lanes:
-            continue  # held since the lanes were locked: its own is not
+            continue  # was held after the lanes were locked, and its own lane is not locked
         try:
             resume(tx, message_id)
             resumed += 1
@@ -132,3 +121,16 @@ def resume_conversation(tx: Transaction, conversation_id: str) -> int:
     if closed is not None and resumed == 0:
         raise closed
     return resumed
+
+
+def count_by_state(tx: Transaction, conversation_id: str) -> Counter[str]:
+    """How many messages of a conversation are in each state, archived messages included."""
+    counts: Counter[str] = Counter()
+    for state, count in tx.all(COUNT_CONVERSATION, {"conversation": conversation_id}):
+        counts[state] += count
+    return counts
+
+
+def conversation_totals(tx: Transaction, conversation_id: str) -> RunTotals:
+    """What the ended runs of a conversation took."""
+    return tx.one(SUM_CONVERSATION, {"conversation": conversation_id}) or RunTotals()

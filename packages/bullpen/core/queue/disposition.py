@@ -27,14 +27,14 @@ ERROR_PREVIEW_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class PauseLane:
-    """The lane hands out nothing until a person resumes it."""
+    """Nothing is claimed from the lane until a person resumes it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class DelayLane:
-    """The lane hands out nothing for this many milliseconds."""
+    """Nothing is claimed from the lane for this many milliseconds."""
 
     wait: int
 
@@ -100,7 +100,7 @@ def _decide_by_kind(message: Message, failure: Failure, policy: FailurePolicy) -
         case ErrorKind.NEEDS_PERSON:
             return replace(retried, state=MessageState.HELD)
         case ErrorKind.RATE_LIMIT:
-            # A delay of nothing would not be one: the lane has to be looked at again.
+            # Zero would be no delay: `refresh_lane` would let the lane be claimed at once.
             return replace(
                 retried, lane=DelayLane(max(1, policy.retry.delay(1, failure.retry_after)))
             )
@@ -133,9 +133,9 @@ APPLY_DISPOSITION: Statement[None] = Statement(
 def apply_dispositions(
     tx: Transaction, ended: EndedClaim, dispositions: Sequence[tuple[Message, Disposition]]
 ) -> int:
-    """Write what becomes of each message; gives how many of them are pending again.
+    """Write what becomes of each message; returns how many of them are pending again.
 
-    The lane is the caller's: only the disposition of the primary message counts for it.
+    The caller changes the lane, by the disposition of the primary message.
     """
     for _, each in dispositions:
         assert each.state in MESSAGE_STATES[MessageState.PROCESSING].moves_to

@@ -38,7 +38,7 @@ INSERT_RECEIPT: Statement[None] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class PlatformEvent:
-    """What a platform may deliver again: the same channel and id are the same event."""
+    """An event of a platform, which may deliver it twice: known by its channel and id."""
 
     channel: str
     id: str
@@ -51,12 +51,12 @@ class PlatformEvent:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Messages that are stored together; what one platform event came to is stored only once."""
+    """Messages that are stored together, and only once if they came with a platform event."""
 
     messages: Sequence[NewMessage]
     event: PlatformEvent | None = None
     receipt_id: str | None = None
-    """The id that a redelivery is answered with; None is the id of the first message."""
+    """The id that a redelivery returns; None is the id of the first message."""
 
 
 def enqueue(tx: Transaction, new: NewMessage) -> Accepted:
@@ -65,7 +65,7 @@ def enqueue(tx: Transaction, new: NewMessage) -> Accepted:
 
 
 def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
-    """Store these messages, all or none; what was accepted comes in the same order."""
+    """Store these messages, all or none; returns their receipts in the same order."""
     if any(new.event_id is not None for new in news):
         return _enqueue_events(tx, news)
     for new in news:
@@ -104,18 +104,18 @@ def store_submissions(
     tx: Transaction, submissions: Sequence[Submission]
 ) -> list[Sequence[Accepted]]:
     """Store all of these checked messages, or none; each event only once."""
-    ids = MessageIds(tx)
+    message_ids = MessageIds(tx)
     # What repeats an event in this list is not looked at: its agent need not even exist.
     firsts = _positions_of_fresh(submissions, ())
-    proposed = {at: ids.propose(submissions[at].messages) for at in firsts}
+    proposed = {at: message_ids.propose(submissions[at].messages) for at in firsts}
     lanes = lock_lanes(tx, [new.agent for at in firsts for new in submissions[at].messages])
     # Only now: a redelivery at the same time has waited for the lanes, and sees the receipt.
     receipts = find_receipts(tx, [each.event for each in submissions if each.event is not None])
     fresh = _positions_of_fresh(submissions, receipts)
-    stored = ids.allocate([each for at in fresh for each in proposed[at]])
-    insert_locked(tx, [new for at in fresh for new in submissions[at].messages], stored, lanes)
-    left = iter(stored)
-    accepted = {at: [Accepted(next(left)) for _ in submissions[at].messages] for at in fresh}
+    ids = message_ids.allocate([each for at in fresh for each in proposed[at]])
+    insert_locked(tx, [new for at in fresh for new in submissions[at].messages], ids, lanes)
+    next_ids = iter(ids)
+    accepted = {at: [Accepted(next(next_ids)) for _ in submissions[at].messages] for at in fresh}
     for at in fresh:
         event, receipt_id = submissions[at].event, submissions[at].receipt_id
         if event is not None:
@@ -128,16 +128,22 @@ def store_submissions(
 
 
 def find_receipts(tx: Transaction, events: Sequence[PlatformEvent]) -> dict[PlatformEvent, str]:
-    """The ids of the messages that these events came to, of those that were stored before."""
+    """The message ids of those of these events that were stored before."""
     values = [{"channel": each.channel, "event_id": each.id} for each in events]
     rows = tx.one_each(SELECT_RECEIPT, values) if values else []
     return {event: row[0] for event, row in zip(events, rows, strict=True) if row is not None}
 
 
+def check_message(tx: Transaction, new: NewMessage) -> None:
+    """Raise an error for a message that cannot be stored, before anything is written."""
+    _check_texts(tx, new)
+    _check_times(tx, new)
+
+
 def _positions_of_fresh(
     submissions: Sequence[Submission], receipts: Collection[PlatformEvent]
 ) -> list[int]:
-    """The submissions that are to be stored: of each new event the first."""
+    """The positions of the submissions to store: of each new event the first one."""
     seen = set(receipts)
     positions = []
     for at, each in enumerate(submissions):
@@ -157,12 +163,6 @@ def _redelivered(submission: Submission, receipts: Mapping[PlatformEvent, str]) 
 def _write_receipt(tx: Transaction, event: PlatformEvent, message_id: str) -> None:
     values = {"channel": event.channel, "event_id": event.id}
     tx.write(INSERT_RECEIPT, {**values, "message_id": message_id, "created_at": tx.now})
-
-
-def check_message(tx: Transaction, new: NewMessage) -> None:
-    """Refuse what cannot be stored, before anything is written."""
-    _check_texts(tx, new)
-    _check_times(tx, new)
 
 
 def _check_texts(tx: Transaction, new: NewMessage) -> None:

@@ -49,9 +49,9 @@ HELD_NOTICE = (
 
 
 def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
-    """End this claim without an answer; gives its messages as they were.
+    """End this claim without an answer; returns its messages as they were.
 
-    What else a failed run means to its heartbeat is the caller's: see `answers/fail.py`.
+    `answers/fail.py` also counts the failure against the heartbeat that caused the run.
     """
     check_text(failure.error, tx.settings.message_bytes, "the error")
     lane = lock_claimed_lane(tx, token)
@@ -74,7 +74,7 @@ def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
 
 
 def release(tx: Transaction, token: str, reason: str = "released") -> None:
-    """Put the claim's messages back where they were."""
+    """End this claim; its messages are pending again in their old places, as if never claimed."""
     lock_claimed_lane(tx, token)
     ended = end_claim(tx, token)
     messages = claimed_messages(tx, ended)
@@ -98,7 +98,7 @@ def _apply_to_lane(tx: Transaction, agent: str, disposition: Disposition) -> Non
 def _notify_owner(
     tx: Transaction, lane: Lane, primary: Message, disposition: Disposition, failure: Failure
 ) -> None:
-    """Tell the owner of a lane that was paused just now, or of a message that was held."""
+    """Notify the owner of a lane that was paused just now, or of a message that was held."""
     values = {"agent": primary.agent, "error": failure.error[:ERROR_PREVIEW_CHARS]}
     if isinstance(disposition.lane, PauseLane) and lane.state != LaneState.PAUSED:
         notify_owner(tx, primary, PAUSED_NOTICE.format(**values))

@@ -28,10 +28,10 @@ from bullpen.core.outbox.write import add_response
 from bullpen.core.queue.attempts import (
     AttemptOutcome,
     end_claim,
-    end_claim_later,
-    ended_claim,
     is_claimed,
+    read_ended_claim,
     record_attempt,
+    send_end_claim,
 )
 from bullpen.core.queue.enqueue import check_message
 from bullpen.core.queue.insert import insert_checked
@@ -68,9 +68,9 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
         ended = end_claim(tx, token)
         rows = _complete(tx, token, ended.ids)
     else:
-        freed = end_claim_later(tx, token)
+        freed = send_end_claim(tx, token)
         rows = _complete(tx, token, [message.id for message in claim.messages])
-        ended = ended_claim(token, freed)
+        ended = read_ended_claim(token, freed)
     messages = [message for message in (row() for row in rows) if message is not None]
     primary = messages[0]
     for seq, answer in enumerate(outcome.answers):
@@ -81,25 +81,6 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
     completed = [message.message_id for message in messages]
     append_event(tx, ChainStepDone(primary, messages=completed, responses=len(outcome.answers)))
     return messages
-
-
-def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[DeferredRow[Message]]:
-    values = {"token": token, "now": tx.now}
-    return [tx.one_deferred(COMPLETE_MESSAGE, {**values, "message": each}) for each in ids]
-
-
-def _check_outcome(tx: Transaction, outcome: Outcome) -> None:
-    limit = tx.settings.message_bytes
-    for answer in outcome.answers:
-        check_text(answer.message, limit, "the answer")
-        check_text(answer.metadata or "", limit, "the answer's metadata")
-        for file in answer.files:
-            check_text(file, limit, "a file's name")
-    for new in outcome.handoffs:
-        check_message(tx, new)
-    for post in outcome.room_posts:
-        check_text(post.team_id, limit, "the team's id")
-        check_text(post.message, limit, "the post")
 
 
 def lock_target_lanes(tx: Transaction, token: str, outcome: Outcome) -> None:
@@ -116,6 +97,25 @@ def lock_target_lanes(tx: Transaction, token: str, outcome: Outcome) -> None:
             tx.one_deferred(LOCK_LANE, {"agent": own})
         else:
             lock_lane(tx, agent)
+
+
+def _check_outcome(tx: Transaction, outcome: Outcome) -> None:
+    limit = tx.settings.message_bytes
+    for answer in outcome.answers:
+        check_text(answer.message, limit, "the answer")
+        check_text(answer.metadata or "", limit, "the answer's metadata")
+        for file in answer.files:
+            check_text(file, limit, "a file's name")
+    for new in outcome.handoffs:
+        check_message(tx, new)
+    for post in outcome.room_posts:
+        check_text(post.team_id, limit, "the team's id")
+        check_text(post.message, limit, "the post")
+
+
+def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[DeferredRow[Message]]:
+    values = {"token": token, "now": tx.now}
+    return [tx.one_deferred(COMPLETE_MESSAGE, {**values, "message": each}) for each in ids]
 
 
 def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:

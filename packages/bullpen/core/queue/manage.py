@@ -15,8 +15,8 @@ from bullpen.core.events.message import (
     MessageCancelled,
     MessageDropped,
     MessageHeld,
-    MessageLetGo,
     MessageReleased,
+    MessageResumed,
     MessageRetried,
 )
 from bullpen.core.message import Claim, Message
@@ -45,7 +45,7 @@ M = MESSAGES.c
 L = LANES.c
 
 CANCEL_WAIT_MS = 2 * SECOND
-"""How long a lane waits for the end of a cancelled run, so that no other begins beside it."""
+"""How long a lane waits for the end of a cancelled run, so that no other run overlaps with it."""
 
 SELECT_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(M.agent).where(M.message_id == bindparam("message_id"))
@@ -129,7 +129,7 @@ def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
 
 
 def confirm_run_ended(tx: Transaction, claim: Claim) -> None:
-    """Say that the cancelled run of this claim has ended: its lane need not wait for it."""
+    """Record that the cancelled run of this claim has ended: its lane need not wait any more."""
     lock_lane(tx, claim.agent)
     ids = json.dumps([message.id for message in claim.messages])
     tx.write(
@@ -167,7 +167,7 @@ def resume(tx: Transaction, message_id: str) -> None:
     locked = _lock_message(tx, message_id, (MessageState.HELD,), "resume", into_lane=True)
     _move(tx, locked, MessageState.PENDING, SET_MESSAGE_STATE)
     refresh_lane(tx, locked.message.agent, 1)
-    append_event(tx, MessageLetGo(locked.message))
+    append_event(tx, MessageResumed(locked.message))
 
 
 def _lock_message(
@@ -178,9 +178,9 @@ def _lock_message(
     *,
     into_lane: bool = False,
 ) -> LockedMessage:
-    """The message, if it is in one of the allowed states.
+    """Lock the message's lane; the message must be in one of the allowed states.
 
-    With `into_lane` it is to wait in its lane again, which must not be archived then.
+    With `into_lane` the message returns to its lane, which must not be archived.
     """
     check_text(message_id, tx.settings.message_bytes, "the message's id")
     owner = tx.one(SELECT_AGENT, {"message_id": message_id})
@@ -218,7 +218,7 @@ def _move(
 def _change(
     tx: Transaction, statement: Statement[None], locked: LockedMessage, values: dict[str, object]
 ) -> None:
-    """Change a locked message, which may have been archived meanwhile."""
+    """Run a statement on a locked message; maintenance may have archived it meanwhile."""
     where = {"message": locked.message.id, "source": locked.state.value}
     if tx.change(statement, {**values, **where}) == 0:
         raise UnknownMessage(f"message {locked.message.message_id!r} was archived just now")

@@ -70,7 +70,7 @@ class MessageIds:
         return self._tx.ids.new(_id_prefix(new))
 
     def _make_another(self, new: NewMessage, ids: Collection[str]) -> str:
-        """An id of our own that is taken is chance, not a duplicate."""
+        """Make ids until one is free: a made id that is taken is chance, not a duplicate."""
         while True:
             id_ = self._make(new)
             if id_ not in ids and find_message_state(self._tx, id_) is None:
