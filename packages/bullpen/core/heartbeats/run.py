@@ -39,7 +39,7 @@ from bullpen.core.models import HEARTBEATS
 from bullpen.core.models.base import const
 from bullpen.core.outbox.addresses import DeliveryAddress, owner_address
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.outbox.write import OWNER, add_response, send_to_owner
+from bullpen.core.outbox.write import OWNER_SENDER, add_response, send_to_owner
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import Lane, lock_lane
 from bullpen.core.states import LaneState
@@ -216,7 +216,7 @@ def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Mess
     return replace(
         message,
         channel=place.channel,
-        sender=OWNER if to_owner else "",
+        sender=OWNER_SENDER if to_owner else "",
         sender_id=place.sender_id,
         reply_to=None if place.reply_to is None else str(place.reply_to),
     )

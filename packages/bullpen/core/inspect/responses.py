@@ -13,7 +13,7 @@ from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.archive import RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import Response
+from bullpen.core.outbox.delivery import Response, pending
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager, parse_row_id
@@ -70,7 +70,6 @@ def _select_response(column: str) -> Statement[ResponseRecord]:
 SELECT_RESPONSE = _select_response("id")
 
 SELECT_RESPONSES_TO = _select_response("message_id")
-
 
 # A lease moves `available_at` to its end: a leased response is not deliverable.
 SELECT_DELIVERABLE: Statement[ResponseRecord] = Statement(
@@ -180,20 +179,16 @@ def _lost() -> ColumnElement[bool]:
     return R.status.in_([const(each.value) for each in UNDELIVERED_STATES])
 
 
-def _pending() -> ColumnElement[bool]:
-    return R.status == const(ResponseState.PENDING.value)
-
-
 UNDELIVERED_SCAN = IndexScan(
     RESPONSES, lambda: (_lost(), R.status == bindparam("state")), ("id",), "created_at"
 )
 
 PENDING_SCAN = IndexScan(
-    RESPONSES, lambda: (_pending(),), ("channel", "available_at", "id"), "created_at"
+    RESPONSES, lambda: (pending(),), ("channel", "available_at", "id"), "created_at"
 )
 
 PENDING_IN_CHANNEL_SCAN = IndexScan(
-    RESPONSES, lambda: (_pending(),), ("available_at", "id"), "created_at"
+    RESPONSES, lambda: (pending(),), ("available_at", "id"), "created_at"
 )
 
 

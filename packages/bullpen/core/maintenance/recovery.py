@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from sqlalchemy import ColumnElement, bindparam, select
+from sqlalchemy import bindparam, select
 
 from bullpen.core.answers.aggregate import (
     is_at_rest,
@@ -22,7 +22,12 @@ from bullpen.core.maintenance.retention import BATCH_ROWS, in_batches
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import expire_response, mark_response_unknown, move_response
+from bullpen.core.outbox.delivery import (
+    expire_response,
+    mark_response_unknown,
+    move_response,
+    pending,
+)
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.queue.claim import has_claimable
 from bullpen.core.queue.timers import run_timers
@@ -37,15 +42,10 @@ PROCESSOR_KIND = "processor"
 
 R = RESPONSES.c
 
-
-def _pending() -> ColumnElement[bool]:
-    return R.status == const(ResponseState.PENDING.value)
-
-
 NEXT_CHANNEL: Statement[tuple[str]] = Statement(
     lambda: (
         select(R.channel)
-        .where(_pending(), R.channel > bindparam("after"))
+        .where(pending(), R.channel > bindparam("after"))
         .order_by(R.channel)
         .limit(const(1))
     )
@@ -57,7 +57,7 @@ EXPIRED_RESPONSES: Statement[tuple[int]] = Statement(
         select(R.id)
         .where(
             R.channel == bindparam("channel"),
-            _pending(),
+            pending(),
             R.available_at <= bindparam("now"),
             R.expires_at <= bindparam("now"),
         )
@@ -70,7 +70,7 @@ ABANDONED_RESPONSES: Statement[tuple[int]] = Statement(
         select(R.id)
         .where(
             R.channel == bindparam("channel"),
-            _pending(),
+            pending(),
             R.available_at <= bindparam("now"),
             R.sending,
         )

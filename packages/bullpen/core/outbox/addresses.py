@@ -1,4 +1,4 @@
-"""A place for an answer: a channel, and an address as that channel writes it."""
+"""The address that an answer goes to: a channel, and a person or chat as that channel writes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeliveryAddress:
 
     @property
     def nowhere(self) -> bool:
-        """Whether nobody is told."""
+        """Whether no person gets the answer."""
         return self.channel == SCHEDULE
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ NOWHERE = DeliveryAddress(SCHEDULE)
 
 
 def parse_address(text: str, settings: Settings) -> DeliveryAddress:
-    """The place that somebody names: `channel:address`, `channel`, `owner` or `nowhere`."""
+    """Parse `channel:address`, `channel`, `owner` or `nowhere`."""
     if text == NOWHERE_TEXT:
         return NOWHERE
     if text == OWNER:
@@ -51,7 +51,7 @@ def parse_address(text: str, settings: Settings) -> DeliveryAddress:
 
 
 def make_address(channel: str, address: str) -> DeliveryAddress:
-    """An address on a channel, which must be of that channel's form."""
+    """An address on a channel, which must have that channel's format."""
     info = CHANNELS.find(channel)
     if info is None:
         known = ", ".join(sorted((*CHANNELS.built_in, *CHANNELS.plugin_names())))
@@ -61,34 +61,40 @@ def make_address(channel: str, address: str) -> DeliveryAddress:
             f"The channels are {known}.",
         )
     if isinstance(info, ChannelInfo) and info.address is not None:
-        return _parse(channel, address, info.address)
-    # Of a package that cannot be loaded here no form is known; its client may run elsewhere.
+        return _parse_with_format(channel, address, info.address)
+    # The format is unknown if the channel's package cannot be loaded here: it may run elsewhere.
     if not address.isprintable():
         raise BadPlace(f"{channel} cannot read the address {address[:60]!r}")
     return DeliveryAddress(channel, address or None, ReplyTo(chat=address) if address else None)
 
 
-def _parse(channel: str, address: str, form: AddressFormat) -> DeliveryAddress:
-    chat, slash, thread = address.partition("/")
-    in_thread = form.thread is not None and re.fullmatch(form.thread, thread) is not None
-    if not re.fullmatch(form.chat, chat) or (slash and not in_thread):
-        raise BadPlace(
-            f"{channel} cannot read the address {address[:60]!r}", hint=f"Give {form.example}."
-        )
-    if form.direct:
-        return DeliveryAddress(channel, chat or None)
-    return DeliveryAddress(channel, chat, ReplyTo(chat=chat, thread=thread))
-
-
 def owner_address(settings: Settings) -> DeliveryAddress:
-    """Where the owner is told things."""
+    """Where the owner gets notices, by the settings."""
     return DeliveryAddress(settings.owner_channel, settings.owner_id or None)
 
 
 def _check_owner(settings: Settings) -> None:
-    """Refuse an owner whom the settings describe as no channel can read it."""
+    """Raise an error if the channel cannot read the owner's address in the settings."""
     try:
         make_address(settings.owner_channel, settings.owner_id)
     except BadPlace as error:
         hint = "Correct the settings owner_channel and owner_id, as `telegram` and `123456789`."
         raise BadPlace(f"nobody can tell the owner anything: {error}", hint=hint) from None
+
+
+def _parse_with_format(
+    channel: str, address: str, address_format: AddressFormat
+) -> DeliveryAddress:
+    chat, slash, thread = address.partition("/")
+    in_thread = (
+        address_format.thread is not None
+        and re.fullmatch(address_format.thread, thread) is not None
+    )
+    if not re.fullmatch(address_format.chat, chat) or (slash and not in_thread):
+        raise BadPlace(
+            f"{channel} cannot read the address {address[:60]!r}",
+            hint=f"Give {address_format.example}.",
+        )
+    if address_format.direct:
+        return DeliveryAddress(channel, chat or None)
+    return DeliveryAddress(channel, chat, ReplyTo(chat=chat, thread=thread))

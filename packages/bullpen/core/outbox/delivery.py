@@ -38,20 +38,17 @@ R = RESPONSES.c
 
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 
-
-def pending() -> ColumnElement[bool]:
-    """Whether a response is to be delivered."""
-    return R.status == const(ResponseState.PENDING.value)
-
-
-def fenced() -> tuple[ColumnElement[bool], ...]:
-    """Whether a response is still leased under this token."""
-    return (R.id == bindparam("response"), R.claim_token == bindparam("token"), pending())
+_EVENT_OF_STATE = {
+    ResponseState.ACKED: ResponseDelivered,
+    ResponseState.DEAD: ResponseDead,
+    ResponseState.UNKNOWN: ResponseUnknown,
+    ResponseState.PENDING: ResponseRetried,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a client and a reader of a response both see."""
+    """The fields of a response that both its client and its readers get."""
 
     id: int
     message_id: str
@@ -77,6 +74,16 @@ class Delivery(Response):
 
     reply_to: str | None
     claim_token: str | None
+
+
+def pending() -> ColumnElement[bool]:
+    """Whether a response is to be delivered."""
+    return R.status == const(ResponseState.PENDING.value)
+
+
+def is_leased() -> tuple[ColumnElement[bool], ...]:
+    """Whether a response is still leased under this token."""
+    return (R.id == bindparam("response"), R.claim_token == bindparam("token"), pending())
 
 
 # A lease moves `available_at` to its end, so that an abandoned response is due again then.
@@ -113,17 +120,17 @@ LEASE_RESPONSE: Statement[Delivery] = Statement(
 )
 
 LOCK_DELIVERY: Statement[Delivery] = Statement(
-    lambda: select(*columns(Delivery, RESPONSES)).where(*fenced()).with_for_update(), Delivery
+    lambda: select(*columns(Delivery, RESPONSES)).where(*is_leased()).with_for_update(), Delivery
 )
 
 SELECT_PART_RECEIPTS: Statement[tuple[str | None]] = Statement(
-    lambda: select(R.part_receipts).where(*fenced())
+    lambda: select(R.part_receipts).where(*is_leased())
 )
 
 RENEW_LEASE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
-        .where(*fenced())
+        .where(*is_leased())
         .values(
             sending=bindparam("is_sending"),
             parts_sent=R.parts_sent + bindparam("parts"),
@@ -137,7 +144,7 @@ RENEW_LEASE: Statement[None] = Statement(
 RESCHEDULE_RESPONSE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
-        .where(*fenced())
+        .where(*is_leased())
         .values(
             claim_token=null(),
             lease_expires_at=null(),
@@ -186,7 +193,7 @@ def lease_responses(
         elif expires <= tx.now:
             expire_response(tx, response)
         elif attempts >= tx.settings.delivery_attempts:
-            # A rescheduled one ends with its own error: this one was left by its clients.
+            # `reschedule` reports its own error: this response was abandoned by its clients.
             _fail_response(tx, response, "every client that took it died")
         else:
             token = tx.ids.token(str(response))
@@ -256,13 +263,13 @@ def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
 
 
 def mark_unknown(tx: Transaction, token: str, error: str) -> None:
-    """End the delivery: a part was sent and no answer came, so it may have arrived or not."""
+    """End the delivery: a part was sent without a receipt, so it may have arrived or not."""
     check_text(error, tx.settings.message_bytes, "the error")
     mark_response_unknown(tx, lock_delivery(tx, token).id, error)
 
 
 def lock_delivery(tx: Transaction, token: str) -> Delivery:
-    """The response that is leased under this token, locked: each verb of a client begins so."""
+    """Lock the response that is leased under this token; every verb of a client does that first."""
     if not _TOKEN.fullmatch(token):
         raise StaleToken(f"{token[:60]!r} is not a delivery")
     delivery = tx.one(LOCK_DELIVERY, {"response": response_of_token(token), "token": token})
@@ -274,41 +281,6 @@ def lock_delivery(tx: Transaction, token: str) -> Delivery:
 def response_of_token(token: str) -> int:
     """The id of the response that a token leases; 0, which no response has, if it is no token."""
     return parse_row_id(token.partition(".")[0]) or 0
-
-
-def _receipts(tx: Transaction, delivery: Delivery, token: str) -> list[str]:
-    row = tx.one(SELECT_PART_RECEIPTS, {"response": delivery.id, "token": token})
-    return [] if row is None or row[0] is None else [str(each) for each in json.loads(row[0])]
-
-
-def _renew(
-    tx: Transaction,
-    delivery: Delivery,
-    token: str,
-    *,
-    sending: bool,
-    receipts: list[str],
-    parts: int = 0,
-) -> None:
-    tx.write(
-        RENEW_LEASE,
-        {
-            "response": delivery.id,
-            "token": token,
-            "is_sending": sending,
-            "parts": parts,
-            "receipts": json.dumps(receipts),
-            "until": tx.now + tx.settings.delivery_lease_seconds * SECOND,
-        },
-    )
-
-
-_EVENT_OF_STATE = {
-    ResponseState.ACKED: ResponseDelivered,
-    ResponseState.DEAD: ResponseDead,
-    ResponseState.UNKNOWN: ResponseUnknown,
-    ResponseState.PENDING: ResponseRetried,
-}
 
 
 def move_response(
@@ -346,6 +318,33 @@ def expire_response(tx: Transaction, response: int) -> bool:
 def mark_response_unknown(tx: Transaction, response: int, error: str) -> bool:
     """Make a pending response unknown: it may have arrived or not."""
     return move_response(tx, response, ResponseState.PENDING, ResponseState.UNKNOWN, error)
+
+
+def _receipts(tx: Transaction, delivery: Delivery, token: str) -> list[str]:
+    row = tx.one(SELECT_PART_RECEIPTS, {"response": delivery.id, "token": token})
+    return [] if row is None or row[0] is None else [str(each) for each in json.loads(row[0])]
+
+
+def _renew(
+    tx: Transaction,
+    delivery: Delivery,
+    token: str,
+    *,
+    sending: bool,
+    receipts: list[str],
+    parts: int = 0,
+) -> None:
+    tx.write(
+        RENEW_LEASE,
+        {
+            "response": delivery.id,
+            "token": token,
+            "is_sending": sending,
+            "parts": parts,
+            "receipts": json.dumps(receipts),
+            "until": tx.now + tx.settings.delivery_lease_seconds * SECOND,
+        },
+    )
 
 
 def _fail_response(tx: Transaction, response: int, error: str) -> bool:

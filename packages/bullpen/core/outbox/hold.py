@@ -18,13 +18,13 @@ from bullpen.core.store.transaction import Transaction
 HOLD_NAME = "outgoing"
 
 
-def _here() -> ColumnElement[bool]:
+def _is_the_hold() -> ColumnElement[bool]:
     return HOLDS.c.name == const(HOLD_NAME)
 
 
 def on_hold() -> ColumnElement[bool]:
     """Whether there is a hold, as a condition of another statement, evaluated once for all rows."""
-    return exists(select(HOLDS.c.name).where(_here()))
+    return exists(select(HOLDS.c.name).where(_is_the_hold()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,15 @@ class Hold:
     held_at: int
 
 
-SELECT_HOLD: Statement[Hold] = Statement(lambda: select(*columns(Hold, HOLDS)).where(_here()), Hold)
+SELECT_HOLD: Statement[Hold] = Statement(
+    lambda: select(*columns(Hold, HOLDS)).where(_is_the_hold()), Hold
+)
 INSERT_HOLD: Statement[None] = Statement(
     lambda: insert(HOLDS).values(
         name=const(HOLD_NAME), reason=bindparam("why"), held_at=bindparam("now")
     )
 )
-DELETE_HOLD: Statement[None] = Statement(lambda: delete(HOLDS).where(_here()))
+DELETE_HOLD: Statement[None] = Statement(lambda: delete(HOLDS).where(_is_the_hold()))
 
 
 def find_hold(tx: Transaction) -> Hold | None:

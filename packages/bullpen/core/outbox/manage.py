@@ -1,4 +1,4 @@
-"""What an operator does with responses: ack, drop and retry one, and those of a restored store."""
+"""Verbs of an operator: ack, drop and retry a response, and settle those of a restored store."""
 
 from __future__ import annotations
 
@@ -23,6 +23,30 @@ from bullpen.core.store.transaction import Transaction
 
 R = RESPONSES.c
 
+BATCH_RESPONSES = 500
+"""How many responses one transaction drops or extends."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelBacklog:
+    """The pending responses of one channel."""
+
+    channel: str
+    count: int
+    old: int
+    """How many of them are older than the moment that was asked for."""
+    oldest_at: int
+
+    @property
+    def sent(self) -> bool:
+        """Whether a channel's client delivers them; if not, people read them from the store."""
+        return self.channel not in PULL_CHANNELS
+
+
+def _old() -> ColumnElement[bool]:
+    return R.created_at < bindparam("before")
+
+
 LOCK_RESPONSE: Statement[tuple[str, str]] = Statement(
     lambda: select(R.status, R.channel).where(R.id == bindparam("response")).with_for_update()
 )
@@ -39,6 +63,64 @@ RETRY_RESPONSE: Statement[None] = Statement(
                 R.possible_duplicate, bindparam("sent_before", type_=R.sending.type)
             ),
             claimed_by=null(),
+        )
+    )
+)
+
+COUNT_PENDING: Statement[ChannelBacklog] = Statement(
+    lambda: (
+        select(
+            R.channel,
+            func.count(),
+            func.sum(case((_old(), const(1)), else_=const(0))),
+            func.min(R.created_at),
+        )
+        .where(pending())
+        .group_by(R.channel)
+        .order_by(R.channel)
+    ),
+    ChannelBacklog,
+)
+
+SELECT_OLD: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(R.id)
+        .where(R.channel == bindparam("channel"), pending(), _old())
+        .limit(const(BATCH_RESPONSES))
+    )
+)
+
+SELECT_STALE: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(R.id)
+        .where(R.channel == bindparam("channel"), pending(), R.expires_at < bindparam("until"))
+        .limit(const(BATCH_RESPONSES))
+    )
+)
+
+EXTEND_EXPIRY: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), pending())
+        .values(expires_at=bindparam("until"))
+    )
+)
+
+# Reads all pending responses: it runs once in a restored store.
+SELECT_LEASED: Statement[tuple[int, bool]] = Statement(
+    lambda: select(R.id, R.sending).where(pending(), R.claim_token.is_not(None)).order_by(R.id)
+)
+
+RELEASE_RESPONSE: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(R.id == bindparam("response"), pending())
+        .values(
+            claim_token=null(),
+            claimed_by=null(),
+            lease_expires_at=null(),
+            available_at=bindparam("now"),
+            delivery_attempts=R.delivery_attempts - const(1),
         )
     )
 )
@@ -75,6 +157,41 @@ def retry_response(tx: Transaction, response: int) -> None:
     tx.wake(f"responses:{channel}")
 
 
+def list_backlog(tx: Transaction, before: int = 0) -> list[ChannelBacklog]:
+    """The pending responses by channel."""
+    return tx.all(COUNT_PENDING, {"before": before})
+
+
+def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
+    """Drop a batch of a channel's pending responses from before a moment; returns how many."""
+    old = tx.all(SELECT_OLD, {"channel": channel, "before": before})
+    for (response,) in old:
+        drop_response(tx, response, reason)
+    return len(old)
+
+
+def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
+    """Give a batch of a channel's pending responses the lifetime of new ones; returns how many.
+
+    `now` must be the same for all batches: with a later one every batch would find rows again.
+    """
+    until = now + tx.settings.response_hours * HOUR
+    stale = tx.all(SELECT_STALE, {"channel": channel, "until": until})
+    tx.write_each(EXTEND_EXPIRY, [{"response": response, "until": until} for (response,) in stale])
+    return len(stale)
+
+
+def release_responses(tx: Transaction, reason: str) -> int:
+    """End all leases and count no attempt; half-sent responses are `unknown`. Returns how many."""
+    leased = tx.all(SELECT_LEASED, {})
+    for response, sending in leased:
+        if sending:
+            mark_response_unknown(tx, response, reason)
+        else:
+            tx.write(RELEASE_RESPONSE, {"response": response, "now": tx.now})
+    return len(leased)
+
+
 def _end_response(
     tx: Transaction, response: int, target: ResponseState, verb: str, reason: str | None = None
 ) -> None:
@@ -95,118 +212,3 @@ def _lock_response(tx: Transaction, response: int) -> tuple[ResponseState, str]:
     if row is None:
         raise UnknownResponse(f"there is no response {response}")
     return ResponseState(row[0]), row[1]
-
-
-BATCH_RESPONSES = 500
-"""How many responses one transaction drops or extends."""
-
-
-def _old() -> ColumnElement[bool]:
-    return R.created_at < bindparam("before")
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelBacklog:
-    """The pending responses of one channel."""
-
-    channel: str
-    count: int
-    old: int
-    """How many of them are older than the moment that was asked for."""
-    oldest_at: int
-
-    @property
-    def sent(self) -> bool:
-        """Whether clients deliver them; if not, people read them from the store."""
-        return self.channel not in PULL_CHANNELS
-
-
-COUNT_OUTGOING: Statement[ChannelBacklog] = Statement(
-    lambda: (
-        select(
-            R.channel,
-            func.count(),
-            func.sum(case((_old(), const(1)), else_=const(0))),
-            func.min(R.created_at),
-        )
-        .where(pending())
-        .group_by(R.channel)
-        .order_by(R.channel)
-    ),
-    ChannelBacklog,
-)
-SELECT_OLD: Statement[tuple[int]] = Statement(
-    lambda: (
-        select(R.id)
-        .where(R.channel == bindparam("channel"), pending(), _old())
-        .limit(const(BATCH_RESPONSES))
-    )
-)
-SELECT_STALE: Statement[tuple[int]] = Statement(
-    lambda: (
-        select(R.id)
-        .where(R.channel == bindparam("channel"), pending(), R.expires_at < bindparam("until"))
-        .limit(const(BATCH_RESPONSES))
-    )
-)
-EXTEND_EXPIRY: Statement[None] = Statement(
-    lambda: (
-        update(RESPONSES)
-        .where(R.id == bindparam("response"), pending())
-        .values(expires_at=bindparam("until"))
-    )
-)
-
-
-def list_backlog(tx: Transaction, before: int = 0) -> list[ChannelBacklog]:
-    """The pending responses by channel."""
-    return tx.all(COUNT_OUTGOING, {"before": before})
-
-
-def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
-    """Drop a batch of a channel's pending responses from before a moment; returns how many."""
-    old = tx.all(SELECT_OLD, {"channel": channel, "before": before})
-    for (response,) in old:
-        drop_response(tx, response, reason)
-    return len(old)
-
-
-def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
-    """Give a batch of a channel's pending responses the lifetime of new ones; returns how many.
-
-    `now` must be the same for all batches, or there would be no end.
-    """
-    until = now + tx.settings.response_hours * HOUR
-    stale = tx.all(SELECT_STALE, {"channel": channel, "until": until})
-    tx.write_each(EXTEND_EXPIRY, [{"response": response, "until": until} for (response,) in stale])
-    return len(stale)
-
-
-# Reads all pending responses: it runs once in a restored store.
-SELECT_LEASED: Statement[tuple[int, bool]] = Statement(
-    lambda: select(R.id, R.sending).where(pending(), R.claim_token.is_not(None)).order_by(R.id)
-)
-RELEASE_RESPONSE: Statement[None] = Statement(
-    lambda: (
-        update(RESPONSES)
-        .where(R.id == bindparam("response"), pending())
-        .values(
-            claim_token=null(),
-            claimed_by=null(),
-            lease_expires_at=null(),
-            available_at=bindparam("now"),
-            delivery_attempts=R.delivery_attempts - const(1),
-        )
-    )
-)
-
-
-def release_responses(tx: Transaction, reason: str) -> int:
-    """End all leases and count no attempt; half-sent responses are `unknown`. Returns how many."""
-    leased = tx.all(SELECT_LEASED, {})
-    for response, sending in leased:
-        if sending:
-            mark_response_unknown(tx, response, reason)
-        else:
-            tx.write(RELEASE_RESPONSE, {"response": response, "now": tx.now})
-    return len(leased)

@@ -9,7 +9,8 @@ from sqlalchemy import bindparam, select
 from bullpen.core.history import keep_post
 from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models.archive import MESSAGE_TABLES, live_and_archived
-from bullpen.core.outbox.write import OWNER, add_response
+from bullpen.core.outbox.addresses import owner_address
+from bullpen.core.outbox.write import OWNER_SENDER, add_response
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
@@ -31,16 +32,9 @@ def find_person_message(tx: Transaction, message_id: str) -> Message | None:
     return None if message is None or message.channel in INTERNAL_CHANNELS else message
 
 
-def find_asking_message(tx: Transaction, message: Message) -> Message | None:
-    """The message whose reply address reaches the conversation's person."""
-    if message.channel not in INTERNAL_CHANNELS:
-        return message
-    return find_person_message(tx, message.conversation_id)
-
-
 def notify_all(tx: Transaction, about: Message, text: str) -> None:
     """Notify the conversation's person, or its room, and the owner, each once."""
-    person = find_asking_message(tx, about)
+    person = _find_asking_message(tx, about)
     if person is not None:
         add_response(tx, replace(person, agent=about.agent), Answer(message=text))
     elif about.team_id is not None:
@@ -51,19 +45,20 @@ def notify_all(tx: Transaction, about: Message, text: str) -> None:
 
 def notify_owner(tx: Transaction, about: Message, text: str) -> None:
     """Notify the owner, on the channel in the settings."""
-    settings = tx.settings
-    address = replace(
-        about,
-        channel=settings.owner_channel,
-        sender=OWNER,
-        sender_id=settings.owner_id or None,
-        reply_to=None,
+    owner = owner_address(tx.settings)
+    to_owner = replace(
+        about, channel=owner.channel, sender=OWNER_SENDER, sender_id=owner.sender_id, reply_to=None
     )
-    add_response(tx, address, Answer(message=text))
+    add_response(tx, to_owner, Answer(message=text))
+
+
+def _find_asking_message(tx: Transaction, message: Message) -> Message | None:
+    """The message whose reply address reaches the conversation's person."""
+    if message.channel not in INTERNAL_CHANNELS:
+        return message
+    return find_person_message(tx, message.conversation_id)
 
 
 def _is_owner(tx: Transaction, person: Message) -> bool:
-    settings = tx.settings
-    return person.channel == settings.owner_channel and (
-        (person.sender_id or "") == settings.owner_id
-    )
+    owner = owner_address(tx.settings)
+    return person.channel == owner.channel and (person.sender_id or None) == owner.sender_id

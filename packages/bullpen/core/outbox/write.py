@@ -15,10 +15,14 @@ from bullpen.core.history import INSERT_HISTORY
 from bullpen.core.message import Answer, Message
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
+from bullpen.core.outbox.addresses import owner_address
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+OWNER_SENDER = "owner"
+"""The sender's name on responses to the owner."""
 
 _INSERTED_COLUMNS = (
     *("message_id", "channel", "sender", "sender_id", "message", "original_message", "agent"),
@@ -41,9 +45,6 @@ INSERT_RESPONSE: Statement[None] = Statement(
 )
 
 
-OWNER = "owner"
-
-
 def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> None:
     """Answer this message, on the channel and to the address that it came from."""
     _insert_response(
@@ -64,13 +65,13 @@ def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> 
 
 def send_to_owner(tx: Transaction, text: str) -> str:
     """Send a text to the owner, at the address in the settings; returns its `message_id`."""
-    settings = tx.settings
+    owner = owner_address(tx.settings)
     return send_to_person(
         tx,
         Answer(message=text),
-        channel=settings.owner_channel,
-        sender=OWNER,
-        sender_id=settings.owner_id or None,
+        channel=owner.channel,
+        sender=OWNER_SENDER,
+        sender_id=owner.sender_id,
     )
 
 
@@ -83,7 +84,7 @@ def send_to_person(
     sender_id: str | None = None,
     agent: str = "",
 ) -> str:
-    """Send an answer that nobody asked for to a person on a channel; returns its `message_id`."""
+    """Send a response that answers no message; returns its `message_id`."""
     limit = tx.settings.message_bytes
     rest = (channel, sender, sender_id or "", agent, answer.metadata or "", *answer.files)
     for text in (answer.message, *rest):
