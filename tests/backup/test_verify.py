@@ -197,6 +197,13 @@ def test_an_archive_that_is_damaged_is_said_to_be(
     assert _is_bad(path)
 
 
+def test_the_checksum_of_a_compressed_archive_is_read(stores: Stores, tmp_path: Path) -> None:
+    with stores.opened(stores.settings("sqlite")) as store:
+        path = take_backup(store, tmp_path / "b.tar.gz").backup.path
+    flip(path, path.stat().st_size - 6)  # its last eight bytes are the checksum and the length
+    assert _is_bad(path)
+
+
 def _is_bad(path: Path) -> bool:
     try:
         with open_backup(path) as directory:

@@ -21,7 +21,7 @@ STEPS: dict[str, tuple[str, str, bool]] = {
     "the child ended": ("bullpen.processor.providers.claude.ClaudeReader", "close", True),
     "before the answer is stored": ("bullpen.processor.execute", "complete", False),
     "before its commit": ("bullpen.processor.execute", "save_session", True),
-    "after its commit": ("bullpen.processor.execute.RunExecutor", "_settle", True),
+    "after its commit": ("bullpen.processor.execute.RunExecutor", "_store_with_retry", True),
 }
 
 

@@ -82,6 +82,9 @@ def _unpack(path: Path, place: Path) -> Path:
                     _extract(archive.extractfile(member), place / pure)
                 else:
                     raise BadBackup(f"{path} is no backup: {member.name[:100]!r} is no plain file")
+            # A compressed stream is checked where it ends, which is after the last member.
+            while archive.fileobj.read(CHUNK_BYTES):
+                pass
     except READ_ERRORS as error:
         raise BadBackup(f"{path} is damaged, or no backup: {error}") from error
     except OSError as error:
