@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
-from bullpen.core.store import paging as settled_module
+from bullpen.core.store import committed
 from bullpen.core.store.base import Store
-from bullpen.core.store.paging import committed_up_to
+from bullpen.core.store.committed import committed_up_to
 from tests.stores import FakeClock, Stores
 
 ROW = {"team_id": "dev", "from_agent": "Ada", "message": "hello", "created_at": 1}
@@ -54,7 +54,7 @@ def test_where_nobody_writes_it_is_the_last_number(store: Store) -> None:
 def test_a_lower_number_that_commits_late_is_waited_for(
     pg: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(committed, "MAX_WRITER_WAIT_SECONDS", 60.0)
     found: list[int] = []
     with pg.engine.connect() as late:
         first = post(late)
@@ -74,10 +74,10 @@ def test_a_lower_number_that_commits_late_is_waited_for(
 
 @pytest.mark.postgres
 def test_who_begins_later_is_not_waited_for(pg: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(committed, "MAX_WRITER_WAIT_SECONDS", 60.0)
     number = post_now(pg)
     looks = iter([frozenset({"first"}), frozenset({"first", "second"}), frozenset({"second"})])
-    monkeypatch.setattr(settled_module, "_active_writers", lambda *_: next(looks))
+    monkeypatch.setattr(committed, "active_writers", lambda *_: next(looks))
     assert committed_up_to(pg, CHAT_MESSAGES) == number
 
 
@@ -85,7 +85,7 @@ def test_who_begins_later_is_not_waited_for(pg: Store, monkeypatch: pytest.Monke
 def test_one_that_writes_for_too_long_keeps_nobody_for_ever(
     pg: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(committed, "MAX_WRITER_WAIT_SECONDS", 0.2)
     post_now(pg)
     with pg.engine.connect() as endless:
         post(endless)
@@ -97,7 +97,7 @@ def test_one_that_writes_for_too_long_keeps_nobody_for_ever(
 
 @pytest.mark.postgres
 def test_those_who_write_elsewhere_delay_nobody(pg: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settled_module, "MAX_WRITER_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(committed, "MAX_WRITER_WAIT_SECONDS", 0.0)
     number = post_now(pg)
     row = {"agent_id": "a", "role": "user", "channel": "cli", "sender": "", "message_id": ""}
     with pg.engine.connect() as other:

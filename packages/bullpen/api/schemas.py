@@ -19,7 +19,8 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Table
 
 from bullpen.api.context import api
-from bullpen.core.store.paging import MAX_ROW_ID, committed_up_to
+from bullpen.core.store.committed import committed_up_to
+from bullpen.core.store.paging import MAX_ROW_ID
 
 MAX_PAGE_ROWS = 500
 """The most rows in one answer."""

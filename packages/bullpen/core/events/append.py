@@ -13,7 +13,7 @@ from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-# Events hold plain values: a search for circles in each would be half of the work.
+# Events hold plain values: the check for circular references would be half of the work.
 encode_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
@@ -31,7 +31,9 @@ def _insert(data: Callable[[], ColumnElement[str]]) -> Statement[None]:
 
 
 def _insert_with_row_id(field: str, row_id: Callable[[], ColumnElement[int]]) -> Statement[None]:
-    """An insert that adds the id of the row that was written just before; `data` has no last brace.
+    """An insert that adds the id of the row that was written just before to `data`.
+
+    The caller passes `data` without its closing brace.
 
     The database looks the id up, so that no transaction waits for the answer to an insert.
     """

@@ -2,7 +2,7 @@
 
 An event is declared like a dataclass, which `dataclass_transform` tells mypy: each call is checked.
 No code is generated for it. A generated dataclass takes a quarter of a millisecond to create, and
-there are some sixty events in the way of a command that should start at once.
+a command that has to start at once imports some sixty events.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Level(Enum):
     NOTICE = "notice"
     """Out of the ordinary, and nothing is wrong."""
     WARNING = "warning"
-    """Somebody may have to act."""
+    """A person may have to act."""
     FAILURE = "failure"
 
     @property
@@ -82,7 +82,7 @@ def written_row(text: str, *, init: Literal[False] = False) -> Any:  # noqa: ANN
 
 
 def subject(*, kw_only: Literal[False]) -> Any:  # noqa: ANN401
-    """The message that it happened to: it is given without a name, and is no part of the data."""
+    """The message that it happened to: the positional argument, and no part of the data."""
     return _SUBJECT
 
 
@@ -93,7 +93,7 @@ class EventField(NamedTuple):
     annotation: str
     note: str
     required: bool
-    """Whether every row has it: a field with a default is left out unless it is given."""
+    """Whether every row has it: a field with a default may be left out."""
 
 
 FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -203,7 +203,7 @@ class OwnedEvent(Event):
 
     @classmethod
     def read(cls, about: About, data: Mapping[str, object]) -> Event | None:
-        """The same; the agent has an argument of its own."""
+        """The event in a row; the row's agent is passed as the argument `agent`."""
         known = cls._known_data(data)
         return None if known is None else cls(agent=about.agent, **known)
 
@@ -215,7 +215,7 @@ class AgentEvent(OwnedEvent):
 
     @classmethod
     def read(cls, about: About, data: Mapping[str, object]) -> Event | None:
-        """The same; every row has an agent."""
+        """The event in a row; None also if the row has no agent."""
         return None if about.agent is None else super().read(about, data)
 
 

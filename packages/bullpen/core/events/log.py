@@ -9,7 +9,7 @@ from functools import cache
 
 from sqlalchemy import ColumnElement, Select, Text, bindparam, func, select
 
-from bullpen.core.events.tail import EventRecord, columns, event_from_row
+from bullpen.core.events.tail import EventRecord, event_columns, event_from_row
 from bullpen.core.models import EVENTS
 from bullpen.core.models.base import const
 from bullpen.core.store.paging import first_id_since
@@ -56,9 +56,9 @@ def last_events(
 
 
 def list_events(
-    tx: Transaction, event_filter: EventFilter, since: int | None, upto: int, limit: int
+    tx: Transaction, event_filter: EventFilter, after: int | None, upto: int, limit: int
 ) -> list[EventRecord]:
-    """The next events after the id `since`; without it the newest events, newest first.
+    """The next events after the id `after`; without it the newest events, newest first.
 
     `upto` is the highest id that may be read: the position of an `EventTail`.
     """
@@ -71,15 +71,15 @@ def list_events(
             values[each.name] = check_text(value, tx.settings.message_bytes, "what is looked for")
     names = frozenset(values)
     values.update(upto=upto, limit=limit)
-    if since is None:
+    if after is None:
         return tx.all(_select_newest(names), values)
-    return tx.all(_select_page(names), {**values, "since": since})
+    return tx.all(_select_page(names), {**values, "after": after})
 
 
 @cache
 def _select_page(names: frozenset[str]) -> Statement[EventRecord]:
     return Statement(
-        lambda: _select_matching(names).where(E.id > bindparam("since")).order_by(E.id),
+        lambda: _select_matching(names).where(E.id > bindparam("after")).order_by(E.id),
         event_from_row,
     )
 
@@ -91,14 +91,14 @@ def _select_newest(names: frozenset[str]) -> Statement[EventRecord]:
 
 def _select_matching(names: frozenset[str]) -> Select[*tuple[object, ...]]:
     return (
-        select(*columns())
+        select(*event_columns())
         .where(E.id <= bindparam("upto"), *(_CONDITIONS[name]() for name in sorted(names)))
         .limit(bindparam("limit"))
     )
 
 
 def _in_list(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Whether a list with commas contains the value: one statement for lists of any length."""
+    """Whether a text such as `,a,,b,` contains the value: one statement for lists of any length."""
     values = bindparam(name, type_=Text)
     return func.replace(values, const(",") + column + const(","), const("")) != values
 

@@ -13,30 +13,23 @@ import json
 from dataclasses import dataclass, field
 
 from sqlalchemy import (
-    BigInteger,
     Column,
-    TableClause,
-    Text,
     bindparam,
-    column,
     func,
     select,
-    table,
-    text,
 )
 
-from bullpen.core.clock import poll_until
 from bullpen.core.events.base import Event
 from bullpen.core.events.vocabulary import read_event
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
+from bullpen.core.store.committed import active_writers, wait_for_writers
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
 E = EVENTS.c
 
 WRITER_WAIT_SECONDS = 5.0
-WRITER_POLL_SECONDS = 0.005
 
 MAX_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E.id)))
 
@@ -61,8 +54,8 @@ class EventRecord:
         return read_event(self.type, self, self.data)
 
 
-def columns() -> tuple[Column[object], ...]:
-    """The columns of an event."""
+def event_columns() -> tuple[Column[object], ...]:
+    """The event_columns of an event."""
     return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
 
 
@@ -75,32 +68,19 @@ def event_from_row(
     data: str | None,
     created_at: int,
 ) -> EventRecord:
-    """The record in these columns, its data parsed."""
+    """The record in these event_columns, its data parsed."""
     parsed = json.loads(data) if data else {}
     return EventRecord(id_, type_, agent, conversation_id, message_id, parsed, created_at)
 
 
 NEXT_EVENTS: Statement[EventRecord] = Statement(
     lambda: (
-        select(*columns())
+        select(*event_columns())
         .where(E.id > bindparam("after"), E.id <= bindparam("upto"))
         .order_by(E.id)
         .limit(bindparam("limit"))
     ),
     event_from_row,
-)
-
-
-def _locks() -> TableClause:
-    return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
-
-
-ACTIVE_WRITERS: Statement[tuple[str]] = Statement(
-    lambda: select(_locks().c.virtualtransaction).where(
-        # Other databases of the server may have a table of the same number.
-        text("relation = 'events'::regclass AND mode = 'RowExclusiveLock' AND granted"),
-        text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
-    )
 )
 
 
@@ -123,12 +103,7 @@ class EventTail:
         """
         with store.read() as tx:
             last = last_event_id(tx)
-        writers = _active_writers(store)
-        poll_until(
-            lambda: writers.isdisjoint(_active_writers(store)),
-            WRITER_WAIT_SECONDS,
-            WRITER_POLL_SECONDS,
-        )
+        wait_for_writers(store, EVENTS, WRITER_WAIT_SECONDS)
         return cls(store, last)
 
     @property
@@ -153,7 +128,7 @@ class EventTail:
     def _advance(self) -> None:
         with self.store.read() as tx:
             last = last_event_id(tx)
-        writers = _active_writers(self.store)
+        writers = active_writers(self.store, EVENTS)
         if not writers & self._writers:
             self._committed_up_to = max(self._committed_up_to, self._barrier)
             self._barrier, self._writers = last, writers
@@ -172,11 +147,3 @@ def id_before_oldest(store: Store) -> int:
     with store.read() as tx:
         row = tx.one(MIN_EVENT_ID, {})
     return 0 if row is None or row[0] is None else row[0] - 1
-
-
-def _active_writers(store: Store) -> frozenset[str]:
-    """The transactions that may have written events which are not visible yet."""
-    if store.dialect == "sqlite":
-        return frozenset()
-    with store.read() as tx:
-        return frozenset(each for (each,) in tx.all(ACTIVE_WRITERS, {}))

@@ -19,6 +19,6 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
 
 def read_event(type_: str, about: About, data: Mapping[str, object]) -> Event:
     """The event in a row; an unknown one if another version of Bullpen wrote it."""
-    known = EVENT_TYPES.get(type_)
-    found = None if known is None else known.read(about, data)
-    return UnknownEvent(type_, data, about) if found is None else found
+    event_type = EVENT_TYPES.get(type_)
+    event = None if event_type is None else event_type.read(about, data)
+    return UnknownEvent(type_, data, about) if event is None else event

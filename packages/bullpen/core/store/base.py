@@ -38,6 +38,7 @@ class Store(ABC):
         self.clock = clock or SystemClock()
         self.ids = ids or Ids()
         self.chance = chance
+        """Returns a random number from 0 to 1, for the jitter of retries."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Paging through growing tables: by column, by time, and up to the last committed row."""
+"""Paging through growing tables: by column and by time, and row ids as parameters."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     Column,
     ColumnElement,
     Table,
-    TableClause,
     Text,
     bindparam,
-    column,
     func,
     select,
-    table,
-    text,
 )
 from sqlalchemy.ext.compiler import compiles
 
-from bullpen.core.clock import MINUTE, poll_until
+from bullpen.core.clock import MINUTE
 from bullpen.core.models.base import const
-from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -143,61 +137,6 @@ def _row_from_id(table: Table) -> Statement[tuple[int, int]]:
     )
 
 
-# Reading a growing table by id without losing a row.
-#
-# An id is taken before its transaction commits, so on PostgreSQL a lower id may appear after a
-# higher one, and a reader that has seen the higher one would never ask for the lower. So: note the
-# highest id, wait for the transactions that write at that moment, and read up to it. SQLite has
-# one writer at a time.
-
-MAX_WRITER_WAIT_SECONDS = 2.0
-WRITER_POLL_SECONDS = 0.005
-
-
-def _locks() -> TableClause:
-    return table("pg_locks", column("virtualtransaction", Text), column("relation", BigInteger))
-
-
-@cache
-def _max_id(rows: Table) -> Statement[tuple[int | None]]:
-    return Statement(lambda: select(func.max(rows.c.id)))
-
-
-@cache
-def _active_writers_statement(rows: Table) -> Statement[tuple[str]]:
-    # Other databases of the server may have a table of the same number.
-    return Statement(
-        lambda: select(_locks().c.virtualtransaction).where(
-            text(f"relation = '{rows.name}'::regclass AND mode = 'RowExclusiveLock' AND granted"),
-            text("database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
-        )
-    )
-
-
-def committed_up_to(store: Store, rows: Table) -> int:
-    """The id up to which no row is missing any more; 0 if waiting for that takes too long."""
-    with store.read() as tx:
-        last = tx.one(_max_id(rows), {})
-    if store.dialect != "sqlite" and not _wait_for_writers(store, rows):
-        return 0
-    return 0 if last is None or last[0] is None else last[0]
-
-
-def _wait_for_writers(store: Store, rows: Table) -> bool:
-    """Wait for the transactions that write to it now; later ones get higher ids."""
-    begun = _active_writers(store, rows)
-    return not begun or poll_until(
-        lambda: begun.isdisjoint(_active_writers(store, rows)),
-        MAX_WRITER_WAIT_SECONDS,
-        WRITER_POLL_SECONDS,
-    )
-
-
-def _active_writers(store: Store, rows: Table) -> frozenset[str]:
-    with store.read() as tx:
-        return frozenset(each for (each,) in tx.all(_active_writers_statement(rows), {}))
-
-
 class JsonIn(ColumnElement[bool]):
     """Whether a column is in the JSON list of numbers with this parameter name."""
 
@@ -209,7 +148,7 @@ class JsonIn(ColumnElement[bool]):
         self.numbers = bindparam(name, type_=Text)
 
     def self_group(self, against: object = None) -> JsonIn:
-        """Itself: as a Boolean it would be compared to 1 in SQLite, which no index can serve."""
+        """Returns itself: SQLAlchemy would compare a Boolean to 1 in SQLite, and use no index."""
         return self
 
 
@@ -220,13 +159,13 @@ def encode_ids(ids: Iterable[int]) -> str:
 
 @compiles(JsonIn, "sqlite")
 def _compile_sqlite(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401 - as SQLAlchemy
-    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
-    return f"{column} IN (SELECT value FROM json_each({given}))"  # noqa: S608 - both compiled
+    column, numbers = (compiler.process(each, **more) for each in (element.column, element.numbers))
+    return f"{column} IN (SELECT value FROM json_each({numbers}))"  # noqa: S608 - both compiled
 
 
 @compiles(JsonIn, "postgresql")
 def _compile_postgresql(element: JsonIn, compiler: Any, **more: Any) -> str:  # noqa: ANN401
-    column, given = (compiler.process(each, **more) for each in (element.column, element.numbers))
+    column, numbers = (compiler.process(each, **more) for each in (element.column, element.numbers))
     # An array and not a subquery, so that the planner knows that they are few and uses the index.
-    found = f"SELECT jsonb_array_elements_text(CAST({given} AS jsonb))::bigint"
-    return f"{column} = ANY (ARRAY({found}))"
+    elements = f"SELECT jsonb_array_elements_text(CAST({numbers} AS jsonb))::bigint"
+    return f"{column} = ANY (ARRAY({elements}))"

@@ -14,7 +14,9 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 ID_MARGIN = 1_000
-"""An id is taken before its transaction commits: so far may ids be out of the order of time."""
+"""By how much ids may be out of time order: an id is taken before its transaction commits."""
+
+LIKE_ESCAPE = "!"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class IndexScan:
         return self.table.c[self.moment]
 
     def in_state(self) -> IndexScan:
-        """The same rows, only those in `:state`; the index does not know it."""
+        """The same scan for the rows in `:state`, a column that is not in the index."""
         return IndexScan(
             self.table,
             lambda: (*self.where(), self.table.c.status == bindparam("state")),
@@ -61,9 +63,6 @@ class BoundScan:
 
     scan: IndexScan
     values: dict[str, object] = field(default_factory=dict)
-
-
-LIKE_ESCAPE = "!"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +126,7 @@ def _error_matches(table: Table) -> ColumnElement[bool]:
 
 
 def _contains(error: Column[str]) -> tuple[ColumnElement[bool], ...]:
-    """As it is written, or in lower case: the databases differ in the letters that they know."""
+    """As written or in lower case: the databases differ in which letters they can lower."""
     return (
         error.like(bindparam("part"), escape=LIKE_ESCAPE),
         func.lower(error).like(bindparam("low"), escape=LIKE_ESCAPE),
@@ -150,9 +149,9 @@ class RowRef:
 
 
 class BatchCursor:
-    """The selected rows of some scans, one batch after the other, in the order of the scans.
+    """Reads the selected rows of some scans batch by batch, in the order of the scans.
 
-    Each batch is a query of its own, in any transaction; nothing is held between two.
+    Each batch is one query, in any transaction; no cursor of the database stays open between two.
     """
 
     def __init__(
@@ -164,7 +163,7 @@ class BatchCursor:
         self._last: dict[str, object] = {}
 
     def count(self, tx: Transaction) -> int:
-        """How many rows are selected now, from the scan on at which the cursor is."""
+        """How many rows are selected now, in the scans that are not finished."""
         total = 0
         for each in self._scans:
             values = {**self._selection.values(tx), **each.values}
@@ -239,7 +238,7 @@ def _select_last_before(table: Table) -> Statement[tuple[int]]:
 
 
 def _id_floor(tx: Transaction, table: Table, selection: Selection) -> dict[str, object]:
-    """The id above which every row is that is new enough: so the scan ends there."""
+    """The scan ends at this id: every row from `since` on has a higher one."""
     if selection.since is None:
         return {}
     row = tx.one(_select_last_before(table), {"since": selection.since})

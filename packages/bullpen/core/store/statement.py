@@ -38,13 +38,34 @@ class PreparedSql(NamedTuple):
     """The names of `$1`, `$2` and so on."""
 
 
+class CompiledSql(dict[str, str]):
+    """The SQL by dialect, compiled when it is first looked up."""
+
+    def __init__(self, build: Callable[[], ClauseElement]) -> None:
+        super().__init__()
+        self._build = build
+
+    def __missing__(self, name: str) -> str:
+        dialect = _dialect(name)
+        compiled: Any = self._build().compile(dialect=dialect)
+        text = str(compiled)
+        for bind, bound in compiled.bind_names.items():
+            if bind.required:
+                continue
+            # Constants are written into the text, so that no caller has to pass them.
+            mark = f"%({bound})s" if dialect.paramstyle == "pyformat" else f":{bound}"
+            text = text.replace(mark, compiled.render_literal_value(bind.value, bind.type))
+        self[name] = text
+        return text
+
+
 class Statement(Generic[Row_co]):
     """SQL text for each dialect, and the row factory: without one, rows are plain tuples."""
 
     def __init__(
-        self, make: Callable[[], ClauseElement], row: Callable[..., Row_co] | None = None
+        self, build: Callable[[], ClauseElement], row: Callable[..., Row_co] | None = None
     ) -> None:
-        self.text = CompiledSql(make)
+        self.text = CompiledSql(build)
         """The SQL by the dialect's name."""
         self._row = row
 
@@ -58,7 +79,7 @@ class Statement(Generic[Row_co]):
         """The statement in PostgreSQL's own form."""
         text = self.text["postgresql"]
         keys = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
-        sql = _PLACEHOLDER.sub(lambda found: f"${keys.index(found[1]) + 1}", text).replace(
+        sql = _PLACEHOLDER.sub(lambda match: f"${keys.index(match[1]) + 1}", text).replace(
             "%%", "%"
         )
         return PreparedSql(f"bullpen{next(_STATEMENT_NUMBERS)}".encode(), sql.encode(), keys)
@@ -70,10 +91,10 @@ def columns(row: type, table: Table) -> tuple[Column[Any], ...]:
     Fields at the end that have a default need no column.
     """
     names = [each.name for each in fields(row)]
-    found = [name for name in names if name in table.c]
-    if found != names[: len(found)]:
-        raise TypeError(f"{table.name} has no column for {set(names) - set(found)} of {row}")
-    return tuple(table.c[name] for name in found)
+    present = [name for name in names if name in table.c]
+    if present != names[: len(present)]:
+        raise TypeError(f"{table.name} has no column for {set(names) - set(present)} of {row}")
+    return tuple(table.c[name] for name in present)
 
 
 @cache
@@ -125,27 +146,6 @@ def _conversion(hint: object) -> Callable[[Any], object] | None:
         if isinstance(kind, type) and (kind in (bool, float) or issubclass(kind, Enum)):
             return kind
     return None
-
-
-class CompiledSql(dict[str, str]):
-    """The SQL by dialect, compiled when it is first looked up."""
-
-    def __init__(self, make: Callable[[], ClauseElement]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, name: str) -> str:
-        dialect = _dialect(name)
-        compiled: Any = self._make().compile(dialect=dialect)
-        text = str(compiled)
-        for bind, bound in compiled.bind_names.items():
-            if bind.required:
-                continue
-            # Constants are written into the text, so that no caller has to pass them.
-            mark = f"%({bound})s" if dialect.paramstyle == "pyformat" else f":{bound}"
-            text = text.replace(mark, compiled.render_literal_value(bind.value, bind.type))
-        self[name] = text
-        return text
 
 
 @cache

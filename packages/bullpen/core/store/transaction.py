@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
+    Cursor: TypeAlias = sqlite3.Cursor | psycopg.Cursor[Any]
+
 Row = TypeVar("Row")
 DeferredRow: TypeAlias = "Callable[[], Row | None]"
 """Waits for the first row of a statement that was sent."""
@@ -81,23 +83,6 @@ class Transaction(ABC):
         self.topics.add(topic)
 
 
-def make_row(statement: Statement[Row], values: Any) -> Row:  # noqa: ANN401 - as the driver gives it
-    """The row of these values."""
-    make = statement.make_row
-    row: Row = values if make is None else make(*values)
-    return row
-
-
-def make_rows(statement: Statement[Row], values: list[Any]) -> list[Row]:
-    """The rows of these values."""
-    make = statement.make_row
-    return values if make is None else [make(*each) for each in values]
-
-
-if TYPE_CHECKING:
-    Cursor: TypeAlias = "sqlite3.Cursor | psycopg.Cursor[Any]"
-
-
 class CursorTransaction(Transaction):
     """Runs every statement at once, on a DB-API cursor."""
 
@@ -159,3 +144,16 @@ class CursorTransaction(Transaction):
     def _first(self, statement: Statement[Row]) -> Row | None:
         row = self._cursor.fetchone()
         return row if row is None else make_row(statement, row)
+
+
+def make_row(statement: Statement[Row], values: Any) -> Row:  # noqa: ANN401 - as the driver gives it
+    """The row of these values."""
+    make = statement.make_row
+    row: Row = values if make is None else make(*values)
+    return row
+
+
+def make_rows(statement: Statement[Row], values: list[Any]) -> list[Row]:
+    """The rows of these values."""
+    make = statement.make_row
+    return values if make is None else [make(*each) for each in values]
