@@ -10,7 +10,12 @@ import pytest
 
 from bullpen.core.errors import StoreBusy
 from bullpen.core.store.base import Store
-from bullpen.processor.runs import IDLE_SECONDS, MAX_PROGRESS_CHARS, PROGRESS_SECONDS, ProgressBoard
+from bullpen.processor.progress import (
+    IDLE_SECONDS,
+    MAX_PROGRESS_CHARS,
+    PROGRESS_SECONDS,
+    ProgressBoard,
+)
 from tests.conformance.verbs import events
 from tests.outbox.outgoing import asked
 from tests.processor.watch import Watch

@@ -1,4 +1,4 @@
-"""What a run is given: prompt, system prompt, teammates, memory, notes and session."""
+"""The input of a run: prompt, system prompt, teammates, memory, notes and session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from bullpen.processor.providers.base import RunRequest
 
 H = AGENT_MESSAGES.c
 
-# A message that an agent sends by itself is no answer: the notes before it are still needed.
+# A proactive message is no answer: the notes before it are still needed.
 LATEST_ENTRIES: Statement[tuple[int, str, str]] = Statement(
     lambda: (
         select(H.id, H.role, H.content)
@@ -61,7 +61,7 @@ class AgentContext:
     teams: tuple[Team, ...]
     names: dict[str, str]
     notes: tuple[str, ...]
-    """What the agent has to know about its last answer."""
+    """What could not be done of its last answer, oldest first."""
 
     def request(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> RunRequest:
         """Write the templates of the agent's directory, and build the request."""
@@ -137,8 +137,8 @@ def build_system_prompt(
     parts = [
         protocol_template(),
         _teammates(agent, teams, names),
-        _files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
-        _files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
+        _list_files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
+        _list_files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
         _read(home / "SOUL.md"),
         before,
         after,
@@ -180,7 +180,7 @@ def _mention(agent: str, names: Mapping[str, str]) -> str:
     return f"@{agent} ({name})" if name else f"@{agent}"
 
 
-def _files(home: Path, title: str, hint: str, lines: Sequence[str]) -> str:
+def _list_files(home: Path, title: str, hint: str, lines: Sequence[str]) -> str:
     if not lines:
         return ""
     return f"{title}\n\nIn {home}. {hint}\n\n" + "\n".join(lines)

@@ -23,13 +23,13 @@ from bullpen.core.text import sanitise_text
 from bullpen.processor.children.child import Stop
 from bullpen.processor.context import AgentContext, load_context, message_texts
 from bullpen.processor.plugins import Plugins
+from bullpen.processor.progress import ProgressBoard
 from bullpen.processor.providers.base import Provider, Reply
-from bullpen.processor.runs import ProgressBoard
 
 log = logging.getLogger(__name__)
 
 STORE_RETRY_SECONDS = 1.0
-ERROR_LENGTH = 500
+MAX_ERROR_CHARS = 500
 
 FindProvider = Callable[[str, CustomProvider | None], Provider]
 """Returns the provider of this name."""
@@ -47,7 +47,7 @@ class RunExecutor:
     def __call__(self, claim: Claim, stop: Stop) -> None:
         """Run the claim and store its result; if `stop` is set first, release it."""
         try:
-            context, result = self._result(claim, stop)
+            context, result = self._run_agent(claim, stop)
             self._store_result(claim, context, result, stop)
         except StaleToken:
             self._claim_lost(claim)
@@ -56,7 +56,7 @@ class RunExecutor:
                 "the run of %s could not be finished: %s (%s)", claim.agent, error, error.hint
             )
 
-    def _result(
+    def _run_agent(
         self, claim: Claim, stop: Stop
     ) -> tuple[AgentContext | None, Reply | Failure | None]:
         context = None
@@ -64,7 +64,7 @@ class RunExecutor:
             with self._store.read() as tx:
                 context = load_context(tx, claim)
             provider = self._find(context.agent.provider, context.custom)
-            return context, self._run(claim, context, provider, stop)
+            return context, self._call_provider(claim, context, provider, stop)
         except NotFound as error:
             return context, Failure(kind=ErrorKind.SETUP, error=str(error))
         except StoreError:
@@ -74,7 +74,7 @@ class RunExecutor:
             text = sanitise_text(f"{type(error).__name__}: {error}")
             return context, Failure(kind=ErrorKind.RETRYABLE, error=text)
 
-    def _run(
+    def _call_provider(
         self, claim: Claim, context: AgentContext, provider: Provider, stop: Stop
     ) -> Reply | Failure | None:
         texts = [
@@ -99,14 +99,14 @@ class RunExecutor:
             raise
         except Exception as error:
             log.exception("the outcome of %s cannot be stored", claim.agent)
-            text = ascii(str(error))[:ERROR_LENGTH]
-            cannot = Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
-            self._store_with_retry(claim, context, cannot, stop)
+            text = ascii(str(error))[:MAX_ERROR_CHARS]
+            failure = Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
+            self._store_with_retry(claim, context, failure, stop)
 
     def _store_with_retry(
         self, claim: Claim, context: AgentContext | None, result: Reply | Failure | None, stop: Stop
     ) -> None:
-        """Store the result, and wait for a database that is away as long as the claim is held."""
+        """Store the result; if the database is unavailable, try again until the run is stopped."""
         output = self._output(claim, result) if isinstance(result, Reply) else None
         while True:
             try:
@@ -132,7 +132,7 @@ class RunExecutor:
         if context.key is not None:
             save_session(tx, context.agent, context.key, reply.session)
         if reply.session_lost is not None:
-            reason = sanitise_text(reply.session_lost)[:ERROR_LENGTH]
+            reason = sanitise_text(reply.session_lost)[:MAX_ERROR_CHARS]
             append_event(tx, SessionLost(claim.primary, reason=reason))
 
     def _output(self, claim: Claim, reply: Reply) -> RunOutput:

@@ -17,8 +17,9 @@ from bullpen.processor.runs import Runs
 
 KIND = "processor"
 IDLE_SECONDS = 60.0
+"""The longest wait of a loop that is woken when there is work."""
 RACE_SECONDS = 0.02
-"""Another processor was quicker, or the lane is locked for a moment: look again soon."""
+"""How long to wait when another processor claimed first, or holds the lock of the lane."""
 PLUGIN_SECONDS = 1.0
 """How often plugins get the events that no commit announced."""
 
@@ -45,7 +46,7 @@ class Processor:
         return self._process.worker
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the loops."""
         if self._plugins.listens:
             self._tail = EventTail.from_now(self._store)
         self._process.start()
@@ -90,7 +91,7 @@ def _seconds_until(due: int | None, now: int) -> float:
 
 
 def run(store: Store) -> None:
-    """Be a processor until SIGTERM or SIGINT."""
+    """Run a processor until SIGTERM or SIGINT."""
     launcher = Launcher()
     providers = Providers(store.settings, launcher)
     run_until_stopped(lambda: Processor(store, providers.get, Plugins.load(store.settings.home)))

@@ -1,4 +1,4 @@
-"""The runs of a processor: their threads, leases, progress and end."""
+"""The runs of a processor: their threads, their leases, and how they are stopped."""
 
 from __future__ import annotations
 
@@ -10,28 +10,18 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
-from bullpen.core.background import Loop
-from bullpen.core.errors import BullpenError, StaleToken
-from bullpen.core.events.append import append_event
-from bullpen.core.events.conversation import AgentProgress
-from bullpen.core.message import Claim, Message
+from bullpen.core.errors import StaleToken
+from bullpen.core.message import Claim
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import extend
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
-from bullpen.core.text import sanitise_text
 from bullpen.processor.children.child import Stop
 
 log = logging.getLogger(__name__)
 
 RELEASE_SECONDS = 20.0
 """How long a run that is stopped has to end its child and release its claim."""
-
-PROGRESS_SECONDS = 0.5
-
-IDLE_SECONDS = 60.0
-
-MAX_PROGRESS_CHARS = 4000
 
 LANE_TOKEN: Statement[tuple[str | None]] = Statement(
     lambda: select(LANES.c.claim_token).where(LANES.c.agent == bindparam("agent"))
@@ -51,15 +41,15 @@ class Run:
 
 
 class Runs:
-    """Runs of a limited number at once, each in its own thread."""
+    """A limited number of runs, each in its own thread."""
 
     def __init__(
-        self, store: Store, execute: ExecuteRun, max_runs: int, done: Callable[[], None]
+        self, store: Store, execute: ExecuteRun, max_runs: int, on_end: Callable[[], None]
     ) -> None:
         self._store = store
         self._execute = execute
         self._max_runs = max_runs
-        self._done = done
+        self._on_end = on_end
         self._lock = threading.Lock()
         self._running: dict[str, Run] = {}
 
@@ -127,79 +117,4 @@ class Runs:
             with self._lock:
                 del self._running[claim.token]
                 stop.close()
-            self._done()
-
-
-class Progress:
-    """The progress of one run, collected until it is written."""
-
-    def __init__(self, message: Message, wake: Callable[[], None]) -> None:
-        self.message = message
-        self._wake = wake
-        self._texts: list[str] = []
-        self._lock = threading.Lock()
-
-    def __call__(self, text: str) -> None:
-        """Add what the run says or does."""
-        with self._lock:
-            self._texts.append(text)
-        self._wake()
-
-    def take(self) -> str:
-        """Take what is not written yet; of a long text, the end."""
-        with self._lock:
-            texts, self._texts = self._texts, []
-        return sanitise_text("\n".join(texts))[-MAX_PROGRESS_CHARS:]
-
-
-class ProgressBoard:
-    """Writes the progress of all runs as events, often enough to follow and not more.
-
-    A thread of its own writes: a thread that reads a program's output must never wait for the
-    store, because claude drops what its pipe does not take at once.
-    """
-
-    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store = store
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._open: list[Progress] = []
-        self._written_at = float("-inf")
-        self.loop = Loop("progress", self.step)
-
-    def open(self, message: Message) -> Progress:
-        """Collect the progress of a run."""
-        progress = Progress(message, self.loop.wake)
-        with self._lock:
-            self._open.append(progress)
-        return progress
-
-    def close(self, progress: Progress) -> None:
-        """Write the rest, before any other event of the run that has ended."""
-        with self._lock:
-            self._open.remove(progress)
-        self._write([progress])
-
-    def step(self) -> float:
-        """Write what is new, unless the last time was just now."""
-        left = self._written_at + PROGRESS_SECONDS - self._clock()
-        if left > 0:
-            return left
-        with self._lock:
-            runs = list(self._open)
-        if not self._write(runs):
-            return IDLE_SECONDS
-        self._written_at = self._clock()
-        return PROGRESS_SECONDS
-
-    def _write(self, runs: list[Progress]) -> bool:
-        texts_of_runs = [(run.message, text) for run in runs if (text := run.take())]
-        if not texts_of_runs:
-            return False
-        try:
-            with self._store.write(durable=False) as tx:
-                for message, text in texts_of_runs:
-                    append_event(tx, AgentProgress(message, text=text))
-        except BullpenError as error:
-            log.warning("the progress of %s runs is not shown: %s", len(texts_of_runs), error)
-        return True
+            self._on_end()
