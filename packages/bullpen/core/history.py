@@ -22,8 +22,7 @@ INSERT_HISTORY: Statement[None] = Statement(
     )
 )
 
-
-POST: Statement[tuple[int]] = Statement(
+INSERT_POST: Statement[tuple[int]] = Statement(
     lambda: (
         insert(CHAT_MESSAGES)
         .values(
@@ -37,9 +36,9 @@ POST: Statement[tuple[int]] = Statement(
 )
 
 
-def keep_post(tx: Transaction, team: str, author: str, text: str) -> int:
+def insert_post(tx: Transaction, team: str, author: str, text: str) -> int:
     """Write a post into the room's history; returns its id."""
-    row = tx.one(POST, {"team": team, "agent": author, "message": text, "now": tx.now})
+    row = tx.one(INSERT_POST, {"team": team, "agent": author, "message": text, "now": tx.now})
     assert row is not None
     append_event(tx, RoomPosted(team=team, post=row[0], author=author))
     return row[0]

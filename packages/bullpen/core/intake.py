@@ -9,7 +9,7 @@ from bullpen.core.errors import BadText, TextTooLong
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import AgentRouted, TeamChainStart
-from bullpen.core.history import keep_post
+from bullpen.core.history import insert_post
 from bullpen.core.message import ROOM, Accepted, NewMessage
 from bullpen.core.queue.enqueue import (
     PlatformEvent,
@@ -101,7 +101,7 @@ def _store_parts(
     posts = []
     for part, each in zip(parts, accepted, strict=True):
         if part.room is not None:
-            posts.append(keep_post(tx, part.room, new.sender, part.text))
+            posts.append(insert_post(tx, part.room, new.sender, part.text))
         else:
             _append_routed(tx, part, each, new.conversation_id or accepted[0].message_id)
     return accepted, posts

@@ -1,4 +1,4 @@
-"""Teams that answer once: answers are collected until the conversation is at rest."""
+"""Aggregates: answers of a team that answers once, kept until the conversation is at rest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class SentAggregate:
     answers: int
 
 
-# It has no row of its own: that of its first message may be archived, and a room post has none.
+# A conversation has no row to lock: that of its first message may be archived, and a room post has
+# none.
 LOCK_CONVERSATION: Statement[tuple[str]] = Statement(
     lambda: select(
         func.pg_advisory_xact_lock(
@@ -122,7 +123,7 @@ def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | Non
         return None
     to = find_person_message(tx, conversation_id) or find_person_message(tx, last[0])
     if to is None:
-        return None  # without an address the parts stay where they are
+        return None  # without an address the parts are kept
     parts = sorted(tx.all(TAKE_PARTS, {"conversation": conversation_id}))
     if not parts:
         return None

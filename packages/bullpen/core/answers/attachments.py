@@ -82,7 +82,7 @@ def split_allowed(
 
 
 def open_allowed(path: str, roots: Sequence[Path]) -> BinaryIO | RefusedFile:
-    """The file, to be read; by its real path, of which no part may have become a link since."""
+    """Open the file by its real path; no part of it may have become a link in the meantime."""
     real = resolve_allowed(path, roots)
     if isinstance(real, RefusedFile):
         return real
@@ -112,10 +112,10 @@ def shorten_to_file(
 
 
 def _file_name(name: str, text: str) -> str:
-    """A name of its own for this text.
+    """A file name that is unique for this text, by its digest.
 
-    A client may have chosen what it is named after. And a run whose claim was lost may still come
-    here: it must not write over what the next one has sent off.
+    A client may have chosen `name`, so its characters are checked. A run whose claim was lost may
+    still write: it must not overwrite the file that the next run has sent.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return f"{_UNSAFE_CHARS.sub('_', name)[:MAX_NAME_CHARS]}_{digest}.md"

@@ -37,10 +37,10 @@ from bullpen.core.text import sanitise_text
 EMPTY_BOOK = AddressBook(agents={}, teams={})
 
 HANDOFF_DIVISOR = 8
-"""A handoff may take this part of the longest message; a longer one goes as a file."""
+"""A handoff or post may take this fraction of `message_bytes`; a longer one goes as a file."""
 
 MAX_NOTES = 16
-"""How many notes about what could not be done are written out; the others are counted."""
+"""How many notes about what could not be done are listed; the rest are counted."""
 
 
 def complete(
@@ -55,17 +55,17 @@ def complete(
     parsed = parse_answer(text, primary.agent, book, rooms)
     files, refused = _check_files(primary, (*output.files, *parsed.files), roots)
     notes = _limit_notes((*parsed.notes, *(str(each) for each in refused)))
-    answers = _answers(tx, primary, parsed, files, notes, output.metadata)
-    outcome = _outcome(tx, primary, output, parsed, rooms)
+    answers = _build_answers(tx, primary, parsed, files, notes, output.metadata)
+    outcome = _build_outcome(tx, primary, output, parsed, rooms)
     team = None if primary.team_id is None else find_team(tx, primary.team_id)
-    exceeded = _exceeded_limit(tx, claim, outcome, team)
-    # Asked before this run holds more of the conversation.
-    is_first = exceeded is not None and not is_held_at_limit(tx, primary)
+    exceeded = _find_exceeded_limit(tx, claim, outcome, team)
+    # Before this run holds messages of the conversation itself.
+    is_first_excess = exceeded is not None and not is_held_at_limit(tx, primary)
     if exceeded is not None:
         outcome = _hold_outcome(outcome, exceeded)
     messages = _finish(tx, claim, outcome, answers, team)
     _record_notes(tx, primary, notes, refused)
-    if exceeded is not None and is_first:
+    if exceeded is not None and is_first_excess:
         notify_all(tx, primary, _limit_text(primary, exceeded))
     if team is not None:
         _end_if_at_rest(tx, primary, team)
@@ -96,7 +96,7 @@ def _limit_notes(notes: Sequence[str]) -> tuple[str, ...]:
     return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more of the kind")
 
 
-def _answers(
+def _build_answers(
     tx: Transaction,
     primary: Message,
     parsed: ParsedAnswer,
@@ -121,7 +121,7 @@ def _is_for_person(primary: Message) -> bool:
     return is_heartbeat(primary) or primary.channel not in INTERNAL_CHANNELS
 
 
-def _outcome(
+def _build_outcome(
     tx: Transaction,
     primary: Message,
     output: RunOutput,
@@ -155,7 +155,7 @@ def _shorten_for_agent(
     return shorten_to_file(text, max_chars, tx.settings.files, f"{name}_{primary.message_id}")
 
 
-def _exceeded_limit(
+def _find_exceeded_limit(
     tx: Transaction, claim: Claim, outcome: Outcome, team: Team | None
 ) -> str | None:
     """The limit that the outcome's messages exceed, if any; the lanes they go to are locked."""
@@ -181,7 +181,7 @@ def _finish(
     answers: tuple[Answer, ...],
     team: Team | None,
 ) -> list[Message]:
-    """Finish the claim; the answers go to the person, to the heartbeat, or to the aggregate."""
+    """Finish the claim; its answers go to the person, to its heartbeat, or to the aggregate."""
     primary = claim.primary
     if is_heartbeat(primary):
         messages = finish(tx, claim, outcome)
@@ -216,7 +216,7 @@ def _limit_text(primary: Message, reason: str) -> str:
 
 
 def _end_if_at_rest(tx: Transaction, primary: Message, team: Team) -> None:
-    # Of two runs that end at once the second then sees the first, and one of them is the last.
+    # Of two runs that end at the same time, the second waits here and sees the first as ended.
     lock_conversation(tx, primary.conversation_id)
     if is_at_rest(tx, primary.conversation_id):
         sent = send_aggregate(tx, primary.conversation_id)

@@ -1,4 +1,4 @@
-"""Runs that end without an answer: they failed, or their processor died."""
+"""Fail a claim with its heartbeat, expire leases, and claim for an outside worker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SELECT_EXPIRED_LEASE_OF_AGENT: Statement[tuple[str, str, int]] = Statement(
 
 
 def expire_leases(tx: Transaction, agent: str | None = None) -> int:
-    """End every claim whose lease has expired, or this agent's; gives how many there were."""
+    """End every claim whose lease has expired, or this agent's; returns how many there were."""
     if agent is None:
         expired = tx.all(SELECT_EXPIRED_LEASES, {"now": tx.now})
     else:
@@ -56,7 +56,7 @@ def claim_for_worker(
 ) -> Claim | None:
     """Claim this agent's messages, those of a claim whose lease has expired included.
 
-    No processor need be running for that: outside workers may be the only ones.
+    So an expired lease ends even if no processor runs, only outside workers.
     """
     check_text(worker, tx.settings.message_bytes, "the worker's name")
     expire_leases(tx, agent)

@@ -20,7 +20,7 @@ M = MESSAGES.c
 NO_LIMITS = Team(id="", leader="", members=())
 
 LIMIT_REASON_PREFIX = "the conversation has "
-"""How each reason begins: by it, a message held at a limit is told from others that are held."""
+"""How each reason begins: it tells messages that are held at a limit from other held messages."""
 
 SELECT_HELD_AT_LIMIT: Statement[tuple[int]] = Statement(
     lambda: (
@@ -38,13 +38,13 @@ SELECT_HELD_AT_LIMIT: Statement[tuple[int]] = Statement(
 def find_exceeded_limit(
     tx: Transaction, primary: Message, team: Team | None, more: int, cost: float
 ) -> str | None:
-    """The limit that `more` messages on from this one exceed; None if they exceed none."""
+    """The limit that `more` messages caused by this one would exceed; None if there is none."""
     settings = tx.settings
     own = team or NO_LIMITS
     hops = _own_or_setting(own.max_hops, settings.max_hops)
     if primary.hop + 1 > hops:
         return f"{LIMIT_REASON_PREFIX}gone on for {hops} handoffs in a row"
-    # So that two runs of one conversation do not both send its last message.
+    # Otherwise two runs of one conversation could both send its last message.
     lock_conversation(tx, primary.conversation_id)
     counts = count_by_state(tx, primary.conversation_id)
     sent = counts.total() - counts[MessageState.HELD.value]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, select
 
-from bullpen.core.history import keep_post
+from bullpen.core.history import insert_post
 from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models.archive import MESSAGE_TABLES, live_and_archived
 from bullpen.core.outbox.addresses import owner_address
@@ -38,7 +38,7 @@ def notify_all(tx: Transaction, about: Message, text: str) -> None:
     if person is not None:
         add_response(tx, replace(person, agent=about.agent), Answer(message=text))
     elif about.team_id is not None:
-        keep_post(tx, about.team_id, "bullpen", text)
+        insert_post(tx, about.team_id, "bullpen", text)
     if person is None or not _is_owner(tx, person):
         notify_owner(tx, about, text)
 

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, null, update
 from bullpen.core.errors import LaneError
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import ChainHandoff, ChainStepDone
-from bullpen.core.history import INSERT_HISTORY, keep_post
+from bullpen.core.history import INSERT_HISTORY, insert_post
 from bullpen.core.message import (
     INTERNAL,
     INTERNAL_CHANNELS,
@@ -123,7 +123,7 @@ def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
         _enqueue_or_hold(tx, _handoff_message(primary, new))
         append_event(tx, ChainHandoff(primary, to=new.agent))
     for post in outcome.room_posts:
-        keep_post(tx, post.team_id, primary.agent, post.message)
+        insert_post(tx, post.team_id, primary.agent, post.message)
         for agent in post.to:
             _enqueue_or_hold(tx, _room_message(primary, post, agent))
 
