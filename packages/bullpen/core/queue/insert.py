@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
+from operator import attrgetter
 
 from sqlalchemy import bindparam, insert, update
 
@@ -24,6 +25,9 @@ from bullpen.core.queue.message_ids import MessageIds
 from bullpen.core.states import LANE_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+
+PENDING = MessageState.PENDING.value
+HELD = MessageState.HELD.value
 
 _UNSET_COLUMNS = frozenset({"id", "error_kind", "claimed_by", "claim_token"})
 """The columns that a new message has no value for."""
@@ -122,8 +126,9 @@ def _insert_messages(
 def _message_values(
     tx: Transaction, new: NewMessage, message_id: str, available: int, key: int
 ) -> dict[str, object]:
+    names, values_of = _copied_fields()
     return {
-        **{name: getattr(new, name) for name in _copied_names()},
+        **dict(zip(names, values_of(new), strict=True)),
         "message_id": message_id,
         "files": json.dumps(new.files) if new.files else None,
         "conversation_id": new.conversation_id or message_id,
@@ -134,16 +139,17 @@ def _message_values(
         "ready": new.delay == 0,
         "due_at": available,
         "available_at": available,
-        "status": (MessageState.PENDING if new.hold_reason is None else MessageState.HELD).value,
+        "status": PENDING if new.hold_reason is None else HELD,
         "last_error": new.hold_reason,
         "now": tx.now,
     }
 
 
 @cache
-def _copied_names() -> tuple[str, ...]:
-    """The fields of a new message that are columns of the same name."""
-    return tuple(each.name for each in fields(NewMessage) if each.name in MESSAGES.c)
+def _copied_fields() -> tuple[tuple[str, ...], Callable[[NewMessage], tuple[object, ...]]]:
+    """The fields of a new message that are columns of the same name, and what reads them."""
+    names = tuple(each.name for each in fields(NewMessage) if each.name in MESSAGES.c)
+    return names, attrgetter(*names)
 
 
 def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
