@@ -66,7 +66,7 @@ def test_importing_builds_no_table_and_no_statement() -> None:
         [sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True
     )
     made, built, known = json.loads(done.stdout)
-    # The types of columns, and the one in the class of `Among`.
+    # The types of columns, and the one in the class of `JsonIn`.
     assert set(made) == {"bullpen.core.models.base", "bullpen.core.store.paging"}
     assert len(made) < 10
     assert built == []

@@ -15,7 +15,7 @@ from bullpen.core.inspect.activity import (
     run_totals_since,
 )
 from bullpen.core.message import Answer, ErrorKind, Outcome, Usage
-from bullpen.core.queue.conversations import RunTotals
+from bullpen.core.queue.attempts import RunTotals
 from bullpen.core.queue.lanes import delay_lane, drain_lane, pause_lane
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings

@@ -85,14 +85,14 @@ class Processor:
         return PLUGIN_SECONDS
 
 
-def _seconds_until(due: int | None, now: int) -> float:
-    wait = IDLE_SECONDS if due is None else (due - now) / SECOND
-    return min(max(wait, 0.0), IDLE_SECONDS)
-
-
 def run(store: Store) -> None:
     """Run a processor until SIGTERM or SIGINT."""
     launcher = Launcher()
     providers = Providers(store.settings, launcher)
     run_until_stopped(lambda: Processor(store, providers.get, Plugins.load(store.settings.home)))
     launcher.stop()
+
+
+def _seconds_until(due: int | None, now: int) -> float:
+    wait = IDLE_SECONDS if due is None else (due - now) / SECOND
+    return min(max(wait, 0.0), IDLE_SECONDS)

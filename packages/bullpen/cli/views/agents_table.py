@@ -13,7 +13,7 @@ from textual.widgets import DataTable
 from bullpen.cli.output import format_duration
 from bullpen.cli.views.app import format_count, format_money, single_line
 from bullpen.core.inspect.activity import AgentActivity, AgentStatus, CompanyStatus
-from bullpen.core.queue.conversations import RunTotals
+from bullpen.core.queue.attempts import RunTotals
 
 NARROW, WIDE = 60, 120
 LEADER = "★"

@@ -32,7 +32,7 @@ from bullpen.cli.views.company_help import HelpScreen
 from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.core.clock import SystemClock
 from bullpen.core.inspect.activity import AgentActivity
-from bullpen.core.queue.conversations import RunTotals
+from bullpen.core.queue.attempts import RunTotals
 from bullpen.core.queue.lanes import pause_lane, resume_lane
 from bullpen.core.settings import Settings
 from bullpen.core.states import MESSAGE_STATES, MessageState

@@ -28,7 +28,7 @@ from bullpen.core.inspect.activity import (
     run_totals_since,
 )
 from bullpen.core.inspect.event_details import event_details
-from bullpen.core.queue.conversations import RunTotals
+from bullpen.core.queue.attempts import RunTotals
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 

@@ -32,8 +32,7 @@ class SentAggregate:
     answers: int
 
 
-# A conversation has no row to lock: that of its first message may be archived, and a room post has
-# none.
+# A conversation has no row to lock: its first message may be archived, or be a post without a row.
 LOCK_CONVERSATION: Statement[tuple[str]] = Statement(
     lambda: select(
         func.pg_advisory_xact_lock(

@@ -55,7 +55,7 @@ class EventRecord:
 
 
 def event_columns() -> tuple[Column[object], ...]:
-    """The event_columns of an event."""
+    """The columns of an event."""
     return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
 
 
@@ -68,7 +68,7 @@ def event_from_row(
     data: str | None,
     created_at: int,
 ) -> EventRecord:
-    """The record in these event_columns, its data parsed."""
+    """The record in these columns, its data parsed."""
     parsed = json.loads(data) if data else {}
     return EventRecord(id_, type_, agent, conversation_id, message_id, parsed, created_at)
 

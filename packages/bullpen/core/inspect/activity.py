@@ -17,7 +17,8 @@ from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
 from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.models import ATTEMPTS
 from bullpen.core.models.base import const
-from bullpen.core.queue.conversations import SUM_CONVERSATION, RunTotals, run_totals_columns
+from bullpen.core.queue.attempts import RunTotals, run_totals_columns
+from bullpen.core.queue.conversations import SUM_CONVERSATION
 from bullpen.core.roster.agents import Agent, list_agents
 from bullpen.core.roster.teams import Team, get_team
 from bullpen.core.states import LaneState

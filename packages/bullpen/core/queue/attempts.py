@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, insert, select
+from sqlalchemy import ColumnElement, bindparam, func, insert, select
 
 from bullpen.core.errors import StaleToken
 from bullpen.core.ids import agent_of
@@ -75,6 +76,30 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTotals:
+    """How many runs there were, and what they took."""
+
+    runs: int = 0
+    cost: float = 0.0
+    """In dollars."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: RunTotals) -> RunTotals:
+        return RunTotals(
+            self.runs + other.runs,
+            self.cost + other.cost,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class EndedClaim:
     """A claim that has just ended; its lane is free."""
 
@@ -85,8 +110,14 @@ class EndedClaim:
     worker: str
 
 
+def run_totals_columns() -> tuple[ColumnElement[Any], ...]:
+    """The columns of `RunTotals`, over all attempts that a query selects."""
+    sums = (ATTEMPTS.c.cost, ATTEMPTS.c.input_tokens, ATTEMPTS.c.output_tokens)
+    return (func.count(), *(func.coalesce(func.sum(each), const(0)) for each in sums))
+
+
 def is_claimed() -> tuple[ColumnElement[bool], ...]:
-    """Whether a message of this number is claimed with this token."""
+    """Whether the message with this row id is claimed with this token."""
     return (
         M.id == bindparam("message"),
         M.status == const(MessageState.PROCESSING.value),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
 from bullpen.core.errors import LaneClosed
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.models.base import const
+from bullpen.core.queue.attempts import RunTotals, run_totals_columns
 from bullpen.core.queue.lanes import lock_lanes
 from bullpen.core.queue.manage import cancel, resume
 from bullpen.core.states import MessageState, source_states
@@ -22,37 +21,6 @@ from bullpen.core.text import check_text
 
 A = ATTEMPTS.c
 M = MESSAGES.c
-
-
-@dataclass(frozen=True, slots=True)
-class RunTotals:
-    """How many runs there were, and what they took."""
-
-    runs: int = 0
-    cost: float = 0.0
-    """In dollars."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Input and output tokens together."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: RunTotals) -> RunTotals:
-        return RunTotals(
-            self.runs + other.runs,
-            self.cost + other.cost,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-        )
-
-
-def run_totals_columns() -> tuple[ColumnElement[Any], ...]:
-    """The columns of `RunTotals`, over all attempts that a query selects."""
-    sums = (A.cost, A.input_tokens, A.output_tokens)
-    return (func.count(), *(func.coalesce(func.sum(each), const(0)) for each in sums))
-
 
 COUNT_CONVERSATION: Statement[tuple[str, int]] = Statement(
     lambda: live_and_archived(

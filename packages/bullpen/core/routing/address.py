@@ -103,9 +103,6 @@ class AddressBook:
         )
         return "; ".join(lists) or "there are no agents yet"
 
-    def __str__(self) -> str:
-        return self.listing()
-
 
 @dataclass(frozen=True, slots=True)
 class RoutedText:

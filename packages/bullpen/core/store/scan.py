@@ -99,46 +99,6 @@ class Selection:
         return values
 
 
-def conditions(
-    table: Table, names: frozenset[str], moment: Column[int]
-) -> list[ColumnElement[bool]]:
-    """The conditions of a selection's values; its conversation is a scan of its own."""
-    return [_CONDITIONS[name](table, moment) for name in sorted(names & _CONDITIONS.keys())]
-
-
-_CONDITIONS: dict[str, Callable[[Table, Column[int]], ColumnElement[bool]]] = {
-    "agent": lambda table, _: table.c.agent == bindparam("agent"),
-    "channel": lambda table, _: table.c.channel == bindparam("channel"),
-    "sender": lambda table, _: or_(
-        table.c.sender == bindparam("sender"), table.c.sender_id == bindparam("sender")
-    ),
-    "kind": lambda table, _: table.c.error_kind == bindparam("kind"),
-    "error": lambda table, _: _error_matches(table),
-    "since": lambda _, moment: moment >= bindparam("since"),
-    "before": lambda _, moment: moment <= bindparam("before"),
-    "above": lambda table, _: table.c.id > bindparam("above"),
-}
-
-
-def _error_matches(table: Table) -> ColumnElement[bool]:
-    kind = [table.c.error_kind == bindparam("error")] if "error_kind" in table.c else []
-    return or_(*kind, *_contains(table.c.last_error))
-
-
-def _contains(error: Column[str]) -> tuple[ColumnElement[bool], ...]:
-    """As written or in lower case: the databases differ in which letters they can lower."""
-    return (
-        error.like(bindparam("part"), escape=LIKE_ESCAPE),
-        func.lower(error).like(bindparam("low"), escape=LIKE_ESCAPE),
-    )
-
-
-def _escape_like(part: str) -> str:
-    for special in (LIKE_ESCAPE, "%", "_"):
-        part = part.replace(special, f"{LIKE_ESCAPE}{special}")
-    return part
-
-
 @dataclass(frozen=True, slots=True)
 class RowRef:
     """A selected message or response."""
@@ -190,6 +150,13 @@ class BatchCursor:
         return []
 
 
+def conditions(
+    table: Table, names: frozenset[str], moment: Column[int]
+) -> list[ColumnElement[bool]]:
+    """The conditions of a selection's values; its conversation is a scan of its own."""
+    return [_CONDITIONS[name](table, moment) for name in sorted(names & _CONDITIONS.keys())]
+
+
 @cache
 def select_batch(
     scan: IndexScan, names: frozenset[str], continued: bool, newest: bool
@@ -228,6 +195,39 @@ def newest_by_id(
         values["state"] = state
     scan = BoundScan(scan_by_id(table, in_state=state is not None), values)
     return BatchCursor([scan], selection, newest=True).next(tx, limit)
+
+
+_CONDITIONS: dict[str, Callable[[Table, Column[int]], ColumnElement[bool]]] = {
+    "agent": lambda table, _: table.c.agent == bindparam("agent"),
+    "channel": lambda table, _: table.c.channel == bindparam("channel"),
+    "sender": lambda table, _: or_(
+        table.c.sender == bindparam("sender"), table.c.sender_id == bindparam("sender")
+    ),
+    "kind": lambda table, _: table.c.error_kind == bindparam("kind"),
+    "error": lambda table, _: _error_matches(table),
+    "since": lambda _, moment: moment >= bindparam("since"),
+    "before": lambda _, moment: moment <= bindparam("before"),
+    "above": lambda table, _: table.c.id > bindparam("above"),
+}
+
+
+def _error_matches(table: Table) -> ColumnElement[bool]:
+    kind = [table.c.error_kind == bindparam("error")] if "error_kind" in table.c else []
+    return or_(*kind, *_contains(table.c.last_error))
+
+
+def _contains(error: Column[str]) -> tuple[ColumnElement[bool], ...]:
+    """As written or in lower case: the databases differ in which letters they can lower."""
+    return (
+        error.like(bindparam("part"), escape=LIKE_ESCAPE),
+        func.lower(error).like(bindparam("low"), escape=LIKE_ESCAPE),
+    )
+
+
+def _escape_like(part: str) -> str:
+    for special in (LIKE_ESCAPE, "%", "_"):
+        part = part.replace(special, f"{LIKE_ESCAPE}{special}")
+    return part
 
 
 @cache
