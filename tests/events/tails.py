@@ -11,7 +11,8 @@ from sqlalchemy import Connection, insert
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import MessageEnqueued
-from bullpen.core.events.tail import EventRecord, EventTail
+from bullpen.core.events.log import EventRecord
+from bullpen.core.events.tail import EventTail
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
 

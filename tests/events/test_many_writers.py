@@ -10,7 +10,8 @@ import pytest
 
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import UnknownEvent
-from bullpen.core.events.tail import EventRecord, EventTail
+from bullpen.core.events.log import EventRecord
+from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 
 WRITERS = 6

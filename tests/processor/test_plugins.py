@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.events.tail import EventRecord
+from bullpen.core.events.log import EventRecord
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.processor import plugins as plugins_module

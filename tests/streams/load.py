@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bullpen.core.events.tail import MAX_EVENT_ID
+from bullpen.core.events.log import MAX_EVENT_ID
 from bullpen.core.message import Answer, NewMessage, Outcome
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue

@@ -21,8 +21,9 @@ from bullpen.core.errors import Overloaded, StoreBusy
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import MessageEnqueued
+from bullpen.core.events.log import EventRecord
 from bullpen.core.events.system import ProcessorStart
-from bullpen.core.events.tail import EventRecord, EventTail
+from bullpen.core.events.tail import EventTail
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.events.tails import happen, happen_in

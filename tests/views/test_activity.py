@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from bullpen.cli.views.activity import ActivityKind, activity_line, is_about
 from bullpen.core.events.company import RoomPosted
 from bullpen.core.events.conversation import ChainStepDone, MessageEnqueued
+from bullpen.core.events.log import EventRecord
 from bullpen.core.events.response import ResponseReady
 from bullpen.core.events.system import SystemEvent
-from bullpen.core.events.tail import EventRecord
 from bullpen.core.events.vocabulary import EVENT_TYPES
 from bullpen.core.inspect.event_details import EventDetails
 from tests.events.test_vocabulary import example

@@ -22,8 +22,14 @@ from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.errors import OutOfReach
 from bullpen.core.events.base import Level
 from bullpen.core.events.conversation import ChainHandoff, MessageEnqueued, MessageReceived
-from bullpen.core.events.log import EventFilter, last_events, list_events
-from bullpen.core.events.tail import EventRecord, EventTail, id_before_oldest
+from bullpen.core.events.log import (
+    EventFilter,
+    EventRecord,
+    id_before_oldest,
+    last_events,
+    list_events,
+)
+from bullpen.core.events.tail import EventTail
 from bullpen.core.events.vocabulary import EVENT_TYPES
 from bullpen.core.inspect.event_details import EventDetails, event_details
 from bullpen.core.models import EVENTS

@@ -29,7 +29,8 @@ from bullpen.cli.wait import (
 from bullpen.core.answers.attachments import MAX_FILES
 from bullpen.core.clock import owner_zone_name, parse_duration, parse_time
 from bullpen.core.errors import BadSchedule, BadText, StoreError, TextTooLong
-from bullpen.core.events.tail import EventTail, last_event_id
+from bullpen.core.events.log import last_event_id
+from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.follow import ConversationFollower
 from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage, Priority

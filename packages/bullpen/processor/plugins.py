@@ -19,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
 
-from bullpen.core.events.tail import EventRecord
+from bullpen.core.events.log import EventRecord
 from bullpen.core.message import Message
 from bullpen.core.text import sanitise_text
 

@@ -25,8 +25,8 @@ from bullpen.api.streams.subscribe import (
     split_names,
     starting_point,
 )
-from bullpen.core.events.log import EventFilter, list_events
-from bullpen.core.events.tail import EventTail, id_before_oldest
+from bullpen.core.events.log import EventFilter, id_before_oldest, list_events
+from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 
 routes = Routes("events", "Everything that happens, in order.")

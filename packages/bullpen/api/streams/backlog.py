@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from bullpen.api.streams.frames import EncodedEvent
-from bullpen.core.events.tail import EventRecord, EventTail
+from bullpen.core.events.log import EventRecord
+from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 
 MAX_RECENT_EVENTS = 500

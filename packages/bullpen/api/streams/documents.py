@@ -14,9 +14,9 @@ from bullpen.core.events.conversation import (
     MessageEnqueued,
     TeamChainStart,
 )
+from bullpen.core.events.log import EventRecord
 from bullpen.core.events.message import MessageDead, MessageFailed
 from bullpen.core.events.response import ResponseReady
-from bullpen.core.events.tail import EventRecord
 from bullpen.core.inspect.event_details import EventDetails, MessageOrigin, event_details
 from bullpen.core.message import INTERNAL_CHANNELS, SCHEDULE
 from bullpen.core.store.base import Store

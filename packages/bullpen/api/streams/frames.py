@@ -16,7 +16,7 @@ from bullpen.api.streams.documents import (
     event_document,
     event_team,
 )
-from bullpen.core.events.tail import EventRecord
+from bullpen.core.events.log import EventRecord
 from bullpen.core.inspect.event_details import event_details
 from bullpen.core.store.base import Store
 

@@ -16,7 +16,8 @@ from bullpen.api.streams.frames import EncodedEvent, EndReason, StreamProtocol, 
 from bullpen.core.access.keys import Key
 from bullpen.core.errors import BullpenError, Overloaded
 from bullpen.core.events.company import KeyRevoked
-from bullpen.core.events.tail import EventRecord, EventTail
+from bullpen.core.events.log import EventRecord
+from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE

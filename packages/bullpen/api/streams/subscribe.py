@@ -20,8 +20,8 @@ from bullpen.api.streams.frames import EncodedEvent, EndReason, StreamProtocol, 
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import Key, still_valid
 from bullpen.core.errors import BullpenError, NoAccess
-from bullpen.core.events.log import list_events
-from bullpen.core.events.tail import EventTail, id_before_oldest
+from bullpen.core.events.log import id_before_oldest, list_events
+from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 from bullpen.core.text import check_text
 

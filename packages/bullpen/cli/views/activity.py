@@ -10,10 +10,10 @@ from bullpen.cli.views.app import single_line
 from bullpen.core.events.base import Event
 from bullpen.core.events.company import RoomPosted
 from bullpen.core.events.conversation import ChainStepDone, MessageEnqueued
+from bullpen.core.events.log import EventRecord
 from bullpen.core.events.message import MessageFailed
 from bullpen.core.events.response import ResponseReady
 from bullpen.core.events.system import SystemEvent
-from bullpen.core.events.tail import EventRecord
 from bullpen.core.inspect.event_details import EventDetails
 from bullpen.core.message import HEARTBEAT, ROOM
 from bullpen.core.routing.tags import parse_tags, text_outside_tags

@@ -10,7 +10,7 @@ from bullpen.cli.views.activity import ActivityLine, activity_line, is_about
 from bullpen.cli.views.app import last_line
 from bullpen.core.clock import SECOND, start_of_day
 from bullpen.core.events.conversation import AgentProgress, ChainStepDone
-from bullpen.core.events.log import EventFilter, list_events
+from bullpen.core.events.log import EventFilter, EventRecord, list_events
 from bullpen.core.events.message import (
     MessageCancelled,
     MessageDead,
@@ -18,7 +18,7 @@ from bullpen.core.events.message import (
     MessageHeld,
     MessageReleased,
 )
-from bullpen.core.events.tail import EventRecord, EventTail
+from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.activity import (
     ActiveRun,
     AgentStatus,

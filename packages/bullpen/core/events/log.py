@@ -1,17 +1,20 @@
-"""Reads the event log by filter, page by page."""
+"""Reads the event log: its records, by filter and page by page."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, Select, Text, bindparam, func, select
 
-from bullpen.core.events.tail import EventRecord, event_columns, event_from_row
+from bullpen.core.events.base import Event
+from bullpen.core.events.vocabulary import read_event
 from bullpen.core.models import EVENTS
 from bullpen.core.models.base import const
+from bullpen.core.store.base import Store
 from bullpen.core.store.paging import first_id_since
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -20,6 +23,28 @@ from bullpen.core.text import check_text
 E = EVENTS.c
 
 PAGE_ROWS = 500
+
+MAX_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E.id)))
+
+MIN_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.min(E.id)))
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """A row of the event log."""
+
+    id: int
+    type: str
+    agent: str | None
+    conversation_id: str | None
+    message_id: str | None
+    data: dict[str, object] = field(hash=False)
+    created_at: int
+
+    @property
+    def event(self) -> Event:
+        """What it records."""
+        return read_event(self.type, self, self.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +99,38 @@ def list_events(
     if after is None:
         return tx.all(_select_newest(names), values)
     return tx.all(_select_page(names), {**values, "after": after})
+
+
+def last_event_id(tx: Transaction) -> int:
+    """The highest id of the log; what this transaction causes comes after it."""
+    row = tx.one(MAX_EVENT_ID, {})
+    return 0 if row is None or row[0] is None else row[0]
+
+
+def id_before_oldest(store: Store) -> int:
+    """The lowest position from which a reader can continue: older events are deleted."""
+    with store.read() as tx:
+        row = tx.one(MIN_EVENT_ID, {})
+    return 0 if row is None or row[0] is None else row[0] - 1
+
+
+def event_columns() -> tuple[Column[object], ...]:
+    """The columns of an event."""
+    return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
+
+
+def event_from_row(
+    id_: int,
+    type_: str,
+    agent: str | None,
+    conversation_id: str | None,
+    message_id: str | None,
+    data: str | None,
+    created_at: int,
+) -> EventRecord:
+    """The record in these columns, its data parsed."""
+    parsed = json.loads(data) if data else {}
+    return EventRecord(id_, type_, agent, conversation_id, message_id, parsed, created_at)
 
 
 @cache

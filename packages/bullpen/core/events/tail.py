@@ -9,69 +9,19 @@ events delay no reader. SQLite has one writer at a time, and the highest id is s
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from sqlalchemy import (
-    Column,
-    bindparam,
-    func,
-    select,
-)
+from sqlalchemy import bindparam, select
 
-from bullpen.core.events.base import Event
-from bullpen.core.events.vocabulary import read_event
+from bullpen.core.events.log import EventRecord, event_columns, event_from_row, last_event_id
 from bullpen.core.models import EVENTS
 from bullpen.core.store.base import Store
 from bullpen.core.store.committed import active_writers, wait_for_writers
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Transaction
 
 E = EVENTS.c
 
 WRITER_WAIT_SECONDS = 5.0
-
-MAX_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.max(E.id)))
-
-MIN_EVENT_ID: Statement[tuple[int | None]] = Statement(lambda: select(func.min(E.id)))
-
-
-@dataclass(frozen=True, slots=True)
-class EventRecord:
-    """A row of the event log."""
-
-    id: int
-    type: str
-    agent: str | None
-    conversation_id: str | None
-    message_id: str | None
-    data: dict[str, object] = field(hash=False)
-    created_at: int
-
-    @property
-    def event(self) -> Event:
-        """What it records."""
-        return read_event(self.type, self, self.data)
-
-
-def event_columns() -> tuple[Column[object], ...]:
-    """The columns of an event."""
-    return (E.id, E.type, E.agent, E.conversation_id, E.message_id, E.data, E.created_at)
-
-
-def event_from_row(
-    id_: int,
-    type_: str,
-    agent: str | None,
-    conversation_id: str | None,
-    message_id: str | None,
-    data: str | None,
-    created_at: int,
-) -> EventRecord:
-    """The record in these columns, its data parsed."""
-    parsed = json.loads(data) if data else {}
-    return EventRecord(id_, type_, agent, conversation_id, message_id, parsed, created_at)
-
 
 NEXT_EVENTS: Statement[EventRecord] = Statement(
     lambda: (
@@ -134,16 +84,3 @@ class EventTail:
             self._barrier, self._writers = last, writers
         if not writers:
             self._committed_up_to = last
-
-
-def last_event_id(tx: Transaction) -> int:
-    """The highest id of the log; what this transaction causes comes after it."""
-    row = tx.one(MAX_EVENT_ID, {})
-    return 0 if row is None or row[0] is None else row[0]
-
-
-def id_before_oldest(store: Store) -> int:
-    """The lowest position from which a reader can continue: older events are deleted."""
-    with store.read() as tx:
-        row = tx.one(MIN_EVENT_ID, {})
-    return 0 if row is None or row[0] is None else row[0] - 1

@@ -12,8 +12,8 @@ from sqlalchemy.sql.elements import ColumnElement
 from bullpen.core.events.base import Event
 from bullpen.core.events.company import RoomPosted
 from bullpen.core.events.conversation import ChainStepDone, TeamChainStart
+from bullpen.core.events.log import EventRecord
 from bullpen.core.events.response import ResponseReady
-from bullpen.core.events.tail import EventRecord
 from bullpen.core.models import (
     AGENT_MESSAGES,
     AGENTS,

@@ -10,7 +10,8 @@ from sqlalchemy import Select, bindparam, select
 
 from bullpen.core.answers.aggregate import SELECT_LAST_PART
 from bullpen.core.background import count_live_workers
-from bullpen.core.events.tail import EventRecord, EventTail
+from bullpen.core.events.log import EventRecord
+from bullpen.core.events.tail import EventTail
 from bullpen.core.inspect.conversations import (
     StateCounts,
     count_messages,

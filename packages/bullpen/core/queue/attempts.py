@@ -14,12 +14,7 @@ from sqlalchemy import ColumnElement, bindparam, func, insert, select
 
 from bullpen.core.errors import StaleToken
 from bullpen.core.ids import agent_of
-from bullpen.core.message import (
-    NO_USAGE,
-    Failure,
-    Message,
-    Usage,
-)
+from bullpen.core.message import NO_USAGE, Failure, Message, Usage
 from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import FREE_LANE, FreedLane, agent_of_token

@@ -24,13 +24,7 @@ from bullpen.core.queue.disposition import (
     apply_dispositions,
     decide,
 )
-from bullpen.core.queue.lanes import (
-    Lane,
-    delay_lane,
-    lock_claimed_lane,
-    pause_lane,
-    refresh_lane,
-)
+from bullpen.core.queue.lanes import Lane, delay_lane, lock_claimed_lane, pause_lane, refresh_lane
 from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.transaction import Transaction

@@ -8,16 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    ColumnElement,
-    Table,
-    Text,
-    bindparam,
-    func,
-    select,
-)
+from sqlalchemy import Boolean, Column, ColumnElement, Table, Text, bindparam, func, select
 from sqlalchemy.ext.compiler import compiles
 
 from bullpen.core.clock import MINUTE
