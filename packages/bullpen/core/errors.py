@@ -235,6 +235,11 @@ class NotFound(BullpenError, http_status=404, hint="Check the name; a list shows
 class UnknownAgent(NotFound, hint="`bullpen agent list` shows the agents that exist."):
     """There is no agent of this name."""
 
+    @classmethod
+    def of(cls, agent: str) -> UnknownAgent:
+        """The error for an id that no agent has."""
+        return cls(f"there is no agent {agent[:40]!r}")
+
 
 class UnknownTeam(NotFound, hint="`bullpen team list` shows the teams that exist."):
     """There is no team of this name."""

@@ -52,7 +52,6 @@ DELETE_HEARTBEAT: Statement[None] = Statement(
     lambda: delete(HEARTBEATS).where(H.agent == bindparam("name"))
 )
 
-
 SELECT_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(AGENTS.c.id).where(AGENTS.c.id == bindparam("name"))
 )
@@ -84,7 +83,7 @@ def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChan
     """Change the named fields; turning it on resets its counts."""
     lock_lane(tx, agent)
     if tx.one(SELECT_AGENT, {"name": agent}) is None:  # its lane stays when the agent is removed
-        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+        raise UnknownAgent.of(agent)
     before = get_heartbeat(tx, agent)
     on = change.get("on", before.state is HeartbeatState.ON)
     changed = replace(

@@ -64,5 +64,5 @@ def get_lane(tx: Transaction, agent: str) -> LaneRecord:
     check_text(agent, tx.settings.message_bytes, "the agent's id")
     lane = tx.one(SELECT_LANE, {"agent": agent})
     if lane is None:
-        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+        raise UnknownAgent.of(agent)
     return lane

@@ -193,7 +193,7 @@ def claim(
     rows = _find_candidates(tx, {"agent": agent, "window": max_messages, "now": tx.now})
     if not rows:
         if agent is not None and tx.one(LOCK_LANE, {"agent": agent}) is None:
-            raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+            raise UnknownAgent.of(agent)
         return None
     first = rows[0]
     name = first.agent
@@ -229,7 +229,7 @@ def has_work(tx: Transaction, agent: str) -> bool:
     check_text(agent, tx.settings.message_bytes, "the agent's id")
     row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
     if row is None:
-        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+        raise UnknownAgent.of(agent)
     return any(row)
 
 

@@ -280,7 +280,7 @@ def lock_lane(tx: Transaction, agent: str) -> Lane:
     """The agent's lane, locked until the transaction ends."""
     lane = tx.one(LOCK_LANE, {"agent": agent})
     if lane is None:
-        raise UnknownAgent(f"there is no agent {agent[:40]!r}")
+        raise UnknownAgent.of(agent)
     return lane
 
 
@@ -294,7 +294,7 @@ def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
         names, tx.one_each(LOCK_LANE, [{"agent": name} for name in names]), strict=True
     ):
         if lane is None:
-            raise UnknownAgent(f"there is no agent {name[:40]!r}")
+            raise UnknownAgent.of(name)
         lanes[name] = lane
     return lanes
 

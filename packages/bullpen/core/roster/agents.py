@@ -112,7 +112,7 @@ def get_agent(tx: Transaction, agent_id: str) -> Agent:
     check_text(agent_id, tx.settings.message_bytes, "the agent's id")
     agent = find_agent(tx, agent_id)
     if agent is None:
-        raise UnknownAgent(f"there is no agent {agent_id[:40]!r}")
+        raise UnknownAgent.of(agent_id)
     return agent
 
 
