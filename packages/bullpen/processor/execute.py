@@ -32,7 +32,7 @@ STORE_RETRY_SECONDS = 1.0
 MAX_ERROR_CHARS = 500
 
 FindProvider = Callable[[str, CustomProvider | None], Provider]
-"""Returns the provider of this name."""
+"""Returns the provider of this name; a custom provider is passed with it."""
 
 
 class RunExecutor:
@@ -59,6 +59,7 @@ class RunExecutor:
     def _run_agent(
         self, claim: Claim, stop: Stop
     ) -> tuple[AgentContext | None, Reply | Failure | None]:
+        """Run the agent; an error becomes a `Failure`. The result is None if `stop` was set."""
         context = None
         try:
             with self._store.read() as tx:

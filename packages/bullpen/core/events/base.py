@@ -70,7 +70,7 @@ class _Note:
 _SUBJECT, _MISSING = object(), object()
 
 
-# A field specifier stands for a field of any type: so each of these gives Any.
+# Field specifiers return Any, so that mypy accepts them for a field of any type.
 def note(text: str) -> Any:  # noqa: ANN401
     """A field, and what the documentation adds to its name."""
     return _Note(text)

@@ -4,6 +4,9 @@ A client leases responses. For each part of one it calls `begin_part`, sends the
 `end_part` with the platform's receipt; after the last part it calls `ack`. If the client ends
 between begin and end, nobody knows whether the part arrived: the response becomes `unknown`, and is
 not sent again by itself.
+
+The verbs of a client take the token of its lease. `move_response`, `expire_response` and
+`mark_response_unknown` take a row id: they are for operators and maintenance.
 """
 
 from __future__ import annotations
@@ -81,7 +84,7 @@ def pending() -> ColumnElement[bool]:
     return R.status == const(ResponseState.PENDING.value)
 
 
-def is_leased() -> tuple[ColumnElement[bool], ...]:
+def _is_leased() -> tuple[ColumnElement[bool], ...]:
     """Whether a response is still leased under this token."""
     return (R.id == bindparam("response"), R.claim_token == bindparam("token"), pending())
 
@@ -120,17 +123,17 @@ LEASE_RESPONSE: Statement[Delivery] = Statement(
 )
 
 LOCK_DELIVERY: Statement[Delivery] = Statement(
-    lambda: select(*columns(Delivery, RESPONSES)).where(*is_leased()).with_for_update(), Delivery
+    lambda: select(*columns(Delivery, RESPONSES)).where(*_is_leased()).with_for_update(), Delivery
 )
 
 SELECT_PART_RECEIPTS: Statement[tuple[str | None]] = Statement(
-    lambda: select(R.part_receipts).where(*is_leased())
+    lambda: select(R.part_receipts).where(*_is_leased())
 )
 
 RENEW_LEASE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
-        .where(*is_leased())
+        .where(*_is_leased())
         .values(
             sending=bindparam("is_sending"),
             parts_sent=R.parts_sent + bindparam("parts"),
@@ -144,7 +147,7 @@ RENEW_LEASE: Statement[None] = Statement(
 RESCHEDULE_RESPONSE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
-        .where(*is_leased())
+        .where(*_is_leased())
         .values(
             claim_token=null(),
             lease_expires_at=null(),
@@ -204,7 +207,7 @@ def lease_responses(
 
 def begin_part(tx: Transaction, token: str) -> Delivery:
     """Note that a part is about to be sent, and renew the lease. Commit this before sending."""
-    delivery = lock_delivery(tx, token)
+    delivery = _lock_delivery(tx, token)
     _renew(tx, delivery, token, sending=True, receipts=_receipts(tx, delivery, token))
     return delivery
 
@@ -212,14 +215,14 @@ def begin_part(tx: Transaction, token: str) -> Delivery:
 def end_part(tx: Transaction, token: str, receipt: str) -> None:
     """Note that the platform took the part, with its receipt, and renew the lease."""
     check_text(receipt, tx.settings.message_bytes, "the receipt")
-    delivery = lock_delivery(tx, token)
+    delivery = _lock_delivery(tx, token)
     receipts = [*_receipts(tx, delivery, token), receipt]
     _renew(tx, delivery, token, sending=False, receipts=receipts, parts=1)
 
 
 def ack(tx: Transaction, token: str) -> None:
     """End the delivery: the platform took the last part."""
-    move_response(tx, lock_delivery(tx, token).id, ResponseState.PENDING, ResponseState.ACKED)
+    move_response(tx, _lock_delivery(tx, token).id, ResponseState.PENDING, ResponseState.ACKED)
 
 
 def reschedule(
@@ -235,7 +238,7 @@ def reschedule(
     An attempt that met a rate limit is not counted.
     """
     check_text(error, tx.settings.message_bytes, "the error")
-    delivery = lock_delivery(tx, token)
+    delivery = _lock_delivery(tx, token)
     if counted and delivery.delivery_attempts >= tx.settings.delivery_attempts:
         _fail_response(tx, delivery.id, error)
         return
@@ -259,28 +262,13 @@ def reschedule(
 def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
     """End the delivery: the recipient does not exist, or refuses it."""
     check_text(error, tx.settings.message_bytes, "the error")
-    _fail_response(tx, lock_delivery(tx, token).id, error)
+    _fail_response(tx, _lock_delivery(tx, token).id, error)
 
 
 def mark_unknown(tx: Transaction, token: str, error: str) -> None:
     """End the delivery: a part was sent without a receipt, so it may have arrived or not."""
     check_text(error, tx.settings.message_bytes, "the error")
-    mark_response_unknown(tx, lock_delivery(tx, token).id, error)
-
-
-def lock_delivery(tx: Transaction, token: str) -> Delivery:
-    """Lock the response that is leased under this token; every verb of a client does that first."""
-    if not _TOKEN.fullmatch(token):
-        raise StaleToken(f"{token[:60]!r} is not a delivery")
-    delivery = tx.one(LOCK_DELIVERY, {"response": response_of_token(token), "token": token})
-    if delivery is None:
-        raise StaleToken(f"the delivery {token} is not yours any more")
-    return delivery
-
-
-def response_of_token(token: str) -> int:
-    """The id of the response that a token leases; 0, which no response has, if it is no token."""
-    return parse_row_id(token.partition(".")[0]) or 0
+    mark_response_unknown(tx, _lock_delivery(tx, token).id, error)
 
 
 def move_response(
@@ -318,6 +306,21 @@ def expire_response(tx: Transaction, response: int) -> bool:
 def mark_response_unknown(tx: Transaction, response: int, error: str) -> bool:
     """Make a pending response unknown: it may have arrived or not."""
     return move_response(tx, response, ResponseState.PENDING, ResponseState.UNKNOWN, error)
+
+
+def _lock_delivery(tx: Transaction, token: str) -> Delivery:
+    """Lock the response that is leased under this token; every verb of a client does that first."""
+    if not _TOKEN.fullmatch(token):
+        raise StaleToken(f"{token[:60]!r} is not a delivery")
+    delivery = tx.one(LOCK_DELIVERY, {"response": _response_of_token(token), "token": token})
+    if delivery is None:
+        raise StaleToken(f"the delivery {token} is not yours any more")
+    return delivery
+
+
+def _response_of_token(token: str) -> int:
+    """The id of the response that a token leases; 0, which no response has, if it is no token."""
+    return parse_row_id(token.partition(".")[0]) or 0
 
 
 def _receipts(tx: Transaction, delivery: Delivery, token: str) -> list[str]:

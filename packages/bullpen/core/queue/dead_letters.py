@@ -66,7 +66,7 @@ def _select_oldest(
 
 
 SELECT_OLDEST = (_select_oldest(lambda: (ready(),)), _select_oldest(lambda: (pending(), ~M.ready)))
-"""Among the ready and among the delayed, each by an index of its own."""
+"""Among the ready and among the delayed messages: each statement has its own index."""
 
 DROP_OVERFLOWED: Statement[Message] = Statement(
     lambda: (

@@ -73,43 +73,16 @@ def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     return [Accepted(id_) for id_ in insert_checked(tx, news)]
 
 
-def _enqueue_events(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
-    """Store messages of which some came with a platform's event."""
-    events = [PlatformEvent.of(new) for new in news]
-    for new in news:
-        _check_texts(tx, new)
-    receipts = find_receipts(tx, [each for each in events if each is not None])
-    seen = set(receipts)
-    for new, event in zip(news, events, strict=True):
-        # The time of a redelivery may have passed since the first delivery.
-        if event is None or event not in seen:
-            _check_times(tx, new)
-        if event is not None:
-            seen.add(event)
-    fresh = [
-        Submission((new,), event)
-        for new, event in zip(news, events, strict=True)
-        if event is None or event not in receipts
-    ]
-    stored = iter(store_submissions(tx, fresh))
-    return [
-        next(stored)[0]
-        if event is None or event not in receipts
-        else Accepted(receipts[event], fresh=False)
-        for event in events
-    ]
-
-
 def store_submissions(
     tx: Transaction, submissions: Sequence[Submission]
 ) -> list[Sequence[Accepted]]:
     """Store all of these checked messages, or none; each event only once."""
     message_ids = MessageIds(tx)
-    # What repeats an event in this list is not looked at: its agent need not even exist.
+    # A message that repeats an event in this list is not checked: its agent may not exist.
     firsts = _positions_of_fresh(submissions, ())
     proposed = {at: message_ids.propose(submissions[at].messages) for at in firsts}
     lanes = lock_lanes(tx, [new.agent for at in firsts for new in submissions[at].messages])
-    # Only now: a redelivery at the same time has waited for the lanes, and sees the receipt.
+    # After the locks: a simultaneous redelivery has waited for them, and sees the receipt.
     receipts = find_receipts(tx, [each.event for each in submissions if each.event is not None])
     fresh = _positions_of_fresh(submissions, receipts)
     ids = message_ids.allocate([each for at in fresh for each in proposed[at]])
@@ -138,6 +111,33 @@ def check_message(tx: Transaction, new: NewMessage) -> None:
     """Raise an error for a message that cannot be stored, before anything is written."""
     _check_texts(tx, new)
     _check_times(tx, new)
+
+
+def _enqueue_events(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
+    """Store messages of which some came with a platform's event."""
+    events = [PlatformEvent.of(new) for new in news]
+    for new in news:
+        _check_texts(tx, new)
+    receipts = find_receipts(tx, [each for each in events if each is not None])
+    seen = set(receipts)
+    for new, event in zip(news, events, strict=True):
+        # The time of a redelivery may have passed since the first delivery.
+        if event is None or event not in seen:
+            _check_times(tx, new)
+        if event is not None:
+            seen.add(event)
+    fresh = [
+        Submission((new,), event)
+        for new, event in zip(news, events, strict=True)
+        if event is None or event not in receipts
+    ]
+    stored = iter(store_submissions(tx, fresh))
+    return [
+        next(stored)[0]
+        if event is None or event not in receipts
+        else Accepted(receipts[event], fresh=False)
+        for event in events
+    ]
 
 
 def _positions_of_fresh(
