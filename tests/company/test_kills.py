@@ -14,7 +14,7 @@ from bullpen.core.models import ATTEMPTS, LANES, MESSAGES, SESSIONS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.company.office import install, living, log_of, processors, wait_until_over, write
-from tests.company.victim import STEPS
+from tests.company.victim import STEPS, find_owner
 from tests.conformance.verbs import hire, responses, rows, status
 from tests.processor.working import SOON, environ, eventually
 
@@ -48,6 +48,11 @@ CASES = [
     *(pytest.param("postgresql", step, marks=pytest.mark.postgres) for step in [*STEPS][::2]),
 ]
 """A step is in the processor, not in a store: PostgreSQL has every second one."""
+
+
+def test_every_step_is_a_place_in_the_code() -> None:
+    for step, (where, name, _) in STEPS.items():
+        assert hasattr(find_owner(where), name), step
 
 
 @pytest.mark.parametrize(("kind", "step"), CASES)

@@ -17,7 +17,7 @@ STEPS: dict[str, tuple[str, str, bool]] = {
     "before the child": ("bullpen.processor.children.child.Launcher", "start", False),
     "the child started": ("bullpen.processor.children.child.Launcher", "start", True),
     "the first line": ("bullpen.processor.providers.claude.ClaudeReader", "line", True),
-    "something was said": ("bullpen.processor.runs.Progress", "take", True),
+    "something was said": ("bullpen.processor.progress.Progress", "take", True),
     "the child ended": ("bullpen.processor.providers.claude.ClaudeReader", "close", True),
     "before the answer is stored": ("bullpen.processor.execute", "complete", False),
     "before its commit": ("bullpen.processor.execute", "save_session", True),
@@ -28,7 +28,7 @@ STEPS: dict[str, tuple[str, str, bool]] = {
 def arm(step: str) -> None:
     """Die at this step."""
     where, name, after = STEPS[step]
-    owner = _find(where)
+    owner = find_owner(where)
     real: Callable[..., Any] = getattr(owner, name)
 
     def dying(*given: Any, **more: Any) -> Any:  # noqa: ANN401 - whatever it is
@@ -41,7 +41,8 @@ def arm(step: str) -> None:
     setattr(owner, name, dying)
 
 
-def _find(where: str) -> Any:  # noqa: ANN401 - a module or a class
+def find_owner(where: str) -> Any:  # noqa: ANN401 - a module or a class
+    """The module or the class of this name."""
     try:
         return importlib.import_module(where)
     except ModuleNotFoundError:
