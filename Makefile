@@ -9,7 +9,7 @@ TESTS ?=
 
 BIN := .venv/bin
 VENV := PYTHON='$(PYTHON)' sh deploy/venv.sh
-PYTEST := $(BIN)/python -m pytest -n 6 --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	--group dev $(LOCK_FLAGS) pyproject.toml
@@ -43,7 +43,7 @@ venv: ## Make or refresh .venv from requirements.lock (the other targets do it b
 	@$(VENV)
 	$(if $(filter venv,$(MAKECMDGOALS)),$(call next,make up or make test or . $(BIN)/activate))
 
-test: venv ## Run the tests, six at a time: many of them wait
+test: venv ## Run the tests, four at a time: many of them wait
 	$(PYTEST) $(TESTS)
 	$(call next,make check)
 

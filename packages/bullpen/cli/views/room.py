@@ -245,6 +245,8 @@ class RoomView(LiveView):
 
     async def on_updated(self, message: Updated) -> None:
         """Show the update."""
+        if not self.query(Posts):
+            return  # the view is closing: its widgets are gone
         update = self._latest = message.update
         posts = self.query_one(Posts)
         self.query_one(Gone).say("")
