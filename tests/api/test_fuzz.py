@@ -34,7 +34,7 @@ from tests.api.served import Served, serving
 from tests.stores import Stores
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
-BOUNDED = 8
+BOUNDED = 12
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

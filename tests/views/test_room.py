@@ -8,6 +8,7 @@ import pytest
 from textual import events
 
 from bullpen.cli.views import posts
+from bullpen.cli.views.room import Updated
 from bullpen.core.inspect.history import newest_posts
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import Team, add_team
@@ -244,5 +245,19 @@ def test_escape_leaves_also_with_something_written(store: Store, settings: Setti
             await look.press("escape")
             await look.until(lambda: look.app.return_code == 0, "it ended")
             assert said(store) == []
+
+    run(story)
+
+
+def test_an_update_that_comes_while_the_room_closes_is_passed_over(
+    store: Store, settings: Settings
+) -> None:
+    async def story() -> None:
+        view = sitting_in(settings)
+        async with looking(view) as look:
+            await look.sees("○ @coder  ○ @reviewer")
+            assert view._latest is not None
+            await view.query_one(posts.Posts).remove()
+            await view.on_updated(Updated(view._latest))
 
     run(story)
