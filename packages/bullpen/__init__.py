@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # what type checkers and editors read; a test compares it with the names below
     from bullpen.channels.base import ChannelContext as ChannelContext
     from bullpen.core.answers.complete import complete as complete
-    from bullpen.core.answers.fail import fail as fail
+    from bullpen.core.answers.complete import fail as fail
     from bullpen.core.company import add_agent as add_agent
     from bullpen.core.company import change_agent as change_agent
     from bullpen.core.company import remove_agent as remove_agent
@@ -93,8 +93,7 @@ __version__ = "0.1.0"
 
 _NAMES_BY_MODULE = {
     "channels.base": ["ChannelContext"],
-    "core.answers.complete": ["complete"],
-    "core.answers.fail": ["fail"],
+    "core.answers.complete": ["complete", "fail"],
     "core.company": ["add_agent", "change_agent", "remove_agent", "remove_team"],
     "core.errors": [
         "BullpenError",

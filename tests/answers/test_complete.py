@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.core.answers.complete import MAX_NOTES, complete
-from bullpen.core.answers.fail import expire_leases
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import RunOutput, Usage

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.access.owner import ensure_token
-from bullpen.core.answers.fail import fail
+from bullpen.core.answers.complete import fail
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.company import add_agent
 from bullpen.core.heartbeats.manage import change_heartbeat

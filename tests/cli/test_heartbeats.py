@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bullpen.core.answers.fail import fail
+from bullpen.core.answers.complete import fail
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.heartbeats.run import send_due_heartbeats
 from bullpen.core.message import ErrorKind, Failure

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bullpen.core.answers.fail import fail
+from bullpen.core.answers.complete import fail
 from bullpen.core.errors import (
     BadDelay,
     BadText,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.fail import claim_for_worker
+from bullpen.core.answers.leases import claim_for_worker
 from bullpen.core.clock import SECOND
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent

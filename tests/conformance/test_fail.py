@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.answers.fail import expire_leases
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.message import ErrorKind, ReplyTo
 from bullpen.core.models import ATTEMPTS

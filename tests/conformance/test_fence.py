@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bullpen.core.answers.fail import expire_leases, fail
+from bullpen.core.answers.complete import fail
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, RoomPost

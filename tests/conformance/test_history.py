@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.answers.fail import expire_leases, fail
+from bullpen.core.answers.complete import fail
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import (
     ROOM,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Table, select
 
-from bullpen.core.answers.fail import fail
+from bullpen.core.answers.complete import fail
 from bullpen.core.company import add_agent
 from bullpen.core.errors import BullpenError
 from bullpen.core.events.base import MessageRef, UnknownEvent

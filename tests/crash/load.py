@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from bullpen.core.answers.fail import expire_leases
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import DuplicateMessage, StaleToken, StoreError
 from bullpen.core.maintenance.recovery import end_stale_deliveries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bullpen.core.answers.fail import expire_leases
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import MINUTE, SystemClock
 from bullpen.core.maintenance.recovery import end_stale_deliveries
 from bullpen.core.settings import Settings

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bullpen.core.answers.fail import expire_leases, fail
+from bullpen.core.answers.complete import fail
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.message import Answer, ErrorKind, Failure, Outcome, RoomPost
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
 from bullpen.core.queue.claim import claim, extend

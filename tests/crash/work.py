@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from bullpen.core.answers.fail import fail
+from bullpen.core.answers.complete import fail
 from bullpen.core.company import add_agent
 from bullpen.core.message import (
     ROOM,

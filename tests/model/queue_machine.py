@@ -11,7 +11,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bullpen.core.answers.fail import expire_leases, fail
+from bullpen.core.answers.complete import fail
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.errors import BullpenError, DuplicateMessage, UnknownAgent
 from bullpen.core.maintenance.retention import ARCHIVE_MESSAGES
 from bullpen.core.message import Failure, NewMessage, Outcome

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bullpen.core.answers.fail import expire_leases
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.models import ATTEMPTS, WORKERS
 from bullpen.core.queue.lanes import Batching, LanePolicy

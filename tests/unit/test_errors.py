@@ -20,7 +20,7 @@ ALL = _tree(BullpenError)
 
 PUBLISHED_CODES = """
 error bad_input bad_text text_too_long bad_delay deadline_passed bad_deadline bad_claim bad_name
-bad_team bad_provider bad_state bad_schedule bad_place bad_heartbeat bad_key bad_request
+bad_team bad_provider bad_schedule bad_place bad_heartbeat bad_key bad_request
 not_json body_too_large bad_setting setting_fixed not_found unknown_agent unknown_team
 unknown_provider unknown_message unknown_response unknown_recipient unknown_schedule unknown_key
 unknown_file unknown_service conflict duplicate_message name_taken stale_token illegal_move

@@ -11,7 +11,6 @@ import pytest
 
 import bullpen
 from bullpen.cli.queue_actions import OPEN_STATES
-from bullpen.core.errors import BadState
 from bullpen.core.models import whole_schema
 from bullpen.core.states import (
     ARCHIVED_STATES,
@@ -25,20 +24,10 @@ from bullpen.core.states import (
     LaneState,
     MessageState,
     ResponseState,
-    parse_lane_state,
-    parse_message_state,
-    parse_response_state,
     source_states,
 )
 
 PACKAGE = Path(str(bullpen.__file__)).parent
-
-Parse = Callable[[str], StrEnum]
-PARSERS: list[tuple[type[StrEnum], Parse]] = [
-    (MessageState, parse_message_state),
-    (ResponseState, parse_response_state),
-    (LaneState, parse_lane_state),
-]
 
 
 def test_every_state_stands_in_its_table() -> None:
@@ -119,20 +108,3 @@ def test_the_dead_are_never_archived() -> None:
 def test_only_a_running_message_completes_and_only_a_waiting_one_runs() -> None:
     assert source_states(MessageState.COMPLETED) == (MessageState.PROCESSING,)
     assert source_states(MessageState.PROCESSING) == (MessageState.PENDING,)
-
-
-@pytest.mark.parametrize(("kind", "parse"), PARSERS)
-def test_every_state_is_read_from_its_name(kind: type[StrEnum], parse: Parse) -> None:
-    assert [parse(state.value) for state in kind] == list(kind)
-
-
-@pytest.mark.parametrize(("kind", "parse"), PARSERS)
-@pytest.mark.parametrize("name", ["", "PENDING", "done", "pending ", "\0", "\ud800"])
-def test_an_unknown_state_is_refused_with_the_states_that_exist(
-    kind: type[StrEnum], parse: Parse, name: str
-) -> None:
-    with pytest.raises(BadState) as caught:
-        parse(name)
-    assert all(state.value in caught.value.hint for state in kind)
-    assert caught.value.code == "bad_state"
-    str(caught.value).encode()

@@ -11,7 +11,6 @@
     │   ├── BadName                an id that has not the required form
     │   ├── BadTeam                without members, or its leader is none of them
     │   ├── BadProvider            without an address or key
-    │   ├── BadState               a state that does not exist
     │   ├── BadSchedule            a time that never comes
     │   ├── BadPlace               an address that its channel cannot read
     │   ├── BadHeartbeat           an impossible interval, or impossible hours
@@ -168,10 +167,6 @@ class BadProvider(
     InputError, hint="Give an address that begins with http:// or https://, and a key."
 ):
     """A provider without an address or a key."""
-
-
-class BadState(InputError, hint="Give one of the states that exist."):
-    """A state that does not exist."""
 
 
 class BadSchedule(

@@ -1,4 +1,4 @@
-"""Intake of a person's message: routed, deduplicated and enqueued."""
+"""Intake of what a person says, now or by a schedule: routed, deduplicated and enqueued."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bullpen.core.queue.enqueue import (
     PlatformEvent,
     Submission,
     check_message,
+    enqueue,
     find_receipts,
     store_submissions,
 )
@@ -54,6 +55,15 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     rooms = {part.room: get_team(tx, part.room) for part in parts if part.room is not None}
     _check_parts(tx, new, parts, rooms)
     return _store_parts(tx, new, parts, rooms)[0]
+
+
+def submit_to(tx: Transaction, new: NewMessage) -> Accepted:
+    """Store a message whose agent and team are known, as a schedule's are; its text is not routed."""
+    accepted = enqueue(tx, new)
+    if new.team_id is not None and accepted.fresh:
+        about = MessageRef(new.agent, new.conversation_id or accepted.message_id, accepted.message_id)
+        append_event(tx, TeamChainStart(about, team=new.team_id))
+    return accepted
 
 
 def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> RoomReceipt:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from bullpen.core.errors import BadState
 
 State = TypeVar("State", bound=StrEnum)
 
@@ -183,26 +182,3 @@ CLAIMABLE_LANE_STATES = tuple(each for each, info in LANE_STATES.items() if info
 def source_states(target: MessageState) -> tuple[MessageState, ...]:
     """The states from which a message may move to `target`."""
     return tuple(each for each, info in MESSAGE_STATES.items() if target in info.moves_to)
-
-
-def parse_message_state(name: str) -> MessageState:
-    """The message state of this name."""
-    return _parse_state(MessageState, name)
-
-
-def parse_response_state(name: str) -> ResponseState:
-    """The response state of this name."""
-    return _parse_state(ResponseState, name)
-
-
-def parse_lane_state(name: str) -> LaneState:
-    """The lane state of this name."""
-    return _parse_state(LaneState, name)
-
-
-def _parse_state(kind: type[State], name: str) -> State:
-    try:
-        return kind(name)
-    except ValueError:
-        known = ", ".join(kind)
-        raise BadState(f"there is no state {name!r}", hint=f"The states are: {known}.") from None

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.fail import fail
+from bullpen.core.answers.complete import fail
 from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import SessionLost

@@ -1,4 +1,4 @@
-"""Complete a run: its answers, handoffs, room posts and history in one transaction."""
+"""End a run in one transaction: with answers, handoffs, room posts and history, or as failed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from bullpen.core.answers.compose import ParsedAnswer, parse_answer
 from bullpen.core.answers.limits import find_exceeded_limit, is_held_at_limit
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import FileRefused, TeamChainEnd
-from bullpen.core.heartbeats.run import finish_heartbeat, is_heartbeat, strip_silent_answer
+from bullpen.core.heartbeats.run import (
+    fail_heartbeat,
+    finish_heartbeat,
+    is_heartbeat,
+    strip_silent_answer,
+)
 from bullpen.core.history import INSERT_HISTORY
 from bullpen.core.message import (
     INTERNAL,
     INTERNAL_CHANNELS,
     Answer,
     Claim,
+    Failure,
     Message,
     NewMessage,
     Outcome,
@@ -27,6 +33,7 @@ from bullpen.core.message import (
     RunOutput,
 )
 from bullpen.core.outbox.notices import notify_all
+from bullpen.core.queue.fail import fail_claim
 from bullpen.core.queue.finish import finish, lock_target_lanes
 from bullpen.core.roster.agents import load_address_book
 from bullpen.core.roster.teams import DeliveryMode, Team, find_team, teams_of
@@ -70,6 +77,13 @@ def complete(
     if team is not None:
         _end_if_at_rest(tx, primary, team)
     return messages
+
+
+def fail(tx: Transaction, token: str, failure: Failure) -> None:
+    """End this claim without an answer, and count it against the heartbeat that caused the run."""
+    for message in fail_claim(tx, token, failure):
+        if is_heartbeat(message):
+            fail_heartbeat(tx, message, failure.error)
 
 
 def _load_recipients(tx: Transaction, agent: str) -> tuple[dict[str, Team], AddressBook]:

@@ -13,7 +13,7 @@ from bullpen.core.answers.aggregate import (
     lock_conversation,
     send_aggregate,
 )
-from bullpen.core.answers.fail import expire_leases
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.background import count_live_workers, delete_lost_workers
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import TeamChainEnd

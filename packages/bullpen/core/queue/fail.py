@@ -45,7 +45,7 @@ HELD_NOTICE = (
 def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
     """End this claim without an answer; returns its messages as they were.
 
-    `answers/fail.py` also counts the failure against the heartbeat that caused the run.
+    `answers/complete.py` also counts the failure against the heartbeat that caused the run.
     """
     check_text(failure.error, tx.settings.message_bytes, "the error")
     lane = lock_claimed_lane(tx, token)

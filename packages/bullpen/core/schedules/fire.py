@@ -10,14 +10,13 @@ from bullpen.core.clock import seconds_until
 from bullpen.core.errors import LaneError, StoreError, UnknownAgent
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
-from bullpen.core.events.conversation import TeamChainStart
 from bullpen.core.events.schedule import ScheduleFired, ScheduleMissed, ScheduleSkipped
+from bullpen.core.intake import submit_to
 from bullpen.core.message import SCHEDULE, NewMessage
 from bullpen.core.models import MESSAGES, SCHEDULES
 from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.schedules.history import (
     SELECT_LAST_MESSAGE,
@@ -152,7 +151,7 @@ def run_schedule_now(tx: Transaction, name: str) -> str:
     target = find_target(tx, schedule)
     if target is None:
         raise UnknownAgent(f"{schedule.agent or schedule.team_id} is not there any more")
-    message = _enqueue(tx, schedule, target, 0)
+    message = _submit(tx, schedule, target, 0)
     record_run(tx, schedule, None, ScheduleOutcome.FIRED, message_id=message)
     _append_fired(tx, schedule, target, message)
     return message
@@ -192,7 +191,7 @@ def _fire_due_time(
             _record_skipped(tx, schedule, due, f"{last} of the last run is not through")
             return False
     try:
-        message = _enqueue(tx, schedule, target, int(tx.chance() * (schedule.jitter + 1)))
+        message = _submit(tx, schedule, target, int(tx.chance() * (schedule.jitter + 1)))
     except LaneError as error:
         _record_skipped(tx, schedule, due, str(error))
         return False
@@ -201,7 +200,7 @@ def _fire_due_time(
     return True
 
 
-def _enqueue(tx: Transaction, schedule: Schedule, target: ScheduleTarget, delay: int) -> str:
+def _submit(tx: Transaction, schedule: Schedule, target: ScheduleTarget, delay: int) -> str:
     maker = agent_of_author(schedule.made_by)
     new = NewMessage(
         agent=target.agent,
@@ -215,11 +214,7 @@ def _enqueue(tx: Transaction, schedule: Schedule, target: ScheduleTarget, delay:
         delay=delay,
         origin=SCHEDULE,
     )
-    message = enqueue(tx, new).message_id
-    if target.team_id is not None:
-        about = MessageRef(target.agent, message, message)
-        append_event(tx, TeamChainStart(about, team=target.team_id))
-    return message
+    return submit_to(tx, new).message_id
 
 
 def _append_fired(

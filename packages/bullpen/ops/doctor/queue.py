@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import and_, bindparam, func, select
 
-from bullpen.core.answers.fail import expire_leases
+from bullpen.core.answers.leases import expire_leases
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.inspect.lanes import LaneRecord, list_lanes

@@ -1,14 +1,13 @@
-"""Fail a claim with its heartbeat, expire leases, and claim for an outside worker."""
+"""Leases of claims: those that expired end, and an outside worker's claim ends them first."""
 
 from __future__ import annotations
 
 from sqlalchemy import Select, bindparam, select
 
-from bullpen.core.heartbeats.run import fail_heartbeat, is_heartbeat
+from bullpen.core.answers.complete import fail
 from bullpen.core.message import Claim, ErrorKind, Failure
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import claim
-from bullpen.core.queue.fail import fail_claim
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -42,13 +41,6 @@ def expire_leases(tx: Transaction, agent: str | None = None) -> int:
         error = f"{worker} was not heard of for {tx.now - at} ms after its lease"
         fail(tx, token, Failure(kind=ErrorKind.CRASH, error=error))
     return len(expired)
-
-
-def fail(tx: Transaction, token: str, failure: Failure) -> None:
-    """End this claim without an answer, and count it against the heartbeat that caused the run."""
-    for message in fail_claim(tx, token, failure):
-        if is_heartbeat(message):
-            fail_heartbeat(tx, message, failure.error)
 
 
 def claim_for_worker(
