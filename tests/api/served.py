@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import psutil
 import requests
@@ -19,11 +19,14 @@ from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.warm import Service
 from tests.ports import free_port
 
 START_SECONDS = 120.0
 LIMIT = 90.0
 """Longer than the longest wait that can be asked for."""
+
+Process: TypeAlias = "subprocess.Popen[bytes] | Service"
 
 
 @dataclass
@@ -31,7 +34,7 @@ class Served:
     """A running API. `get`, `post` and the others ask it with the owner's token."""
 
     settings: Settings
-    process: subprocess.Popen[bytes]
+    process: Process
     url: str
     log: Path
     token: str = ""
@@ -92,8 +95,11 @@ class Served:
 
 
 @contextmanager
-def serving(settings: Settings, **more: str) -> Iterator[Served]:
-    """The API at work on this home, ended by its process id."""
+def serving(settings: Settings, *, forked: bool = True, **more: str) -> Iterator[Served]:
+    """The API at work on this home, ended by its process id.
+
+    `forked` begins it in a process that has loaded it, in place of a new interpreter.
+    """
     port = free_port()
     environ = Bullpen(settings.home).environment(
         BULLPEN_API_PORT=str(port),
@@ -102,8 +108,13 @@ def serving(settings: Settings, **more: str) -> Iterator[Served]:
         **more,
     )
     log = settings.home / "api.log"
-    with log.open("ab") as out:
-        process = subprocess.Popen([*PROGRAM, "run", "api"], env=environ, stdout=out, stderr=out)
+    process: Process
+    if forked:
+        process = Service(["run", "api"], environ, log)
+    else:
+        with log.open("ab") as out:
+            command = [*PROGRAM, "run", "api"]
+            process = subprocess.Popen(command, env=environ, stdout=out, stderr=out)
     served = Served(settings, process, f"http://127.0.0.1:{port}", log)
     try:
         _wait(served)
@@ -129,13 +140,13 @@ def _wait(served: Served) -> None:
     served.token = served.settings.token_file.read_text().strip()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: Process) -> None:
     if process.poll() is None:
         kill_family(process)
     process.wait(LIMIT)
 
 
-def kill_family(process: subprocess.Popen[bytes]) -> None:
+def kill_family(process: Process) -> None:
     """Kill a process that was not waited for, and all below it; none has time for another child."""
     parent = psutil.Process(process.pid)
     parent.suspend()

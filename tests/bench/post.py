@@ -65,7 +65,7 @@ def post(bench: Bench) -> Section:
     scale = bench.scale
     context = multiprocessing.get_context("forkserver")
     with ExitStack() as stack:
-        served = stack.enter_context(serving(settings))
+        served = stack.enter_context(serving(settings, forked=False))
         bare = stack.enter_context(_bare(settings.home))
         pool = stack.enter_context(ProcessPoolExecutor(max(CLIENTS), mp_context=context))
         list(pool.map(time.sleep, [1.0] * max(CLIENTS)))  # all are there from now on

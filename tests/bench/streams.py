@@ -36,7 +36,7 @@ def _followed(bench: Bench, kind: str) -> tuple[list[Measure], bool]:
     settings = bench.stores.settings(kind)
     with bench.stores.opened(settings) as store, store.write() as tx:
         add_agent(tx, Agent(id=AGENT))
-    with bench.stores.opened(settings) as store, serving(settings) as served:
+    with bench.stores.opened(settings) as store, serving(settings, forked=False) as served:
         work(store, AGENT, seconds=SETTLE_SECONDS, rate=RATE)
         before = _memory(served)
         began = time.monotonic()

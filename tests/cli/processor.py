@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bullpen.core.background import count_live_workers
 from bullpen.core.store.base import Store
-from tests.cli.command import PROGRAM, Bullpen
+from tests.cli.command import Bullpen
 from tests.cli.open_store import direct
+from tests.cli.warm import Service
 from tests.processor.working import eventually
 
 
 @contextmanager
 def processor(bullpen: Bullpen) -> Iterator[None]:
     """A processor at work, ended by its process id."""
-    with (bullpen.home / "processor.out").open("wb") as out:
-        process = subprocess.Popen(
-            [*PROGRAM, "run", "processor"],
-            env=bullpen.environment(BULLPEN_GRACE_SECONDS="1"),
-            stdout=out,
-            stderr=out,
-        )
+    environ = bullpen.environment(BULLPEN_GRACE_SECONDS="1")
+    process = Service(["run", "processor"], environ, bullpen.home / "processor.out")
     try:
         with direct(bullpen) as store:
             eventually(lambda: _signed_in(store), "the processor is ready")
@@ -31,7 +26,7 @@ def processor(bullpen: Bullpen) -> Iterator[None]:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:
-        process.kill()
+        process.send_signal(signal.SIGKILL)
         process.wait(60)
 
 

@@ -25,11 +25,15 @@ SOON = 60.0
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = SOON) -> None:
-    """Wait until this holds."""
+    """Wait until this holds; to look takes at most half of the time."""
     deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.01)
+    while True:
+        looked = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        assert now < deadline, f"not within {seconds} s: {what}"
+        time.sleep(max(0.01, now - looked))
 
 
 @contextmanager
