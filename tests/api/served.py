@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ LIMIT = 90.0
 """Longer than the longest wait that can be asked for."""
 
 Process: TypeAlias = "subprocess.Popen[bytes] | Service"
+Start: TypeAlias = Callable[[dict[str, str], Path], Process]
 
 
 @dataclass
@@ -94,12 +95,21 @@ class Served:
         return psutil.Process(self.process.pid).children()
 
 
-@contextmanager
-def serving(settings: Settings, *, forked: bool = True, **more: str) -> Iterator[Served]:
-    """The API at work on this home, ended by its process id.
+def start_api(environ: dict[str, str], log: Path) -> Process:
+    """Start the API as a person does, in a new interpreter."""
+    with log.open("ab") as out:
+        command = [*PROGRAM, "run", "api"]
+        return subprocess.Popen(command, env=environ, stdout=out, stderr=out)
 
-    `forked` begins it in a process that has loaded it, in place of a new interpreter.
-    """
+
+def fork_api(environ: dict[str, str], log: Path) -> Process:
+    """Start the API in a process that has loaded it."""
+    return Service(["run", "api"], environ, log)
+
+
+@contextmanager
+def serving(settings: Settings, start: Start = fork_api, /, **more: str) -> Iterator[Served]:
+    """The API at work on this home, ended by its process id."""
     port = free_port()
     environ = Bullpen(settings.home).environment(
         BULLPEN_API_PORT=str(port),
@@ -108,13 +118,7 @@ def serving(settings: Settings, *, forked: bool = True, **more: str) -> Iterator
         **more,
     )
     log = settings.home / "api.log"
-    process: Process
-    if forked:
-        process = Service(["run", "api"], environ, log)
-    else:
-        with log.open("ab") as out:
-            command = [*PROGRAM, "run", "api"]
-            process = subprocess.Popen(command, env=environ, stdout=out, stderr=out)
+    process = start(environ, log)
     served = Served(settings, process, f"http://127.0.0.1:{port}", log)
     try:
         _wait(served)

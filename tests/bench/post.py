@@ -21,7 +21,7 @@ from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.roster.agents import Agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from tests.api.served import serving
+from tests.api.served import serving, start_api
 from tests.bench.laps import message
 from tests.bench.measure import Measure, Unit, quantile
 from tests.bench.peers import PAYLOAD
@@ -65,7 +65,7 @@ def post(bench: Bench) -> Section:
     scale = bench.scale
     context = multiprocessing.get_context("forkserver")
     with ExitStack() as stack:
-        served = stack.enter_context(serving(settings, forked=False))
+        served = stack.enter_context(serving(settings, start_api))
         bare = stack.enter_context(_bare(settings.home))
         pool = stack.enter_context(ProcessPoolExecutor(max(CLIENTS), mp_context=context))
         list(pool.map(time.sleep, [1.0] * max(CLIENTS)))  # all are there from now on

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bullpen.core.company import add_agent
 from bullpen.core.roster.agents import Agent
-from tests.api.served import Served, serving
+from tests.api.served import Served, serving, start_api
 from tests.bench.measure import Measure, Unit, quantile
 from tests.bench.section import Bench, Section
 from tests.bench.stores import KINDS
@@ -36,7 +36,7 @@ def _followed(bench: Bench, kind: str) -> tuple[list[Measure], bool]:
     settings = bench.stores.settings(kind)
     with bench.stores.opened(settings) as store, store.write() as tx:
         add_agent(tx, Agent(id=AGENT))
-    with bench.stores.opened(settings) as store, serving(settings, forked=False) as served:
+    with bench.stores.opened(settings) as store, serving(settings, start_api) as served:
         work(store, AGENT, seconds=SETTLE_SECONDS, rate=RATE)
         before = _memory(served)
         began = time.monotonic()

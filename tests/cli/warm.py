@@ -20,13 +20,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
-import bullpen.api.server  # noqa: F401 - it takes most of a second to load
-import bullpen.processor.main  # noqa: F401
 import tests.crash.warm  # noqa: F401 - one server is forked from, whoever asks first
 from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli, main
 
-PRELOADED = ["tests.crash.warm", "tests.cli.warm"]
+PRELOADED = ["bullpen.api.server", "bullpen.processor.main", "tests.crash.warm", "tests.cli.warm"]
 
 walk_commands(cli)  # every command is loaded before the first fork
 gc.collect()

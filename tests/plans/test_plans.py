@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import bindparam, delete
 
-from bullpen.core.answers import fail as answers_fail
+from bullpen.core.answers import leases
 from bullpen.core.inspect import message_detail, messages
 from bullpen.core.maintenance import dead_letters as dead_letter_jobs
 from bullpen.core.maintenance import retention
@@ -217,7 +217,7 @@ def test_the_test_sees_what_it_looks_for(full: Store) -> None:
         lambda: delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
     )
     assert _scans(_plan(full, bad))
-    assert _scans(_plan(full, answers_fail.SELECT_EXPIRED_LEASES))
+    assert _scans(_plan(full, leases.SELECT_EXPIRED_LEASES))
 
 
 def test_no_statement_reads_a_whole_table(full: Store, subtests: pytest.Subtests) -> None:

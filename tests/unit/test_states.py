@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-
-import pytest
 
 import bullpen
 from bullpen.cli.queue_actions import OPEN_STATES

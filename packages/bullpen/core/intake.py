@@ -58,10 +58,11 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
 
 
 def submit_to(tx: Transaction, new: NewMessage) -> Accepted:
-    """Store a message whose agent and team are known, as a schedule's are; its text is not routed."""
+    """Store a message for its agent and team as they are, as a schedule does; no text is routed."""
     accepted = enqueue(tx, new)
     if new.team_id is not None and accepted.fresh:
-        about = MessageRef(new.agent, new.conversation_id or accepted.message_id, accepted.message_id)
+        message_id = accepted.message_id
+        about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
         append_event(tx, TeamChainStart(about, team=new.team_id))
     return accepted
 

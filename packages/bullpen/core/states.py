@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-
 State = TypeVar("State", bound=StrEnum)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from bullpen.core.answers.complete import complete
-from bullpen.core.answers.complete import fail
+from bullpen.core.answers.complete import complete, fail
 from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import SessionLost

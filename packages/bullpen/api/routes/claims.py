@@ -12,8 +12,7 @@ from bullpen.api.long_poll import client_gone
 from bullpen.api.route import CLAIM, Routes
 from bullpen.api.routes.files import resolve_uploads
 from bullpen.api.schemas import Answer, Done, FilesColumn, JsonColumn, StrictBody
-from bullpen.core.answers.complete import complete
-from bullpen.core.answers.complete import fail
+from bullpen.core.answers.complete import complete, fail
 from bullpen.core.answers.leases import claim_for_worker
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
