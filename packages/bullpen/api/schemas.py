@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Table
 
 from bullpen.api.context import api
+from bullpen.core.models.base import decode_texts
 from bullpen.core.store.committed import committed_up_to
 from bullpen.core.store.paging import MAX_ROW_ID
 
@@ -27,11 +28,6 @@ MAX_PAGE_ROWS = 500
 
 MAX_JSON_INT = (1 << 53) - 1
 """The largest integer that every JSON reader keeps exactly."""
-
-
-def parse_files(column: str | None) -> list[str]:
-    """The files of a row, from its column of JSON."""
-    return [] if not column else [str(each) for each in json.loads(column)]
 
 
 def parse_json(column: str | None) -> JsonValue:
@@ -49,7 +45,7 @@ Number = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
 Cursor = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]
 ShortText = Annotated[str, Field(max_length=200)]
 LongText = Annotated[str, Field(max_length=4096)]
-FilesColumn = Annotated[list[str], BeforeValidator(parse_files)]
+FilesColumn = Annotated[list[str], BeforeValidator(decode_texts)]
 JsonColumn = Annotated[JsonValue, BeforeValidator(parse_json)]
 
 

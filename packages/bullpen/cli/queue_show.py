@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import assert_never
 
@@ -17,6 +16,7 @@ from bullpen.core.inspect.lanes import LaneRecord
 from bullpen.core.inspect.message_detail import MAX_RUNS, MessageDetail, get_message_detail
 from bullpen.core.inspect.messages import MessageRecord
 from bullpen.core.inspect.responses import ResponseRecord
+from bullpen.core.models.base import decode_texts
 from bullpen.core.queue.attempts import Attempt
 from bullpen.core.states import LANE_STATES, LaneState, MessageState
 from bullpen.core.store.transaction import Transaction
@@ -197,7 +197,7 @@ def _fields(message: MessageRecord, archived: bool, zone: str) -> list[tuple[str
         ("due", format_time(message.available_at, zone) if _is_delayed(message) else ""),
         ("deadline", format_time(message.deadline, zone) if message.deadline else ""),
         ("failed", f"{tried} times" if tried > 1 else "once" if tried else ""),
-        ("files", ", ".join(json.loads(message.files or "[]"))),
+        ("files", ", ".join(decode_texts(message.files))),
     ]
 
 

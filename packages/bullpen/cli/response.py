@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -34,6 +33,7 @@ from bullpen.core.inspect.responses import (
     newest_responses,
 )
 from bullpen.core.message import PULL_CHANNELS, Answer
+from bullpen.core.models.base import decode_texts
 from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.outbox.manage import ack_response
 from bullpen.core.outbox.write import send_to_person
@@ -267,7 +267,7 @@ def _lines(record: ResponseRecord, reason: str, zone: str) -> Iterator[str]:
         ("tries", str(record.delivery_attempts or "")),
         ("parts sent", str(record.parts_sent or "")),
         ("repeat", "it may have arrived before" if record.possible_duplicate else ""),
-        ("files", ", ".join(_file_names(record))),
+        ("files", ", ".join(decode_texts(record.files))),
     ]
     for name, value in fields:
         if value:
@@ -285,7 +285,7 @@ def _row(record: ResponseRecord, now: int) -> tuple[str, ...]:
 
 
 def _read_line(record: ResponseRecord, zone: str) -> str:
-    files = [f"[file: {name}]" for name in _file_names(record)]
+    files = [f"[file: {name}]" for name in decode_texts(record.files)]
     text = "\n".join([*([record.message] if record.message else []), *files])
     return f"{format_time(record.created_at, zone)}  {_author(record)}: {sanitize(text)}"
 
@@ -296,7 +296,3 @@ def _author(record: ResponseRecord) -> str:
 
 def _recipient(record: ResponseRecord) -> str:
     return one_line(f"{record.channel}:{record.sender_id or record.sender}", TEXT_CHARS)
-
-
-def _file_names(record: ResponseRecord) -> list[str]:
-    return [str(each) for each in json.loads(record.files or "[]")]

@@ -26,6 +26,7 @@ from bullpen.core.inspect.conversations import ConversationState, get_conversati
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.inspect.trace import Step, Trace
 from bullpen.core.inspect.trace import trace as load_trace
+from bullpen.core.models.base import decode_texts
 from bullpen.core.settings import Settings
 from bullpen.core.states import ACTIVE_STATES
 from bullpen.core.store.base import Store
@@ -134,13 +135,13 @@ def _trace_fields(found: Trace) -> dict[str, object]:
 def _message_fields(step: Step) -> dict[str, object]:
     times = asdict(step)
     message: dict[str, object] = times.pop("message")
-    message["files"] = json.loads(step.message.files or "[]")
+    message["files"] = decode_texts(step.message.files)
     return {**message, **times}
 
 
 def _response_fields(response: ResponseRecord) -> dict[str, object]:
     return {
         **asdict(response),
-        "files": json.loads(response.files or "[]"),
+        "files": decode_texts(response.files),
         "metadata": json.loads(response.metadata or "null"),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from bullpen.core.inspect.messages import MessageRecord
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.inspect.trace import MAX_ROWS, Node, Step, Trace, build_tree
 from bullpen.core.message import PULL_CHANNELS, ROOM
+from bullpen.core.models.base import decode_texts
 from bullpen.core.queue.attempts import Attempt, AttemptOutcome
 from bullpen.core.states import MessageState, ResponseState
 
@@ -278,8 +278,8 @@ class TraceFormatter:
         yield StyledLine(f"{author} {ARROW} {to}: {state}", "green" if response.acked_at else "")
         if response.message:
             yield StyledLine(self._text(response.message))
-        for file in json.loads(response.files or "[]"):
-            yield StyledLine(f"[file: {sanitize(str(file))}]")
+        for file in decode_texts(response.files):
+            yield StyledLine(f"[file: {sanitize(file)}]")
 
     def _delivery(self, response: ResponseRecord) -> str:
         tries = format_count(response.delivery_attempts, "try", "tries")

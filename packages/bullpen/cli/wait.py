@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import time
@@ -27,6 +26,7 @@ from bullpen.core.inspect.follow import (
 )
 from bullpen.core.inspect.responses import list_responses_to
 from bullpen.core.inspect.trace import trace
+from bullpen.core.models.base import decode_texts
 from bullpen.core.outbox.manage import ack_response
 from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.settings import Settings
@@ -192,7 +192,7 @@ class Wait:
             batches = [each for each in beside if each is not None]
             rows = list_responses_to(tx, batches)
         for row in rows:
-            files = tuple(json.loads(row.files or "[]"))
+            files = tuple(decode_texts(row.files))
             self.answers.append(FollowedAnswer(row.id, row.agent, row.message, files))
             self.screen.answer(self.answers[-1])
         result.beside = batches[0] if batches else None

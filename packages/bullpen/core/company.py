@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import PurePath
@@ -17,7 +16,7 @@ from bullpen.core.events.conversation import SessionReset
 from bullpen.core.heartbeats.manage import remove_heartbeat
 from bullpen.core.ids import check_name
 from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.queue.dead_letters import SELECT_OLDEST
 from bullpen.core.queue.lanes import (
     LanePolicy,
@@ -290,7 +289,7 @@ def _reset_sessions(tx: Transaction, agent_id: str) -> None:
 def _cancel_all(tx: Transaction, agent_id: str, reason: str) -> None:
     running = tx.one(FIND_RUNNING_BATCH, {"agent": agent_id})
     if running is not None and running[0] is not None:
-        _cancel(tx, json.loads(running[0])[0], reason)
+        _cancel(tx, decode_numbers(running[0])[0], reason)
     for statement in SELECT_OLDEST:
         for (message,) in tx.all(statement, {"agent": agent_id, "count": NO_LIMIT}):
             _cancel(tx, message, reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from sqlalchemy import bindparam, select
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import AGENT_MESSAGES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_texts
 from bullpen.core.roster.agents import Agent, agent_names, find_agent
 from bullpen.core.roster.providers import CUSTOM_PREFIX, CustomProvider, find_custom_provider
 from bullpen.core.roster.sessions import Session, find_session, session_key
@@ -113,7 +112,7 @@ def message_text(message: Message) -> str:
         text = f"[Chat room #{message.team_id} — @{author}]:\n{text}"
     elif message.from_agent is not None:
         text = f"[Message from teammate @{message.from_agent}]:\n{text}"
-    files = json.loads(message.files) if message.files else []
+    files = decode_texts(message.files)
     return "\n".join([text, *(f"[file: {file}]" for file in files)])
 
 

@@ -23,7 +23,6 @@ from bullpen.api.schemas import (
     Page,
     Rows,
     page_end,
-    parse_files,
 )
 from bullpen.core.errors import Conflict, IllegalMove, UnknownAgent, UnknownFile, UnknownResponse
 from bullpen.core.inspect.responses import (
@@ -35,6 +34,7 @@ from bullpen.core.inspect.responses import (
 )
 from bullpen.core.message import Answer
 from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import decode_texts
 from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.roster.agents import allowed_roots, find_agent, get_agent
@@ -201,7 +201,7 @@ def response_file(path: ResponseFilePath) -> FileResponse:
     with read() as tx:
         row = _get_reachable(tx, path)
         agent = find_agent(tx, row.agent)
-    files = parse_files(row.files)
+    files = decode_texts(row.files)
     index = int(path.number) if path.number.isascii() and path.number.isdecimal() else len(files)
     if index >= len(files):
         raise UnknownFile(f"response {row.id} has no file {path.number[:60]!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, delete, func, insert, literal_column, select
@@ -12,7 +11,7 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.message import Answer, Message
 from bullpen.core.models import GATHERED, MESSAGES
 from bullpen.core.models.archive import in_conversation
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_texts, encode_list
 from bullpen.core.outbox.notices import find_person_message
 from bullpen.core.outbox.write import add_response
 from bullpen.core.states import ACTIVE_STATES
@@ -104,7 +103,7 @@ def add_part(tx: Transaction, primary: Message, answer: Answer) -> None:
             "message_id": primary.message_id,
             "agent": primary.agent,
             "message": answer.message,
-            "files": json.dumps(answer.files) if answer.files else None,
+            "files": encode_list(answer.files) if answer.files else None,
             "now": tx.now,
         },
     )
@@ -132,7 +131,7 @@ def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | Non
     text = "\n\n".join(f"@{agent}: {message}" if named else message for agent, message in texts)
     name = f"answer_{conversation_id}"
     text, whole = shorten_to_file(text, tx.settings.answer_characters, tx.settings.files, name)
-    files = dict.fromkeys(file for *_, names in parts for file in json.loads(names or "[]"))
+    files = dict.fromkeys(file for *_, names in parts for file in decode_texts(names))
     if len(agents) == 1:
         to = replace(to, agent=agents.pop())
     add_response(tx, to, Answer(message=text, files=(*files, *whole)))

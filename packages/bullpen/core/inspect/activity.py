@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +15,7 @@ from bullpen.core.inspect.lanes import LaneRecord, list_lanes
 from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
 from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.models import ATTEMPTS
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.queue.attempts import RunTotals, run_totals_columns
 from bullpen.core.queue.conversations import SUM_CONVERSATION
 from bullpen.core.roster.agents import Agent, list_agents
@@ -133,7 +132,7 @@ def get_company_status(tx: Transaction, team_id: str | None = None) -> CompanySt
 def _active_runs(tx: Transaction, lanes: Sequence[LaneRecord]) -> dict[str, ActiveRun]:
     """The runs of these lanes, by agent."""
     busy = [each for each in lanes if each.processing]
-    numbers = [json.loads(each.batch or "[0]")[0] for each in busy]
+    numbers = [next(iter(decode_numbers(each.batch)), 0) for each in busy]
     found = {each.id: each for each in list_messages_by_number(tx, numbers)}
     totals = tx.one_each(
         SUM_CONVERSATION, [{"conversation": each.conversation_id} for each in found.values()]

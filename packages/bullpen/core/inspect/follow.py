@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,7 +19,7 @@ from bullpen.core.inspect.conversations import (
 from bullpen.core.inspect.event_details import EventDetails, event_details
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
 from bullpen.core.models.archive import in_conversation
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_texts
 from bullpen.core.states import ACTIVE_STATES, LaneState, MessageState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
@@ -83,7 +82,7 @@ class ConversationFollower:
         rows = [row for row in tx.all(SELECT_ANSWERS, values) if row[0] not in self._seen]
         self._seen.update(row[0] for row in rows)
         return [
-            FollowedAnswer(id_, agent, message, tuple(json.loads(files or "[]")))
+            FollowedAnswer(id_, agent, message, tuple(decode_texts(files)))
             for id_, agent, message, files in rows
         ]
 

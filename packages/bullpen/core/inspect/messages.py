@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -14,7 +13,7 @@ from bullpen.core.errors import UnknownMessage
 from bullpen.core.message import Message
 from bullpen.core.models import LANES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.queue.lanes import pending, ready
 from bullpen.core.states import ARCHIVED_STATES, NEEDS_PERSON_STATES, MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, JsonIn, TablePager, encode_ids, parse_row_id
@@ -253,7 +252,9 @@ def _scans_of_state(tx: Transaction, state: MessageState, selection: Selection) 
             return [BoundScan(ready), BoundScan(DELAYED_SCAN)]
         case MessageState.PROCESSING:
             rows = [
-                row for (batch,) in tx.all(SELECT_CLAIMED_BATCHES, {}) for row in json.loads(batch)
+                row
+                for (batch,) in tx.all(SELECT_CLAIMED_BATCHES, {})
+                for row in decode_numbers(batch)
             ]
             return [BoundScan(PROCESSING_SCAN, {"rows": encode_ids(rows)})]
         case MessageState.DEAD | MessageState.HELD:

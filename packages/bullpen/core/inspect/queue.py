@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,7 @@ from bullpen.core.background import count_live_workers
 from bullpen.core.inspect.lanes import LaneRecord, list_lanes
 from bullpen.core.inspect.messages import MessageRecord, list_messages_by_number
 from bullpen.core.models import LANES, MESSAGES, RESPONSES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.states import (
     ARCHIVED_STATES,
@@ -211,7 +210,7 @@ def list_running(tx: Transaction) -> list[RunningMessage]:
     return [
         RunningMessage(message, worker, claimed_at, lease)
         for batch, claimed_at, worker, lease in tx.all(SELECT_CLAIMS, {})
-        for message in list_messages_by_number(tx, json.loads(batch))
+        for message in list_messages_by_number(tx, decode_numbers(batch))
     ]
 
 

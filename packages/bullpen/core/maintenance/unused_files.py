@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -11,7 +10,7 @@ from sqlalchemy import Table, bindparam, select
 
 from bullpen.core.clock import DAY
 from bullpen.core.models import GATHERED, MESSAGES, RESPONSES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_texts
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 
@@ -73,7 +72,7 @@ def _referenced_names(store: Store) -> frozenset[str]:
         while True:
             with store.read() as tx:
                 rows = tx.all(statement, {"after": after})
-            names.update(PurePath(path).name for _, files in rows for path in json.loads(files))
+            names.update(PurePath(path).name for _, files in rows for path in decode_texts(files))
             if len(rows) < PAGE_ROWS:
                 break
             after = rows[-1][0]

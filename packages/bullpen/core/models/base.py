@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from threading import RLock
 from typing import Any, Literal, cast
@@ -120,6 +121,21 @@ def column(
 def nullable_column(name: str, kind: ColumnType) -> Column[Any]:
     """A column that may be NULL."""
     return Column(name, kind)
+
+
+def encode_list(values: Sequence[str] | Sequence[int]) -> str:
+    """A list as the text of its column."""
+    return json.dumps(values)
+
+
+def decode_texts(text: str | None) -> list[str]:
+    """The list of texts in a column; NULL is an empty one."""
+    return [str(each) for each in json.loads(text)] if text else []
+
+
+def decode_numbers(text: str | None) -> list[int]:
+    """The list of row numbers in a column; NULL is an empty one."""
+    return [int(each) for each in json.loads(text)] if text else []
 
 
 def const(value: str | int) -> ColumnElement[Any]:

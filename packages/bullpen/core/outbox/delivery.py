@@ -11,7 +11,6 @@ The verbs of a client take the token of its lease. `move_response`, `expire_resp
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -28,7 +27,7 @@ from bullpen.core.events.response import (
     ResponseUnknown,
 )
 from bullpen.core.models import RESPONSES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_texts, encode_list
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import RESPONSE_STATES, ResponseState
@@ -325,7 +324,7 @@ def _response_of_token(token: str) -> int:
 
 def _receipts(tx: Transaction, delivery: Delivery, token: str) -> list[str]:
     row = tx.one(SELECT_PART_RECEIPTS, {"response": delivery.id, "token": token})
-    return [] if row is None or row[0] is None else [str(each) for each in json.loads(row[0])]
+    return [] if row is None else decode_texts(row[0])
 
 
 def _renew(
@@ -344,7 +343,7 @@ def _renew(
             "token": token,
             "is_sending": sending,
             "parts": parts,
-            "receipts": json.dumps(receipts),
+            "receipts": encode_list(receipts),
             "until": tx.now + tx.settings.delivery_lease_seconds * SECOND,
         },
     )

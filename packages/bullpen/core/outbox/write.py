@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from sqlalchemy import bindparam, false, insert
 
 from bullpen.core.clock import HOUR
@@ -14,7 +12,7 @@ from bullpen.core.events.response import ResponseReady
 from bullpen.core.history import INSERT_HISTORY
 from bullpen.core.message import Answer, Message
 from bullpen.core.models import RESPONSES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, encode_list
 from bullpen.core.outbox.addresses import owner_address
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
@@ -119,7 +117,7 @@ def _insert_response(tx: Transaction, answer: Answer, *, channel: str, **more: o
         **more,
         "channel": channel,
         "message": answer.message,
-        "files": json.dumps(answer.files) if answer.files else None,
+        "files": encode_list(answer.files) if answer.files else None,
         "metadata": answer.metadata,
         "expires_at": tx.now + tx.settings.response_hours * HOUR,
         "now": tx.now,

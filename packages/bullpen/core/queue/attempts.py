@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from bullpen.core.errors import StaleToken
 from bullpen.core.ids import agent_of
 from bullpen.core.message import NO_USAGE, Failure, Message, Usage
 from bullpen.core.models import ATTEMPTS, MESSAGES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.queue.lanes import FREE_LANE, FreedLane, agent_of_token
 from bullpen.core.states import MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
@@ -150,7 +149,7 @@ def read_ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
     row = freed()
     if row is None:
         raise StaleToken(f"the claim {token} is over")
-    return EndedClaim(agent_of(token), token, tuple(json.loads(row[0])), row[1], row[2])
+    return EndedClaim(agent_of(token), token, tuple(decode_numbers(row[0])), row[1], row[2])
 
 
 def claimed_messages(tx: Transaction, ended: EndedClaim) -> list[Message]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from bullpen.core.events.conversation import ChainStepStart, MessageReceived
 from bullpen.core.ids import Ids
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_numbers, encode_list
 from bullpen.core.queue.attempts import SELECT_CLAIMED
 from bullpen.core.queue.lanes import LOCK_LANE, Batching, agent_of_token, ready, refresh_lane
 from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
@@ -206,7 +205,7 @@ def claim(
     expires = _lease_end(tx, lease)
     values: dict[str, object] = {"worker": worker, "token": token, "now": tx.now}
     claimed_rows = [tx.one_deferred(CLAIM_MESSAGE, {**values, "message": each}) for each in ids]
-    values.update(lane=name, expires=expires, ids=json.dumps(ids), count=len(ids))
+    values.update(lane=name, expires=expires, ids=encode_list(ids), count=len(ids))
     tx.write(CLAIM_LANE, values)
     messages = tuple(row for row in (row_of() for row_of in claimed_rows) if row is not None)
     if len(messages) < len(ids):
@@ -239,7 +238,7 @@ def get_claim(tx: Transaction, token: str) -> Claim:
     row = tx.one(SELECT_CLAIM, {"agent": agent, "token": token})
     if row is None:
         raise StaleToken(f"the claim {token} is over")
-    ids = [{"message": each, "token": token} for each in json.loads(row[0])]
+    ids = [{"message": each, "token": token} for each in decode_numbers(row[0])]
     messages = tuple(message for message in tx.one_each(SELECT_CLAIMED, ids) if message is not None)
     if not messages:
         raise StaleToken(f"the claim {token} is over")
@@ -305,7 +304,7 @@ def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> No
 
     On PostgreSQL a statement sees the messages as they were when it began, and the lane as it is.
     """
-    tx.write(CORRECT_CLAIM, {"lane": agent, "ids": json.dumps(ids), "gone": gone})
+    tx.write(CORRECT_CLAIM, {"lane": agent, "ids": encode_list(ids), "gone": gone})
     if not ids:
         tx.write(CLEAR_CLAIM, {"lane": agent})
         refresh_lane(tx, agent, 0)

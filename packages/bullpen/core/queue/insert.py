@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -18,7 +17,7 @@ from bullpen.core.events.conversation import MessageEnqueued
 from bullpen.core.events.message import MessageHeld
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES, MESSAGES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, encode_list
 from bullpen.core.queue.dead_letters import drop_oldest
 from bullpen.core.queue.lanes import Lane, Overflow, lock_lane, lock_lanes, sort_key
 from bullpen.core.queue.message_ids import MessageIds
@@ -130,7 +129,7 @@ def _message_values(
     return {
         **dict(zip(names, values_of(new), strict=True)),
         "message_id": message_id,
-        "files": json.dumps(new.files) if new.files else None,
+        "files": encode_list(new.files) if new.files else None,
         "conversation_id": new.conversation_id or message_id,
         "reply_to": None if new.reply_to is None else str(new.reply_to),
         "batch_key": new.batch_key,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from bullpen.core.events.message import (
 )
 from bullpen.core.message import Claim, Message
 from bullpen.core.models import LANES, MESSAGES
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, encode_list
 from bullpen.core.queue.attempts import (
     AttemptOutcome,
     claimed_messages,
@@ -131,7 +130,7 @@ def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
 def confirm_run_ended(tx: Transaction, claim: Claim) -> None:
     """Record that the cancelled run of this claim has ended: its lane need not wait any more."""
     lock_lane(tx, claim.agent)
-    ids = json.dumps([message.id for message in claim.messages])
+    ids = encode_list([message.id for message in claim.messages])
     tx.write(
         CLEAR_CANCEL_WAIT, {"agent": claim.agent, "ids": ids, "until": tx.now + CANCEL_WAIT_MS}
     )

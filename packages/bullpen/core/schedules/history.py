@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -12,7 +11,7 @@ from sqlalchemy import bindparam, insert, select
 
 from bullpen.core.models import SCHEDULE_RUNS
 from bullpen.core.models.archive import MESSAGE_TABLES, RESPONSE_TABLES, live_and_archived
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, decode_texts
 from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.schedules.model import Schedule
 from bullpen.core.schedules.timing import Timing
@@ -174,5 +173,5 @@ def _with_result(tx: Transaction, run: ScheduleRun) -> ScheduleRun:
 
 def _delivery(row: tuple[int, str, str, str | None, int | None, str | None]) -> RunDelivery:
     response, channel, status, receipts, acked_at, error = row
-    part_receipts = tuple(str(each) for each in json.loads(receipts or "[]"))
+    part_receipts = tuple(decode_texts(receipts))
     return RunDelivery(response, channel, status, part_receipts, acked_at, error)

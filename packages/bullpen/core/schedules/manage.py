@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
@@ -19,6 +18,7 @@ from bullpen.core.events.schedule import (
 )
 from bullpen.core.message import INTERNAL_CHANNELS, ReplyTo
 from bullpen.core.models import AGENTS, LANES, MESSAGES
+from bullpen.core.models.base import decode_numbers
 from bullpen.core.outbox.addresses import NOWHERE, DeliveryAddress, owner_address
 from bullpen.core.outbox.write import send_to_owner
 from bullpen.core.roster.agents import Scheduling, check_display_name, get_agent
@@ -216,7 +216,7 @@ def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress,
     running = tx.one(SELECT_BATCH, {"agent": agent})
     if running is None or running[0] is None:
         return NOWHERE, DEFAULT_SENDER
-    message = tx.one(SELECT_REPLY_ADDRESS, {"message": json.loads(running[0])[0]})
+    message = tx.one(SELECT_REPLY_ADDRESS, {"message": decode_numbers(running[0])[0]})
     if message is None or message[0] in INTERNAL_CHANNELS:
         return owner_address(tx.settings), DEFAULT_SENDER
     channel, sender, sender_id, reply_to = message
