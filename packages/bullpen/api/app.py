@@ -6,46 +6,22 @@ import logging
 import time
 
 from flask import Flask, Response, current_app, g, request
-from flask_openapi3.models.info import Info
 from flask_openapi3.openapi import OpenAPI
-from flask_openapi3.types import SecuritySchemesDict
 
-from bullpen import __version__
 from bullpen.api import auth, errors, metrics
-from bullpen.api.auth import COOKIE
 from bullpen.api.context import EXTENSION, Api
-from bullpen.api.errors import ErrorAnswer, validation_error_response
+from bullpen.api.description import DescribedApp
+from bullpen.api.errors import validation_error_response
 from bullpen.api.routes import ROUTES
 from bullpen.core.logs import REQUEST_ID
 
 log = logging.getLogger("bullpen.api.request")
 
-SECURITY: SecuritySchemesDict = {
-    "token": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "The owner's token (the file `token` of the home), or a key.",
-    },
-    "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE},
-}
-
-DESCRIPTION = """The API of Bullpen: messages in, answers out, live events, and outside workers.
-
-Times are integer milliseconds since 1970, UTC. Lists take `limit` and `since_id`; where there is
-more, the header `X-Next-Cursor` has what to give as `since_id` for the next page.
-"""
-
 
 def create_app(shared: Api) -> OpenAPI:
     """The application over this store."""
-    app = OpenAPI(
-        "bullpen",
-        info=Info(title="Bullpen", version=__version__, description=DESCRIPTION),
-        security_schemes=SECURITY,
-        validation_error_status=400,
-        validation_error_model=ErrorAnswer,
-        validation_error_callback=validation_error_response,
-        static_folder=None,
+    app = DescribedApp(
+        "bullpen", validation_error_callback=validation_error_response, static_folder=None
     )
     app.extensions[EXTENSION] = shared
     app.extensions[metrics.EXTENSION] = metrics.Metrics(shared.store, shared.hub)
@@ -54,8 +30,8 @@ def create_app(shared: Api) -> OpenAPI:
     errors.install(app)
     _log_requests(app)
     auth.install(app)
-    for blueprint in ROUTES:
-        app.register_api(blueprint)
+    for routes in ROUTES:
+        app.register_api(routes.blueprint)
     return app
 
 

@@ -38,6 +38,7 @@ ERROR = f"{OPENAPI3_REF_PREFIX}/{ErrorAnswer.__name__}"
 
 View = TypeVar("View", bound=Callable[..., BaseModel | Response])
 Error = type[BullpenError]
+DescribeRoute = Callable[[APIBlueprint], object]
 
 
 class Decorator(Protocol):
@@ -75,7 +76,16 @@ class Routes:
     """
 
     def __init__(self, name: str, doc: str) -> None:
-        self.blueprint = APIBlueprint(name, __name__, abp_tags=[Tag(name=name, description=doc)])
+        self.blueprint = APIBlueprint(name, __name__, doc_ui=False)
+        self._tag = Tag(name=name, description=doc)
+        self._describe: list[DescribeRoute] = []
+
+    def describe(self) -> APIBlueprint:
+        """The same routes for the OpenAPI document, which takes longer than to serve them."""
+        blueprint = APIBlueprint(self.blueprint.name, __name__, abp_tags=[self._tag])
+        for each in self._describe:
+            each(blueprint)
+        return blueprint
 
     def get(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
         """Serve GET; it is never in the audit log."""
@@ -112,18 +122,22 @@ class Routes:
             audited = scope in AUDITED_SCOPES
 
         def decorate(view: View) -> View:
+            guarded = _guard(view, scope, audited=audited)
+            getattr(self.blueprint, method)(path)(guarded)
+            self._describe.append(describe(view, guarded))
+            return view
+
+        def describe(view: View, guarded: Callable[..., Response]) -> DescribeRoute:
             summary, _, description = (view.__doc__ or "").partition("\n\n")
             needs = "" if scope is None else f"Needs the scope `{scope.value}`."
             public = f"{self.blueprint.name}.{view.__name__}" in PUBLIC_ENDPOINTS
-            register = getattr(self.blueprint, method)
-            register(
+            return lambda blueprint: getattr(blueprint, method)(
                 path,
                 summary=" ".join(summary.split()),
                 description="\n\n".join(part for part in (_plain(description), needs) if part),
                 responses=_responses(view, errors),
                 security=[] if public else [{"token": []}, {"cookie": []}],
-            )(_guard(view, scope, audited=audited))
-            return view
+            )(guarded)
 
         return decorate
 

@@ -42,7 +42,7 @@ from bullpen.core.errors import BadRequest, BullpenError, NoAccess
 from bullpen.core.message import NewMessage
 
 log = logging.getLogger(__name__)
-routes = Routes("live", "The WebSocket.").blueprint
+routes = Routes("live", "The WebSocket.")
 sock = Sock()
 
 WEB = "web"
@@ -238,7 +238,7 @@ class SocketReader(threading.Thread):
             self._of.sock.close()
 
 
-@routes.record
+@routes.blueprint.record
 def _configure(state: BlueprintSetupState) -> None:
     state.app.config["SOCK_SERVER_OPTIONS"] = {
         "ping_interval": PING_SECONDS,
@@ -247,7 +247,7 @@ def _configure(state: BlueprintSetupState) -> None:
     }
 
 
-@routes.before_request
+@routes.blueprint.before_request
 def _begin() -> Response | None:
     """Refuse before the handshake, as with any request."""
     require_scope(Scope.READ)
@@ -276,8 +276,8 @@ def _begin() -> Response | None:
     return None
 
 
-@routes.errorhandler(ProtocolError)
-@routes.errorhandler(NoHandshake)
+@routes.blueprint.errorhandler(ProtocolError)
+@routes.blueprint.errorhandler(NoHandshake)
 def _no_handshake(error: Exception) -> Response:
     api().hub.forget(g.outbound.client)
     return error_response(BadRequest(f"this is no handshake of a WebSocket: {error}"))
@@ -292,7 +292,7 @@ def _check_handshake() -> None:
         raise BadRequest("this is no handshake of a WebSocket, version 13")
 
 
-@sock.route("/api/ws", bp=routes)  # type: ignore[untyped-decorator]
+@sock.route("/api/ws", bp=routes.blueprint)  # type: ignore[untyped-decorator]
 def live(websocket: Server) -> None:
     """Serve one client until it goes."""
     outbound: HubSocket = g.outbound

@@ -1,0 +1,56 @@
+"""The OpenAPI document of the API, made when it is first asked for: to serve it takes less time."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from flask_openapi3.models.info import Info
+from flask_openapi3.openapi import OpenAPI
+from flask_openapi3.types import SecuritySchemesDict
+
+from bullpen import __version__
+from bullpen.api.auth import COOKIE
+from bullpen.api.errors import ErrorAnswer
+from bullpen.api.routes import ROUTES
+
+SECURITY: SecuritySchemesDict = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The owner's token (the file `token` of the home), or a key.",
+    },
+    "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+}
+
+DESCRIPTION = """The API of Bullpen: messages in, answers out, live events, and outside workers.
+
+Times are integer milliseconds since 1970, UTC. Lists take `limit` and `since_id`; where there is
+more, the header `X-Next-Cursor` has what to give as `since_id` for the next page.
+"""
+
+
+class DescribedApp(OpenAPI):
+    """An application whose document and pages are those of all routes."""
+
+    @property
+    def api_doc(self) -> dict[str, Any]:
+        """The document."""
+        return describe()
+
+
+@cache
+def describe() -> dict[str, Any]:
+    """The document of all routes, as /openapi/openapi.json shows it."""
+    described = OpenAPI(
+        "bullpen",
+        info=Info(title="Bullpen", version=__version__, description=DESCRIPTION),
+        security_schemes=SECURITY,
+        validation_error_status=400,
+        validation_error_model=ErrorAnswer,
+        doc_ui=False,
+    )
+    for routes in ROUTES:
+        described.register_api(routes.describe())
+    document: dict[str, Any] = described.api_doc
+    return document
