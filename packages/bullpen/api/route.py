@@ -92,10 +92,18 @@ class Routes:
         return self._serve("get", path, scope, errors, audited=False)
 
     def post(
-        self, path: str, scope: Scope | None, *errors: Error, audited: bool | None = None
+        self,
+        path: str,
+        scope: Scope | None,
+        *errors: Error,
+        audited: bool | None = None,
+        request_body: Mapping[str, object] | None = None,
     ) -> Decorator:
-        """Serve POST; `audited` overrides what follows from the scope."""
-        return self._serve("post", path, scope, errors, audited=audited)
+        """Serve POST; `audited` overrides what follows from the scope.
+
+        `request_body` describes a body that is not a model in the view's arguments.
+        """
+        return self._serve("post", path, scope, errors, audited=audited, request_body=request_body)
 
     def put(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
         """Serve PUT."""
@@ -117,6 +125,7 @@ class Routes:
         errors: tuple[Error, ...],
         *,
         audited: bool | None = None,
+        request_body: Mapping[str, object] | None = None,
     ) -> Decorator:
         if audited is None:
             audited = scope in AUDITED_SCOPES
@@ -137,6 +146,7 @@ class Routes:
                 description="\n\n".join(part for part in (_plain(description), needs) if part),
                 responses=_responses(view, errors),
                 security=[] if public else [{"token": []}, {"cookie": []}],
+                openapi_extensions=None if request_body is None else {"requestBody": request_body},
             )(guarded)
 
         return decorate

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 from flask import Response, request, send_file
-from flask_openapi3.models.media_type import MediaType
-from flask_openapi3.models.request_body import RequestBody
-from flask_openapi3.models.schema import Schema
 from pydantic import BaseModel, Field
 from werkzeug.datastructures import FileStorage
 from werkzeug.formparser import FormDataParser
@@ -26,6 +23,19 @@ from bullpen.core.uploads import Upload, file_path, list_files, remove_file
 routes = Routes("files", "What people send along, and what goes out with answers.")
 
 FIELD = "file"
+
+UPLOAD_BODY = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": [FIELD],
+                "properties": {FIELD: {"type": "string", "format": "binary"}},
+            }
+        }
+    },
+}
 MAX_FORM_PARTS = 8
 MAX_FORM_TEXT_BYTES = 64 << 10
 """How much of the form's other fields is read."""
@@ -67,7 +77,7 @@ class FilePath(BaseModel):
     name: str = Field(max_length=1000, description="the file's name")
 
 
-@routes.post("/api/files", PUBLISH)
+@routes.post("/api/files", PUBLISH, request_body=UPLOAD_BODY)
 def upload() -> UploadedAnswer:
     """Store a file, to be named in `files` of a message or of an answer.
 
@@ -106,20 +116,6 @@ def remove(path: FilePath) -> Done:
     with write():
         remove_file(api().settings.files, path.name)
     return Done()
-
-
-routes.blueprint.paths["/api/files"].post.requestBody = RequestBody(
-    required=True,
-    content={
-        "multipart/form-data": MediaType(
-            schema=Schema(
-                type="object",
-                required=[FIELD],
-                properties={FIELD: Schema(type="string", format="binary")},
-            )
-        )
-    },
-)
 
 
 def check_sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
