@@ -17,6 +17,9 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # What to do next, as the last line of a target. A CI's log ends with the tests' own summary instead.
 next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 
+# Containers often forbid bytecode files. The tests start thousands of processes, which would all compile.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help up down venv test real clis crash fuzz upkeep check check-format check-lint check-types check-imports \
 	format docs pictures bench bench-check lock clean
