@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,6 +61,13 @@ def answer(store: Store, name: str = "slack_1", channel: str = "slack") -> int:
     with store.write() as tx:
         add_response(tx, asked(name, channel), Answer(message=f"answer to {name}"))
     return max(int(row["id"]) for row in rows(store, RESPONSES))
+
+
+def answer_many(store: Store, names: Iterable[str]) -> None:
+    """Put a response to each of these into the outbox, in one transaction."""
+    with store.write() as tx:
+        for name in names:
+            add_response(tx, asked(name), Answer(message=f"answer to {name}"))
 
 
 def lease(store: Store, worker: str = "client-1", limit: int = 10) -> list[Delivery]:

@@ -19,7 +19,7 @@ from bullpen.core.store.sqlite import SqliteStore
 from bullpen.ops.backup.release_hold import find_held, release_hold
 from tests.conformance.verbs import hire, statuses
 from tests.heartbeats.hearts import awake, see
-from tests.outbox.outgoing import answer, do, lease, rows, status
+from tests.outbox.outgoing import answer, answer_many, do, lease, rows, status
 from tests.schedules.plans import outcomes, plan
 from tests.stores import FakeClock
 
@@ -93,8 +93,7 @@ def test_what_is_too_old_is_set_aside_and_a_person_may_send_it_all_the_same(
 
 
 def test_many_are_let_go_in_small_transactions(held: Store, clock: FakeClock) -> None:
-    for number in range(1100):
-        answer(held, f"slack_{number}")
+    answer_many(held, [f"slack_{number}" for number in range(1100)])
     clock.advance(2 * DAY)
     release_hold(held, before=clock.now() - DAY)
     assert {row["status"] for row in rows(held, RESPONSES)} == {"dead"}
