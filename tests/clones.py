@@ -56,8 +56,6 @@ class Clones:
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self._free: list[str] = []
-        self._connections: dict[str, psycopg.Connection] = {}
-        """One for each database that was lent: a new one would read all its catalogs again."""
         self._numbers = itertools.count()
         self._shape = self._shape_of(TEMPLATE)
 
@@ -69,15 +67,7 @@ class Clones:
         if self._empty(name):
             self._free.append(name)
         else:
-            if name in self._connections:
-                self._connections.pop(name).close()
             self._server.drop_database(name)
-
-    def close(self) -> None:
-        """Close all connections."""
-        for each in self._connections.values():
-            each.close()
-        self._connections.clear()
 
     def _new(self) -> str:
         name = f"lent{next(self._numbers)}"
@@ -86,33 +76,21 @@ class Clones:
 
     def _empty(self, name: str) -> bool:
         """Make it as it was; False if that is not sure, for somebody uses it or it was rebuilt."""
-        connection = self._connection(name)
-        deadline = time.monotonic() + GONE_SECONDS
-        while connection.execute(OTHERS).fetchone() != (0,):
-            if time.monotonic() > deadline:
+        with self._server.connect(name) as connection:
+            deadline = time.monotonic() + GONE_SECONDS
+            while connection.execute(OTHERS).fetchone() != (0,):
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.005)
+            if connection.execute(SHAPE).fetchone() != self._shape:
                 return False
-            time.sleep(0.005)
-        if connection.execute(SHAPE).fetchone() != self._shape:
-            return False
-        used = [sql.Identifier(table) for (table,) in connection.execute(USED)]
-        if used:
-            # New files, so that the next rows lie in the order in which they come.
-            tables = sql.SQL(", ").join(used)
-            connection.execute(sql.SQL("TRUNCATE {} CASCADE").format(tables))
-        connection.execute(BEGIN_AGAIN)
-        return True
-
-    def _connection(self, name: str) -> psycopg.Connection:
-        """The connection to this database; a test may have ended the server or all connections."""
-        known = self._connections.get(name)
-        if known is not None:
-            try:
-                known.execute("SELECT 1")
-                return known
-            except psycopg.OperationalError:
-                known.close()
-        self._connections[name] = self._server.connect(name)
-        return self._connections[name]
+            used = [sql.Identifier(table) for (table,) in connection.execute(USED)]
+            if used:
+                # New files, so that the next rows lie in the order in which they come.
+                tables = sql.SQL(", ").join(used)
+                connection.execute(sql.SQL("TRUNCATE {} CASCADE").format(tables))
+            connection.execute(BEGIN_AGAIN)
+            return True
 
     def _shape_of(self, name: str) -> psycopg.rows.TupleRow | None:
         with self._server.connect(name) as connection:

@@ -120,7 +120,5 @@ class Stores:
 
     def close(self) -> None:
         """Stop the server."""
-        if self._clones is not None:
-            self._clones.close()
         if self._server is not None:
             self._server.close()
