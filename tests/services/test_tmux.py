@@ -36,8 +36,12 @@ def pane(bullpen: Bullpen, title: str) -> str:
 
 
 def test_four_panes_show_what_happens_and_down_ends_them(empty: Bullpen) -> None:
+    refused = empty("attach")
+    assert refused.status == 1
+    assert "bullpen up --tmux" in refused.err
     made = empty.ok("up", "--tmux")
     assert "bullpen attach" in made.err
+    assert empty("attach").status == 2  # no terminal here
     try:
         eventually(lambda: "RUNNING" in pane(empty, "status"), "the status")
         empty.ok("send", "hello")
@@ -46,6 +50,7 @@ def test_four_panes_show_what_happens_and_down_ends_them(empty: Bullpen) -> None
         eventually(lambda: "scheduler | " in pane(empty, "logs"), "all logs")
         again = empty.ok("up", "--tmux")
         assert "runs already" in again.out
+        attach_and_leave(empty)
         panes = tmux(empty, "list-panes", "-s", "-t", "bullpen", "-F", "#{pane_id}")
         assert len(panes.splitlines()) == 4
     finally:
@@ -54,23 +59,16 @@ def test_four_panes_show_what_happens_and_down_ends_them(empty: Bullpen) -> None
     eventually(lambda: of_home(empty.home) == [], "all have ended")
 
 
-def test_a_person_attaches_and_leaves_it_as_it_is(empty: Bullpen) -> None:
-    refused = empty("attach")
-    assert refused.status == 1
-    assert "bullpen up --tmux" in refused.err
-    empty.ok("up", "--tmux")
-    assert empty("attach").status == 2  # no terminal here
-    try:
-        child, terminal = pty.fork()
-        if child == 0:
-            os.execve(PROGRAM[0], [*PROGRAM, "attach"], empty.environment(TERM="xterm"))
-        eventually(lambda: "attached" in tmux(empty, "list-sessions"), "somebody is there")
-        os.write(terminal, b"\x02d")
-        assert _end(child, terminal) == 0
-        eventually(lambda: "attached" not in tmux(empty, "list-sessions"), "nobody is there")
-        assert "bullpen" in tmux(empty, "list-sessions")
-    finally:
-        empty.ok("down")
+def attach_and_leave(bullpen: Bullpen) -> None:
+    """What a person does who looks at it; the session is there afterwards as before."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(PROGRAM[0], [*PROGRAM, "attach"], bullpen.environment(TERM="xterm"))
+    eventually(lambda: "attached" in tmux(bullpen, "list-sessions"), "somebody is there")
+    os.write(terminal, b"\x02d")
+    assert _end(child, terminal) == 0
+    eventually(lambda: "attached" not in tmux(bullpen, "list-sessions"), "nobody is there")
+    assert "bullpen" in tmux(bullpen, "list-sessions")
 
 
 def test_without_tmux_everything_runs_and_it_says_so(empty: Bullpen, tmp_path: Path) -> None:
