@@ -115,17 +115,30 @@ def test_a_file_is_never_read_into_a_prompt(served: Served) -> None:
     assert served.refused("GET", "/api/agents/reader") == (404, "unknown_agent")
 
 
-@pytest.mark.parametrize(
-    "agent",
-    ["..", "..%2f..%2fevil", "%2e%2e", "A", "a b", "-x", "a" * 33, "a%00b", "a.b", "%ff", "~", "ä"],
-)
-def test_nothing_outside_of_the_workspace_is_made(served: Served, agent: str) -> None:
-    settings = served.settings
-    served.ok("PUT", "/api/agents/ada", ADA)
-    before = {*settings.workspace.iterdir(), *settings.workspace.parent.iterdir()}
-    response = served.ask("PUT", f"/api/agents/{agent}", ADA)
-    assert response.status_code in (400, 404, 405), response.text
-    assert before == {*settings.workspace.iterdir(), *settings.workspace.parent.iterdir()}
+def test_nothing_outside_of_the_workspace_is_made(
+    served: Served, subtests: pytest.Subtests
+) -> None:
+    for agent in [
+        "..",
+        "..%2f..%2fevil",
+        "%2e%2e",
+        "A",
+        "a b",
+        "-x",
+        "a" * 33,
+        "a%00b",
+        "a.b",
+        "%ff",
+        "~",
+        "ä",
+    ]:
+        with subtests.test(agent=agent):
+            settings = served.settings
+            served.ok("PUT", "/api/agents/ada", ADA)
+            before = {*settings.workspace.iterdir(), *settings.workspace.parent.iterdir()}
+            response = served.ask("PUT", f"/api/agents/{agent}", ADA)
+            assert response.status_code in (400, 404, 405), response.text
+            assert before == {*settings.workspace.iterdir(), *settings.workspace.parent.iterdir()}
 
 
 def test_a_link_in_an_agents_place_is_not_furnished(served: Served) -> None:
@@ -145,33 +158,33 @@ def test_a_directory_that_cannot_be_furnished_is_no_failure_of_the_agents(served
     assert (made["provisioned"], made["agent"]["name"]) == (False, "Ada")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_what_is_no_agent_is_refused_and_nothing_is_made(
+    served: Served, subtests: pytest.Subtests
+) -> None:
+    bodies: list[object] = [
         {"name": "no provider"},
         {"provider": "echo"},
         {**ADA, "working_directory": "not/absolute"},
         {**ADA, "working_directory": "~/x"},
-        {**ADA, "working_directory": "/a\0b"},
+        {**ADA, "working_directory": "/a\x00b"},
         {**ADA, "name": "two\nlines"},
         {**ADA, "name": 5},
         {**ADA, "system_prompt": "\ud800"},
-        {**ADA, "system_prompt": "a\0b"},
+        {**ADA, "system_prompt": "a\x00b"},
         {**ADA, "permission": "everything"},
         {**ADA, "context": 1},
         {**ADA, "scheduling": "everybody"},
         {**ADA, "model": ["x"]},
         [],
         None,
-    ],
-    ids=str,
-)
-def test_what_is_no_agent_is_refused_and_nothing_is_made(served: Served, body: object) -> None:
-    response = served.ask("PUT", "/api/agents/nobody", body)
-    assert response.status_code in (400, 415)
-    assert response.json()["error"]["message"]
-    assert served.refused("GET", "/api/agents/nobody") == (404, "unknown_agent")
-    assert not (served.settings.workspace / "nobody").exists()
+    ]
+    for body in bodies:
+        with subtests.test(body=body):
+            response = served.ask("PUT", "/api/agents/nobody", body)
+            assert response.status_code in (400, 415)
+            assert response.json()["error"]["message"]
+            assert served.refused("GET", "/api/agents/nobody") == (404, "unknown_agent")
+            assert not (served.settings.workspace / "nobody").exists()
 
 
 def test_what_does_not_exist_is_404_to_all_but_put(served: Served) -> None:

@@ -321,15 +321,14 @@ def test_a_key_of_another_scope_does_not_work(served: Served, scope: Scope) -> N
     assert refused == (403, "scope_too_small")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_what_is_no_claim_is_refused(served: Served, subtests: pytest.Subtests) -> None:
+    for body in [
         {},
         {"agent": ""},
         {"agent": "worker", "limit": 0},
         {"agent": "worker", "limit": 1 << 70},
         {"agent": "worker", "lease": 0},
-        {"agent": "worker", "lease": 86_401},
+        {"agent": "worker", "lease": 86401},
         {"agent": "worker", "wait": 61},
         {"agent": "worker", "wait": -1},
         {"agent": "worker", "wait": float("nan")},
@@ -337,14 +336,12 @@ def test_a_key_of_another_scope_does_not_work(served: Served, scope: Scope) -> N
         {"agent": "worker", "worker": "\ud800"},
         {"agent": "a\x00b"},
         {"agent": "worker", "more": 1},
-    ],
-    ids=str,
-)
-def test_what_is_no_claim_is_refused(served: Served, body: object) -> None:
-    send(served, "worker", "stay")
-    assert served.ask("POST", "/api/queue/claim", body).status_code == 400
-    token = claim(served, "worker")["token"]
-    served.post("/api/queue/complete", {"token": token, "response": "I stayed"})
+    ]:
+        with subtests.test(body=body):
+            send(served, "worker", "stay")
+            assert served.ask("POST", "/api/queue/claim", body).status_code == 400
+            token = claim(served, "worker")["token"]
+            served.post("/api/queue/complete", {"token": token, "response": "I stayed"})
 
 
 def test_there_is_no_claim_for_an_agent_that_does_not_exist(served: Served) -> None:
@@ -352,11 +349,16 @@ def test_there_is_no_claim_for_an_agent_that_does_not_exist(served: Served) -> N
     assert refused == (404, "unknown_agent")
 
 
-@pytest.mark.parametrize("token", ["", "x", "worker.0000", "no such.1", "a\x00.b1", "🐂.1"])
-def test_what_is_no_token_is_stale(served: Served, token: str) -> None:
-    for verb, more in (("extend", {}), ("complete", {"response": "x"}), ("fail", {"error": "x"})):
-        refused = served.refused("POST", f"/api/queue/{verb}", {"token": token, **more})
-        assert refused == (409, "stale_token")
+def test_what_is_no_token_is_stale(served: Served, subtests: pytest.Subtests) -> None:
+    for token in ["", "x", "worker.0000", "no such.1", "a\x00.b1", "🐂.1"]:
+        with subtests.test(token=token):
+            for verb, more in (
+                ("extend", {}),
+                ("complete", {"response": "x"}),
+                ("fail", {"error": "x"}),
+            ):
+                refused = served.refused("POST", f"/api/queue/{verb}", {"token": token, **more})
+                assert refused == (409, "stale_token")
 
 
 @pytest.mark.parametrize(

@@ -178,10 +178,20 @@ def test_a_key_sees_a_conversation_only_if_it_reaches_all_who_have_a_part(
     assert served.post(f"{path}/cancel", {}, token=both)["count"] == 1
 
 
-@pytest.mark.parametrize("name", ["nothing", "%00", "x" * 200, "%F0%9F", "..", "'; --"])
-def test_a_conversation_that_is_not_there_is_said_not_to_be(served: Served, name: str) -> None:
-    for method, path, body in (("GET", "", None), ("POST", "/cancel", {}), ("POST", "/let-go", {})):
-        assert served.refused(method, f"/api/conversations/{name}{path}", body)[0] in (400, 404)
+def test_a_conversation_that_is_not_there_is_said_not_to_be(
+    served: Served, subtests: pytest.Subtests
+) -> None:
+    for name in ["nothing", "%00", "x" * 200, "%F0%9F", "..", "'; --"]:
+        with subtests.test(name=name):
+            for method, path, body in (
+                ("GET", "", None),
+                ("POST", "/cancel", {}),
+                ("POST", "/let-go", {}),
+            ):
+                assert served.refused(method, f"/api/conversations/{name}{path}", body)[0] in (
+                    400,
+                    404,
+                )
 
 
 def test_what_waits_for_a_removed_agent_is_said_to(served: Served, inside: Store) -> None:

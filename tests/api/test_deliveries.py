@@ -169,19 +169,17 @@ def test_who_is_late_changes_nothing(
     assert shown(served, message) == before
 
 
-@pytest.mark.parametrize(
-    "token", ["", "nonsense", "1.x\x00", "9" * 30 + ".a", "0.a", "\N{FULLWIDTH DIGIT ONE}.a"]
-)
-@pytest.mark.parametrize("verb", VERBS)
-def test_what_is_no_token_is_stale(served: Served, verb: str, token: str) -> None:
-    more = {"error": "x"} if verb in ("reschedule", "undeliverable", "unknown") else {}
-    refused = served.refused("POST", f"/api/responses/{verb}", {"token": token, **more})
-    assert refused == (409, "stale_token")
+def test_what_is_no_token_is_stale(served: Served, subtests: pytest.Subtests) -> None:
+    for verb in VERBS:
+        for token in ["", "nonsense", "1.x\x00", "9" * 30 + ".a", "0.a", "\uff11.a"]:
+            with subtests.test(verb=verb, token=token):
+                more = {"error": "x"} if verb in ("reschedule", "undeliverable", "unknown") else {}
+                refused = served.refused("POST", f"/api/responses/{verb}", {"token": token, **more})
+                assert refused == (409, "stale_token")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_lease_that_cannot_be_is_refused(served: Served, subtests: pytest.Subtests) -> None:
+    changes: list[dict[str, object]] = [
         {"channel": "Not One"},
         {"channel": None},
         {"worker": ""},
@@ -192,12 +190,11 @@ def test_what_is_no_token_is_stale(served: Served, verb: str, token: str) -> Non
         {"lease": 0},
         {"lease": 3601},
         {"wait": 5},
-    ],
-    ids=ascii,
-)
-def test_a_lease_that_cannot_be_is_refused(served: Served, change: dict[str, object]) -> None:
-    body = {"channel": "slack", **change}
-    assert served.refused("POST", "/api/responses/lease", body)[0] == 400
+    ]
+    for change in changes:
+        with subtests.test(change=change):
+            body = {"channel": "slack", **change}
+            assert served.refused("POST", "/api/responses/lease", body)[0] == 400
 
 
 def test_it_is_for_keys_that_speak_for_people_and_reach_everyone(served: Served) -> None:

@@ -64,9 +64,10 @@ def test_priority_delay_deadline_and_payload_are_kept(served: Served) -> None:
     assert (found["payload"], found["schema"]) == ({"n": [1, "é"]}, "s1")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_what_is_no_message_is_refused_with_the_reason(
+    served: Served, subtests: pytest.Subtests
+) -> None:
+    for body in [
         {},
         {"message": 5},
         {"message": "x", "priority": 9},
@@ -79,13 +80,11 @@ def test_priority_delay_deadline_and_payload_are_kept(served: Served) -> None:
         [],
         "text",
         None,
-    ],
-    ids=str,
-)
-def test_what_is_no_message_is_refused_with_the_reason(served: Served, body: object) -> None:
-    response = served.ask("POST", "/api/message", body)
-    assert response.status_code == 400
-    assert response.json()["error"]["message"]
+    ]:
+        with subtests.test(body=body):
+            response = served.ask("POST", "/api/message", body)
+            assert response.status_code == 400
+            assert response.json()["error"]["message"]
 
 
 def test_json_that_is_none_is_400(served: Served) -> None:

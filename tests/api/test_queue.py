@@ -234,23 +234,23 @@ def test_a_key_for_one_agent_sees_and_moves_nothing_of_another(
     assert (status(served, theirs), status(served, running)) == ("dead", "processing")
 
 
-@pytest.mark.parametrize("number", ["0", "9" * 18, "9" * 30, "-1", "x", "%00", "%F0%9F", "a%2Fb"])
 def test_a_message_that_is_not_there_is_404_whatever_it_is_called(
-    served: Served, number: str
+    served: Served, subtests: pytest.Subtests
 ) -> None:
-    for method, path in (
-        ("POST", f"/api/queue/processing/{number}/kill"),
-        ("POST", f"/api/queue/dead/{number}/retry"),
-        ("DELETE", f"/api/queue/dead/{number}"),
-        ("POST", f"/api/queue/held/{number}/let-go"),
-    ):
-        status_, _ = served.refused(method, path)
-        assert status_ in (400, 404, 405), path
+    for number in ["0", "9" * 18, "9" * 30, "-1", "x", "%00", "%F0%9F", "a%2Fb"]:
+        with subtests.test(number=number):
+            for method, path in (
+                ("POST", f"/api/queue/processing/{number}/kill"),
+                ("POST", f"/api/queue/dead/{number}/retry"),
+                ("DELETE", f"/api/queue/dead/{number}"),
+                ("POST", f"/api/queue/held/{number}/let-go"),
+            ):
+                status_, _ = served.refused(method, path)
+                assert status_ in (400, 404, 405), path
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=501", "limit=abc", "since_id=-1", "since_id=1e9", "agent=%00"]
-)
-def test_a_list_that_cannot_be_is_refused(served: Served, query: str) -> None:
-    assert served.refused("GET", f"/api/queue/dead?{query}")[0] == 400
-    assert served.refused("GET", f"/api/queue/held?{query}")[0] == 400
+def test_a_list_that_cannot_be_is_refused(served: Served, subtests: pytest.Subtests) -> None:
+    for query in ["limit=0", "limit=501", "limit=abc", "since_id=-1", "since_id=1e9", "agent=%00"]:
+        with subtests.test(query=query):
+            assert served.refused("GET", f"/api/queue/dead?{query}")[0] == 400
+            assert served.refused("GET", f"/api/queue/held?{query}")[0] == 400

@@ -92,15 +92,13 @@ def test_the_newest_come_first_and_twenty_if_nothing_is_said(served: Served, cha
     assert pages == made
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_what_cannot_be_asked_for_is_refused(served: Served, subtests: pytest.Subtests) -> None:
+    for query in [
         *("limit=abc", "limit=-1", "limit=0", "limit=501", "limit=1e3", "since_id=-1"),
         *(f"since_id={1 << 70}", "status=gone", "channel=a%00b", "agent=a%00b"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_refused(served: Served, query: str) -> None:
-    assert served.refused("GET", f"/api/responses?{query}")[0] == 400
+    ]:
+        with subtests.test(query=query):
+            assert served.refused("GET", f"/api/responses?{query}")[0] == 400
 
 
 def test_what_is_to_be_delivered_is_listed_the_oldest_first(
@@ -132,16 +130,17 @@ def test_an_ack_is_kept_and_a_repeat_changes_nothing(served: Served, channel: st
         assert [each.result() for each in acks] == [{"ok": True}] * 16
 
 
-@pytest.mark.parametrize(
-    "number", ["0", "999999", "NaN", "-1", "1.5", "9" * 30, "x%00", "%20", "٣"]
-)
-def test_a_response_that_does_not_exist_is_not_acked(served: Served, number: str) -> None:
-    for verb in ("ack", "send-again"):
-        refused = served.refused("POST", f"/api/responses/{number}/{verb}")
-        assert refused == (404, "unknown_response")
-    assert served.refused("POST", f"/api/responses/{number}/give-up", {})[0] == 404
-    assert served.refused("GET", f"/api/responses/{number}") == (404, "unknown_response")
-    assert served.refused("GET", f"/api/responses/{number}/files/0")[0] == 404
+def test_a_response_that_does_not_exist_is_not_acked(
+    served: Served, subtests: pytest.Subtests
+) -> None:
+    for number in ["0", "999999", "NaN", "-1", "1.5", "9" * 30, "x%00", "%20", "٣"]:
+        with subtests.test(number=number):
+            for verb in ("ack", "send-again"):
+                refused = served.refused("POST", f"/api/responses/{number}/{verb}")
+                assert refused == (404, "unknown_response")
+            assert served.refused("POST", f"/api/responses/{number}/give-up", {})[0] == 404
+            assert served.refused("GET", f"/api/responses/{number}") == (404, "unknown_response")
+            assert served.refused("GET", f"/api/responses/{number}/files/0")[0] == 404
 
 
 def test_a_person_sets_an_answer_aside_and_sends_it_again(served: Served, channel: str) -> None:
@@ -184,9 +183,8 @@ def test_what_is_written_of_our_own_accord_has_an_id_that_says_so(
     assert (found["message"], found["originalMessage"]) == ("the build broke", "")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_what_cannot_be_written_is_refused(served: Served, subtests: pytest.Subtests) -> None:
+    changes: list[dict[str, object]] = [
         {"channel": None},
         {"channel": "Not A Channel"},
         {"sender": ""},
@@ -200,13 +198,12 @@ def test_what_is_written_of_our_own_accord_has_an_id_that_says_so(
         {"files": "a.txt"},
         {"files": ["x"] * 65},
         {"more": 1},
-    ],
-    ids=str,
-)
-def test_what_cannot_be_written_is_refused(served: Served, change: Document) -> None:
-    body = {"channel": "refused", "sender": "Ada", "message": "hi", **change}
-    assert served.refused("POST", "/api/responses", body)[0] == 400
-    assert served.get("/api/responses/pending?channel=refused") == []
+    ]
+    for change in changes:
+        with subtests.test(change=change):
+            body = {"channel": "refused", "sender": "Ada", "message": "hi", **change}
+            assert served.refused("POST", "/api/responses", body)[0] == 400
+            assert served.get("/api/responses/pending?channel=refused") == []
 
 
 def test_who_does_not_exist_writes_nothing(served: Served, channel: str) -> None:

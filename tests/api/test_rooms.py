@@ -63,9 +63,8 @@ def test_nobody_speaks_in_a_room_in_an_agents_name(served: Served, sender: str) 
     assert "trust me" not in texts(served.get("/api/chatroom/quiet"))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_what_is_no_post_is_refused_and_not_kept(served: Served, subtests: pytest.Subtests) -> None:
+    for body in [
         {},
         {"message": ""},
         {"message": " \n "},
@@ -77,13 +76,11 @@ def test_nobody_speaks_in_a_room_in_an_agents_name(served: Served, sender: str) 
         {"message": "x", "more": 1},
         {"message": None},
         [],
-    ],
-    ids=str,
-)
-def test_what_is_no_post_is_refused_and_not_kept(served: Served, body: object) -> None:
-    before = served.get("/api/chatroom/quiet")
-    assert served.ask("POST", "/api/chatroom/quiet", body).status_code == 400
-    assert served.get("/api/chatroom/quiet") == before
+    ]:
+        with subtests.test(body=body):
+            before = served.get("/api/chatroom/quiet")
+            assert served.ask("POST", "/api/chatroom/quiet", body).status_code == 400
+            assert served.get("/api/chatroom/quiet") == before
 
 
 def test_a_room_is_read_from_its_end_or_from_a_number_on(served: Served) -> None:
@@ -116,12 +113,18 @@ def test_a_room_is_read_from_a_moment_on_as_clients_poll_it(served: Served) -> N
     assert seen == ["0", "1", "2"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["limit=0", "limit=501", "limit=x", "since=-1", "since=soon", "since_id=-1", f"since={2**63}"],
-)
-def test_a_place_that_is_none_is_refused(served: Served, query: str) -> None:
-    assert served.ask("GET", f"/api/chatroom/dev?{query}").status_code == 400
+def test_a_place_that_is_none_is_refused(served: Served, subtests: pytest.Subtests) -> None:
+    for query in [
+        "limit=0",
+        "limit=501",
+        "limit=x",
+        "since=-1",
+        "since=soon",
+        "since_id=-1",
+        f"since={2**63}",
+    ]:
+        with subtests.test(query=query):
+            assert served.ask("GET", f"/api/chatroom/dev?{query}").status_code == 400
 
 
 def test_a_room_of_nobody_does_not_exist(served: Served) -> None:
