@@ -29,7 +29,7 @@ from tests.crash.processors import wait_for_workers
 from tests.processor.working import eventually, processing
 from tests.stores import Stores
 
-BACKLOG = 40_000
+BACKLOG = 100_000
 """TinyAGI breaks at 32 767 waiting messages of one agent."""
 
 

@@ -76,23 +76,23 @@ def test_an_unknown_name_stops_nothing_and_is_told(empty: Bullpen) -> None:
     assert "colour" not in empty.ok("agent", "list").err
 
 
+@pytest.mark.parametrize("text", [b"database_url = 'nonsense'\n", b"database_url = sqlite\n"])
 def test_where_nobody_knows_the_database_the_api_says_so_until_the_file_is_corrected(
-    empty: Bullpen,
+    empty: Bullpen, text: bytes
 ) -> None:
-    for text in (b"database_url = 'nonsense'\n", b"database_url = sqlite\n"):
-        started = started_with(empty, text)
-        assert started.status == 3
-        assert "settings.toml" in started.err or "database_url" in started.err
-        assert not (empty.home / "bullpen.db").exists()  # no other database is made in its place
-        assert states(empty)["api"] == "RUNNING"
-        assert ask(empty, "/healthz")[0] == 200
-        status, body = ask(empty, "/api/status")
-        assert status == 503
-        assert b"bullpen config check" in body
-        assert b"nonsense" not in body
-        assert b"sqlite" not in body
-        assert empty("config", "check").status == 3
-        assert empty("agent", "list").status == 2
+    started = started_with(empty, text)
+    assert started.status == 3
+    assert "settings.toml" in started.err or "database_url" in started.err
+    assert not (empty.home / "bullpen.db").exists()  # no other database is made in its place
+    assert states(empty)["api"] == "RUNNING"
+    assert ask(empty, "/healthz")[0] == 200
+    status, body = ask(empty, "/api/status")
+    assert status == 503
+    assert b"bullpen config check" in body
+    assert b"nonsense" not in body
+    assert b"sqlite" not in body
+    assert empty("config", "check").status == 3
+    assert empty("agent", "list").status == 2
 
     (empty.home / "settings.toml").write_bytes(PROPER)
     assert empty.ok("up").status == 0

@@ -33,16 +33,16 @@ def run(bullpen: Bullpen, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_no_file_can_grow_beyond_what_is_left(empty: Bullpen) -> None:
+@pytest.mark.parametrize("size", [0, 20, 4096, 40_000])
+def test_no_file_can_grow_beyond_what_is_left(empty: Bullpen, size: int) -> None:
     """The size that no file can exceed stands for the end of the disk."""
-    for size in (0, 20, 4096, 40_000):
-        program = (sys.executable, "-c", f"{FULL}\n{IGNORE}\n{START}", str(size))
-        result = run(empty, *program, "up")
-        assert result.returncode in (1, 75), (size, result)
-        assert "Traceback" not in result.stderr
-        assert result.stderr.startswith("bullpen: ")
-        assert of_home(empty.home) == []
-        assert "up" in empty("status").out
+    program = (sys.executable, "-c", f"{FULL}\n{IGNORE}\n{START}", str(size))
+    result = run(empty, *program, "up")
+    assert result.returncode in (1, 75), result
+    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("bullpen: ")
+    assert of_home(empty.home) == []
+    assert "up" in empty("status").out
     # What was begun stands in nobody's way once there is room.
     empty.ok("up")
     assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
