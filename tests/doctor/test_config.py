@@ -102,13 +102,13 @@ def test_a_package_whose_provider_or_channel_cannot_be_used(
     fine(bullpen, "plugin.broken")
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     install(tmp_path, "shout", PROVIDERS.group, {"shout": "shout:P", "echo": "shout:P"}, "P = 7")
-    install(tmp_path, "post", CHANNELS.group, {"post": "post:CHANNEL"}, "import nonesuch")
+    install(tmp_path, "mule", CHANNELS.group, {"mule": "mule:CHANNEL"}, "import nonesuch")
     said = look_at(bullpen, providers.broken_entry)
     assert (said.state, said.severity) == ("found", "warning")
     for each in (
         "the provider shout of the package shout: it is no ProviderInfo",
         "the provider echo of the package shout: Bullpen itself has this name",
-        "the channel post of the package post: it cannot be loaded",
+        "the channel mule of the package mule: it cannot be loaded",
     ):
         assert each in said.text
 
