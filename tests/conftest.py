@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Iterator
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -20,6 +21,13 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mix the files among the workers of xdist: neighbours are slow together, or fast."""
+    if hasattr(config, "workerinput"):
+        top = config.rootpath
+        items.sort(key=lambda item: crc32(item.path.relative_to(top).as_posix().encode()))
 
 
 def pytest_collection_finish() -> None:

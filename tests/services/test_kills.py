@@ -12,8 +12,8 @@ import pytest
 
 from bullpen.core.errors import RunsAlready
 from bullpen.core.settings import Settings
-from bullpen.ops.services.crash_guard import MAX_CRASHES
-from bullpen.ops.services.launch import service_lock
+from bullpen.ops.services.crash_guard import EXITED, MAX_CRASHES, CrashGuard
+from bullpen.ops.services.launch import service_lock, start_lock
 from bullpen.ops.services.supervisor import wait_for_exit
 from tests.cli.command import PROGRAM, Bullpen
 from tests.processor.working import eventually
@@ -157,6 +157,22 @@ def test_a_crash_loop_is_stopped_and_told(up: Bullpen) -> None:
     assert "STOPPED" in shown.out
     up.ok("restart", "scheduler")
     assert up.ok("status").status == 0
+
+
+def test_a_crash_loop_is_not_stopped_while_a_person_starts_the_services(at_work: Bullpen) -> None:
+    all_run(at_work)
+    before = pids(at_work)
+    settings = Settings.load(at_work.environment())
+    guard = CrashGuard(settings)
+    with start_lock(settings):  # as `bullpen up` holds it
+        for second in range(MAX_CRASHES):
+            guard.handle(EXITED, "scheduler", second)
+    assert pids(at_work) == before
+    assert "scheduler" not in at_work.ok("response", "read").out
+    for second in range(MAX_CRASHES):
+        guard.handle(EXITED, "scheduler", second)
+    assert "scheduler does not run" in at_work("status").out
+    at_work.ok("restart", "scheduler")
 
 
 def test_a_service_that_gives_up_starting_is_told(empty: Bullpen) -> None:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 
 from supervisor.childutils import get_headers, listener
 
-from bullpen.core.errors import BullpenError
+from bullpen.core.errors import BullpenError, Overloaded
 from bullpen.core.outbox.write import send_to_owner
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
+from bullpen.ops.services.launch import start_lock
 from bullpen.ops.services.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -65,16 +66,21 @@ class CrashGuard:
         elif event == EXITED and crashes.record(now):
             crashes.reset()
             self._stop(service)
-            minutes = CRASH_WINDOW_SECONDS / 60
-            self._notify_owner(
-                service, f"crashed {MAX_CRASHES} times in {minutes:.0f} minutes and is stopped"
-            )
 
     def _stop(self, service: str) -> None:
+        """Stop a service, unless a person is starting or stopping services at this moment."""
         try:
-            Supervisor(self._settings).stop(service, STOP_SECONDS)
+            with start_lock(self._settings, 0.0):
+                Supervisor(self._settings).stop(service, STOP_SECONDS)
+        except Overloaded as error:
+            log.warning("%s crashes, and is not stopped: %s", service, error)
+            return
         except BullpenError as error:
             log.error("%s cannot be stopped: %s", service, error)
+        minutes = CRASH_WINDOW_SECONDS / 60
+        self._notify_owner(
+            service, f"crashed {MAX_CRASHES} times in {minutes:.0f} minutes and is stopped"
+        )
 
     def _notify_owner(self, service: str, what: str) -> None:
         log.error("%s %s", service, what)

@@ -106,9 +106,9 @@ def service_lock(settings: Settings, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def start_lock(settings: Settings) -> Iterator[None]:
+def start_lock(settings: Settings, seconds: float = START_LOCK_SECONDS) -> Iterator[None]:
     """Hold the lock for starting and stopping this home's services; waits for another process."""
-    with _pid_lock(settings, settings.run / "starting", START_LOCK_SECONDS) as holder:
+    with _pid_lock(settings, settings.run / "starting", seconds) as holder:
         if holder is not None:
             raise Overloaded(f"process {holder} is starting or stopping the services")
         yield
