@@ -175,6 +175,21 @@ def test_a_crash_loop_is_not_stopped_while_a_person_starts_the_services(at_work:
     at_work.ok("restart", "scheduler")
 
 
+def test_a_crash_loop_that_cannot_be_stopped_is_told_as_such(at_work: Bullpen) -> None:
+    all_run(at_work)
+    before = pids(at_work)
+    guard = CrashGuard(Settings.load(at_work.environment()))
+    key = at_work.home / "run" / "supervisor.key"
+    secret = key.read_text()
+    key.write_text("wrong")
+    for second in range(MAX_CRASHES):
+        guard.handle(EXITED, "scheduler", second)
+    key.write_text(secret)
+    text = f"scheduler crashed {MAX_CRASHES} times in 10 minutes and cannot be stopped"
+    assert text in at_work.ok("response", "read").out
+    assert pids(at_work) == before
+
+
 def test_a_service_that_gives_up_starting_is_told(empty: Bullpen) -> None:
     (empty.home / "settings.toml").write_text("max_runs = 'many'\n")
     assert empty("up").status == 3

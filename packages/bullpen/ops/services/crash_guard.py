@@ -68,19 +68,27 @@ class CrashGuard:
             self._stop(service)
 
     def _stop(self, service: str) -> None:
-        """Stop a service, unless a person is starting or stopping services at this moment."""
+        """Stop a service and tell the owner, unless a person starts or stops services just now."""
         try:
             with start_lock(self._settings, 0.0):
-                Supervisor(self._settings).stop(service, STOP_SECONDS)
+                stopped = self._try_stop(service)
         except Overloaded as error:
-            log.warning("%s crashes, and is not stopped: %s", service, error)
+            log.warning("%s crashes and is not stopped: %s", service, error)
             return
-        except BullpenError as error:
-            log.error("%s cannot be stopped: %s", service, error)
+        outcome = "is stopped" if stopped else "cannot be stopped"
         minutes = CRASH_WINDOW_SECONDS / 60
         self._notify_owner(
-            service, f"crashed {MAX_CRASHES} times in {minutes:.0f} minutes and is stopped"
+            service, f"crashed {MAX_CRASHES} times in {minutes:.0f} minutes and {outcome}"
         )
+
+    def _try_stop(self, service: str) -> bool:
+        """Stop a service; false if the supervisor refuses or does not answer."""
+        try:
+            Supervisor(self._settings).stop(service, STOP_SECONDS)
+        except BullpenError as error:
+            log.error("%s cannot be stopped: %s", service, error)
+            return False
+        return True
 
     def _notify_owner(self, service: str, what: str) -> None:
         log.error("%s %s", service, what)
