@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, made when it is first asked for: to serve it takes less time."""
+"""The OpenAPI document of the API, built on the first request for it: a start needs none."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ more, the header `X-Next-Cursor` has what to give as `since_id` for the next pag
 
 
 class DescribedApp(OpenAPI):
-    """An application whose document and pages are those of all routes."""
+    """An application that serves the OpenAPI document of all routes, and the pages to try it."""
 
     @property
     def api_doc(self) -> dict[str, Any]:
-        """The document."""
+        """The OpenAPI document."""
         return describe()
 
 
 @cache
 def describe() -> dict[str, Any]:
-    """The document of all routes, as /openapi/openapi.json shows it."""
+    """The OpenAPI document of all routes, as /openapi/openapi.json shows it."""
     described = OpenAPI(
         "bullpen",
         info=Info(title="Bullpen", version=__version__, description=DESCRIPTION),

@@ -81,7 +81,7 @@ class Routes:
         self._describe: list[DescribeRoute] = []
 
     def describe(self) -> APIBlueprint:
-        """The same routes for the OpenAPI document, which takes longer than to serve them."""
+        """A blueprint of the same routes with their descriptions, for the OpenAPI document."""
         blueprint = APIBlueprint(self.blueprint.name, __name__, abp_tags=[self._tag])
         for each in self._describe:
             each(blueprint)
