@@ -77,8 +77,8 @@ class Served:
     def refused(self, method: str, path: str, body: object = None, **more: Any) -> tuple[int, str]:  # noqa: ANN401
         """The status and code of a request that must not succeed."""
         response = self.ask(method, path, body, **more)
-        error = response.json()["error"]
-        assert set(error) == {"code", "message", "hint"}, error
+        error = response.json()
+        assert set(error) == {"error", "code", "hint"}, error
         return response.status_code, error["code"]
 
     def key(self, *scopes: Scope, agents: tuple[str, ...] | None = None) -> str:

@@ -143,5 +143,5 @@ def test_the_page_to_try_it_asks_nobody_else(served: Served) -> None:
 def test_an_unknown_route_and_a_wrong_method_are_told_in_the_one_shape(served: Served) -> None:
     assert served.refused("GET", "/api/nothing") == (404, "not_found")
     response = served.ask("PATCH", "/api/message", {})
-    assert (response.status_code, response.json()["error"]["code"]) == (405, "bad_request")
+    assert (response.status_code, response.json()["code"]) == (405, "bad_request")
     assert "POST" in response.headers["Allow"]

@@ -152,7 +152,7 @@ def raw(served: Served, body: bytes, **headers: str) -> requests.Response:
 def test_a_form_without_one_file_is_refused(served: Served, files: Path, body: bytes) -> None:
     before = shown(files)
     response = raw(served, body)
-    assert (response.status_code, response.json()["error"]["code"]) in (
+    assert (response.status_code, response.json()["code"]) in (
         (400, "bad_request"),
         (415, "not_json"),
     )
@@ -181,7 +181,7 @@ def test_a_file_over_the_limit_is_refused(served: Served, files: Path, chunked: 
         response = raw(served, parts)  # type: ignore[arg-type]
     else:
         response = upload(served, b"y" * (MOST + 1))
-    assert (response.status_code, response.json()["error"]["code"]) == (413, "body_too_large")
+    assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
     assert shown(files) == before
     assert left_over(files) == []
 
@@ -321,7 +321,7 @@ def test_a_full_disk_is_told_and_keeps_nothing_half_done(stores: Stores) -> None
             _, hard = resource.prlimit(worker.pid, resource.RLIMIT_FSIZE)
             resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (1 << 20, hard))
         response = upload(running, b"z" * (3 << 20))
-        assert (response.status_code, response.json()["error"]["code"]) == (503, "store_full")
+        assert (response.status_code, response.json()["code"]) == (503, "store_full")
         assert shown(settings.files) == before
         assert left_over(settings.files) == []
         assert upload(running, b"small").status_code == 200
@@ -333,5 +333,5 @@ def test_a_directory_that_may_not_be_written_is_told(stores: Stores) -> None:
         settings.files.write_text("no directory")  # rights do not bind everybody
         response = upload(running)
         assert response.status_code == 503
-        assert "files" in response.json()["error"]["hint"]
+        assert "files" in response.json()["hint"]
         assert running.refused("GET", "/api/files")[0] == 503

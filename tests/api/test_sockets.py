@@ -81,8 +81,8 @@ def ids(found: list[Document]) -> list[int]:
 def code(answer: Document) -> str:
     """Of an error, which has the shape that all have."""
     assert answer["type"] == "error", answer
-    assert set(answer["error"]) == {"code", "message", "hint"}
-    return str(answer["error"]["code"])
+    assert {*answer} == {"type", "ref", "error", "code", "hint"}
+    return str(answer["code"])
 
 
 def test_events_come_in_order_under_both_names_and_again_after_a_cut(

@@ -120,7 +120,7 @@ def test_when_too_many_wait_the_next_is_told_so(stores: Stores) -> None:
         waiting = [pool.submit(_patiently, served, "w", 60) for _ in range(4)]
         response = _until(503, served, "w")
         assert response.status_code == 503
-        assert response.json()["error"]["code"] == "overloaded"
+        assert response.json()["code"] == "overloaded"
         assert response.headers["Retry-After"]
         assert claim(served, "w") == EMPTY  # who does not wait is served
         served.process.send_signal(signal.SIGTERM)

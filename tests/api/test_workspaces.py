@@ -179,7 +179,7 @@ def test_a_path_that_leads_out_or_nowhere_is_404(served: Served, home: Path, pat
     request.url = raw  # as it stands: no library tidies it up
     response = served.session.send(request, timeout=60)
     assert response.status_code == 404, response.text
-    assert response.json()["error"]["code"] in ("unknown_file", "not_found")
+    assert response.json()["code"] in ("unknown_file", "not_found")
 
 
 OBSTACLES = [

@@ -201,6 +201,6 @@ def test_a_place_that_cannot_be_written_is_named(bullpen: Bullpen) -> None:
     (bullpen.home / "file").write_text("mine")
     result = bullpen("db", "backup", str(bullpen.home / "file" / "below"), "--json")
     assert result.status == 1
-    assert result.json["error"]["code"] == "backup_failed"
-    assert str(bullpen.home / "file") in result.json["error"]["message"]
+    assert result.json["code"] == "backup_failed"
+    assert str(bullpen.home / "file") in result.json["error"]
     assert (bullpen.home / "file").read_text() == "mine"

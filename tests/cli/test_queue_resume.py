@@ -78,7 +78,7 @@ def test_messages_and_agents_are_not_mixed(on_both: Bullpen, store: Store) -> No
 def test_an_id_that_is_neither_is_refused(on_both: Bullpen, store: Store) -> None:
     held = held_message(store)
     refused = on_both("queue", "resume", held, "cli_nosuchid", "--json")
-    assert (refused.status, refused.json["error"]["code"]) == (1, "not_found")
+    assert (refused.status, refused.json["code"]) == (1, "not_found")
     assert status(store, held) == "held"
 
 

@@ -49,7 +49,7 @@ def test_one_response_is_shown_with_how_far_it_came(on_both: Bullpen, store: Sto
     for odd in ("4711", "x", "9" * 40):
         refused = on_both("response", "show", odd, "--json")
         assert refused.status == 1
-        assert refused.json["error"]["code"] == "unknown_response"
+        assert refused.json["code"] == "unknown_response"
 
 
 def test_they_are_listed_in_several_states_and_by_time(on_both: Bullpen, store: Store) -> None:

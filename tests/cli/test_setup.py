@@ -83,7 +83,7 @@ def test_a_provider_that_does_not_answer_is_refused_and_nothing_is_made(new: Bul
     assert files(new) == {}
     wrong = new(*BY_ITSELF, "--model", "unheard-of", "--json", BULLPEN_ANTHROPIC_API_KEY=GOOD)
     assert wrong.status == 1
-    assert "does not exist" in wrong.json["error"]["message"]
+    assert "does not exist" in wrong.json["error"]
     new.ok(*BY_ITSELF, "--provider", "claude", "--no-probe")
     assert "'claude'" in files(new)["agents"]
 

@@ -189,7 +189,7 @@ def test_an_id_that_is_not_there_is_said_so(on_both: Bullpen) -> None:
     result = on_both("trace", "cli_nothing")
     assert (result.status, result.out) == (1, "")
     assert "no message and no conversation 'cli_nothing'" in result.err
-    assert on_both("trace", "cli_nothing", "--json").json["error"]["code"] == "not_found"
+    assert on_both("trace", "cli_nothing", "--json").json["code"] == "not_found"
 
 
 def test_an_agent_sees_what_it_has_a_part_in(bullpen: Bullpen) -> None:

@@ -26,18 +26,14 @@ MAX_LISTED_ERRORS = 5
 """How many validation errors of one request are listed."""
 
 
-class ErrorDetail(BaseModel):
-    """What happened, and what can be done."""
-
-    code: str
-    message: str
-    hint: str
-
-
 class ErrorAnswer(BaseModel):
     """Every answer that is not a success."""
 
-    error: ErrorDetail
+    error: str
+    """What happened, in words; clients of TinyAGI show it."""
+    code: str
+    hint: str
+    """What can be done."""
     message_id: str | None = Field(None, alias="messageId")
     """Of a duplicate: the id that was taken."""
     status: str | None = None
@@ -64,9 +60,7 @@ def error_response(error: BullpenError) -> Response:
 
 def error_json(error: BullpenError) -> str:
     """The body of an error's answer."""
-    answer = ErrorAnswer(
-        error=ErrorDetail(code=error.code, message=str(error), hint=error.hint),
-    )
+    answer = ErrorAnswer(error=str(error), code=error.code, hint=error.hint)
     if isinstance(error, DuplicateMessage):
         answer.message_id, answer.status = error.message_id, error.status
     # json, unlike pydantic, can write a lone surrogate that came with the request.

@@ -64,7 +64,7 @@ def print_error_json(text: str, hint: str, code: str) -> None:
     """Print an error as the API does, if --json was given."""
     if "--json" in sys.argv:
         with suppress(OSError):  # writing to standard output may be what failed
-            click.echo(json.dumps({"error": {"code": code, "message": text, "hint": hint}}))
+            click.echo(json.dumps({"error": text, "code": code, "hint": hint}))
 
 
 def print_usage_error_json(error: click.ClickException) -> None:

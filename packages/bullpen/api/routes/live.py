@@ -127,15 +127,15 @@ def run_command(client: Client, text: str | bytes) -> None:
         _check_key()
         _do(client, COMMAND.validate_python(command), ref)
     except ValidationError as error:
-        _refuse(client, ref, validation_error_response(error).get_json()["error"])
+        _refuse(client, ref, validation_error_response(error).get_json())
     except BullpenError as error:
-        _refuse(client, ref, error_response(error).get_json()["error"])
+        _refuse(client, ref, error_response(error).get_json())
     except Exception as error:
         log.error("a command failed", exc_info=error)
         failed = BullpenError(
             "something in Bullpen failed", hint=f"The log has it as {g.request_id}."
         )
-        _refuse(client, ref, error_response(failed).get_json()["error"])
+        _refuse(client, ref, error_response(failed).get_json())
 
 
 def _parse(text: str | bytes) -> dict[str, object]:
@@ -216,8 +216,8 @@ def _done(client: Client, ref: Ref, result: Document) -> None:
     api().hub.write_to(client, [WEBSOCKET.note({"type": "done", "ref": ref, **result})])
 
 
-def _refuse(client: Client, ref: Ref, error: object) -> None:
-    api().hub.write_to(client, [WEBSOCKET.note({"type": "error", "ref": ref, "error": error})])
+def _refuse(client: Client, ref: Ref, error: Document) -> None:
+    api().hub.write_to(client, [WEBSOCKET.note({"type": "error", "ref": ref, **error})])
 
 
 class SocketReader(threading.Thread):

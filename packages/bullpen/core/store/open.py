@@ -27,10 +27,10 @@ def database_file(settings: Settings) -> Path | None:
     return Path(url.database)
 
 
-HEAD_REVISION = "0006"
+HEAD_REVISION = "0007"
 """The schema revision of this version of Bullpen."""
 
-KNOWN_REVISIONS: tuple[str, ...] = ("0006",)
+KNOWN_REVISIONS: tuple[str, ...] = ("0006", "0007")
 """Every schema revision that this version can upgrade, the oldest first."""
 
 UNRELEASED_REVISIONS = ("0001", "0002", "0003", "0004", "0005")
