@@ -33,4 +33,6 @@ def _agents() -> None:
 
 
 def _queue() -> None:
-    pass
+    # Larger numbers were taken once, which PostgreSQL's columns cannot hold.
+    op.execute("UPDATE lanes SET max_depth = 1000000000 WHERE max_depth > 1000000000")
+    op.execute("UPDATE lanes SET max_attempts = 1000000000 WHERE max_attempts > 1000000000")

@@ -123,6 +123,17 @@ def test_a_change_of_a_lane_keeps_what_it_does_not_name(company: Bullpen) -> Non
     assert "any number waiting" in company.ok("agent", "lane", "coder", "--max-depth", "0").out
 
 
+def test_a_number_that_no_column_can_keep_is_refused_as_the_api_does(
+    company: Bullpen, subtests: pytest.Subtests
+) -> None:
+    for option in ("--max-depth", "--max-attempts"):
+        for number in ("99999999999999999999", "3000000000"):
+            with subtests.test(option=option, number=number):
+                refused = company("agent", "lane", "coder", option, number)
+                assert refused.status == 2
+                assert "is not in the range" in refused.err
+
+
 def test_teams_are_changed_and_disbanded(bullpen: Bullpen) -> None:
     company = bullpen
     company.ok("agent", "add", "coder", "--name", "Code Wizard")

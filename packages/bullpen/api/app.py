@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
+from typing import Any
 
 from flask import Flask, Response, current_app, g, request
+from flask.json.provider import DefaultJSONProvider
 from flask_openapi3.openapi import OpenAPI
 
 from bullpen.api import auth, errors, metrics
@@ -13,9 +16,26 @@ from bullpen.api.context import EXTENSION, Api
 from bullpen.api.description import DescribedApp
 from bullpen.api.errors import validation_error_response
 from bullpen.api.routes import ROUTES
+from bullpen.core.errors import BadRequest
 from bullpen.core.logs import REQUEST_ID
+from bullpen.core.strict_json import read_json
 
 log = logging.getLogger("bullpen.api.request")
+
+
+class StrictJson(DefaultJSONProvider):
+    """Reads every request's body; what is malformed or out of bounds is told to the client."""
+
+    def loads(self, s: str | bytes, **_: Any) -> Any:  # noqa: ANN401 - as Flask declares it
+        """The value of this JSON."""
+        try:
+            text = s if isinstance(s, str) else s.decode(json.detect_encoding(s))
+        except UnicodeDecodeError:
+            raise BadRequest("the body is not valid UTF-8") from None
+        try:
+            return read_json(text)
+        except ValueError as error:
+            raise BadRequest(f"the body is not valid JSON: {error}") from None
 
 
 def create_app(shared: Api) -> OpenAPI:
@@ -23,6 +43,7 @@ def create_app(shared: Api) -> OpenAPI:
     app = DescribedApp(
         "bullpen", validation_error_callback=validation_error_response, static_folder=None
     )
+    app.json = StrictJson(app)
     app.extensions[EXTENSION] = shared
     app.extensions[metrics.EXTENSION] = metrics.Metrics(shared.store, shared.hub)
     app.config["MAX_CONTENT_LENGTH"] = shared.settings.body_bytes

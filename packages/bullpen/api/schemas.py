@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Generic, Literal, Protocol, Self, TypeVar
 
@@ -22,6 +21,7 @@ from bullpen.api.context import api
 from bullpen.core.models.base import decode_texts
 from bullpen.core.store.committed import committed_up_to
 from bullpen.core.store.paging import MAX_ROW_ID
+from bullpen.core.strict_json import read_json_column
 
 MAX_PAGE_ROWS = 500
 """The most rows in one answer."""
@@ -31,14 +31,8 @@ MAX_JSON_INT = (1 << 53) - 1
 
 
 def parse_json(column: str | None) -> JsonValue:
-    """A column of JSON as its value; text that is not JSON stays text."""
-    if column is None:
-        return None
-    try:
-        value: JsonValue = json.loads(column)
-    except ValueError:
-        return column
-    return value
+    """A column of JSON as its value."""
+    return None if column is None else read_json_column(column)
 
 
 Number = Annotated[int, Field(ge=0, le=MAX_JSON_INT)]

@@ -14,6 +14,7 @@ from bullpen.cli.output import format_provider
 from bullpen.core.company import add_agent, apply_switches, change_agent, plan_switches, reset_agent
 from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.queue.lanes import (
+    MAX_DEPTH,
     Batching,
     LanePolicy,
     Ordering,
@@ -30,7 +31,7 @@ from bullpen.core.roster.agents import (
     get_agent,
 )
 from bullpen.core.roster.providers import resolve_provider_name
-from bullpen.core.settings import Settings
+from bullpen.core.settings import MAX_ATTEMPTS, Settings
 from bullpen.core.store.transaction import Transaction
 
 agent_options = combine_options(
@@ -134,9 +135,13 @@ OVERFLOWS = click.Choice([each.value for each in Overflow])
 @click.argument("agent_id", shell_complete=completion.agents)
 @click.option("--ordering", type=ORDERINGS, help="Which waiting message comes first.")
 @click.option("--batching", type=BATCHINGS, help="How many waiting messages one run answers.")
-@click.option("--max-depth", type=click.IntRange(0), help="How many may wait; 0 is any number.")
+@click.option(
+    "--max-depth", type=click.IntRange(0, MAX_DEPTH), help="How many may wait; 0 is any number."
+)
 @click.option("--overflow", type=OVERFLOWS, help="What happens to one too many.")
-@click.option("--max-attempts", type=click.IntRange(1), help="Failed runs before one is dead.")
+@click.option(
+    "--max-attempts", type=click.IntRange(1, MAX_ATTEMPTS), help="Failed runs before one is dead."
+)
 def lane(
     tx: Transaction,
     agent_id: str,

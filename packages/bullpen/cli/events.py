@@ -36,7 +36,7 @@ from bullpen.core.models import EVENTS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.core.store.paging import first_id_since
+from bullpen.core.store.paging import MAX_ROW_ID, first_id_since
 from bullpen.core.store.transaction import Transaction
 
 TYPE_COLUMNS = 18
@@ -139,7 +139,10 @@ def _format_value(value: object) -> str:
     "--since", type=DURATION, metavar="2h", help="Only what happened in the last so long."
 )
 @click.option(
-    "--since-id", type=click.IntRange(0), metavar="NUMBER", help="Only what has a later number."
+    "--since-id",
+    type=click.IntRange(0, MAX_ROW_ID),
+    metavar="NUMBER",
+    help="Only what has a later number.",
 )
 @click.option(
     "--limit",

@@ -4,6 +4,7 @@
     ├── InputError                 the request cannot be carried out as it is
     │   ├── BadText                a NUL, a lone surrogate, an empty text
     │   ├── TextTooLong            over the limit of a message
+    │   ├── BadNumber              one that no database can keep
     │   ├── BadDelay               a delay below zero
     │   ├── DeadlinePassed         a deadline in the past
     │   ├── BadDeadline            a deadline that no database can keep
@@ -130,6 +131,10 @@ class TextTooLong(
     hint="Send a shorter text or attach it as a file; the limit is the setting `message_bytes`.",
 ):
     """A text over the limit."""
+
+
+class BadNumber(InputError, hint="Give a number from 0 to 1000000000."):
+    """A number that cannot be stored."""
 
 
 class BadDelay(InputError, hint="Give a delay of zero or more milliseconds."):

@@ -197,6 +197,10 @@ class RoomPost:
     """Why it is held for a person; None is not held."""
 
 
+MAX_USAGE = 1_000_000_000
+"""More tokens, or dollars, than any run takes; every column can keep it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """The provider of a run, and what the run took."""
@@ -207,6 +211,11 @@ class Usage:
     output_tokens: int = 0
     cost: float = 0.0
     started_at: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "cost"):
+            if getattr(self, name) > MAX_USAGE:
+                object.__setattr__(self, name, MAX_USAGE)
 
 
 NO_USAGE = Usage()

@@ -1,4 +1,4 @@
-"""Text: checked, sanitised for storage, and with its secrets masked."""
+"""Text: checked, sanitised for storage and for terminals, and with its secrets masked."""
 
 from __future__ import annotations
 
@@ -21,10 +21,39 @@ def check_text(text: str, limit: int, what: str = "the message") -> str:
     return text
 
 
+def check_line(text: str, limit: int, what: str) -> str:
+    """The text, if it is one line without control characters."""
+    if _CONTROLS.search(check_text(text, limit, what)) or "\n" in text or "\t" in text:
+        raise BadText(f"{what} has a control character", hint="Send one line of plain text.")
+    return text
+
+
+def visible(text: str) -> str:
+    """The text as a terminal may have it: control characters become `\N{REPLACEMENT CHARACTER}`.
+
+    They could move the cursor, set a title, write to the clipboard or reverse the text. Newlines
+    and tabs stay; colours are taken out.
+    """
+    if text.isprintable() and not _CONTROLS.search(text):
+        return text
+    text = _ANSI_SEQUENCE.sub("", text).replace("\r\n", "\n")
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def visible_line(text: str) -> str:
+    """The text as `visible` shows it, in one line: runs of blanks and newlines are one blank."""
+    return visible(" ".join(text.split()))
+
+
 def sanitise_text(text: str) -> str:
     """The text with the characters replaced that no database can store."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
+
+# C0 but newline and tab, DEL, C1, line and paragraph separators, marks that change the direction
+# of text, and halves of surrogate pairs.
+_CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_ANSI_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 MASK = "********"
 

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from bullpen.core.events.log import EventRecord
 from bullpen.core.message import Message
+from bullpen.core.strict_json import check_json_column
 from bullpen.core.text import sanitise_text
 
 log = logging.getLogger(__name__)
@@ -166,7 +167,7 @@ def _check_result(result: object) -> tuple[str, dict[str, object]]:
 
 
 def _json(metadata: dict[str, object]) -> str:
-    return json.dumps(metadata, allow_nan=False)
+    return check_json_column(json.dumps(metadata, allow_nan=False), "what goes along")
 
 
 def _find_plugins(home: Path) -> Iterator[tuple[str, Callable[[], object]]]:

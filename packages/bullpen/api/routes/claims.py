@@ -5,32 +5,31 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
+from flask import Response
 from pydantic import Field, JsonValue
 
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.long_poll import client_gone
-from bullpen.api.route import CLAIM, Routes
+from bullpen.api.route import CLAIM, Routes, as_json
 from bullpen.api.routes.files import resolve_uploads
 from bullpen.api.schemas import Answer, Done, FilesColumn, JsonColumn, StrictBody
 from bullpen.core.answers.complete import complete, fail
 from bullpen.core.answers.leases import claim_for_worker
 from bullpen.core.clock import SECOND
-from bullpen.core.errors import BadText, StaleToken, UnknownAgent
+from bullpen.core.errors import StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
-from bullpen.core.message import NO_USAGE, ErrorKind, Failure, RunOutput, Usage
+from bullpen.core.message import MAX_USAGE, NO_USAGE, ErrorKind, Failure, RunOutput, Usage
 from bullpen.core.queue.claim import extend, get_claim, has_work, record_start
 from bullpen.core.queue.fail import release
 from bullpen.core.roster.agents import allowed_roots, get_agent, get_provider_name
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import sanitise_text
+from bullpen.core.text import check_line, sanitise_text
 
 routes = Routes("claims", "Outside workers: claim, extend, complete, fail, release.")
 
 DAY_SECONDS = 86_400
 MAX_MESSAGES = 256
-MAX_USAGE = 1_000_000_000
-"""More tokens, or dollars, than any run takes."""
-
+MAX_NAME_BYTES = 1000
 EMPTY_ANSWER = "it answered nothing at all"
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -166,7 +165,7 @@ class ReleaseClaimBody(StrictBody):
 
 
 @routes.post("/api/queue/claim", CLAIM, UnknownAgent)
-def claim(body: ClaimBody) -> ClaimAnswer:
+def claim(body: ClaimBody) -> Annotated[Response, ClaimAnswer]:
     """Take what waits for an agent; with `wait`, as soon as something does.
 
     One claim at a time has an agent's messages: the oldest, and those that one answer is for as
@@ -175,7 +174,8 @@ def claim(body: ClaimBody) -> ClaimAnswer:
     processors take some as well.
     """
     require_reach(body.agent)
-    return api().long_poll.wait_for(lambda: _try_claim(body), body.wait) or ClaimAnswer()
+    found = api().long_poll.wait_for(lambda: _try_claim(body), body.wait)
+    return as_json(ClaimAnswer()) if found is None else found
 
 
 @routes.post("/api/queue/extend", CLAIM, StaleToken)
@@ -233,9 +233,10 @@ def release_claim(body: ReleaseClaimBody) -> Done:
     return Done()
 
 
-def _try_claim(body: ClaimBody) -> ClaimAnswer | None:
+def _try_claim(body: ClaimBody) -> Response | None:
     if client_gone():
-        return ClaimAnswer()  # a claim that its worker never receives blocks the lane for a lease
+        # A claim that its worker never receives blocks the lane for a lease.
+        return as_json(ClaimAnswer())
     with read() as tx:
         if not has_work(tx, body.agent):
             return None
@@ -244,7 +245,8 @@ def _try_claim(body: ClaimBody) -> ClaimAnswer | None:
         claim = claim_for_worker(tx, body.worker, body.agent, limit=body.limit, lease=lease)
         if claim is not None:
             record_start(tx, claim, get_provider_name(tx, claim.agent))
-    return None if claim is None else ClaimAnswer.from_row(claim)
+        # Within the transaction: a claim that the worker cannot be told of is not made.
+        return None if claim is None else as_json(ClaimAnswer.from_row(claim))
 
 
 def _complete(tx: Transaction, body: CompleteClaimBody, usage: Usage) -> None:
@@ -268,6 +270,5 @@ def _usage(body: UsageBody | None) -> Usage:
     if body is None:
         return NO_USAGE
     for text in (body.provider, body.model):
-        if text is not None and sanitise_text(text) != text:
-            raise BadText("the provider or the model has a NUL character, or half a surrogate pair")
+        check_line(text or "", MAX_NAME_BYTES, "the provider or the model")
     return Usage(**body.model_dump())

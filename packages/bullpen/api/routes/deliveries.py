@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
+from flask import Response
 from pydantic import Field
 
 from bullpen.api.context import require_reach, write
-from bullpen.api.route import PUBLISH, Routes
+from bullpen.api.route import PUBLISH, Routes, as_json
 from bullpen.api.schemas import Answer, Done, FilesColumn, JsonColumn, StrictBody
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
@@ -114,7 +115,7 @@ class DeliveryErrorBody(DeliveryTokenBody):
 
 
 @routes.post("/api/responses/lease", PUBLISH)
-def lease(body: LeaseResponsesBody) -> LeasedAnswer:
+def lease(body: LeaseResponsesBody) -> Annotated[Response, LeasedAnswer]:
     """Take answers of a channel to deliver them.
 
     Then, for each part of one: `begin-part`, send it, `end-part`; and `ack-leased` after the last.
@@ -125,7 +126,8 @@ def lease(body: LeaseResponsesBody) -> LeasedAnswer:
     lease = None if body.lease is None else body.lease * SECOND
     with write() as tx:
         leased = lease_responses(tx, body.channel, body.worker, body.limit, lease)
-    return LeasedAnswer(responses=[_delivery_answer(each) for each in leased])
+        # Within the transaction: an answer that the client cannot be given is not leased.
+        return as_json(LeasedAnswer(responses=[_delivery_answer(each) for each in leased]))
 
 
 @routes.post("/api/responses/begin-part", PUBLISH, StaleToken)

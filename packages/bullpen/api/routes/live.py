@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import logging
 import threading
 from collections.abc import Callable
@@ -40,6 +39,7 @@ from bullpen.api.streams.subscribe import (
 from bullpen.core.access.keys import Scope, still_valid
 from bullpen.core.errors import BadRequest, BullpenError, NoAccess
 from bullpen.core.message import NewMessage
+from bullpen.core.strict_json import Json, read_json
 
 log = logging.getLogger(__name__)
 routes = Routes("live", "The WebSocket.")
@@ -138,13 +138,13 @@ def run_command(client: Client, text: str | bytes) -> None:
         _refuse(client, ref, error_response(failed).get_json())
 
 
-def _parse(text: str | bytes) -> dict[str, object]:
+def _parse(text: str | bytes) -> dict[str, Json]:
     if isinstance(text, bytes):
         raise BadRequest("a command is text, and no bytes")
     try:
-        command = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the command is no JSON: {str(error)[:200]}") from None
+        command = read_json(text)
+    except ValueError as error:
+        raise BadRequest(f"the command is not valid JSON: {str(error)[:200]}") from None
     if not isinstance(command, dict):
         raise BadRequest("a command is one JSON object")
     return command

@@ -10,7 +10,7 @@ from bullpen.core.models import LANES
 from bullpen.core.queue.claim import claim
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_line
 
 L = LANES.c
 
@@ -50,6 +50,6 @@ def claim_for_worker(
 
     So an expired lease ends even if no processor runs, only outside workers.
     """
-    check_text(worker, tx.settings.message_bytes, "the worker's name")
+    check_line(worker, tx.settings.message_bytes, "the worker's name")
     expire_leases(tx, agent)
     return claim(tx, worker, agent=agent, limit=limit, lease=lease)

@@ -34,7 +34,7 @@ from bullpen.core.states import RESPONSE_STATES, ResponseState
 from bullpen.core.store.paging import parse_row_id
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_line, check_text
 
 R = RESPONSES.c
 
@@ -184,7 +184,7 @@ def lease_responses(
     that was abandoned too often, is dead.
     """
     for text in (channel, worker):
-        check_text(text, tx.settings.message_bytes, "the channel or the worker")
+        check_line(text, tx.settings.message_bytes, "the channel or the worker")
     until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
     leased = []
     for response, expires, sending, attempts in tx.all(

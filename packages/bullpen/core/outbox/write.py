@@ -17,6 +17,7 @@ from bullpen.core.outbox.addresses import owner_address
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.strict_json import check_json_column
 from bullpen.core.text import check_text
 
 OWNER_SENDER = "owner"
@@ -87,6 +88,8 @@ def send_to_person(
     rest = (channel, sender, sender_id or "", agent, answer.metadata or "", *answer.files)
     for text in (answer.message, *rest):
         check_text(text, limit)
+    if answer.metadata is not None:
+        check_json_column(answer.metadata, "the metadata")
     if not answer.message and not answer.files:
         raise BadText("the message is empty", hint="Write something, or give a file.")
     message_id = tx.ids.new("proactive")

@@ -16,6 +16,7 @@ from bullpen.core.queue.lanes import lock_lanes
 from bullpen.core.queue.message_ids import MessageIds
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.strict_json import check_json_column
 from bullpen.core.text import check_text
 
 MAX_DELAY_MS = 100 * 365 * DAY
@@ -176,6 +177,8 @@ def _check_texts(tx: Transaction, new: NewMessage) -> None:
         *(new.schema, new.hold_reason, *new.files),
     )
     check_text("".join([each for each in rest if each]), limit, "what goes with the message")
+    if new.payload is not None:
+        check_json_column(new.payload, "the payload")
     if new.reply_to is not None:
         check_text(str(new.reply_to), limit, "the reply address")
 

@@ -39,6 +39,7 @@ from bullpen.core.queue.lanes import LOCK_LANE, agent_of_token, lock_lane
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import DeferredRow, Transaction
+from bullpen.core.strict_json import check_json_column
 from bullpen.core.text import check_text
 
 COMPLETE_MESSAGE: Statement[Message] = Statement(
@@ -103,7 +104,9 @@ def _check_outcome(tx: Transaction, outcome: Outcome) -> None:
     limit = tx.settings.message_bytes
     for answer in outcome.answers:
         check_text(answer.message, limit, "the answer")
-        check_text(answer.metadata or "", limit, "the answer's metadata")
+        if answer.metadata is not None:
+            check_text(answer.metadata, limit, "the answer's metadata")
+            check_json_column(answer.metadata, "the answer's metadata")
         for file in answer.files:
             check_text(file, limit, "a file's name")
     for new in outcome.handoffs:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from bullpen.core.clock import DAY
-from bullpen.core.errors import IllegalMove, LaneBusy, StaleToken, UnknownAgent
+from bullpen.core.errors import BadNumber, IllegalMove, LaneBusy, StaleToken, UnknownAgent
 from bullpen.core.events.append import append_event
 from bullpen.core.events.company import LaneArchived, LaneDraining, LanePaused, LaneResumed
 from bullpen.core.ids import agent_of, check_name
@@ -74,6 +74,10 @@ class Overflow(StrEnum):
 
     REJECT = "reject"
     DROP_OLDEST = "drop_oldest"
+
+
+MAX_DEPTH = 1_000_000_000
+"""More messages than wait anywhere; the column can keep it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,6 +393,9 @@ def _set_lane_state(tx: Transaction, agent: str, target: LaneState, reason: str 
 
 
 def _policy_values(tx: Transaction, policy: LanePolicy) -> dict[str, object]:
+    for name, number in (("depth", policy.max_depth), ("attempts", policy.max_attempts)):
+        if number is not None and not 0 <= number <= MAX_DEPTH:
+            raise BadNumber(f"a maximum {name} of {number} is out of range")
     return {
         "ordering": policy.ordering.value,
         "batching": policy.batching.value,

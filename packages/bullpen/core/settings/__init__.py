@@ -22,6 +22,8 @@ MAX_SOCKET_DIRECTORY_BYTES = 75
 MAX_SHOWN_CHARS = 80
 MAX_NUMBER = 1 << 40
 """A number that sets no limit of its own may be as large as this."""
+MAX_DAYS = 1_000_000
+MAX_ATTEMPTS = 1000
 
 
 class Durability(StrEnum):
@@ -134,7 +136,9 @@ class Settings:
     claim_limit: int = _setting(
         32, "how many waiting messages one run may answer", least=1, reader="processor"
     )
-    max_attempts: int = _setting(5, "failed runs before a message is dead, for new lanes", least=1)
+    max_attempts: int = _setting(
+        5, "failed runs before a message is dead, for new lanes", least=1, most=MAX_ATTEMPTS
+    )
     max_crashes: int = _setting(
         5, "runs that died with their processor before a message is dead", least=1
     )
@@ -182,17 +186,29 @@ class Settings:
     delivery_lease_seconds: int = _setting(
         60, "how long a channel client may take for a part", least=1
     )
-    response_hours: int = _setting(24, "how long a response is worth delivering")
-    retention_hours: int = _setting(24, "when finished messages and responses go to the archive")
-    receipt_days: int = _setting(
-        8, "how long platform event ids are remembered; at least 7", least=7
+    response_hours: int = _setting(24, "how long a response is worth delivering", most=MAX_DAYS)
+    retention_hours: int = _setting(
+        24, "when finished messages and responses go to the archive", most=MAX_DAYS
     )
-    archive_days: int = _setting(90, "how long archived messages and responses are kept; 0 is ever")
-    history_days: int = _setting(365, "how long it is kept what was said; 0 is for ever")
-    event_days: int = _setting(30, "how long events are kept; 0 is for ever")
-    attempt_days: int = _setting(365, "how long the record of runs is kept; 0 is for ever")
-    schedule_days: int = _setting(90, "how long it is kept when what was due; 0 is for ever")
-    file_days: int = _setting(30, "how long files lie that nothing waiting names; 0 is for ever")
+    receipt_days: int = _setting(
+        8, "how long platform event ids are remembered; at least 7", least=7, most=MAX_DAYS
+    )
+    archive_days: int = _setting(
+        90, "how long archived messages and responses are kept; 0 is ever", most=MAX_DAYS
+    )
+    history_days: int = _setting(
+        365, "how long it is kept what was said; 0 is for ever", most=MAX_DAYS
+    )
+    event_days: int = _setting(30, "how long events are kept; 0 is for ever", most=MAX_DAYS)
+    attempt_days: int = _setting(
+        365, "how long the record of runs is kept; 0 is for ever", most=MAX_DAYS
+    )
+    schedule_days: int = _setting(
+        90, "how long it is kept when what was due; 0 is for ever", most=MAX_DAYS
+    )
+    file_days: int = _setting(
+        30, "how long files lie that nothing waiting names; 0 is for ever", most=MAX_DAYS
+    )
     poll_seconds: float = _setting(
         0.5, "how often a waiting process looks without being woken", least=0.01
     )
