@@ -14,6 +14,7 @@ from bullpen.cli.output import format_provider
 from bullpen.core.company import add_agent, apply_switches, change_agent, plan_switches, reset_agent
 from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.queue.lanes import (
+    MAX_ATTEMPTS,
     MAX_DEPTH,
     Batching,
     LanePolicy,
@@ -31,7 +32,7 @@ from bullpen.core.roster.agents import (
     get_agent,
 )
 from bullpen.core.roster.providers import resolve_provider_name
-from bullpen.core.settings import MAX_ATTEMPTS, Settings
+from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
 
 agent_options = combine_options(

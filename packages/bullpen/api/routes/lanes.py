@@ -15,6 +15,7 @@ from bullpen.api.schemas import Answer, Done, Rows, StrictBody
 from bullpen.core.errors import Conflict, LaneError, UnknownAgent
 from bullpen.core.inspect.lanes import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import (
+    MAX_ATTEMPTS,
     MAX_DEPTH,
     Batching,
     Ordering,
@@ -27,7 +28,6 @@ from bullpen.core.queue.lanes import (
     resume_lane,
 )
 from bullpen.core.roster.agents import get_agent
-from bullpen.core.settings import MAX_ATTEMPTS
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 

@@ -33,6 +33,7 @@ from bullpen.core.ids import agent_of, check_name
 from bullpen.core.message import Priority
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const
+from bullpen.core.settings import MAX_COUNT
 from bullpen.core.states import CLAIMABLE_LANE_STATES, LANE_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -76,8 +77,9 @@ class Overflow(StrEnum):
     DROP_OLDEST = "drop_oldest"
 
 
-MAX_DEPTH = 1_000_000_000
-"""More messages than wait anywhere; the column can keep it."""
+MAX_DEPTH = MAX_COUNT
+MAX_ATTEMPTS = 1000
+"""The bounds that the API and the command line share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +396,7 @@ def _set_lane_state(tx: Transaction, agent: str, target: LaneState, reason: str 
 
 def _policy_values(tx: Transaction, policy: LanePolicy) -> dict[str, object]:
     for name, number in (("depth", policy.max_depth), ("attempts", policy.max_attempts)):
-        if number is not None and not 0 <= number <= MAX_DEPTH:
+        if number is not None and not 0 <= number <= MAX_COUNT:
             raise BadNumber(f"a maximum {name} of {number} is out of range")
     return {
         "ordering": policy.ordering.value,

@@ -23,7 +23,8 @@ MAX_SHOWN_CHARS = 80
 MAX_NUMBER = 1 << 40
 """A number that sets no limit of its own may be as large as this."""
 MAX_DAYS = 1_000_000
-MAX_ATTEMPTS = 1000
+MAX_COUNT = 1_000_000_000
+"""What a column of counts can keep."""
 
 
 class Durability(StrEnum):
@@ -137,7 +138,7 @@ class Settings:
         32, "how many waiting messages one run may answer", least=1, reader="processor"
     )
     max_attempts: int = _setting(
-        5, "failed runs before a message is dead, for new lanes", least=1, most=MAX_ATTEMPTS
+        5, "failed runs before a message is dead, for new lanes", least=1, most=MAX_COUNT
     )
     max_crashes: int = _setting(
         5, "runs that died with their processor before a message is dead", least=1
