@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 CRASH_KILLS ?= 500
+CROWD ?= 1000
 FUZZ_EXAMPLES ?= 300
 UPKEEP_MESSAGES ?= 100000
 BENCH ?=
@@ -21,7 +22,7 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv test real clis crash fuzz upkeep check check-format check-lint check-types check-imports \
+.PHONY: help up down venv test real clis crash fuzz crowd upkeep check check-format check-lint check-types check-imports \
 	format docs pictures bench bench-check lock clean
 
 help: ## Print this list
@@ -64,6 +65,10 @@ crash: venv ## Run the long crash tests (CRASH_KILLS=500 kills)
 fuzz: venv ## Try every operation of the API with FUZZ_EXAMPLES=300 requests, chosen anew
 	FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(PYTEST) tests/api/test_fuzz.py
 	$(call next,make crash)
+
+crowd: venv ## Try the API under CROWD=1000 slow connections of each kind
+	CROWD=$(CROWD) $(BIN)/python -m pytest --timeout=0 tests/api/test_slow_clients.py
+	$(call next,make bench)
 
 upkeep: venv ## Take in UPKEEP_MESSAGES=100000 a day for 30 simulated days: the database must stop growing
 	UPKEEP_MESSAGES=$(UPKEEP_MESSAGES) $(BIN)/python -m pytest --timeout=0 -s tests/maintenance/test_growth.py

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import ipaddress
 import logging
-import select
-import selectors
 import socket
 import threading
-from functools import partial
+from collections.abc import Iterable
+from concurrent.futures import Future
+from http import HTTPStatus
 from types import FrameType
 from typing import Any
 
 from flask_openapi3.openapi import OpenAPI
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
+from gunicorn.http import wsgi
 from gunicorn.http.errors import ParseException
-from gunicorn.workers.gthread import TConn, ThreadWorker
+from gunicorn.http.message import Request
+from gunicorn.http.unreader import IterUnreader
+from gunicorn.workers.gthread import ThreadWorker
 
+from bullpen.api.connection import Connection, Received
+from bullpen.api.connection_table import CHECK_SECONDS, ConnectionTable, Limits, Then
 from bullpen.api.errors import error_json
+from bullpen.api.framing import MAX_REQUEST_LINE
 from bullpen.api.main import ApiProcess
 from bullpen.core.access.keys import KeyKind, list_keys
 from bullpen.core.access.owner import ensure_token
@@ -40,57 +46,79 @@ LINGER_MILLIS = 5
 
 WORKER_SECONDS = 60
 BACKLOG = 1024
-REQUEST_LINE = 8190
-"""The longest request line that gunicorn can be set to accept."""
+BODY_THREADS_SHARE = 4
+"""The part of the threads that may wait for bodies is one in so many."""
+
+SEND_AHEAD_BYTES = 256 << 10
+"""While more of an answer in pieces is unsent, the next piece is not made."""
+
+_NO_CONNECTION = (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK)
 
 
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
-    """A thread for each request; a stream is handed to the hub and needs none."""
+    """A thread for each request that is there; a stream is handed to the hub and needs none."""
 
-    def enqueue_req(self, conn: TConn) -> None:
-        """Serve a connection once there is something to read: a silent one has no thread."""
-        if conn.initialized or conn.data_ready:
-            super().enqueue_req(conn)
+    def run(self) -> None:
+        """Serve until the end."""
+        settings = self.app.settings
+        self._seconds = (settings.api_request_seconds, settings.api_stall_seconds)
+        limits = Limits(
+            connections=self.cfg.worker_connections,
+            waiting=settings.api_address_connections,
+            bodies=settings.api_threads // BODY_THREADS_SHARE,
+            keep_alive_seconds=self.cfg.keepalive,
+        )
+        self.connections = ConnectionTable(
+            self.poller, limits, self.enqueue_req, _refuse, self._count_closed
+        )
+        super().run()
+
+    def accept(self, listener: socket.socket) -> None:
+        """Take a new connection."""
+        try:
+            sock, client = listener.accept()
+        except OSError as error:
+            if error.errno not in _NO_CONNECTION:
+                raise
             return
-        conn.set_timeout()
-        self.pending_conns.append(conn)
-        read = partial(self.on_pending_socket_readable, conn)
-        self.poller.register(conn.sock, selectors.EVENT_READ, read)
+        self.nr_conns += 1
+        self.connections.add(Connection(sock, client, listener.getsockname(), *self._seconds))
 
-    def handle(self, conn: TConn) -> object:
+    def handle(self, conn: Connection) -> Then:
         """Serve a request, and those that come right behind it.
 
-        gunicorn waits for the next one at the socket, where what it has already read along with
-        the last body will never be seen again. And to hand a connection back to its main thread
-        and out again costs a third of a request: so it is kept for as long as a busy client takes.
+        To hand a connection back to the main thread and out again costs a third of a request: so
+        it is kept for as long as a busy client takes.
         """
-        again = super().handle(conn)
-        while again is True and self.alive and _more(conn):
-            again = super().handle(conn)
-        return again
+        then = self._serve(conn)
+        while then is Then.KEEP and self.alive:
+            then, again = self._after(conn)
+            if not again:
+                break
+            then = self._serve(conn)
+        return then
 
-    def handle_error(
-        self, req: object, client: socket.socket, addr: object, exc: Exception
-    ) -> None:
-        """Refuse malformed or too long requests in the shape of all errors."""
-        if isinstance(exc, ParseException):
-            log.info("what came was no request: %s", type(exc).__name__)
-            status = "400 Bad Request"
-            error: BullpenError = BadRequest(f"this is no request: {exc}")
-        else:
-            log.error("a request failed", exc_info=exc)
-            status = "500 Internal Server Error"
-            error = BullpenError("something in Bullpen failed", hint="The log has it.")
-        body = error_json(error).encode()
-        head = (f"HTTP/1.1 {status}", "Connection: close", "Content-Type: application/json")
-        text = "\r\n".join((*head, f"Content-Length: {len(body)}", "", "")).encode()
-        with contextlib.suppress(OSError):
-            client.sendall(text + body)
+    def finish_request(self, conn: Connection, fs: Future[Then]) -> None:
+        """Take back a connection that a thread has served; the main thread calls this."""
+        then = Then.CLOSE if fs.cancelled() or fs.exception() else fs.result()
+        if then is Then.KEEP and not self.alive:
+            then = Then.CLOSE
+        self.connections.give_back(conn, then)
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """Wait until a connection is ready, or over its time."""
+        if self.connections.busy:
+            timeout = min(timeout, CHECK_SECONDS)
+        super().wait_for_and_dispatch_events(timeout)
+
+    def murder_pending(self) -> None:
+        """Close the connections that are over their time."""
+        self.connections.check()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, together with open streams and idle connections."""
         super().handle_exit(sig, frame)
-        self.method_queue.defer(self._close_idle)
+        self.method_queue.defer(self._stop_waiting)
         # In a thread of its own: this one may be interrupted in the middle of anything.
         threading.Thread(target=self._close_streams, name="close streams", daemon=True).start()
 
@@ -98,18 +126,107 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         if self.app.process is not None:
             self.app.process.close_streams()
 
-    def _close_idle(self) -> None:
-        """Let connections that wait for their next request time out at once."""
-        for conn in (*self.keepalived_conns, *self.pending_conns):
-            conn.timeout = 0
+    def _stop_waiting(self) -> None:
+        self.connections.stop()
+
+    def _count_closed(self) -> None:
+        self.nr_conns -= 1
+
+    def _serve(self, conn: Connection) -> Then:
+        """Serve one request, or go on with its answer."""
+        try:
+            answer = conn.answer = conn.answer or self._begin(conn)
+            if not answer.write(conn):
+                return Then.CONTINUE
+            conn.answer = None
+            return Then.CLOSE if answer.ends else Then.KEEP
+        except StopIteration:  # the hub has a copy of the socket
+            conn.answer = None
+        except ParseException as error:
+            _refuse(conn, BadRequest(f"the request is malformed: {error}"))
+        except OSError as error:
+            log.debug("a connection is closed: %s", error)
+        except Exception as error:
+            log.error("a request failed", exc_info=error)
+            if conn.answer is None:
+                failed = BullpenError("something in Bullpen failed", hint="The log has it.")
+                _refuse(conn, failed)
+        return Then.CLOSE
+
+    def _begin(self, conn: Connection) -> WsgiAnswer:
+        """Let the application begin its answer."""
+        assert conn.head is not None
+        request = Request(self.cfg, IterUnreader([conn.head.text]), conn.client, conn.requests)
+        request.body = conn.body()
+        request._expected_100_continue = False  # who reads the body says it
+        response, environ = wsgi.create(request, conn, conn.client, conn.server, self.cfg)
+        environ["gunicorn.socket"] = conn.sock
+        environ["wsgi.multithread"] = True
+        if not self.alive:
+            response.force_close()
+        return WsgiAnswer(response, self.wsgi(environ, response.start_response))
+
+    def _after(self, conn: Connection) -> tuple[Then, bool]:
+        """What follows an answer, and whether the next request is here."""
+        try:
+            if not conn.flush():
+                return Then.KEEP, False
+            received = conn.receive_soon(LINGER_MILLIS)
+        except BadRequest as error:
+            _refuse(conn, error)
+            return Then.CLOSE, False
+        except OSError:
+            return Then.CLOSE, False
+        ended = received is Received.END
+        return Then.CLOSE if ended else Then.KEEP, received is Received.REQUEST
 
 
-def _more(conn: TConn) -> bool:
-    if conn.parser.unreader.buf.getbuffer().nbytes:
+class WsgiAnswer:
+    """The application's answer, made piece by piece as the client takes it."""
+
+    def __init__(self, response: Any, pieces: Any) -> None:  # noqa: ANN401 - gunicorn's, WSGI's
+        self._response = response
+        self._pieces = pieces
+        self._rest: Iterable[bytes] = iter(pieces)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the connection is closed after it."""
+        return bool(self._response.should_close())
+
+    def write(self, connection: Connection) -> bool:
+        """Write pieces; false if the client is to take them before there are more."""
+        if not connection.keepable:
+            self._response.force_close()
+        if isinstance(self._pieces, wsgi.FileWrapper):
+            self._response.write_file(self._pieces)
+        else:
+            for piece in self._rest:
+                self._response.write(piece)
+                if connection.unsent > SEND_AHEAD_BYTES and not connection.flush():
+                    return False
+        self._response.close()
+        self.close()
         return True
-    poll = select.poll()
-    poll.register(conn.sock, select.POLLIN)
-    return bool(poll.poll(LINGER_MILLIS))
+
+    def close(self) -> None:
+        """Give up what it holds."""
+        if hasattr(self._pieces, "close"):
+            self._pieces.close()
+
+
+def _refuse(conn: Connection, error: BullpenError) -> None:
+    """Answer a request that does not come as far as the application, in the shape of all errors."""
+    log.info("a request is refused: %s", error)
+    body = error_json(error).encode()
+    status = error.http_status
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Connection: close",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    )
+    conn.send("\r\n".join((*head, "", "")).encode() + body)
 
 
 class Quiet(Logger):  # type: ignore[misc]
@@ -128,12 +245,12 @@ class Server(BaseApplication):  # type: ignore[misc]
     """Created in the process that serves; None until then."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         super().__init__()
 
     def load_config(self) -> None:
         """Set gunicorn's options."""
-        settings = self._settings
+        settings = self.settings
         host = f"[{settings.api_host}]" if ":" in settings.api_host else settings.api_host
         options: dict[str, object] = {
             "bind": f"{host}:{settings.api_port}",
@@ -143,7 +260,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "worker_connections": settings.api_threads + settings.api_streams,
             "backlog": BACKLOG,
             "reuse_port": settings.api_processes > 1,
-            "limit_request_line": REQUEST_LINE,
+            "limit_request_line": MAX_REQUEST_LINE,
             "keepalive": KEEPALIVE_SECONDS,
             "timeout": WORKER_SECONDS,
             "graceful_timeout": GRACE_SECONDS,
@@ -158,7 +275,7 @@ class Server(BaseApplication):  # type: ignore[misc]
 
     def load(self) -> OpenAPI:
         """Create the application, in the process that serves it."""
-        self.process = ApiProcess(self._settings)
+        self.process = ApiProcess(self.settings)
         self.process.start()
         return self.process.app
 

@@ -18,7 +18,8 @@
     │   ├── BadKey                 a key without rights, or expired
     │   ├── BadRequest             not as the API's description says
     │   │   ├── NotJson            a body of another kind
-    │   │   └── BodyTooLarge
+    │   │   ├── BodyTooLarge
+    │   │   └── TooSlow            the request did not come in time
     │   └── BadSetting             a setting that cannot be read
     │       └── SettingFixed       one that cannot be changed from here
     ├── NotFound
@@ -208,6 +209,10 @@ class NotJson(
     BadRequest, http_status=415, hint="Send JSON, with the header `Content-Type: application/json`."
 ):
     """A body that is not declared as JSON."""
+
+
+class TooSlow(BadRequest, http_status=408, hint="Send it again, without pauses."):
+    """The request did not come in time."""
 
 
 class BodyTooLarge(

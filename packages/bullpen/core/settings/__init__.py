@@ -120,6 +120,22 @@ class Settings:
         most=4096,
         reader="api",
     )
+    api_address_connections: int = _setting(
+        256,
+        "how many connections of one address may wait without a whole request, in each of them",
+        least=1,
+        most=100_000,
+        reader="api",
+    )
+    api_request_seconds: int = _setting(
+        15, "how long a client may take to send the head of a request", least=1, reader="api"
+    )
+    api_stall_seconds: int = _setting(
+        20,
+        "when a body or an answer that moves at less than 1 KiB a second is ended",
+        least=1,
+        reader="api",
+    )
     body_bytes: int = _setting(1 << 20, "the longest request, in bytes", least=1024, reader="api")
     upload_bytes: int = _setting(
         25 << 20, "the largest file that is uploaded, in bytes", least=1, reader="api"
