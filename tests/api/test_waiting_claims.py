@@ -7,20 +7,23 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from itertools import islice
 from urllib.parse import urlsplit
 
 import pytest
 import requests
 
 from bullpen.api.long_poll import POLL_SECONDS
+from bullpen.core.access.keys import Scope
 from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.api.arrival import until_it_is_read
 from tests.api.claiming import EMPTY, claim, claimed_at, hire, ids, own_agent, send
 from tests.api.served import LIMIT, Served, serving
+from tests.api.wire import MOST_MILLISECONDS, health_milliseconds
 from tests.stores import Stores
 
 ATTEMPTS = 10
@@ -125,6 +128,38 @@ def test_when_too_many_wait_the_next_is_told_so(stores: Stores) -> None:
         assert claim(served, "w") == EMPTY  # who does not wait is served
         served.process.send_signal(signal.SIGTERM)
         assert [each.result(LIMIT).json() for each in waiting] == [EMPTY] * 4
+
+
+def test_one_keys_waiting_requests_keep_no_other_key_out(stores: Stores) -> None:
+    settings = stores.settings("sqlite")
+    with (
+        serving(settings, BULLPEN_API_PROCESSES="1", BULLPEN_API_THREADS="32") as served,
+        ThreadPoolExecutor(101) as pool,
+    ):
+        for agent in ("v", "w"):
+            hire_in(stores, settings, agent)
+
+        def ask(agent: str, token: str) -> requests.Response:
+            return requests.post(
+                f"{served.url}/api/queue/claim",
+                json={"agent": agent, "wait": 60},
+                headers={"Authorization": f"Bearer {token}"},
+                timeout=LIMIT,
+            )
+
+        greedy, other = served.key(Scope.CLAIM), served.key(Scope.CLAIM)
+        greedy_waits = {pool.submit(ask, "w", greedy) for _ in range(100)}
+        refused = set(islice(as_completed(greedy_waits, LIMIT), 100 - 16))
+        assert {each.result().status_code for each in refused} == {503}
+        assert health_milliseconds(served) < MOST_MILLISECONDS
+        other_waits = pool.submit(ask, "v", other)
+        displaced = next(as_completed(greedy_waits - refused, LIMIT))
+        assert displaced.result().json() == EMPTY
+        began = time.monotonic()
+        sent = send(served, "v", "wake up")
+        assert ids(other_waits.result(LIMIT).json()) == [sent]
+        assert time.monotonic() - began < POLL_SECONDS
+        served.process.send_signal(signal.SIGTERM)
 
 
 def _patiently(served: Served, agent: str, wait: float) -> requests.Response:

@@ -6,6 +6,7 @@ import select
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -36,11 +37,16 @@ POLL_SECONDS = 1.0
 
 
 class LongPoll:
-    """Wakes waiting requests; none misses a notification between its check and its wait."""
+    """Wakes waiting requests; none misses a notification between its check and its wait.
+
+    If all places are taken, whoever has the most gives up the one that it has had longest, and is
+    answered with nothing; so one key's requests never keep another's out.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._waiting = 0
+        self._places: dict[str, deque[_Place]] = {}
+        """The places that are taken, by key, the oldest first."""
         self._notifications = 0
         self._closed = False
         self._condition = threading.Condition()
@@ -57,17 +63,21 @@ class LongPoll:
             self._closed = True
             self._condition.notify_all()
 
-    def wait_for(self, check: Callable[[], Result | None], seconds: float) -> Result | None:
-        """The first result of `check`, at once or within this time."""
+    def wait_for(
+        self, check: Callable[[], Result | None], seconds: float, key: str
+    ) -> Result | None:
+        """The first result of `check`, at once or within this time, for the key of this id."""
         deadline = time.monotonic() + seconds
         notifications = self._notifications
         result = check()
         if result is not None or seconds <= 0:
             return result
-        self._enter()
+        place = self._take_place(key)
         try:
             while not self._closed and (left := deadline - time.monotonic()) > 0:
                 with self._condition:
+                    if place.given_up:
+                        break
                     if notifications == self._notifications:
                         self._condition.wait(min(left, POLL_SECONDS))
                     notifications = self._notifications
@@ -75,11 +85,34 @@ class LongPoll:
                     return result
         finally:
             with self._condition:
-                self._waiting -= 1
+                self._leave(place)
         return None
 
-    def _enter(self) -> None:
+    def _take_place(self, key: str) -> _Place:
         with self._condition:
-            if self._waiting >= self._limit:
-                raise Overloaded(f"{self._limit} requests wait already")
-            self._waiting += 1
+            if sum(map(len, self._places.values())) >= self._limit:
+                most = max(self._places.values(), key=len)
+                if len(most) <= len(self._places.get(key, ())) + 1:
+                    raise Overloaded(f"{self._limit} requests wait already")
+                oldest = most[0]
+                oldest.given_up = True
+                self._leave(oldest)
+                self._condition.notify_all()
+            place = _Place(key)
+            self._places.setdefault(key, deque()).append(place)
+        return place
+
+    def _leave(self, place: _Place) -> None:
+        places = self._places.get(place.key)
+        if places is not None and place in places:
+            places.remove(place)
+            if not places:
+                del self._places[place.key]
+
+
+class _Place:
+    """The place of one waiting request."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.given_up = False

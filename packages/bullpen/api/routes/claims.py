@@ -8,7 +8,7 @@ from typing import Annotated
 from flask import Response
 from pydantic import Field, JsonValue
 
-from bullpen.api.context import api, read, require_reach, write
+from bullpen.api.context import api, caller, read, require_reach, write
 from bullpen.api.long_poll import client_gone
 from bullpen.api.route import CLAIM, Routes, as_json
 from bullpen.api.routes.files import resolve_uploads
@@ -174,7 +174,7 @@ def claim(body: ClaimBody) -> Annotated[Response, ClaimAnswer]:
     processors take some as well.
     """
     require_reach(body.agent)
-    found = api().long_poll.wait_for(lambda: _try_claim(body), body.wait)
+    found = api().long_poll.wait_for(lambda: _try_claim(body), body.wait, caller().id)
     return as_json(ClaimAnswer()) if found is None else found
 
 
