@@ -17,7 +17,13 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    pass
+    _agents_before()
+
+
+def _agents_before() -> None:
+    with op.batch_alter_table("agents") as agents:
+        agents.drop_column("reach")
+        agents.drop_column("sandbox")
 
 
 def _keys() -> None:
@@ -29,7 +35,15 @@ def _files() -> None:
 
 
 def _agents() -> None:
-    pass
+    # Agents that exist already are bounded as new ones are.
+    with op.batch_alter_table("agents") as agents:
+        agents.add_column(
+            sa.Column("reach", sa.Text(), nullable=False, server_default="conversation")
+        )
+        agents.add_column(sa.Column("sandbox", sa.Text(), nullable=False, server_default="none"))
+    with op.batch_alter_table("agents") as agents:
+        agents.alter_column("reach", server_default=None)
+        agents.alter_column("sandbox", server_default=None)
 
 
 def _queue() -> None:

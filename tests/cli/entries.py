@@ -150,13 +150,7 @@ SHOWN_ELSEWHERE: Mapping[str, Any] = {"demo team": conversations.Demonstration}
 
 OPEN_TO_AGENTS = frozenset(
     {
-        *("agent list", "agent show", "team list", "team show", "model list"),
-        *("provider list", "provider show", "room read"),
-        *("config check", "config get", "config list", "config path", "db check", "db verify"),
-        *("events", "history list", "history people", "history search", "status", "trace"),
-        *("heartbeat history", "heartbeat list", "heartbeat show"),
-        *("queue agents", "queue causes", "queue dead", "queue held", "queue list", "queue show"),
-        *("queue status", "response list", "response send", "response show"),
+        *("history list", "history people", "history search", "response send"),
         *("schedule add", "schedule history", "schedule list", "schedule next", "schedule pause"),
         *("schedule remove", "schedule resume", "schedule set", "schedule show"),
     }

@@ -12,7 +12,7 @@ from bullpen.core.company import add_agent
 from bullpen.core.roster.agents import Agent
 from bullpen.core.roster.teams import Team, add_team
 from tests.cli.command import Bullpen
-from tests.cli.open_store import direct
+from tests.cli.open_store import at_work, direct
 from tests.cli.processor import processor
 from tests.ports import free_port
 
@@ -203,18 +203,14 @@ def test_a_provider_without_an_address_or_a_key_is_refused(
 
 def test_an_agent_writes_to_a_person_of_its_own_accord(company: Bullpen) -> None:
     """As the skill says that comes with every agent."""
-    told = company.ok(
-        *("response", "send", "--channel", "slack", "--to", "U1", "the report is ready"),
-        BULLPEN_AGENT="coder",
-    )
+    run = at_work(company, "coder", channel="slack", sender="Una", sender_id="U1")
+    send = ("response", "send", "--channel", "slack", "--to", "U1")
+    told = company.ok(*send, "the report is ready", **run)
     assert told.out.startswith("proactive_")
     assert company.ok("queue", "status", "--json").json["outgoing"] == 1
     secret = company.home / "settings.toml"
     secret.write_text("")
-    refused = company(
-        *("response", "send", "--channel", "slack", "--to", "U1", "x", "--file", str(secret)),
-        BULLPEN_AGENT="coder",
-    )
+    refused = company(*send, "x", "--file", str(secret), **run)
     assert refused.status == 2
     assert "outside" in refused.err
 

@@ -16,7 +16,7 @@ from tests.cli.open_store import direct
 from tests.outbox.outgoing import lease
 from tests.stores import Stores
 
-AS_AGENT = {"BULLPEN_AGENT": "coder"}
+AS_AGENT = {"BULLPEN_RUN": "coder.0"}
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def test_an_agent_is_refused_before_the_command_does_anything(
     def add(tx: Transaction) -> Result:
         raise AssertionError("it ran")
 
-    monkeypatch.setenv("BULLPEN_AGENT", "coder")
+    monkeypatch.setenv("BULLPEN_RUN", "coder.0")
     (bullpen.home / "bullpen.db").write_bytes(b"this is no database" * 1000)
     decorator = command(people_only="take on agents", tx="write")
     error = run(bullpen, add, decorator=decorator).exception

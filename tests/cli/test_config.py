@@ -218,16 +218,16 @@ def test_the_environment_that_wins_is_named(empty: Bullpen) -> None:
     assert "max_hops = 5" in done.out
 
 
-def test_an_agent_may_look_and_neither_change_nor_see_a_secret(bullpen: Bullpen) -> None:
+def test_in_its_run_an_agent_neither_sees_nor_changes_settings(bullpen: Bullpen) -> None:
     company(bullpen)
     file = write(bullpen, GOOD)
-    agent = Bullpen(bullpen.home, {"BULLPEN_AGENT": "coder"})
-    agent.ok("config", "list")
+    agent = Bullpen(bullpen.home, {"BULLPEN_RUN": "coder.0"})
     for words in (
         ("set", "max_hops", "4"),
         ("unset", "max_hops"),
         ("restore", "--yes"),
         ("get", "openai_api_key", "--reveal"),
+        ("list",),
     ):
         refused = agent("config", *words)
         assert (refused.status, refused.out) == (1, "")

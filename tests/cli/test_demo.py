@@ -60,7 +60,7 @@ def test_where_something_lies_it_is_not_shown(empty: Bullpen) -> None:
     assert refused.status == 1
     assert "is not empty" in refused.err
     assert [each.name for each in empty.home.iterdir()] == ["mine"]
-    assert empty("demo", "team", BULLPEN_AGENT="coder").status == 1
+    assert empty("demo", "team", BULLPEN_RUN="coder.0").status == 1
 
 
 @pytest.mark.slow

@@ -212,9 +212,8 @@ def test_at_a_terminal_each_has_one_line(bullpen: Bullpen) -> None:
     assert all(re.match(r" *\d+  \d", line) for line in shown)
 
 
-def test_an_agent_sees_what_is_about_itself(bullpen: Bullpen) -> None:
+def test_in_its_run_an_agent_sees_no_events(bullpen: Bullpen) -> None:
     talked(bullpen)
-    agent = Bullpen(bullpen.home, {"BULLPEN_AGENT": "tester"})
-    assert {each["agent"] for each in listed(agent, "--limit", "1000")} == {"tester"}
-    refused = agent("events", "--agent", "coder")
+    refused = bullpen("events", BULLPEN_RUN="tester.0")
     assert (refused.status, refused.out) == (1, "")
+    assert "@tester may not" in refused.err

@@ -164,7 +164,7 @@ def test_in_its_run_an_agent_may_use_these_commands_and_no_others(
     for name in [*KNOWN, "up", "restart", "down"]:
         arguments = words(name, furnished, office) if name in ENTRIES else [name]
         stdin = ENTRIES[name].stdin if name in ENTRIES else ""
-        result = office(*arguments, "--json", stdin=stdin, BULLPEN_AGENT="coder")
+        result = office(*arguments, "--json", stdin=stdin, BULLPEN_RUN="coder.0")
         if "@coder may not" not in result.err:
             permitted.add(name)
     assert permitted == OPEN_TO_AGENTS

@@ -192,7 +192,6 @@ def test_an_agent_changes_none_of_it(office: Bullpen) -> None:
         ("key", "list"),
         ("open", "--print"),
     ):
-        result = office(*args, BULLPEN_AGENT="coder")
+        result = office(*args, BULLPEN_RUN="coder.0")
         assert (result.status, result.out) == (1, ""), args
         assert "Ask a person" in result.err
-    assert office.ok("agent", "list", BULLPEN_AGENT="coder").out

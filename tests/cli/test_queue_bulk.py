@@ -236,7 +236,7 @@ def test_an_agent_may_do_nothing_of_it(
 ) -> None:
     dead = die(store, kind=ErrorKind.NEEDS_PERSON if args[0] == "resume" else ErrorKind.PERMANENT)
     before = statuses(store)
-    refused = on_both("queue", *(each.format(dead) for each in args), BULLPEN_AGENT="coder")
+    refused = on_both("queue", *(each.format(dead) for each in args), BULLPEN_RUN="coder.0")
     assert refused.status == 1
     assert "@coder may not" in refused.err
     assert statuses(store) == before

@@ -190,18 +190,12 @@ def test_causes_of_death_are_counted(on_both: Bullpen, store: Store) -> None:
     assert [each["deaths"] for each in found] == [3]
 
 
-def test_an_agent_sees_its_own_messages_alone(on_both: Bullpen, store: Store) -> None:
-    mine, theirs = die(store), die(store, "tester")
-    asked = send(store, agent="tester", from_agent="coder", conversation_id=mine)
-    me = {"BULLPEN_AGENT": "coder"}
-    assert ids(on_both.ok("queue", "list", "--json", **me).json) == [mine]
-    assert ids(on_both.ok("queue", "dead", "--json", **me).json) == [mine]
-    for args in (("list", "--agent", "tester"), ("held", "--agent", "tester"), ("show", theirs)):
-        refused = on_both("queue", *args, **me)
-        assert refused.status == 1
-        assert "@coder" in refused.err
-    assert on_both.ok("queue", "show", mine, **me).out
-    assert on_both.ok("queue", "show", asked, **me).out
+def test_in_its_run_an_agent_sees_no_messages_of_the_queue(on_both: Bullpen, store: Store) -> None:
+    mine = die(store)
+    for args in (("list",), ("dead",), ("held",), ("show", mine), ("status",), ("agents",)):
+        refused = on_both("queue", *args, BULLPEN_RUN="coder.0")
+        assert (refused.status, refused.out) == (1, "")
+        assert "@coder may not" in refused.err
 
 
 def test_what_is_shown_fits_a_terminal(bullpen: Bullpen) -> None:

@@ -69,7 +69,7 @@ def test_what_a_client_delivers_is_not_read_here(on_both: Bullpen) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_an_agent_does_not_read_what_is_for_people(on_both: Bullpen) -> None:
-    refused = on_both("response", "read", BULLPEN_AGENT="coder")
+    refused = on_both("response", "read", BULLPEN_RUN="coder.0")
     assert refused.status == 1
     assert "@coder may not" in refused.err
     assert on_both("status", "--json").json["unread"] == 2

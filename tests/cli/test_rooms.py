@@ -100,7 +100,7 @@ def test_an_agent_speaks_in_rooms_by_its_answers_only(bullpen: Bullpen) -> None:
         ("room", "dev"),
         ("team", "watch", "--json"),
     ):
-        result = bullpen(*args, BULLPEN_AGENT="coder")
+        result = bullpen(*args, BULLPEN_RUN="coder.0")
         assert result.status == 1
         assert "@coder may not" in result.err
     assert posted(bullpen) == []

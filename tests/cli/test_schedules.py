@@ -18,7 +18,7 @@ from bullpen.core.queue.finish import finish
 from bullpen.core.schedules.fire import fire_due_schedules
 from bullpen.core.schedules.model import list_schedules
 from tests.cli.command import Bullpen
-from tests.cli.open_store import company, direct
+from tests.cli.open_store import at_work, company, direct
 
 MINE = ("--agent", "coder", "--to", "nowhere")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -290,69 +290,70 @@ def test_what_is_over_cannot_be_resumed_but_given_another_time(office: Bullpen) 
 
 # Agents ----------------------------------------------------------------------------------------
 
-CODER = {"BULLPEN_AGENT": "coder"}
-TESTER = {"BULLPEN_AGENT": "tester"}
-STRANGER = {"BULLPEN_AGENT": "stranger"}
-
 
 def test_an_agent_schedules_itself_and_handles_what_it_made(office: Bullpen) -> None:
-    made = add(office, "--in", "20m", "--label", "later", **CODER)
+    coder = at_work(office, "coder")
+    made = add(office, "--in", "20m", "--label", "later", **coder)
     assert (made["agent"], made["made_by"]) == ("coder", "agent:coder")
-    assert office.ok("schedule", "set", "later", "--in", "1h", "--json", **CODER).json["at"]
-    office.ok("schedule", "pause", "later", **CODER)
+    assert office.ok("schedule", "set", "later", "--in", "1h", "--json", **coder).json["at"]
+    office.ok("schedule", "pause", "later", **coder)
     assert shown(office, "later")["reason"] == "paused by @coder"
-    office.ok("schedule", "resume", "later", **CODER)
+    office.ok("schedule", "resume", "later", **coder)
     # Of a run that asks for the next one there would be no end.
-    refused = office("schedule", "now", "later", **CODER)
+    refused = office("schedule", "now", "later", **coder)
     assert (refused.status, "may not let a schedule run at once" in refused.err) == (1, True)
-    assert office.ok("schedule", "history", "later", "--json", **CODER).json == []
-    office.ok("schedule", "remove", "later", **CODER)
-    assert office.ok("schedule", "list", "--json", **CODER).json == []
+    assert office.ok("schedule", "history", "later", "--json", **coder).json == []
+    office.ok("schedule", "remove", "later", **coder)
+    assert office.ok("schedule", "list", "--json", **coder).json == []
 
 
 def test_an_agent_sees_what_is_for_it_and_changes_only_what_it_made(office: Bullpen) -> None:
+    for each in ("coder", "tester", "stranger"):
+        office.ok("agent", "set", each, "--reach", "people")
+    coder, tester, stranger = (at_work(office, each) for each in ("coder", "tester", "stranger"))
     owners = add(office, *MINE, *CRON)["id"]
     teams = add(office, "--team", "dev", "--to", "nowhere", *CRON)["id"]
-    own = add(office, "--in", "1h", **TESTER)["id"]
+    own = add(office, "--in", "1h", **tester)["id"]
 
     def ids(environ: dict[str, str]) -> list[str]:
         found = office.ok("schedule", "list", "--json", **environ).json
         return [each["id"] for each in found]
 
-    assert ids(CODER) == [owners, teams]
-    assert ids(TESTER) == [teams, own]
-    assert ids(STRANGER) == []
+    assert ids(coder) == [owners, teams]
+    assert ids(tester) == [teams, own]
+    assert ids(stranger) == []
     for command in ("show", "next", "history"):
-        office.ok("schedule", command, owners, **CODER)
-        result = office("schedule", command, owners, **STRANGER)
+        office.ok("schedule", command, owners, **coder)
+        result = office("schedule", command, owners, **stranger)
         assert (result.status, "neither made by" in result.err) == (1, True), command
     changes = (("set", "--text", "x"), ("pause",), ("resume",), ("remove",))
     for command, *args in changes:
-        result = office("schedule", command, owners, *args, **CODER)
+        result = office("schedule", command, owners, *args, **coder)
         assert (result.status, "was not made by @coder" in result.err) == (1, True), command
     assert shown(office, owners)["message"] == "Stand-up!"
     assert office.ok("schedule", "history", owners, "--json").json == []
 
 
 def test_an_agent_asks_others_only_where_it_may(office: Bullpen) -> None:
+    coder = at_work(office, "coder", channel="heartbeat", sender="heartbeat")
     for_mate = ("schedule", "add", "x", "--agent", "tester", "--in", "1h", "--to", "nowhere")
-    refused = office(*for_mate, **CODER)
+    refused = office(*for_mate, **coder)
     assert (refused.status, "for itself only" in refused.err) == (1, True)
     assert "--scheduling team" in refused.err
     office.ok("agent", "set", "coder", "--scheduling", "team")
     assert "team" in office.ok("agent", "show", "coder").out
-    made = office.ok(*for_mate, "--json", **CODER).json
+    made = office.ok(*for_mate, "--json", **coder).json
     assert (made["agent"], made["made_by"]) == ("tester", "agent:coder")
-    assert office.ok("schedule", "add", "x", "--team", "dev", "--in", "1h", **CODER).out
-    stranger = office("schedule", "add", "x", "--agent", "stranger", "--in", "1h", **CODER)
+    assert office.ok("schedule", "add", "x", "--team", "dev", "--in", "1h", **coder).out
+    stranger = office("schedule", "add", "x", "--agent", "stranger", "--in", "1h", **coder)
     assert (stranger.status, "no teammate" in stranger.err) == (1, True)
-    assert office("schedule", "set", made["id"], "--agent", "stranger", **CODER).status == 1
+    assert office("schedule", "set", made["id"], "--agent", "stranger", **coder).status == 1
     office.ok("agent", "set", "coder", "--scheduling", "none")
-    assert office("schedule", "add", "x", "--in", "1h", **CODER).status == 1
+    assert office("schedule", "add", "x", "--in", "1h", **coder).status == 1
     # What it made it may still end, and not set going again.
-    office.ok("schedule", "pause", made["id"], **CODER)
-    assert office("schedule", "resume", made["id"], **CODER).status == 1
-    office.ok("schedule", "remove", made["id"], **CODER)
+    office.ok("schedule", "pause", made["id"], **coder)
+    assert office("schedule", "resume", made["id"], **coder).status == 1
+    office.ok("schedule", "remove", made["id"], **coder)
 
 
 def test_an_agent_is_taken_on_with_its_right(office: Bullpen) -> None:
@@ -362,18 +363,19 @@ def test_an_agent_is_taken_on_with_its_right(office: Bullpen) -> None:
 
 
 def test_an_agent_cannot_ask_itself_again_and_again_without_rest(office: Bullpen) -> None:
+    coder = at_work(office, "coder")
     for when in (("--in", "30s"), ("--every", "30s")):
-        result = office("schedule", "add", "x", *when, **CODER)
+        result = office("schedule", "add", "x", *when, **coder)
         assert (result.status, "a minute" in result.err) == (2, True), when
     add(office, *MINE, "--in", "30s")
-    settings = {"BULLPEN_AGENT_SCHEDULES": "1", **CODER}
+    settings = {"BULLPEN_AGENT_SCHEDULES": "1", **coder}
     add(office, "--in", "1m", **settings)
     result = office("schedule", "add", "x", "--in", "1m", **settings)
     assert (result.status, "no more" in result.err) == (1, True)
 
 
 def test_an_agent_that_does_not_exist_does_nothing(office: Bullpen) -> None:
-    assert office("schedule", "add", "x", "--in", "1h", BULLPEN_AGENT="ghost").status == 1
+    assert office("schedule", "add", "x", "--in", "1h", BULLPEN_RUN="ghost.0").status == 1
     assert office.ok("schedule", "list", "--json").json == []
 
 

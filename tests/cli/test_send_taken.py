@@ -162,7 +162,7 @@ def test_what_nohup_ignores_is_ignored(office: Bullpen) -> None:
 
 
 def test_an_agent_does_not_write_in_a_persons_name(office: Bullpen) -> None:
-    refused = office("send", "@tester hello", "--no-wait", BULLPEN_AGENT="coder")
+    refused = office("send", "@tester hello", "--no-wait", BULLPEN_RUN="coder.0")
     assert refused.status == 1
     assert "@coder may not" in refused.err
 

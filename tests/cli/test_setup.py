@@ -124,7 +124,7 @@ def test_who_is_there_is_kept_on_both_databases(on_both: Bullpen) -> None:
 
 
 def test_an_agent_sets_nothing_up(new: Bullpen) -> None:
-    assert new(*BY_ITSELF, BULLPEN_AGENT="coder").status == 1
+    assert new(*BY_ITSELF, BULLPEN_RUN="coder.0").status == 1
     assert files(new) == {}
 
 

@@ -54,7 +54,7 @@ def test_one_that_others_may_read_is_said_so_and_can_be_replaced(empty: Bullpen)
 
 def test_it_is_no_business_of_an_agents(empty: Bullpen) -> None:
     secret = empty.ok("token", "--reveal").out.strip()
-    agent = Bullpen(empty.home, {"BULLPEN_AGENT": "coder"})
+    agent = Bullpen(empty.home, {"BULLPEN_RUN": "coder.0"})
     for args in ((), ("--reveal",), ("show",), ("show", "--reveal"), ("path",), ("rotate",)):
         refused = agent("token", *args)
         assert (refused.status, refused.out) == (1, "")

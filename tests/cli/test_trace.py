@@ -192,11 +192,10 @@ def test_an_id_that_is_not_there_is_said_so(on_both: Bullpen) -> None:
     assert on_both("trace", "cli_nothing", "--json").json["code"] == "not_found"
 
 
-def test_an_agent_sees_what_it_has_a_part_in(bullpen: Bullpen) -> None:
+def test_in_its_run_an_agent_sees_no_trace(bullpen: Bullpen) -> None:
     company(bullpen)
     with direct(bullpen) as store:
         root = write(store, "@coder hello")
-    assert bullpen.ok("trace", root, BULLPEN_AGENT="coder").out
-    refused = bullpen("trace", root, BULLPEN_AGENT="stranger")
+    refused = bullpen("trace", root, BULLPEN_RUN="coder.0")
     assert (refused.status, refused.out) == (1, "")
-    assert "no part" in refused.err
+    assert "@coder may not" in refused.err

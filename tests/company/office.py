@@ -81,7 +81,7 @@ def living(settings: Settings) -> list[int]:
     for process in psutil.process_iter():
         try:
             environ = process.environ()
-            ours = environ.get("BULLPEN_HOME") == str(settings.home) and "BULLPEN_AGENT" in environ
+            ours = environ.get("BULLPEN_HOME") == str(settings.home) and "BULLPEN_RUN" in environ
             if ours and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
         except (psutil.NoSuchProcess, psutil.AccessDenied):

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 LOG = Path(os.environ["BULLPEN_HOME"], "runs.log")
-AGENT = os.environ["BULLPEN_AGENT"]
+AGENT = os.environ["BULLPEN_RUN"].rpartition(".")[0]
 
 
 def log(*words: object) -> None:

@@ -204,7 +204,7 @@ def test_a_fix_needs_to_be_asked_for(bullpen: Bullpen) -> None:
 
 
 def test_an_agent_in_its_run_is_refused(bullpen: Bullpen) -> None:
-    refused = bullpen("doctor", BULLPEN_AGENT="coder")
+    refused = bullpen("doctor", BULLPEN_RUN="coder.0")
     assert refused.status != 0
     assert refused.out == ""
     assert "@coder" in refused.err

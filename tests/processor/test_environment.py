@@ -126,7 +126,7 @@ def test_a_program_sees_the_secrets_of_its_own_service_alone(place: Place, name:
     assert reply(place, PROVIDERS[name]).text == "Hello!"
     assert leaked(place) == OWN[name]
     assert place.seen["BULLPEN_HOME"] == str(place.settings.home)
-    assert place.seen["BULLPEN_AGENT"] == "coder"
+    assert place.seen["BULLPEN_RUN"] == ""
     assert (place.seen["LANG"], place.seen["https_proxy"]) == ("C.UTF-8", "http://proxy")
 
 

@@ -101,7 +101,9 @@ def test_what_is_said_around_a_tool_is_one_answer(office: Office, cli: Cli, tmp_
     yard = tmp_path / "yard"
     yard.mkdir()
     office.hire("ann", cli, Permission.FULL, directory=yard)
-    cli.server.answers(replace(cli.shell("pwd; echo $BULLPEN_AGENT"), say="I look."), Say("Here."))
+    cli.server.answers(
+        replace(cli.shell("pwd; echo ${BULLPEN_RUN%.*}"), say="I look."), Say("Here.")
+    )
     with office.processor():
         assert office.answer("ann", "Where?") == "I look.\n\nHere."
     result = cli.server.tool_result(cli.server.requests[1].body)

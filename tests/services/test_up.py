@@ -230,7 +230,7 @@ def test_a_service_of_what_does_not_run_cannot_be_restarted(empty: Bullpen) -> N
 
 def test_an_agent_neither_starts_nor_stops_anything(empty: Bullpen) -> None:
     for command in (("up",), ("down",), ("restart",), ("logs",), ("run", "processor")):
-        refused = empty(*command, BULLPEN_AGENT="coder")
+        refused = empty(*command, BULLPEN_RUN="coder.0")
         assert refused.status == 1
         assert "@coder may not" in refused.err
 

@@ -88,6 +88,8 @@ def show(tx: Transaction, agent_id: str) -> Result:
             ("permission", agent.permission.value),
             ("context", agent.context.value),
             ("scheduling", agent.scheduling.value),
+            ("reach", agent.reach.value),
+            ("sandbox", agent.sandbox.value),
             ("directory", directory),
             ("teams", " ".join(teams) or "(none)"),
             ("state", _describe_state(lane)),

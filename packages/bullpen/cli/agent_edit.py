@@ -28,6 +28,8 @@ from bullpen.core.roster.agents import (
     AgentChange,
     Context,
     Permission,
+    Reach,
+    Sandbox,
     Scheduling,
     get_agent,
 )
@@ -67,6 +69,17 @@ agent_options = combine_options(
         "--scheduling",
         type=click.Choice([each.value for each in Scheduling]),
         help="For whom it may make schedules: nobody, itself (if never said), or teammates too.",
+    ),
+    click.option(
+        "--reach",
+        type=click.Choice([each.value for each in Reach]),
+        help="What the commands of its runs read, and to whom they write; conversation, if never "
+        "said.",
+    ),
+    click.option(
+        "--sandbox",
+        type=click.Choice([each.value for each in Sandbox]),
+        help="What keeps its runs from the rest of this machine; none, if never said.",
     ),
 )
 
@@ -121,6 +134,10 @@ def _change(tx: Transaction, options: dict[str, str | None]) -> AgentChange:
         change["context"] = Context(context)
     if (scheduling := named.get("scheduling")) is not None:
         change["scheduling"] = Scheduling(scheduling)
+    if (reach := named.get("reach")) is not None:
+        change["reach"] = Reach(reach)
+    if (sandbox := named.get("sandbox")) is not None:
+        change["sandbox"] = Sandbox(sandbox)
     for name in ("name", "model", "directory", "system_prompt"):
         if name in named:
             change[name] = named[name]

@@ -8,17 +8,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import update_wrapper
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from bullpen.cli.output import print_json, print_table, use_color
 from bullpen.core.errors import OutOfReach
+from bullpen.core.ids import RUN_VARIABLE, agent_of
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.core.store.transaction import Transaction
 
+if TYPE_CHECKING:
+    from bullpen.core.queue.reach import Run
+
 Access = Literal["read", "write"]
+
+MAX_AGENT_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,7 @@ def command(
     name: str | None = None,
     *,
     people_only: str = "",
+    in_runs: bool = False,
     tx: Access | None = None,
     ignore_unknown_options: bool = False,
     json_help: str = JSON_HELP,
@@ -89,16 +96,23 @@ def command(
     """Make a function a command of the group, with --json, and print the `Result` it returns.
 
     Its first argument is the settings or, with `tx`, a transaction that ends before the result is
-    printed. With `people_only`, which completes "may not …", an agent in a run is refused. The
-    name is the function's, without the underscore that keeps `list_` from shadowing a builtin.
+    printed. Only a command with `in_runs` may be used in a run of an agent; with `people_only`,
+    which completes "may not …", its error says what is refused. The name is the function's,
+    without the underscore that keeps `list_` from shadowing a builtin.
     """
 
     def decorate(function: CommandFunction) -> click.Command:
         def callback(as_json: bool, **options: object) -> None:
-            if people_only:
-                require_person(people_only)
-            settings = click.get_current_context().find_object(Settings)
+            context = click.get_current_context()
+            settings = context.find_object(Settings)
             assert settings is not None
+            if not in_runs:
+                require_person(people_only or f"use `{context.command_path}`")
+            elif RUN_VARIABLE in os.environ:
+                from bullpen.core.queue.reach import find_run  # a person's commands start without
+
+                with read_transaction(settings) as reading:
+                    context.meta[RUN_VARIABLE] = find_run(reading, os.environ[RUN_VARIABLE])
             if tx is None:
                 result = function(settings, **options)
             else:
@@ -125,15 +139,25 @@ def json_requested() -> bool:
     return bool(click.get_current_context().params.get("as_json"))
 
 
+def acting_run() -> Run | None:
+    """Return the run in which this command is executed, or None for a person."""
+    found: Run | None = click.get_current_context().meta.get(RUN_VARIABLE)
+    if found is None:
+        require_person("use this command")
+    return found
+
+
 def acting_agent() -> str | None:
     """Return the agent in whose run this command is executed, or None for a person."""
-    return os.environ.get("BULLPEN_AGENT") or None
+    run = acting_run()
+    return None if run is None else run.agent
 
 
 def require_person(action: str) -> None:
-    """Refuse an agent; `action` completes "may not …"."""
-    agent = acting_agent()
-    if agent is not None:
+    """Refuse a run, whether its token is valid or not; `action` completes "may not …"."""
+    token = os.environ.get(RUN_VARIABLE)
+    if token is not None:
+        agent = agent_of(token)[:MAX_AGENT_CHARS] or "unknown"
         raise OutOfReach(f"@{agent} may not {action}", hint="Ask a person to do it.")
 
 

@@ -15,11 +15,10 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import Result, acting_agent, command, json_requested
+from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.options import DURATION, MAX_LIMIT
 from bullpen.cli.output import one_line, sanitize, use_color
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
-from bullpen.core.errors import OutOfReach
 from bullpen.core.events.base import Level
 from bullpen.core.events.conversation import ChainHandoff, MessageEnqueued, MessageReceived
 from bullpen.core.events.log import (
@@ -173,7 +172,9 @@ def events(
     if since is not None and since_id is not None:
         raise click.UsageError("Give --since or --since-id, not both.")
     wanted = EventFilter(
-        types=frozenset(types) or None, agents=_visible_agents(agents), conversation_id=conversation
+        types=frozenset(types) or None,
+        agents=frozenset(agents) or None,
+        conversation_id=conversation,
     )
     as_json = json_requested()
     with closing(open_store(settings)) as store:
@@ -184,18 +185,6 @@ def events(
         last = _last(store, wanted, start, since_id, limit or DEFAULT_EVENTS)
         lines = [] if as_json else _format_lines(store, last)
     return Result(last, lines or "Nothing like that has happened.")
-
-
-def _visible_agents(agents: tuple[str, ...]) -> frozenset[str] | None:
-    """The agents whose events are shown; an agent sees only its own."""
-    agent = acting_agent()
-    if agent is None:
-        return frozenset(agents) or None
-    if set(agents) - {agent}:
-        raise OutOfReach(
-            f"@{agent} may not look at what happens to others", hint="Ask a person to do it."
-        )
-    return frozenset({agent})
 
 
 def _last(

@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import Result, command, read_transaction
+from bullpen.cli.command import Result, acting_run, command, read_transaction
 from bullpen.cli.options import DURATION, limit_option
 from bullpen.cli.output import sanitize
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
+from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.history import (
     HistoryEntry,
     HistoryFilter,
@@ -23,6 +24,7 @@ from bullpen.core.inspect.history import (
     list_posts,
     search_history,
 )
+from bullpen.core.roster.agents import Reach
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
@@ -50,7 +52,7 @@ agent_option = click.option(
 )
 
 
-@command(history)
+@command(history, in_runs=True)
 @agent_option
 @click.option(
     "--team", metavar="ID", shell_complete=completion.teams, help="What was said in its room."
@@ -74,6 +76,9 @@ def list_(
 ) -> Result:
     """Show what was said last, the newest at the end, as in a chat.
 
+    In its run an agent sees the run's conversation, what was said between it and the person it
+    answers, and its teams' rooms, unless its `reach` is wider.
+
     \b
     Examples:
       bullpen history list --limit 50
@@ -82,41 +87,44 @@ def list_(
     """
     if team is not None and None not in (agent, person):
         raise click.UsageError("In a room, give --agent or --person, not both.")
+    run = acting_run()
     with read_transaction(settings) as tx:
         moment = None if since is None else max(0, tx.now - since)
         if team is None:
             wanted = HistoryFilter(agent=agent, person=person)
-            return _entries(tx, list_history(tx, wanted, moment, limit), NOTHING_SAID)
-        get_team(tx, team)
+            return _entries(tx, list_history(tx, wanted, moment, limit, run), NOTHING_SAID)
+        members = get_team(tx, team).members
+        if run is not None and run.reach is not Reach.ALL and run.agent not in members:
+            raise OutOfReach(f"@{run.agent} is not in the team {team}")
         posts = list_posts(tx, team, agent or person, moment, limit)
     zone = get_zone(owner_zone_name(settings))
     return Result(posts, [_format_post(zone, each) for each in posts] or NOTHING_SAID)
 
 
-@command(history, tx="read")
+@command(history, in_runs=True, tx="read")
 @click.argument("text")
 @agent_option
 @limit_option()
 def search(tx: Transaction, text: str, agent: str | None, limit: int) -> Result:
-    """Find where TEXT occurs, the newest first.
+    """Find where TEXT occurs, the newest first. In its run an agent finds what `list` shows it.
 
     \b
     Example:
       bullpen history search "the invoice" --agent coder
     """
-    entries = search_history(tx, text, agent, limit)
+    entries = search_history(tx, text, agent, limit, acting_run())
     return _entries(tx, entries, f"Nobody has said {text!r}.")
 
 
-@command(history, tx="read")
+@command(history, in_runs=True, tx="read")
 def people(tx: Transaction) -> Result:
-    """List who wrote, on which channel and under which id.
+    """List who wrote, on which channel and under which id; in an agent's run, who wrote to it.
 
     \b
     Example:
       bullpen history people
     """
-    people = list_people(tx)
+    people = list_people(tx, acting_run())
     rows = [("CHANNEL", "NAME", "ID")]
     rows += [
         (each.channel, sanitize(each.sender), sanitize(each.sender_id or "")) for each in people

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.message import ErrorKind
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 
@@ -79,7 +80,7 @@ def _read(provider: str, model: str, out: bytes, errors: bytes) -> ProbeResult:
 
 def _environment(settings: Settings) -> dict[str, str]:
     """The environment with these settings, which may differ from those of the file."""
-    environ = {name: text for name, text in os.environ.items() if name != "BULLPEN_AGENT"}
+    environ = {name: text for name, text in os.environ.items() if name != RUN_VARIABLE}
     for each in fields(settings):
         value = getattr(settings, each.name)
         text = value.value if isinstance(value, StrEnum) else str(value)

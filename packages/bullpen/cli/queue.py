@@ -8,13 +8,12 @@ from typing import Any
 
 import click
 
-from bullpen.cli.command import Result, acting_agent, command
+from bullpen.cli.command import Result, command
 from bullpen.cli.filters import message_filters, parse_filters
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import limit_option
 from bullpen.cli.output import format_duration, one_line
 from bullpen.cli.queue_lanes import activity_cells
-from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages
 from bullpen.core.inspect.queue import LaneActivity, QueueOverview, queue_overview
 from bullpen.core.queue.dead_letters import list_failure_groups
@@ -58,7 +57,6 @@ REASON_CHARS = 160
 
 NO_CAUSES = "Nothing has died of anything yet; deaths are counted every minute while Bullpen runs."
 NO_MESSAGES = 'There is no message like that. Next: bullpen send "hello", or fewer filters.'
-OWN_MESSAGES_HINT = "`bullpen queue list` shows its own."
 DEAD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue retry ID, bullpen queue drop ID"
 HELD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue resume ID, bullpen queue cancel ID"
 
@@ -111,7 +109,6 @@ def list_(
       bullpen queue list --state pending --agent coder
       bullpen queue list --since 2h --sender ann --json
     """
-    filters["agent"] = visible_agent(filters["agent"])
     wanted = None if state is None else MessageState(state)
     selection = parse_filters(tx.now, filters)
     messages = newest_messages(tx, selection, wanted, limit, archived=archived)
@@ -212,21 +209,6 @@ def count_attempts(message: MessageRecord) -> int:
     return message.retry_count + message.crash_count
 
 
-def visible_agent(agent: str | None) -> str | None:
-    """The agent whose messages are listed: any for a person, its own for an agent."""
-    acting = acting_agent()
-    if acting is None or agent in (None, acting):
-        return acting or agent
-    raise OutOfReach(f"@{acting} may not look at the messages of @{agent}", hint=OWN_MESSAGES_HINT)
-
-
-def require_visible(message_id: str, *agents: str | None) -> None:
-    """Refuse an agent a message that is neither for it nor by it."""
-    acting = acting_agent()
-    if acting is not None and acting not in agents:
-        raise OutOfReach(f"{message_id} is neither for @{acting} nor by it", hint=OWN_MESSAGES_HINT)
-
-
 def _list_in_state(
     tx: Transaction,
     state: MessageState,
@@ -236,7 +218,6 @@ def _list_in_state(
     empty: str,
     next_steps: str,
 ) -> Result:
-    filters["agent"] = visible_agent(filters["agent"])
     selection = parse_filters(tx.now, filters)
     messages = newest_messages(tx, selection, state, limit)
     count = len(messages)

@@ -10,7 +10,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command
 from bullpen.cli.output import format_duration, one_line, print_table, sanitize
-from bullpen.cli.queue import count_attempts, require_visible
+from bullpen.cli.queue import count_attempts
 from bullpen.core.clock import SECOND, format_time, owner_zone_name
 from bullpen.core.inspect.lanes import LaneRecord
 from bullpen.core.inspect.message_detail import MAX_RUNS, MessageDetail, get_message_detail
@@ -41,8 +41,6 @@ def show(tx: Transaction, message_id: str) -> Result:
       bullpen queue show cli_a1b2c3d4
     """
     detail, now = get_message_detail(tx, message_id), tx.now
-    message = detail.message
-    require_visible(message.message_id, message.agent, message.from_agent)
     reason, steps = explain_message(detail, now), next_steps(detail)
     zone = owner_zone_name(tx.settings)
     return Result(

@@ -12,7 +12,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import (
     Result,
-    acting_agent,
+    acting_run,
     command,
     json_requested,
     read_transaction,
@@ -22,7 +22,6 @@ from bullpen.cli.filters import parse_filters, response_filters
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import MAX_LIMIT, limit_option
 from bullpen.cli.output import format_duration, one_line, sanitize
-from bullpen.cli.queue import require_visible, visible_agent
 from bullpen.core.answers.attachments import RefusedFile, resolve_allowed
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.errors import BadText, IllegalMove
@@ -37,6 +36,7 @@ from bullpen.core.models.base import decode_texts
 from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.outbox.manage import ack_response
 from bullpen.core.outbox.write import send_to_person
+from bullpen.core.queue.reach import require_recipient
 from bullpen.core.settings import Settings
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.transaction import Transaction
@@ -97,7 +97,6 @@ def list_(
       bullpen response list --channel telegram --state dead
       bullpen response list --state dead --state unknown --since 2h
     """
-    filters["agent"] = visible_agent(filters["agent"])
     wanted = [ResponseState(each) for each in dict.fromkeys(states)]
     selection = parse_filters(tx.now, filters)
     responses = newest_responses(tx, selection, wanted, limit, archived=archived)
@@ -141,7 +140,7 @@ def read(settings: Settings, channel: str) -> None:
         click.echo("There is more. Next: bullpen response read", err=True)
 
 
-@command(response)
+@command(response, in_runs=True)
 @click.argument("text")
 @click.option("--channel", required=True, help="Where the person is.")
 @click.option("--to", "sender_id", required=True, help="The person's id on that channel.")
@@ -151,17 +150,22 @@ def send(
 ) -> Result:
     """Send a person a message that answers nothing.
 
+    In its run an agent may write to people who wrote to it.
+
     \b
     Example:
       bullpen response send --channel telegram --to 4711 "the report is ready"
     """
-    agent = acting_agent() or ""
+    run = acting_run()
+    agent = "" if run is None else run.agent
     roots = (settings.workspace / agent, settings.files) if agent else (settings.files,)
     resolved = [resolve_allowed(file, roots) for file in files]
     for each in resolved:
         if isinstance(each, RefusedFile):
             raise BadText(str(each), hint="Copy it to a place from where files may leave.")
     with write_transaction(settings) as tx:
+        if run is not None:
+            require_recipient(tx, run, channel, sender_id)
         message_id = send_to_person(
             tx,
             Answer(message=text, files=tuple(str(each) for each in resolved)),
@@ -183,7 +187,6 @@ def show(tx: Transaction, response_id: str) -> Result:
       bullpen response show 12
     """
     record, now = get_response(tx, response_id), tx.now
-    require_visible(f"response {record.id}", record.agent)
     reason, steps = explain_response(record, find_hold(tx), now), next_steps(record)
     return Result(
         {**asdict(record), "why": reason, "next": steps},

@@ -11,7 +11,6 @@ from click.shell_completion import CompletionItem
 from bullpen.cli import completion
 from bullpen.cli.command import (
     Result,
-    acting_agent,
     command,
     json_requested,
     read_transaction,
@@ -20,7 +19,6 @@ from bullpen.cli.command import (
 from bullpen.cli.options import limit_option
 from bullpen.cli.output import sanitize
 from bullpen.core.clock import owner_zone_name
-from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.history import newest_posts
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import get_team
@@ -91,7 +89,7 @@ def open_(settings: Settings, team_id: str) -> Result:
     sys.exit(run_view(RoomView(settings, team_id, ZoneInfo(owner_zone_name(settings)))))
 
 
-@command(room)
+@command(room, people_only="post as a person")
 @click.argument("team_id", shell_complete=completion.teams)
 @click.argument("text")
 def post(settings: Settings, team_id: str, text: str) -> Result:
@@ -101,11 +99,6 @@ def post(settings: Settings, team_id: str, text: str) -> Result:
     Example:
       bullpen room post dev "stand-up in ten minutes"
     """
-    agent = acting_agent()
-    if agent is not None:  # it would speak with its owner's voice
-        raise OutOfReach(
-            f"@{agent} may not post as a person", hint=f"Write [#{team_id}: ...] in the answer."
-        )
     with write_transaction(settings) as tx:
         posted = post_in_room(tx, team_id, text, OWNER)
     return Result(

@@ -81,7 +81,7 @@ names_argument = click.argument(
 )
 
 
-@command(schedule, tx="write")
+@command(schedule, in_runs=True, tx="write")
 @click.argument("text")
 @schedule_options
 @click.option("--paused", is_flag=True, help="Make it, and let it fire when it is resumed.")
@@ -116,7 +116,7 @@ def add(tx: Transaction, /, text: str, paused: bool, **options: str | None) -> R
     return Result(schedule_fields(added, tx.now), _format_change(added, tx.now, "is made"))
 
 
-@command(schedule, tx="read")
+@command(schedule, in_runs=True, tx="read")
 @click.option("--agent", shell_complete=completion.agents, help="Only those for this agent.")
 @click.option("--team", shell_complete=completion.teams, help="Only those for this team.")
 @click.option("--state", type=SCHEDULE_STATES, help="Only those in this state.")
@@ -139,7 +139,7 @@ def list_(tx: Transaction, agent: str | None, team: str | None, state: str | Non
     return Result(fields, rows=rows, empty=NO_SCHEDULES)
 
 
-@command(schedule, tx="read")
+@command(schedule, in_runs=True, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
 def show(tx: Transaction, name: str) -> Result:
     """Show everything about one schedule.
@@ -152,7 +152,7 @@ def show(tx: Transaction, name: str) -> Result:
     return Result(schedule_fields(schedule, now), format_schedule(schedule, now))
 
 
-@command(schedule, tx="write")
+@command(schedule, in_runs=True, tx="write")
 @click.argument("name", shell_complete=completion.schedules)
 @click.option("--text", help="What is said.")
 @schedule_options
@@ -171,7 +171,7 @@ def set_(tx: Transaction, /, name: str, text: str | None, **options: str | None)
     return Result(schedule_fields(changed, tx.now), _format_change(changed, tx.now, "is changed"))
 
 
-@command(schedule, tx="write")
+@command(schedule, in_runs=True, tx="write")
 @names_argument
 @click.option("--reason", help="Why, for people.")
 def pause(tx: Transaction, names: tuple[str, ...], reason: str | None) -> Result:
@@ -191,7 +191,7 @@ def pause(tx: Transaction, names: tuple[str, ...], reason: str | None) -> Result
     )
 
 
-@command(schedule, tx="write")
+@command(schedule, in_runs=True, tx="write")
 @names_argument
 def resume(tx: Transaction, names: tuple[str, ...]) -> Result:
     """Let schedules fire again, from now on: what came due meanwhile was not missed.
@@ -208,7 +208,7 @@ def resume(tx: Transaction, names: tuple[str, ...]) -> Result:
     )
 
 
-@command(schedule)
+@command(schedule, in_runs=True)
 @names_argument
 @yes
 def remove(settings: Settings, names: tuple[str, ...], yes: bool) -> Result:
@@ -245,7 +245,7 @@ def now(tx: Transaction, name: str) -> Result:
     )
 
 
-@command(schedule, tx="read")
+@command(schedule, in_runs=True, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
 @click.option(
     "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many."
@@ -264,7 +264,7 @@ def next_(tx: Transaction, name: str, count: int) -> Result:
     return Result(times, [format_time(each, schedule.timing.zone) for each in times])
 
 
-@command(schedule, tx="read")
+@command(schedule, in_runs=True, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
 @limit_option()
 def history(tx: Transaction, name: str, limit: int) -> Result:

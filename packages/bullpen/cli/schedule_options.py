@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import acting_agent
+from bullpen.cli.command import acting_agent, acting_run
 from bullpen.cli.options import combine_options
 from bullpen.cli.output import format_fields
 from bullpen.core.clock import (
@@ -20,7 +20,9 @@ from bullpen.core.clock import (
     parse_time,
 )
 from bullpen.core.errors import BadPlace, BadSchedule, OutOfReach
-from bullpen.core.outbox.addresses import DeliveryAddress, parse_address
+from bullpen.core.outbox.addresses import DeliveryAddress, owner_address, parse_address
+from bullpen.core.queue.reach import Run, require_recipient
+from bullpen.core.roster.agents import Reach
 from bullpen.core.roster.teams import teams_of
 from bullpen.core.schedules.history import ScheduleRun, next_due_times
 from bullpen.core.schedules.manage import (
@@ -125,16 +127,25 @@ def parse_target(options: ScheduleOptions) -> tuple[str | None, str | None]:
 
 def parse_reply_address(tx: Transaction, options: ScheduleOptions) -> tuple[DeliveryAddress, str]:
     """Return where the answers go and the person's name; an agent's own address by default."""
+    run = acting_run()
     if options.to is not None:
-        return parse_address(options.to, tx.settings), DEFAULT_SENDER
-    agent = acting_agent()
-    if agent is None:
+        address = parse_address(options.to, tx.settings)
+        if run is not None:
+            _require_recipient(tx, run, address)
+        return address, DEFAULT_SENDER
+    if run is None:
         raise BadPlace(
             "it is not said where the answers go",
             hint="Give --to telegram:123456789 (a channel and an address on it), "
             "--to owner or --to nowhere.",
         )
-    return current_reply_address(tx, agent)
+    return current_reply_address(tx, run.agent)
+
+
+def _require_recipient(tx: Transaction, run: Run, address: DeliveryAddress) -> None:
+    if not address.nowhere:
+        chat = None if address.reply_to is None else address.reply_to.chat
+        require_recipient(tx, run, address.channel, chat or address.sender_id)
 
 
 def parse_changes(tx: Transaction, options: ScheduleOptions, before: Schedule) -> ScheduleChange:
@@ -198,6 +209,7 @@ def editable_schedule(tx: Transaction, name: str, *, makes_work: bool = False) -
     """
     schedule = get_schedule(tx, name) if makes_work else lock_schedule(tx, name)
     check_author(author(), schedule)
+    _require_visible(tx, schedule)
     if makes_work:
         check_reach(tx, author(), schedule.agent, schedule.team_id)
     return schedule
@@ -206,22 +218,48 @@ def editable_schedule(tx: Transaction, name: str, *, makes_work: bool = False) -
 def visible_schedule(tx: Transaction, name: str) -> Schedule:
     """Return a schedule that the author may see."""
     schedule = get_schedule(tx, name)
-    agent = agent_of_author(author())
-    if agent is not None and not _concerns(tx, agent, schedule):
-        raise OutOfReach(
-            f"the schedule {schedule.id} is neither made by @{agent} nor for it",
-            hint="`bullpen schedule list` shows those that are.",
-        )
+    _require_visible(tx, schedule)
     return schedule
 
 
 def visible_schedules(tx: Transaction, wanted: ScheduleFilter = ALL_SCHEDULES) -> list[Schedule]:
     """Return the schedules that match the filter and that the author may see."""
-    agent = agent_of_author(author())
+    run = acting_run()
     schedules = list_schedules(tx, wanted)
-    if agent is None:
+    if run is None:
         return schedules
-    return [each for each in schedules if _concerns(tx, agent, each)]
+    return [
+        each
+        for each in schedules
+        if _concerns(tx, run.agent, each) and _within_reach(tx, run, each)
+    ]
+
+
+def _require_visible(tx: Transaction, schedule: Schedule) -> None:
+    run = acting_run()
+    if run is None:
+        return
+    hint = "`bullpen schedule list` shows those that it may see."
+    if not _concerns(tx, run.agent, schedule):
+        raise OutOfReach(
+            f"the schedule {schedule.id} is neither made by @{run.agent} nor for it", hint=hint
+        )
+    if not _within_reach(tx, run, schedule):
+        raise OutOfReach(
+            f"the schedule {schedule.id} is not for whom @{run.agent} answers now", hint=hint
+        )
+
+
+def _within_reach(tx: Transaction, run: Run, schedule: Schedule) -> bool:
+    """Whether a schedule answers those whom the run answers; for no one, if it answers no one."""
+    if run.reach is not Reach.CONVERSATION:
+        return True
+    place, owner = schedule.place, owner_address(tx.settings)
+    if not run.recipients:
+        return place.nowhere or (place.channel, place.sender_id) == (owner.channel, owner.sender_id)
+    keys = [f"#{place.sender_id}" if place.sender_id else f"@{schedule.sender}"]
+    keys += [] if place.reply_to is None else [f"/{place.reply_to.chat}"]
+    return any((place.channel, key) in run.recipients for key in keys)
 
 
 def _concerns(tx: Transaction, agent: str, schedule: Schedule) -> bool:

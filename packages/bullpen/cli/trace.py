@@ -11,7 +11,7 @@ from dataclasses import asdict
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import Result, acting_agent, command, json_requested
+from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.trace_text import (
     ConversationClock,
     LineTree,
@@ -21,7 +21,7 @@ from bullpen.cli.trace_text import (
     to_rich_tree,
 )
 from bullpen.core.clock import get_zone, owner_zone_name
-from bullpen.core.errors import NotFound, OutOfReach
+from bullpen.core.errors import NotFound
 from bullpen.core.inspect.conversations import ConversationState, get_conversation_id
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.inspect.trace import Step, Trace
@@ -80,11 +80,6 @@ def _load_trace(store: Store, conversation: str) -> Trace:
         raise NotFound(
             f"there is no message and no conversation {conversation[:60]!r}", hint=RETENTION_HINT
         ) from None
-    agent = acting_agent()
-    if agent is not None and agent not in found.agents:
-        raise OutOfReach(
-            f"@{agent} has no part in {conversation}", hint="Ask a person to look at it."
-        )
     return found
 
 

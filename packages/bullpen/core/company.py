@@ -263,9 +263,9 @@ def _is_team(tx: Transaction, name: str) -> bool:
 
 
 def _values(agent: Agent) -> dict[str, object]:
-    enums = (agent.permission, agent.context, agent.scheduling)
-    names = ("permission", "context", "scheduling")
-    return {**asdict(agent), **dict(zip(names, (each.value for each in enums), strict=True))}
+    enums = ("permission", "context", "scheduling", "reach", "sandbox")
+    fields = asdict(agent)
+    return {**fields, **{name: str(fields[name]) for name in enums}}
 
 
 def _update(tx: Transaction, agent: Agent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import string
@@ -13,6 +14,9 @@ from bullpen.core.errors import BadName
 
 ID_CHARS = 8
 TOKEN_BYTES = 8
+RUN_VARIABLE = "BULLPEN_RUN"
+"""The environment variable that has the token of a run."""
+RUN_DIGEST_CHARS = 32
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
@@ -46,8 +50,14 @@ class Ids:
 
 
 def agent_of(token: str) -> str:
-    """The agent whose lane this token claims."""
+    """The agent whose lane this token claims, or whose run has this token."""
     return token.rpartition(".")[0]
+
+
+def run_token(claim_token: str) -> str:
+    """The token of the run of this claim: the agent, and a digest from which no claim follows."""
+    digest = hashlib.sha256(b"bullpen run " + claim_token.encode()).hexdigest()
+    return f"{agent_of(claim_token)}.{digest[:RUN_DIGEST_CHARS]}"
 
 
 def check_name(name: str) -> str:

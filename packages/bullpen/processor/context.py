@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import bindparam, select
 
 from bullpen.core.errors import UnknownAgent
+from bullpen.core.ids import run_token
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.models.base import const, decode_texts
@@ -75,6 +76,7 @@ class AgentContext:
             directory=Path(self.agent.directory) if self.agent.directory else home,
             session=self.session,
             custom=self.custom,
+            run=run_token(claim.token),
         )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -21,9 +22,10 @@ from sqlalchemy import (
 )
 
 from bullpen.core.clock import MINUTE
-from bullpen.core.message import HEARTBEAT, INTERNAL, ROOM, SCHEDULE
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE, TEAMS
 from bullpen.core.models.base import const
+from bullpen.core.queue.reach import Run, by_person, person_key
+from bullpen.core.roster.agents import Reach
 from bullpen.core.store.paging import MAX_ROW_ID, first_id_since
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -133,12 +135,87 @@ def _agent_values(tx: Transaction, agents: Collection[str] | None) -> dict[str, 
 
 
 def list_history(
-    tx: Transaction, wanted: HistoryFilter, since: int | None, limit: int
+    tx: Transaction,
+    wanted: HistoryFilter,
+    since: int | None,
+    limit: int,
+    run: Run | None = None,
 ) -> list[HistoryEntry]:
-    """The newest entries, from `since` on if it is set, the oldest first."""
+    """The newest entries, from `since` on if it is set, the oldest first.
+
+    For a run they are those that it may read.
+    """
     filters = dict(_filter_values(tx, wanted))
-    values = {**filters, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit}
-    return tx.all(_select_filtered_history(frozenset(filters)), values)[::-1]
+    bounds, run_values = _bounds(run)
+    values = {**filters, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit, **run_values}
+    return tx.all(_select_filtered_history(frozenset(filters), bounds), values)[::-1]
+
+
+class RunBounds(NamedTuple):
+    """How a statement is bounded to what a run may read."""
+
+    everything: bool
+    """Whether it may read everything that was said to its agent and by it."""
+    conversations: int = 0
+    people: int = 0
+
+
+def _bounds(run: Run | None) -> tuple[RunBounds | None, dict[str, object]]:
+    """The bounds of this run, and their values; None is no bounds."""
+    if run is None or run.reach is Reach.ALL:
+        return None, {}
+    values: dict[str, object] = {"run_agent": run.agent}
+    if run.reach is Reach.PEOPLE:
+        return RunBounds(everything=True), values
+    for number, conversation in enumerate(run.conversations):
+        values[f"conversation{number}"] = conversation
+    for number, (channel, person) in enumerate(run.people):
+        values |= {f"channel{number}": channel, f"person{number}": person}
+    return RunBounds(False, len(run.conversations), len(run.people)), values
+
+
+def _within(bounds: RunBounds | None) -> list[ColumnElement[bool]]:
+    """Whether a run may read an entry: of its conversation, or between its person and its agent."""
+    if bounds is None:
+        return []
+    by_agent = H.agent_id == bindparam("run_agent")
+    if bounds.everything:
+        return [by_agent]
+    return [
+        or_(
+            *(
+                condition
+                for table in (MESSAGES, MESSAGES_ARCHIVE)
+                for condition in (
+                    _in_conversation(table, bounds.conversations),
+                    by_agent & _with_person(table, bounds.people),
+                )
+            )
+        )
+    ]
+
+
+def _in_conversation(table: Table, count: int) -> ColumnElement[bool]:
+    own = (table.c.conversation_id == bindparam(f"conversation{number}") for number in range(count))
+    return select(const(1)).where(table.c.message_id == H.message_id, or_(false(), *own)).exists()
+
+
+def _with_person(table: Table, count: int) -> ColumnElement[bool]:
+    people = (
+        (table.c.channel == bindparam(f"channel{number}"))
+        & (person_key(table) == bindparam(f"person{number}"))
+        for number in range(count)
+    )
+    return (
+        select(const(1))
+        .where(
+            table.c.message_id == H.message_id,
+            table.c.agent == bindparam("run_agent"),
+            by_person(table),
+            or_(false(), *people),
+        )
+        .exists()
+    )
 
 
 _CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
@@ -171,18 +248,21 @@ def _newest_entries() -> Select[*tuple[object, ...]]:
 
 
 @cache
-def _select_filtered_history(names: frozenset[str]) -> Statement[HistoryEntry]:
+def _select_filtered_history(
+    names: frozenset[str], bounds: RunBounds | None
+) -> Statement[HistoryEntry]:
     return Statement(
-        lambda: _newest_entries().where(*(_CONDITIONS[name]() for name in sorted(names))),
+        lambda: _newest_entries().where(
+            *(_CONDITIONS[name]() for name in sorted(names)), *_within(bounds)
+        ),
         HistoryEntry,
     )
 
 
 def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str, str]]:
-    for each in fields(wanted):
-        value: str | None = getattr(wanted, each.name)
+    for name, value in (("agent", wanted.agent), ("person", wanted.person)):
         if value is not None:
-            yield each.name, check_text(value, tx.settings.message_bytes, "what is looked for")
+            yield name, check_text(value, tx.settings.message_bytes, "what is looked for")
 
 
 def _since_values(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
@@ -203,23 +283,23 @@ def _matching_entries() -> Select[*tuple[object, ...]]:
     )
 
 
-SEARCH_ALL: Statement[HistoryEntry] = Statement(_matching_entries, HistoryEntry)
-
-
-SEARCH_AGENT: Statement[HistoryEntry] = Statement(
-    lambda: _matching_entries().where(H.agent_id == bindparam("agent")), HistoryEntry
-)
+@cache
+def _select_matching(*, by_agent: bool, bounds: RunBounds | None) -> Statement[HistoryEntry]:
+    conditions = [H.agent_id == bindparam("agent")] if by_agent else []
+    return Statement(lambda: _matching_entries().where(*conditions, *_within(bounds)), HistoryEntry)
 
 
 def search_history(
-    tx: Transaction, text: str, agent: str | None = None, limit: int = 20
+    tx: Transaction, text: str, agent: str | None = None, limit: int = 20, run: Run | None = None
 ) -> list[HistoryEntry]:
     """The entries that contain this text in any case, the newest first."""
     check_text(text + (agent or ""), tx.settings.message_bytes, "the text")
     limit = min(max(1, limit), MAX_RESULTS)
     plain = text.casefold()
-    statement = SEARCH_ALL if agent is None else SEARCH_AGENT
+    bounds, run_values = _bounds(run)
+    statement = _select_matching(by_agent=agent is not None, bounds=bounds)
     values: dict[str, object] = {
+        **run_values,
         "pattern": _like_pattern(text.lower()),
         "agent": agent,
         "before": MAX_ROW_ID,
@@ -241,23 +321,23 @@ def _like_pattern(text: str) -> str:
     return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
 
 
-def _select_people(table: Table) -> Select[*tuple[object, ...]]:
-    return select(*columns(Person, table)).where(
-        table.c.from_agent.is_(None),
-        table.c.channel.not_in([const(each) for each in (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)]),
-        table.c.message_id.not_like(const(f"{SCHEDULE}\\_%"), escape="\\"),
+@cache
+def _select_people(*, of_agent: bool) -> Statement[Person]:
+    def people(table: Table) -> Select[*tuple[object, ...]]:
+        whose = [table.c.agent == bindparam("agent")] if of_agent else []
+        return select(*columns(Person, table)).where(by_person(table), *whose)
+
+    return Statement(
+        lambda: union(*(people(table) for table in (MESSAGES, MESSAGES_ARCHIVE))), Person
     )
 
 
-SELECT_PEOPLE: Statement[Person] = Statement(
-    lambda: union(*(_select_people(table) for table in (MESSAGES, MESSAGES_ARCHIVE))), Person
-)
-
-
-def list_people(tx: Transaction) -> list[Person]:
-    """Every person who has sent a message that is kept."""
+def list_people(tx: Transaction, run: Run | None = None) -> list[Person]:
+    """Every person who has sent a message that is kept; to its agent, if a run asks."""
+    bounded = run is not None and run.reach is not Reach.ALL
+    values = {} if run is None else {"agent": run.agent}
     return sorted(
-        tx.all(SELECT_PEOPLE, {}),
+        tx.all(_select_people(of_agent=bounded), values),
         key=lambda each: (each.channel, each.sender, each.sender_id or ""),
     )
 

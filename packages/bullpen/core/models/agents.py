@@ -21,6 +21,10 @@ AGENTS = table(
         column("context", Text),
         # For whom it may make schedules.
         column("scheduling", Text),
+        # What the commands of its runs may read, and to whom they may write.
+        column("reach", Text),
+        # What keeps its runs from the rest of the machine.
+        column("sandbox", Text),
         # Grows with every reset; a run that began before keeps no session.
         column("resets", Integer),
         column("created_at", Millis),

@@ -56,6 +56,27 @@ class Scheduling(StrEnum):
     """For itself and its teammates."""
 
 
+class Reach(StrEnum):
+    """What the commands of an agent's run may read, and to whom they may write."""
+
+    CONVERSATION = "conversation"
+    """Read the run's conversation; write to people who wrote to the agent."""
+    PEOPLE = "people"
+    """Read all that was said to the agent and by it; write to people who wrote to it."""
+    ALL = "all"
+    """Read everything, and write to any address."""
+
+
+class Sandbox(StrEnum):
+    """What keeps an agent's runs from the rest of this machine."""
+
+    NONE = "none"
+    BUBBLEWRAP = "bubblewrap"
+    """Namespaces of its own: the home, other workspaces and other processes are not visible."""
+    USER = "user"
+    """Another unix user, `bullpen-AGENT`, which only a processor of root's can become."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """One agent."""
@@ -71,6 +92,8 @@ class Agent:
     permission: Permission = Permission.EDIT
     context: Context = Context.AGENT
     scheduling: Scheduling = Scheduling.SELF
+    reach: Reach = Reach.CONVERSATION
+    sandbox: Sandbox = Sandbox.NONE
     resets: int = 0
 
 
@@ -85,6 +108,8 @@ class AgentChange(TypedDict, total=False):
     permission: Permission
     context: Context
     scheduling: Scheduling
+    reach: Reach
+    sandbox: Sandbox
 
 
 FIND: Statement[Agent] = Statement(

@@ -34,6 +34,8 @@ class RunRequest:
     """The working directory of the run."""
     session: Session | None = None
     custom: CustomProvider | None = None
+    run: str = ""
+    """The run's token; empty if it is not of a claim, so that its commands are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import BinaryIO, Self
 
 from sqlalchemy.engine import make_url
 
+from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.settings import Settings
 from bullpen.core.text import sanitise_text
@@ -109,7 +110,7 @@ class CliProvider:
         own = {
             **Settings.environment_for_runs(self._environ),
             "BULLPEN_HOME": str(self._home),
-            "BULLPEN_AGENT": request.agent.id,
+            RUN_VARIABLE: request.run,
             **self._database(),
             **command.environ,
         }
