@@ -28,6 +28,7 @@ def test_the_list_is_a_map_with_each_agents_lane(served: Served) -> None:
     assert coder["working_directory"] == str(served.settings.workspace / "coder")
     assert (coder["permission"], coder["context"]) == ("edit", "agent")
     assert coder["scheduling"] == "self"
+    assert (coder["reach"], coder["sandbox"]) == ("conversation", "none")
     assert coder["lane"] == {"state": "active", "reason": None, "pending": 0, "processing": 0}
     assert served.get("/api/agents/coder") == coder
 
@@ -58,6 +59,8 @@ def test_what_is_not_sent_stays(served: Served, method: str) -> None:
         "permission": "read",
         "context": "sender",
         "scheduling": "team",
+        "reach": "people",
+        "sandbox": "bubblewrap",
         "working_directory": "/srv/somewhere",
     }
     served.ok("PUT", "/api/agents/keeper", whole)
@@ -174,6 +177,8 @@ def test_what_is_no_agent_is_refused_and_nothing_is_made(
         {**ADA, "permission": "everything"},
         {**ADA, "context": 1},
         {**ADA, "scheduling": "everybody"},
+        {**ADA, "reach": "everybody"},
+        {**ADA, "sandbox": "docker"},
         {**ADA, "model": ["x"]},
         [],
         None,
@@ -185,6 +190,21 @@ def test_what_is_no_agent_is_refused_and_nothing_is_made(
             assert response.json()["error"]
             assert served.refused("GET", "/api/agents/nobody") == (404, "unknown_agent")
             assert not (served.settings.workspace / "nobody").exists()
+
+
+def test_what_bounds_an_agent_is_changed_by_keys_that_reach_all(served: Served) -> None:
+    served.ok("PUT", "/api/agents/bounded", {**ADA, "sandbox": "bubblewrap"})
+    limited = served.key(Scope.ADMIN, agents=("bounded", "fresh"))
+    for change in ({"reach": "all"}, {"sandbox": "none"}, {"reach": "people", "name": "Eve"}):
+        refused = served.refused("PATCH", "/api/agents/bounded", change, token=limited)
+        assert refused == (403, "out_of_reach")
+    new = {**ADA, "provider": "echo", "reach": "all"}
+    assert served.refused("PUT", "/api/agents/fresh", new, token=limited)[0] == 403
+    same = {"reach": "conversation", "sandbox": "bubblewrap", "name": "Bea"}
+    changed = served.ok("PATCH", "/api/agents/bounded", same, token=limited)["agent"]
+    assert {name: changed[name] for name in same} == same
+    changed = served.ok("PATCH", "/api/agents/bounded", {"reach": "all"})["agent"]
+    assert (changed["reach"], changed["sandbox"]) == ("all", "bubblewrap")
 
 
 def test_what_does_not_exist_is_404_to_all_but_put(served: Served) -> None:

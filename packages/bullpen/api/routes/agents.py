@@ -18,6 +18,8 @@ from bullpen.core.roster.agents import (
     AgentChange,
     Context,
     Permission,
+    Reach,
+    Sandbox,
     Scheduling,
     find_agent,
     get_agent,
@@ -46,6 +48,16 @@ class AgentBody(LenientBody):
     permission: Permission | None = None
     context: Context | None = None
     scheduling: Scheduling | None = Field(None, description="for whom it may make schedules")
+    reach: Reach | None = Field(
+        None,
+        description="what the commands of its runs read, and to whom they write; changed by keys "
+        "that reach all agents",
+    )
+    sandbox: Sandbox | None = Field(
+        None,
+        description="what keeps its runs from the rest of the machine; changed by keys that reach "
+        "all agents",
+    )
 
 
 class AgentLane(Answer):
@@ -68,6 +80,8 @@ class AgentAnswer(Answer):
     permission: Permission
     context: Context
     scheduling: Scheduling
+    reach: Reach
+    sandbox: Sandbox
     lane: AgentLane
 
 
@@ -172,6 +186,8 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
         lock_lane(tx, agent_id)
     change = _agent_change(tx, agent_id, body)
     before = find_agent(tx, agent_id) if create else get_agent(tx, agent_id)
+    if not {"reach", "sandbox"}.isdisjoint(only_changes(change, before or Agent(id=agent_id))):
+        require_reach(None)  # what bounds an agent is not changed by a key for some agents
     if before is None:
         if body.name is None or body.provider is None:
             raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
@@ -213,4 +229,12 @@ def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChang
         change["context"] = body.context
     if body.scheduling is not None:
         change["scheduling"] = body.scheduling
+    _add_bounds(change, body)
     return change
+
+
+def _add_bounds(change: AgentChange, body: AgentBody) -> None:
+    if body.reach is not None:
+        change["reach"] = body.reach
+    if body.sandbox is not None:
+        change["sandbox"] = body.sandbox
