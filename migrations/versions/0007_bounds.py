@@ -1,6 +1,6 @@
 """What bounds keys, files, agents and the queue."""
 
-import sqlalchemy as sa  # noqa: F401 - the columns of the other functions need it
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0007"

@@ -14,13 +14,12 @@ from sqlalchemy.engine import make_url
 
 from bullpen.core.access.keys import Scope
 from bullpen.core.company import add_agent
-from bullpen.core.logs import HIDDEN
 from bullpen.core.roster.agents import Agent
 from bullpen.core.roster.providers import CustomProvider, Harness, add_custom_provider
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from bullpen.core.text import MASK
+from bullpen.core.text import HIDDEN, MASK
 from tests.api.served import Served, serving
 from tests.stores import Stores
 

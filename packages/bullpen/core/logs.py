@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from bullpen.core.errors import UnknownService
 from bullpen.core.settings import LogFormat, Settings
+from bullpen.core.text import HIDDEN, SecretMask
 
 MAX_FOLLOW_BYTES = 1 << 20
 """Bytes in one read; the next read gives the rest."""
@@ -26,11 +27,8 @@ LOG_SUFFIX = ".log"
 REQUEST_ID: ContextVar[str] = ContextVar("request", default="")
 """The id of the current request, which stands on each of its log lines."""
 
-HIDDEN = "[hidden]"
 _SECRETS = re.compile(r"\bbp_[A-Za-z0-9_-]{8,}|(?i:(?<=bearer )\S+)")
 _BREAKS = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\x1b"): "\\x1b"}
-MIN_SECRET_CHARS = 6
-"""Shorter secrets would be hidden in the middle of words."""
 
 
 class LogFormatter(logging.Formatter):
@@ -38,15 +36,11 @@ class LogFormatter(logging.Formatter):
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__()
-        known = sorted(
-            {each for each in secrets if len(each) >= MIN_SECRET_CHARS}, key=len, reverse=True
-        )
-        self._known = re.compile("|".join(re.escape(each) for each in known)) if known else None
+        self._mask = SecretMask(secrets)
 
     def redact(self, text: str) -> str:
         """The text with its secrets hidden."""
-        text = _SECRETS.sub(HIDDEN, text)
-        return text if self._known is None else self._known.sub(HIDDEN, text)
+        return self._mask(_SECRETS.sub(HIDDEN, text))
 
     def parts(self, record: logging.LogRecord) -> dict[str, object]:
         """The entry as names and values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 from bullpen.core.errors import BadText, TextTooLong
@@ -84,3 +85,26 @@ def _mask_value(found: re.Match[str]) -> str:
     if found["secret"] and _SECRET_NAME.search(found["name"]):
         return found["before"] + MASK
     return found[0]
+
+
+HIDDEN = "[hidden]"
+MIN_SECRET_CHARS = 6
+"""Shorter secrets would be hidden in the middle of words."""
+KEY_PREFIX = "bp_"
+"""How a key of Bullpen begins."""
+_KEY = re.compile(rf"{KEY_PREFIX}[A-Za-z0-9_-]{{32,}}")
+
+
+class SecretMask:
+    """Hides keys of Bullpen and known secrets in texts."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        known = {each for each in secrets if len(each) >= MIN_SECRET_CHARS}
+        # Longer ones first: one may be the beginning of another.
+        self._known = sorted(known, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """The text with its secrets hidden."""
+        for each in self._known:
+            text = text.replace(each, HIDDEN)
+        return _KEY.sub(HIDDEN, text) if KEY_PREFIX in text else text

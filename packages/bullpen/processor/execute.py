@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.answers.complete import complete, fail
 from bullpen.core.errors import BullpenError, NotFound, StaleToken, StoreError
 from bullpen.core.events.append import append_event
@@ -132,7 +133,7 @@ class RunExecutor:
         if context.key is not None:
             save_session(tx, context.agent, context.key, reply.session)
         if reply.session_lost is not None:
-            reason = sanitise_text(reply.session_lost)[:MAX_ERROR_CHARS]
+            reason = outgoing_mask(tx)(sanitise_text(reply.session_lost))[:MAX_ERROR_CHARS]
             append_event(tx, SessionLost(claim.primary, reason=reason))
 
     def _output(self, claim: Claim, reply: Reply) -> RunOutput:

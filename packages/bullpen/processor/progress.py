@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.background import Loop
 from bullpen.core.errors import BullpenError
 from bullpen.core.events.append import append_event
@@ -93,8 +94,9 @@ class ProgressBoard:
             return False
         try:
             with self._store.write(durable=False) as tx:
+                mask = outgoing_mask(tx)
                 for message, text in texts_of_runs:
-                    append_event(tx, AgentProgress(message, text=text))
+                    append_event(tx, AgentProgress(message, text=mask(text)))
         except BullpenError as error:
             log.warning("the progress of %s runs is not shown: %s", len(texts_of_runs), error)
         return True

@@ -19,9 +19,9 @@ from bullpen.core.models import API_KEYS
 from bullpen.core.roster.agents import check_display_name
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import KEY_PREFIX
 
 SECRET_BYTES = 32
-KEY_PREFIX = "bp_"
 LINK_MINUTES = 5
 BROWSER_DAYS = 30
 USED_AT_INTERVAL = MINUTE

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 
+from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.answers.aggregate import add_part, is_at_rest, lock_conversation, send_aggregate
 from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, shorten_to_file, split_allowed
 from bullpen.core.answers.compose import ParsedAnswer, parse_answer
@@ -55,7 +56,13 @@ def complete(
 ) -> list[Message]:
     """Finish a claim with what its run wrote; files are sent only from below these directories."""
     primary = claim.primary
-    text = sanitise_text(output.text)
+    mask = outgoing_mask(tx)
+    text = mask(sanitise_text(output.text))
+    output = replace(
+        output,
+        text=text,
+        metadata=None if output.metadata is None else mask(output.metadata),
+    )
     if is_heartbeat(primary):
         text = strip_silent_answer(text)
     rooms, book = _load_recipients(tx, primary.agent) if "[" in text else ({}, EMPTY_BOOK)
@@ -81,6 +88,7 @@ def complete(
 
 def fail(tx: Transaction, token: str, failure: Failure) -> None:
     """End this claim without an answer, and count it against the heartbeat that caused the run."""
+    failure = replace(failure, error=outgoing_mask(tx)(failure.error))
     for message in fail_claim(tx, token, failure):
         if is_heartbeat(message):
             fail_heartbeat(tx, message, failure.error)
@@ -157,7 +165,7 @@ def _build_outcome(
     return Outcome(
         handoffs=tuple(handoffs),
         room_posts=tuple(posts),
-        transcript=sanitise_text(output.text),
+        transcript=output.text,
         usage=output.usage,
     )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import bindparam, false, insert
 
+from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.clock import HOUR
 from bullpen.core.errors import BadText
 from bullpen.core.events.append import append_event
@@ -90,6 +93,9 @@ def send_to_person(
         check_text(text, limit)
     if answer.metadata is not None:
         check_json_column(answer.metadata, "the metadata")
+    mask = outgoing_mask(tx)
+    metadata = None if answer.metadata is None else mask(answer.metadata)
+    answer = replace(answer, message=mask(answer.message), metadata=metadata)
     if not answer.message and not answer.files:
         raise BadText("the message is empty", hint="Write something, or give a file.")
     message_id = tx.ids.new("proactive")

@@ -13,13 +13,13 @@ from typing import TypeVar
 import psutil
 
 from bullpen.core.errors import BullpenError, StoreError, StoreUnavailable
-from bullpen.core.logs import MIN_SECRET_CHARS
 from bullpen.core.roster.providers import list_custom_providers
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings
 from bullpen.core.settings.parse import SettingProblem
 from bullpen.core.store import open
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import database_file, open_store
+from bullpen.core.text import MIN_SECRET_CHARS
 from bullpen.ops.services.programs import RENAMED_SERVICES
 from bullpen.ops.services.supervisor import CORE_SERVICES, Service, Supervisor
 
