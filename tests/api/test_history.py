@@ -56,12 +56,40 @@ def test_a_history_is_read_from_its_end_or_from_a_number_on(served: Served, insi
     found: list[dict[str, str]] = []
     since = 0
     for _ in range(10):
-        response = served.ask("GET", f"{path}?limit=2&since_id={since}")
+        everything = f"/api/agent-messages?agent=paged&limit=2&since_id={since}"
+        response = served.ask("GET", everything)
         found += response.json()
         if "X-Next-Cursor" not in response.headers:
             break
         since = int(response.headers["X-Next-Cursor"])
     assert found == newest[::-1]
+
+
+def test_since_id_zero_is_the_newest_as_the_references_clients_poll(
+    served: Served, inside: Store
+) -> None:
+    with inside.write() as tx:
+        add_agent(tx, Agent(id="polled"))
+    for number in range(3):
+        talk(served, inside, "polled", str(number))
+    path = "/api/agents/polled/messages"
+    newest = served.get(f"{path}?limit=2&since_id=0")
+    assert [(each["role"], each["content"]) for each in newest] == [
+        ("assistant", "yes"),
+        ("user", "2"),
+    ]
+    assert newest == served.get(f"{path}?limit=2")
+
+
+def test_a_running_message_is_in_the_history_before_its_answer(
+    served: Served, inside: Store
+) -> None:
+    with inside.write() as tx:
+        add_agent(tx, Agent(id="slow"))
+    sent = served.post("/api/message", {"message": "@slow hello", "sender": "Ada"})
+    (entry,) = served.get("/api/agents/slow/messages?since_id=0")
+    assert (entry["role"], entry["message_id"]) == ("user", sent["messageId"])
+    assert entry["created_at"] == served.get(f"/api/messages/{sent['messageId']}")["created_at"]
 
 
 def test_the_whole_history_is_read_in_the_same_way(served: Served, inside: Store) -> None:

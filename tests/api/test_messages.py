@@ -34,6 +34,20 @@ def test_who_does_not_exist_is_answered_with_who_does(served: Served) -> None:
     assert "coder" in response.json()["hint"]
 
 
+def test_who_addresses_nobody_on_a_channel_is_answered_there_once(served: Served) -> None:
+    said = {"message": "@nobody hello", "messageId": "tg_mine", "sender": "Ada", "senderId": "7"}
+    for _ in range(2):
+        response = served.ask("POST", "/api/message", {**said, "channel": "telegram"})
+        assert response.status_code == 404
+    (told,) = served.get("/api/responses/pending?channel=telegram")
+    assert (told["messageId"], told["senderId"]) == ("tg_mine", "7")
+    assert "@nobody" in told["message"]
+    assert "@coder" in told["message"]
+    # Its caller reads the error.
+    served.ask("POST", "/api/message", {**said, "channel": "web", "messageId": "web_mine"})
+    assert served.get("/api/responses/pending?channel=web") == []
+
+
 def test_a_second_message_with_an_id_is_a_conflict_that_tells_the_state_of_the_first(
     served: Served,
 ) -> None:

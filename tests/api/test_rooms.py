@@ -22,7 +22,7 @@ def rooms(office: Settings) -> None:
     store = open_store(office)
     with store.write() as tx:
         add_agent(tx, Agent(id="bullpen"))
-        for name in ("paged", "timed", "quiet", "poor"):
+        for name in ("paged", "timed", "polled", "quiet", "poor"):
             add_team(tx, Team(id=name, leader="coder", members=("coder",)))
     store.close()
 
@@ -100,10 +100,11 @@ def test_a_room_is_read_from_its_end_or_from_a_number_on(served: Served) -> None
     assert found == ["0", "1", "2", "3", "4"]
 
 
-def test_a_room_is_read_from_a_moment_on_as_clients_poll_it(served: Served) -> None:
+def test_a_room_is_read_from_a_moment_on(served: Served) -> None:
     """Each poll shows what is new, once, in the order in which it was said."""
     seen: list[str] = []
-    since = 0
+    say(served, "timed", "first")
+    since = served.get("/api/chatroom/timed?since=0")[0]["created_at"]
     for number in range(3):
         say(served, "timed", str(number))
         found = served.get(f"/api/chatroom/timed?since={since}")
@@ -111,6 +112,14 @@ def test_a_room_is_read_from_a_moment_on_as_clients_poll_it(served: Served) -> N
         seen += texts(found)
         assert served.get(f"/api/chatroom/timed?since={since}") == []
     assert seen == ["0", "1", "2"]
+
+
+def test_since_zero_is_the_newest_posts_and_a_small_since_a_posts_number(served: Served) -> None:
+    """As TinyOffice asks, which turns the list around, and as the reference's viewer goes on."""
+    ids = [say(served, "polled", str(number)) for number in range(4)]
+    assert texts(served.get("/api/chatroom/polled?limit=2&since=0")) == ["3", "2"]
+    assert texts(served.get(f"/api/chatroom/polled?limit=100&since={ids[1]}")) == ["2", "3"]
+    assert served.get(f"/api/chatroom/polled?limit=100&since={ids[3]}") == []
 
 
 def test_a_place_that_is_none_is_refused(served: Served, subtests: pytest.Subtests) -> None:

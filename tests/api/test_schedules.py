@@ -282,3 +282,13 @@ def test_the_next_times_are_as_many_as_one_asks_for(served: Served) -> None:
         assert served.refused("GET", f"{path}?count={count}") == (400, "bad_request")
     rare = made(served, cron="0 0 29 2 1#5")
     assert len(served.get(f"{ALL}/{rare['id']}/next?count=100")["next"]) > 1
+
+
+def test_what_the_references_clients_read_as_text_is_text(served: Served) -> None:
+    every = made(served, cron=None, every_seconds=3600, label=None)
+    assert (every["cron"], every["label"]) == ("", every["id"])
+    # As it is shown it may be sent back, and its id is a name that it answers to.
+    assert served.ok("PUT", f"{ALL}/{every['label']}", every)["schedule"]["label"] == every["id"]
+    copy = {each: every[each] for each in ("agentId", "message", "cron", "every_seconds")}
+    copied = served.post(ALL, copy)["schedule"]
+    assert (copied["cron"], copied["label"]) == ("", copied["id"])

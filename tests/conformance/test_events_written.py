@@ -56,12 +56,12 @@ def _expired(store: Store, clock: FakeClock) -> None:
 
 
 LIVES: list[tuple[Life, list[str]]] = [
-    (_answered, ["message_received", "response_ready", "chain_step_done"]),
+    (_answered, ["message_received", "chain_step_done", "response_ready"]),
     (
         _failed_and_answered,
         [
             *("message_received", "message_failed", "message_received"),
-            *("response_ready", "chain_step_done"),
+            *("chain_step_done", "response_ready"),
         ],
     ),
     (

@@ -7,6 +7,8 @@ import pytest
 from bullpen.core.answers.complete import fail
 from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.errors import LaneFull
+from bullpen.core.history import SYSTEM_AUTHOR
 from bullpen.core.message import (
     ROOM,
     Answer,
@@ -18,11 +20,12 @@ from bullpen.core.message import (
     RoomPost,
     Usage,
 )
-from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS
+from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS, RESPONSES
 from bullpen.core.queue.fail import release
-from bullpen.core.queue.manage import CANCEL_WAIT_MS, cancel
+from bullpen.core.queue.lanes import LanePolicy, Overflow, pause_lane
+from bullpen.core.queue.manage import CANCEL_WAIT_MS, cancel, drop
 from bullpen.core.store.base import Store
-from tests.conformance.verbs import AGENT, do, done, failed, lane, rows, send, take
+from tests.conformance.verbs import AGENT, do, done, failed, lane, rows, send, take, try_claim
 from tests.stores import START, FakeClock
 
 USAGE = Usage(provider="claude", model="m-1", input_tokens=10, output_tokens=20, cost=0.25)
@@ -43,6 +46,7 @@ def test_what_was_heard_and_what_was_said_is_kept_in_order(store: Store, clock: 
     send(store, "post", channel=ROOM, from_agent="reviewer", sender="reviewer")
     found = take(store)
     clock.advance(5)
+    late = send(store, "three", channel="slack", sender="Ada")
     outcome = Outcome(
         answers=(Answer(message="first answer"), Answer(message="second answer")),
         handoffs=(NewMessage(agent="reviewer", message="check"),),
@@ -53,15 +57,20 @@ def test_what_was_heard_and_what_was_said_is_kept_in_order(store: Store, clock: 
         (AGENT, "user", "slack", "Ada", "one"),
         (AGENT, "user", "slack", "Ada", "two"),
         (AGENT, "user", ROOM, "reviewer", "post"),
+        (AGENT, "user", "slack", "Ada", "three"),
         (AGENT, "assistant", "slack", AGENT, "first answer"),
         (AGENT, "assistant", "slack", AGENT, "second answer"),
         (AGENT, "assistant", "internal", AGENT, "@reviewer: check"),
         (AGENT, "assistant", ROOM, AGENT, "hello room"),
+        ("reviewer", "user", "slack", AGENT, "check"),
+        ("reviewer", "user", ROOM, AGENT, "hello room"),
     ]
     history = rows(store, AGENT_MESSAGES)
-    assert {row["created_at"] for row in history} == {START + 5}
+    assert [row["created_at"] for row in history[:3]] == [START] * 3  # when it was said
+    assert {row["created_at"] for row in history[3:]} == {START + 5}
     assert [row["message_id"] for row in history[:2]] == [first, second]
-    assert {row["message_id"] for row in history[3:]} == {first}
+    assert history[3]["message_id"] == late
+    assert {row["message_id"] for row in history[4:8]} == {first}
 
 
 def test_a_teammates_message_is_heard_from_the_teammate(store: Store) -> None:
@@ -77,14 +86,94 @@ def test_a_teammates_message_is_heard_from_the_teammate(store: Store) -> None:
     ]
 
 
-def test_only_a_finished_run_makes_history_and_only_once(store: Store) -> None:
-    lane(store)
-    send(store, "one")
+def _entries(store: Store, message_id: str) -> list[tuple[str, str, str, int]]:
+    return [
+        (row["role"], row["sender"], row["content"], row["created_at"])
+        for row in rows(store, AGENT_MESSAGES)
+        if row["message_id"] == message_id
+    ]
+
+
+def _let_die(store: Store, sent: str) -> None:
+    failed(store, take(store).token, error="no disk", kind=ErrorKind.PERMANENT)
+
+
+def _let_retry(store: Store, sent: str) -> None:
     failed(store, take(store).token, retry_after=0)
     do(store, release, take(store).token)
-    assert _said(store) == []
-    done(store, take(store).token)
-    assert [content for *_, content in _said(store)] == ["one", "done"]
+    take(store)
+
+
+def _let_hold(store: Store, sent: str) -> None:
+    failed(store, take(store).token, kind=ErrorKind.NEEDS_PERSON)
+
+
+def _let_run(store: Store, sent: str) -> None:
+    take(store)
+
+
+def _let_cancel(store: Store, sent: str) -> None:
+    take(store)
+    do(store, cancel, sent)
+
+
+def _let_drop(store: Store, sent: str) -> None:
+    do(store, cancel, sent)
+    do(store, drop, sent)
+
+
+def _let_expire(store: Store, sent: str) -> None:
+    assert try_claim(store) is None
+
+
+def test_what_was_said_is_in_the_history_once_whatever_becomes_of_it(
+    store: Store, clock: FakeClock, subtests: pytest.Subtests
+) -> None:
+    fates = (_let_run, _let_retry, _let_hold, _let_cancel, _let_drop, _let_expire, _let_die)
+    for number, fate in enumerate(fates):
+        agent = f"agent{number}"
+        with subtests.test(fate=fate.__name__):
+            lane(store, agent)
+            deadline = clock.now() + MINUTE if fate is _let_expire else None
+            sent = send(store, "hello", agent=agent, sender="Ada", deadline=deadline)
+            said = ("user", "Ada", "hello", clock.now())
+            assert _entries(store, sent) == [said]
+            clock.advance(MINUTE)
+            fate(store, sent)
+            assert _entries(store, sent)[:1] == [said]
+            assert [role for role, *_ in _entries(store, sent)].count("user") == 1
+        with store.write() as tx:
+            pause_lane(tx, agent, "its part is over")
+
+
+def test_an_apology_is_in_the_history_as_what_the_person_was_told(
+    store: Store, clock: FakeClock
+) -> None:
+    lane(store)
+    sent = send(store, "hello", channel="slack", sender="Ada")
+    clock.advance(MINUTE)
+    failed(store, take(store).token, error="no disk", kind=ErrorKind.PERMANENT)
+    (told,) = rows(store, RESPONSES)
+    assert "no disk" in told["message"]
+    assert _entries(store, sent)[1:] == [
+        ("assistant", SYSTEM_AUTHOR, told["message"], START + MINUTE)
+    ]
+
+
+def test_a_message_that_its_lane_drops_stays_in_the_history(store: Store) -> None:
+    lane(store, policy=LanePolicy(max_depth=1, overflow=Overflow.DROP_OLDEST))
+    first, second = send(store, "one"), send(store, "two")
+    assert [role for role, *_ in _entries(store, first)] == ["user", "assistant"]
+    assert [role for role, *_ in _entries(store, second)] == ["user"]
+
+
+def test_a_message_that_is_refused_or_delivered_again_is_not_in_the_history(store: Store) -> None:
+    lane(store, policy=LanePolicy(max_depth=1))
+    send(store, "one", channel="slack", event_id="e1")
+    send(store, "one", channel="slack", event_id="e1")
+    with pytest.raises(LaneFull):
+        send(store, "two")
+    assert [content for *_, content in _said(store)] == ["one"]
 
 
 def test_an_attempt_says_what_the_run_was(store: Store, clock: FakeClock) -> None:

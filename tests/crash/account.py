@@ -86,8 +86,11 @@ class Account:
     def __init__(self, store: Store) -> None:
         self.messages = {str(row["message_id"]): row for row in rows(store, MESSAGES)}
         self.attempts: dict[str, list[Row]] = defaultdict(list)
+        self.completed: list[Row] = []
         for row in rows(store, ATTEMPTS):
             self.attempts[row["message_id"]].append(row)
+            if row["outcome"] == "completed":
+                self.completed.append(row)
         self.responses: dict[str, list[Row]] = defaultdict(list)
         for row in rows(store, RESPONSES):
             self.responses[row["message_id"]].append(row)
@@ -108,7 +111,7 @@ class Account:
             completed = row["status"] == "completed"
             assert row["status"] in TERMINAL_STATES, row
             assert row["claim_token"] is None, row
-            assert heard[message_id] == int(completed), row
+            assert heard[message_id] == 1, row
             assert children[message_id] == (self._children(row) if completed else 0), row
             assert self._texts(message_id) == self._expected(row), row
             if row["agent"] not in BATCHED:
@@ -125,13 +128,22 @@ class Account:
         """Each sender's messages to an agent were answered in the order in which he sent them."""
         last: dict[tuple[str, str], int] = {}
         retried = {Order.STUMBLE, Order.REFUSE}
-        for row in self.heard:
-            task = Task.parse(row["content"])
-            if row["sender"] != "Ada" or task.order in retried:
+        for attempt in self.completed:
+            asked = self.messages[attempt["message_id"]]
+            if asked["from_agent"] is not None:
                 continue
-            key = (row["agent_id"], task.series)
-            assert last.get(key, -1) < task.number, row
-            last[key] = task.number
+            for task in map(Task.parse, self._answered(asked)):
+                if task.order in retried:
+                    continue
+                key = (asked["agent"], task.series)
+                assert last.get(key, -1) < task.number, asked
+                last[key] = task.number
+
+    def _answered(self, asked: Row) -> list[str]:
+        """The texts of the messages that were answered with this one, the first of its batch."""
+        if asked["agent"] not in BATCHED:
+            return [str(asked["message"])]
+        return str(self.responses[asked["message_id"]][0]["message"]).splitlines()
 
     def check_deliveries(self, platform: Platform) -> None:
         """No part arrived twice, and what was not sent is not called delivered."""

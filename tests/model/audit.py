@@ -198,7 +198,8 @@ class Audit:
         _same("responses", given, answers)
         attempts = [(names[number], *rest) for number, *rest in log.attempts]
         _same("attempts", found["attempts"], attempts)
-        _same("agent_messages", found["agent_messages"], log.said)
+        said = [(agent, role, _answer(text)) for agent, role, text in found["agent_messages"]]
+        _same("agent_messages", said, log.said)
         _same("chat_messages", found["chat_messages"], log.posts)
         self.book.read_log()
 

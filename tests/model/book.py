@@ -62,7 +62,7 @@ class Log:
     responses: list[tuple[int, int, str | None]] = field(default_factory=list)
     """The message answered, the answer's place and text; None is word of its death."""
     attempts: list[tuple[int, int, str, str | None]] = field(default_factory=list)
-    said: list[tuple[str, str, str]] = field(default_factory=list)
+    said: list[tuple[str, str, str | None]] = field(default_factory=list)
     posts: list[tuple[str, str, str]] = field(default_factory=list)
 
 
@@ -191,6 +191,7 @@ class Book:
         self._event("message_dead", item)
         if item.new.channel not in (ROOM, INTERNAL):
             self._respond(item, 0, None)
+            self.log.said.append((item.new.agent, "assistant", None))
 
     def _respond(self, item: Item, seq: int, text: str | None) -> None:
         self.log.responses.append((item.number, seq, text))

@@ -125,6 +125,7 @@ class QueueModel(Book):
         )
         self.items[item.number] = item
         self._sort(item)
+        self.log.said.append((new.agent, "user", new.message))
         self._event("message_enqueued", item)
         if new.hold_reason is not None:
             self._event("message_held", item)
@@ -178,9 +179,10 @@ class QueueModel(Book):
         primary = batch[0]
         for item in batch:
             self._move(item, M.COMPLETED)
-            self.log.said.append((item.new.agent, "user", item.new.message))
-        for seq, answer in enumerate(outcome.answers):
-            self._respond(primary, seq, answer.message)
+        spoken = [answer.message for answer in outcome.answers]
+        spoken += [f"@{new.agent}: {new.message}" for new in outcome.handoffs]
+        spoken += [post.message for post in outcome.room_posts]
+        self.log.said.extend((primary.new.agent, "assistant", text) for text in spoken)
         for new in outcome.handoffs:
             self._deliver(self._child(primary, new))
             self._event("chain_handoff", primary)
@@ -199,12 +201,10 @@ class QueueModel(Book):
                         reply_to=None,
                     )
                 )
-        spoken = [answer.message for answer in outcome.answers]
-        spoken += [f"@{new.agent}: {new.message}" for new in outcome.handoffs]
-        spoken += [post.message for post in outcome.room_posts]
-        self.log.said.extend((primary.new.agent, "assistant", text) for text in spoken)
         self._attempt(batch, "completed")
         self._event("chain_step_done", primary)
+        for seq, answer in enumerate(outcome.answers):
+            self._respond(primary, seq, answer.message)
         return [item.number for item in batch]
 
     def _child(self, primary: Item, new: NewMessage) -> NewMessage:

@@ -282,3 +282,38 @@ def test_a_database_of_a_checkout_before_the_first_release_is_refused_and_not_to
 def test_a_database_of_the_newest_checkout_has_nothing_to_upgrade(empty: Store) -> None:
     assert "0006" in open.KNOWN_REVISIONS
     assert not set(open.UNRELEASED_REVISIONS) & set(open.KNOWN_REVISIONS)
+
+
+def test_what_was_said_before_the_upgrade_and_not_answered_is_in_the_history_once(
+    empty: Store,
+) -> None:
+    migrate.upgrade(empty, "0006")
+    said = {"pending": 10, "completed": 20, "dead": 30, "held": 40}
+    with empty.engine.begin() as connection:
+        metadata = MetaData()
+        metadata.reflect(connection)
+        history, messages = (metadata.tables[name] for name in ("agent_messages", "messages"))
+        entry = {**_row(history, 0), "role": "user", "message_id": "completed", "created_at": 25}
+        connection.execute(insert(history).values(entry))
+        for number, (status, at) in enumerate(said.items(), 1):
+            row = {**_row(messages, 1000 * number), "status": status, "message_id": status}
+            row.update(from_agent=None, created_at=at, claim_token=None)
+            connection.execute(insert(messages).values(row))
+    for _ in range(2):
+        migrate.upgrade(empty)
+        with empty.engine.begin() as connection:
+            rows = connection.execute(text("SELECT * FROM agent_messages ORDER BY id")).all()
+            said_by_id = connection.execute(text("SELECT message_id, message FROM messages")).all()
+            texts = {row.message_id: row.message for row in said_by_id}
+        # No older than the entry before it: pages and searches by time go by the ids.
+        assert [(row.message_id, row.role, row.created_at) for row in rows] == [
+            ("completed", "user", 25),
+            ("pending", "user", 25),
+            ("dead", "user", 30),
+            ("held", "user", 40),
+        ]
+        assert [row.content for row in rows[1:]] == [texts[each.message_id] for each in rows[1:]]
+        migrate.downgrade(empty, "0006")
+        with empty.engine.begin() as connection:
+            left = connection.execute(text("SELECT message_id FROM agent_messages")).scalars()
+            assert list(left) == ["completed"]

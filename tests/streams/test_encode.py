@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,9 +21,11 @@ from bullpen.core.inspect.event_details import MAX_TEXT_CHARS
 from bullpen.core.intake import post_in_room, submit
 from bullpen.core.message import Answer, ErrorKind, NewMessage, Outcome, RunOutput
 from bullpen.core.outbox.write import send_to_person
+from bullpen.core.queue.manage import CANCEL_WAIT_MS, cancel
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, done, failed, hire, send, take, to_archive
+from tests.stores import FakeClock
 
 Document = dict[str, Any]
 
@@ -86,7 +88,7 @@ def test_a_question_and_its_answer_are_told_with_the_references_names_and_exactl
     }
     assert of_type(documents, "message:incoming") == {
         **{"type": "message:incoming", "messageId": asked, "agent": "coder"},
-        **{"message": "x" * 120},
+        **{"message": "@coder " + "x" * 113},
         **at,
         **person,
     }
@@ -103,7 +105,7 @@ def test_a_question_and_its_answer_are_told_with_the_references_names_and_exactl
         **person,
     }
     assert of_type(documents, "agent:mention") == {
-        **{"type": "agent:mention", "teamId": None, "fromAgent": "coder", "toAgent": "helper"},
+        **{"type": "agent:mention", "teamId": "dev", "fromAgent": "coder", "toAgent": "helper"},
         **at,
     }
     ready = of_type(documents, "response_ready")
@@ -123,10 +125,15 @@ def test_each_event_of_two_names_comes_first_under_the_references_and_has_its_id
     ask(store, "@coder hi")
     done(store, take(store).token)
     documents = told(store)
-    for own, alias in zip(documents[1:], documents, strict=False):
-        if alias["type"] in ALIASES.values():
-            assert ALIASES[own["type"]] == alias["type"]
-            assert ("id" in alias["frame"], "id" in own["frame"]) == (False, True)
+    theirs: list[str] = []
+    for each in documents:
+        if ":" in each["type"]:
+            assert "id" not in each["frame"]
+            theirs.append(each["type"])
+            continue
+        assert "id" in each["frame"]
+        assert set(theirs) <= set(ALIASES.get(each["type"], ()))
+        theirs = []
     ids = [int(each["frame"]["id"]) for each in documents if "id" in each["frame"]]
     assert ids == sorted(set(ids))
 
@@ -170,16 +177,64 @@ def _dead(store: Store) -> str:
     return "message_dead"
 
 
-@pytest.mark.parametrize("fail", [_failed, _dead])
-def test_a_failure_is_a_response_to_the_references_clients(
-    store: Store, fail: Callable[[Store], str]
-) -> None:
+def test_a_failed_try_is_no_response_to_the_references_clients(store: Store) -> None:
+    ask(store, "@coder hi")
+    own = _failed(store)
+    documents = told(store)
+    assert of_type(documents, own)["data"]["error"] == "no key"
+    assert not {"agent:response", "message:done"} & {each["type"] for each in documents}
+
+
+def test_a_death_is_told_to_the_references_clients_as_its_person_is_told(store: Store) -> None:
     asked = ask(store, "@coder hi")
-    own = fail(store)
+    own = _dead(store)
     documents = told(store)
     found = of_type(documents, "agent:response")
-    assert (found["content"], found["role"], found["messageId"]) == ("no key", "assistant", asked)
+    assert (found["role"], found["messageId"]) == ("assistant", asked)
+    assert found["content"] == of_type(documents, "response_ready")["responseText"]
     assert of_type(documents, own)["data"]["error"] == "no key"
+    assert [each["type"] for each in documents][-1] == "response_ready"
+    assert of_type(documents, "message:done")["messageId"] == asked
+
+
+def _dones(store: Store) -> list[tuple[str, str, str]]:
+    return [
+        (each["messageId"], each["channel"], each["sender"])
+        for each in told(store, types=frozenset({"message:done"}))
+    ]
+
+
+def test_each_message_of_a_batch_is_done_for_the_references_clients(store: Store) -> None:
+    asked = [ask(store, f"@coder {number}") for number in range(3)]
+    do(store, post_in_room, "dev", "hello room", "Ada")
+    claimed = take(store, agent="coder")
+    assert len(claimed.messages) == 4
+    done(store, claimed.token)
+    assert sorted(_dones(store)) == sorted((each, "slack", "Ada") for each in asked)
+    types = [each["type"] for each in told(store)]
+    assert types.index("agent:response") < types.index("message:done")
+
+
+def test_a_message_whose_agent_only_hands_it_on_is_done(store: Store) -> None:
+    asked = ask(store, "@coder hi")
+    handoff = NewMessage(agent="helper", message="look")
+    done(store, take(store).token, Outcome(handoffs=(handoff,)))
+    assert _dones(store) == [(asked, "slack", "Ada")]
+
+
+def test_what_a_person_or_its_deadline_ended_is_done_for_the_references_clients(
+    store: Store, clock: FakeClock
+) -> None:
+    killed = ask(store, "@coder one")
+    take(store)
+    do(store, cancel, killed)
+    clock.advance(CANCEL_WAIT_MS)
+    late = ask(store, "@coder two", deadline=clock.now() + 1)
+    held = ask(store, "@coder three")
+    clock.advance(2)
+    failed(store, take(store).token, ErrorKind.NEEDS_PERSON)
+    owner = [each for each in _dones(store) if each[0] in (killed, late, held)]
+    assert [each for each, channel, _ in owner if channel == "slack"] == [killed, late, held]
 
 
 def test_what_no_person_wrote_to_an_agent_is_no_incoming_message(store: Store) -> None:

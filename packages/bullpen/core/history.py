@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import bindparam, insert
 
 from bullpen.core.events.append import append_event
 from bullpen.core.events.company import RoomPosted
+from bullpen.core.message import INTERNAL, NewMessage
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+
+SYSTEM_AUTHOR = "bullpen"
+"""The sender of what Bullpen itself says, to agents, to people and in rooms."""
 
 INSERT_HISTORY: Statement[None] = Statement(
     lambda: insert(AGENT_MESSAGES).values(
@@ -34,6 +40,43 @@ INSERT_POST: Statement[tuple[int]] = Statement(
         .returning(CHAT_MESSAGES.c.id)
     )
 )
+
+
+def record_messages(tx: Transaction, stored: Iterable[tuple[NewMessage, str]]) -> None:
+    """Write new messages, with their ids, into the history of the agents that they are for.
+
+    This is the only row of role `user` that a message gets, whatever becomes of it.
+    """
+    rows = [
+        {
+            "agent": new.agent,
+            "role": "user",
+            "channel": new.channel,
+            "sender": new.from_agent or new.sender,
+            "message_id": message_id,
+            "content": new.message,
+            "now": tx.now,
+        }
+        for new, message_id in stored
+    ]
+    tx.write_each(INSERT_HISTORY, rows)
+
+
+def record_notice(tx: Transaction, agent: str, channel: str, message_id: str, text: str) -> None:
+    """Write what a person was told about their message, instead of an answer or beside it."""
+    _record_own_text(tx, agent, "assistant", channel, message_id, text)
+
+
+def record_note(tx: Transaction, agent: str, message_id: str, text: str) -> None:
+    """Write what the agent's next run is told of its last answer."""
+    _record_own_text(tx, agent, "note", INTERNAL, message_id, text)
+
+
+def _record_own_text(
+    tx: Transaction, agent: str, role: str, channel: str, message_id: str, text: str
+) -> None:
+    values = {"agent": agent, "role": role, "channel": channel, "message_id": message_id}
+    tx.write(INSERT_HISTORY, {**values, "sender": SYSTEM_AUTHOR, "content": text, "now": tx.now})
 
 
 def insert_post(tx: Transaction, team: str, author: str, text: str) -> int:

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bullpen.core.errors import BadText, TextTooLong
+from sqlalchemy import bindparam, select
+
+from bullpen.core.errors import BadText, TextTooLong, UnknownRecipient
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import AgentRouted, TeamChainStart
 from bullpen.core.history import insert_post
-from bullpen.core.message import ROOM, Accepted, NewMessage
+from bullpen.core.message import (
+    INTERNAL_CHANNELS,
+    PULL_CHANNELS,
+    ROOM,
+    Accepted,
+    Answer,
+    NewMessage,
+)
+from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.enqueue import (
     PlatformEvent,
     Submission,
@@ -23,8 +35,17 @@ from bullpen.core.queue.message_ids import find_message_state
 from bullpen.core.roster.agents import load_address_book
 from bullpen.core.roster.teams import Team, get_team
 from bullpen.core.routing.address import RoutedText, route_text
+from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+
+SELECT_ANSWERED: Statement[tuple[int]] = Statement(
+    lambda: (
+        select(RESPONSES.c.id)
+        .where(RESPONSES.c.message_id == bindparam("message_id"))
+        .limit(const(1))
+    )
+)
 
 MAX_COPIES_FACTOR = 8
 """All copies of a message together may be this many times as long as one message."""
@@ -74,6 +95,29 @@ def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> RoomR
     part = RoutedText(text=text, agent=None, team=None, room=team.id)
     (accepted,), (post,) = _store_parts(tx, new, [part], {team.id: team})
     return RoomReceipt(post, accepted.message_id)
+
+
+def answer_unknown_recipient(tx: Transaction, new: NewMessage, error: UnknownRecipient) -> None:
+    """Tell the person on their channel who can be addressed, once for a client's own id.
+
+    Clients of channels do not show errors. Where there is no client, the caller sees the error.
+    """
+    if new.channel in PULL_CHANNELS or new.channel in INTERNAL_CHANNELS:
+        return
+    if new.message_id is not None and (
+        tx.one(SELECT_ANSWERED, {"message_id": new.message_id}) is not None
+        or find_message_state(tx, new.message_id) is not None
+    ):
+        return
+    send_to_person(
+        tx,
+        Answer(message=f"{error}\n{error.hint}"),
+        channel=new.channel,
+        sender=new.sender,
+        sender_id=new.sender_id,
+        message_id=new.message_id,
+        reply_to=None if new.reply_to is None else str(new.reply_to),
+    )
 
 
 def _check_parts(

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, or_, select
 
 from bullpen.core.errors import UnknownAgent
+from bullpen.core.history import SYSTEM_AUTHOR
 from bullpen.core.ids import run_token
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import AGENT_MESSAGES
@@ -33,13 +34,16 @@ from bullpen.processor.providers.base import RunRequest
 
 H = AGENT_MESSAGES.c
 
-# A proactive message is no answer: the notes before it are still needed.
+# A proactive message is no answer, nor is a notice by Bullpen: notes before it are still needed.
 LATEST_ENTRIES: Statement[tuple[int, str, str]] = Statement(
     lambda: (
         select(H.id, H.role, H.content)
         .where(
             H.agent_id == bindparam("agent"),
-            H.role.in_([const("assistant"), const("note")]),
+            or_(
+                H.role == const("note"),
+                and_(H.role == const("assistant"), H.sender != const(SYSTEM_AUTHOR)),
+            ),
             H.message_id.not_like(const("proactive\\_%"), escape="\\"),
             H.channel != const(HEARTBEAT),
         )

@@ -21,6 +21,7 @@ from bullpen.api.schemas import (
     page_end,
 )
 from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
+from bullpen.core.history import SYSTEM_AUTHOR
 from bullpen.core.inspect.history import (
     history_since,
     last_posted_at,
@@ -47,7 +48,10 @@ class HistoryEntryAnswer(Answer):
 
     id: int
     agent_id: str
-    role: str = Field(description="`user` said it to the agent, `assistant` is the agent")
+    role: str = Field(
+        description="`user` was said to the agent, `assistant` by it, or with the sender `bullpen`"
+        " to a person instead of an answer; `note` is for the agent alone"
+    )
     channel: str
     sender: str
     message_id: str
@@ -63,6 +67,12 @@ class AgentPath(BaseModel):
     """Which agent."""
 
     agent_id: str = Field(max_length=200, description="the agent's id, of one that is gone as well")
+
+
+class HistoryQuery(Page):
+    """Which part of the history."""
+
+    agent: Name | None = Field(None, description="only what was said to this one, or by it")
 
 
 class SearchQuery(BaseModel):
@@ -89,19 +99,24 @@ class PersonList(Rows[PersonAnswer]):
 def of_agent(path: AgentPath, query: Page) -> HistoryEntryList:
     """Read what was said to an agent and by it.
 
-    The newest first; with `since_id` what came after it, the oldest first. What was said to an
-    agent stays when it is removed.
+    The newest first; with a `since_id` above 0 what came after it, the oldest first. What was said
+    to an agent is there from the moment it is accepted, and stays when the agent is removed.
     """
     require_reach(path.agent_id)
-    return _list_history([path.agent_id], query)
+    # The reference's clients always send `since_id=0`, and expect the newest.
+    newest = Page(limit=query.limit, since_id=query.since_id or None)
+    return _list_history([path.agent_id], newest)
 
 
 @routes.get("/api/agent-messages", READ)
-def of_all(query: Page) -> HistoryEntryList:
-    """Read what was said to all agents, and by them.
+def of_all(query: HistoryQuery) -> HistoryEntryList:
+    """Read what was said to all agents, and by them; or to one of them, and by it.
 
     The newest first; with `since_id` what came after it, the oldest first.
     """
+    if query.agent is not None:
+        require_reach(query.agent)
+        return _list_history([query.agent], query)
     return _list_history(caller().agents, query)
 
 
@@ -133,8 +148,9 @@ def _list_history(agents: Collection[str] | None, query: Page) -> HistoryEntryLi
 
 room_routes = Routes("rooms", "What a team says among itself.")
 
-SYSTEM_AUTHOR = "bullpen"
-"""The author of what Bullpen itself says in a room."""
+
+FIRST_MOMENT = 10**11
+"""A smaller `since` (before March 1973) is a post's number, as the reference's viewer sends it."""
 
 
 class RoomPath(BaseModel):
@@ -147,7 +163,9 @@ class RoomQuery(Page):
     """Which posts."""
 
     since: Cursor | None = Field(
-        None, description="only what was posted after this moment, the oldest first"
+        None,
+        description="only what was posted after this moment, or below 10^11 after the post of this"
+        " number, the oldest first; 0 is the newest posts, the newest first",
     )
 
 
@@ -197,9 +215,15 @@ class RoomList(Rows[Room]):
 def posts(path: RoomPath, query: RoomQuery) -> PostList:
     """Read a room.
 
-    The newest posts first; with `since_id` or `since` what came after it, the oldest first.
+    The newest posts first; with `since_id`, or a `since` above 0, what came after it, the oldest
+    first.
     """
-    since_id = query.since_id if query.since is None else query.since_id or 0
+    since_id, since = query.since_id, query.since or None
+    if since is not None:
+        if since < FIRST_MOMENT:
+            since_id, since = max(since_id or 0, since), None
+        else:
+            since_id = since_id or 0
     page = Page(limit=query.limit, since_id=since_id)
     with read() as tx:
         _require_members(tx, path.team_id)
@@ -212,7 +236,7 @@ def posts(path: RoomPath, query: RoomQuery) -> PostList:
                 tx,
                 path.team_id,
                 since_id=page.since_id,
-                since=-1 if query.since is None else query.since,
+                since=-1 if since is None else since,
                 upto=upto,
                 limit=page.limit,
             )

@@ -27,9 +27,16 @@ from bullpen.api.schemas import (
     page_end,
 )
 from bullpen.core.access.keys import Key
-from bullpen.core.errors import BadRequest, BullpenError, Conflict, LaneError, NotFound
+from bullpen.core.errors import (
+    BadRequest,
+    BullpenError,
+    Conflict,
+    LaneError,
+    NotFound,
+    UnknownRecipient,
+)
 from bullpen.core.inspect.messages import MessageFilter, get_message, list_messages
-from bullpen.core.intake import submit
+from bullpen.core.intake import answer_unknown_recipient, submit
 from bullpen.core.message import INTERNAL_CHANNELS, Accepted, NewMessage, Priority, ReplyTo
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
@@ -150,7 +157,8 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
     """Send a message to an agent, a team, or several.
 
     `@coder …` and `[@coder: …] [#dev: …]` in the text say to whom; else it goes to `agent`, or to
-    the default agent. With the header `Idempotency-Key` a repeat is recognised, answered as the
+    the default agent. Who addresses nobody that exists is told so on their channel as well, if it
+    has a client. With the header `Idempotency-Key` a repeat is recognised, answered as the
     first was, and not stored again.
     """
     new = NewMessage(
@@ -169,7 +177,13 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
         payload=None if body.payload is None else json.dumps(body.payload),
         schema=body.schema_,
     )
-    accepted = submit_for_key(caller(), new)
+    try:
+        accepted = submit_for_key(caller(), new)
+    except UnknownRecipient as error:
+        if caller().can_reach(None):
+            with write() as tx:
+                answer_unknown_recipient(tx, new, error)
+        raise
     first = accepted[0].message_id
     return EnqueuedAnswer(
         message_id=first,

@@ -56,7 +56,7 @@ class ScheduleAnswer(Answer):
     """A schedule."""
 
     id: str
-    label: str | None
+    label: str = Field(description="its id, if it was given none")
     agent_id: str | None = Field(
         validation_alias="agent",
         serialization_alias="agentId",
@@ -67,7 +67,7 @@ class ScheduleAnswer(Answer):
     )
     message: str
     kind: WhenKind = Field(description="which of the next three says when")
-    cron: str | None
+    cron: str = Field(description="empty if it has none")
     run_at: str | None = Field(serialization_alias="runAt", description="ISO 8601, UTC")
     every_seconds: int | None
     at: int | None = Field(description="`runAt` in milliseconds")
@@ -161,8 +161,10 @@ def schedule_answer(schedule: Schedule, now: int) -> ScheduleAnswer:
     timing, address = schedule.timing, schedule.place
     return ScheduleAnswer.from_row(
         schedule,
+        # The reference's clients read both as strings.
+        label=_label(schedule),
         kind=timing.kind,
-        cron=timing.cron,
+        cron=timing.cron or "",
         run_at=None if timing.at is None else _iso(timing.at),
         every_seconds=None if timing.every is None else timing.every // SECOND,
         at=timing.at,
@@ -174,6 +176,10 @@ def schedule_answer(schedule: Schedule, now: int) -> ScheduleAnswer:
         enabled=schedule.state is ScheduleState.ACTIVE,
         next=next_due_times(schedule, now),
     )
+
+
+def _label(schedule: Schedule) -> str:
+    return schedule.label or schedule.id
 
 
 def _iso(at: int) -> str:
@@ -215,7 +221,7 @@ def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> Sc
     timing = _timing(tx, body, before.timing)
     if timing is not None:
         change["timing"] = timing
-    if "label" in body.model_fields_set:
+    if "label" in body.model_fields_set and body.label != _label(before):
         change["label"] = body.label or None
     if body.message is not None:
         change["message"] = body.message
@@ -287,7 +293,7 @@ def _timings(
     seconds = None if every is None else every // SECOND
     run_at = parse_time(body.run_at, zone) if isinstance(body.run_at, str) else body.run_at
     return [
-        None if body.cron in (None, cron) else cron_timing(body.cron or "", zone, tx.now),
+        None if body.cron in (None, cron or "") else cron_timing(body.cron or "", zone, tx.now),
         None if run_at in (None, at) else once_timing(run_at or 0, zone, tx.now),
         None
         if body.every_seconds in (None, seconds)

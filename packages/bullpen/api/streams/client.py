@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bullpen.api.streams.documents import ALIASES
-from bullpen.api.streams.frames import EncodedEvent, EventNames, StreamProtocol
+from bullpen.api.streams.frames import EncodedEvent, StreamProtocol
 from bullpen.core.access.keys import Key
 from bullpen.core.events.log import EventFilter
 
@@ -29,6 +29,8 @@ DEAD_MILLISECONDS = 120_000
 
 FRAMES_PER_CALL = 64
 
+NO_NAMES: frozenset[str] = frozenset()
+
 FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
@@ -44,28 +46,23 @@ class Filter:
     reach: frozenset[str] | None = None
     """The agents of the key; events without an agent are for keys that reach all."""
 
-    def names_for(self, event: EncodedEvent) -> EventNames | None:
-        """The names under which the client gets the event; None if it does not want it."""
+    def names_for(self, event: EncodedEvent) -> frozenset[str]:
+        """The names under which the client gets the event; none if it does not want it."""
         record = event.record
         if self.reach is not None and record.agent not in self.reach:
-            return None
+            return NO_NAMES
         if self.agent is not None and record.agent != self.agent:
-            return None
+            return NO_NAMES
         if self.conversation_id is not None and record.conversation_id != self.conversation_id:
-            return None
+            return NO_NAMES
         if self.team is not None and event.team != self.team:
-            return None
-        if self.types is None:
-            return EventNames.BOTH
-        own, alias = record.type in self.types, event.alias in self.types
-        if own and alias:
-            return EventNames.BOTH
-        return EventNames.OWN if own else EventNames.ALIAS if alias else None
+            return NO_NAMES
+        return event.names if self.types is None else event.names & self.types
 
     def frames(self, wire: StreamProtocol, events: Iterable[EncodedEvent]) -> list[bytes]:
         """The frames of those events that the client wants."""
         named = ((each, self.names_for(each)) for each in events)
-        return [each.frame(wire, names) for each, names in named if names is not None]
+        return [each.frame(wire, names) for each, names in named if names]
 
     @property
     def store_filter(self) -> EventFilter:
@@ -80,7 +77,7 @@ class Filter:
 
 def add_own_names(types: frozenset[str]) -> frozenset[str]:
     """Add our names of events that are given by the reference's."""
-    return types | {own for own, alias in ALIASES.items() if alias in types}
+    return types | {own for own, aliases in ALIASES.items() if types.intersection(aliases)}
 
 
 class Client:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bullpen.core.events.company import RoomPosted
 from bullpen.core.events.conversation import (
@@ -15,10 +15,21 @@ from bullpen.core.events.conversation import (
     TeamChainStart,
 )
 from bullpen.core.events.log import EventRecord
-from bullpen.core.events.message import MessageDead, MessageFailed
+from bullpen.core.events.message import (
+    MessageCancelled,
+    MessageDead,
+    MessageExpired,
+    MessageHeld,
+)
 from bullpen.core.events.response import ResponseReady
-from bullpen.core.inspect.event_details import EventDetails, MessageOrigin, event_details
+from bullpen.core.inspect.event_details import (
+    PREVIEW_CHARS,
+    EventDetails,
+    MessageOrigin,
+    event_details,
+)
 from bullpen.core.message import INTERNAL_CHANNELS, SCHEDULE
+from bullpen.core.queue.dead_letters import death_notice
 from bullpen.core.store.base import Store
 
 Document = dict[str, object]
@@ -29,17 +40,29 @@ INTERNAL_ORIGINS = frozenset({*INTERNAL_CHANNELS, SCHEDULE})
 PROACTIVE = "proactive_"
 """How the message id of a proactive response begins."""
 
-ALIASES: Mapping[str, str] = {
-    MessageEnqueued.type: "message:incoming",
-    ChainStepStart.type: "agent:invoke",
-    AgentProgress.type: "agent:progress",
-    ChainStepDone.type: "agent:response",
-    MessageFailed.type: "agent:response",
-    MessageDead.type: "agent:response",
-    ChainHandoff.type: "agent:mention",
-    ResponseReady.type: "message:done",
+ROOM_COPY = "chat"
+"""The prefix of the ids of a room post's copies, one for each member."""
+
+INCOMING, INVOKE, PROGRESS = "message:incoming", "agent:invoke", "agent:progress"
+RESPONSE, MENTION, DONE = "agent:response", "agent:mention", "message:done"
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    MessageEnqueued.type: (INCOMING,),
+    ChainStepStart.type: (INVOKE,),
+    AgentProgress.type: (PROGRESS,),
+    ChainStepDone.type: (RESPONSE, DONE),
+    MessageDead.type: (RESPONSE,),
+    ChainHandoff.type: (MENTION,),
+    ResponseReady.type: (DONE,),
+    MessageHeld.type: (DONE,),
+    MessageCancelled.type: (DONE,),
+    MessageExpired.type: (DONE,),
 }
-"""The names that the reference's program gives its events; its documents give them ours."""
+"""The names that the reference's program gives its events; its documents give them ours.
+
+Its clients show a person's message as being worked on until its `message:done`. So each gets one:
+with its response, with the run that answered it along with others, or when it waits or is over.
+"""
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
@@ -74,13 +97,14 @@ def event_team(record: EventRecord, details: EventDetails) -> str | None:
     return None if details.origin is None else details.origin.team_id
 
 
-def alias_document(record: EventRecord, details: EventDetails) -> Document | None:
-    """The event with exactly the reference's fields; None if the reference has no such event."""
-    name = ALIASES.get(record.type)
-    fields = None if name is None else _alias(record, details)
-    if fields is None:
-        return None
-    return {"type": name, "timestamp": record.created_at, **fields}
+def alias_documents(record: EventRecord, details: EventDetails) -> list[Document]:
+    """The events of the reference's program that this one is, with exactly their fields."""
+    if record.type not in ALIASES:
+        return []
+    return [
+        {"type": name, "timestamp": record.created_at, **fields}
+        for name, fields in _aliases(record, details)
+    ]
 
 
 def _flat(record: EventRecord, details: EventDetails) -> Document:
@@ -134,43 +158,50 @@ def _of_team(details: EventDetails) -> bool:
     return origin is not None and (origin.from_agent is not None or origin.team_id is not None)
 
 
-def _alias(record: EventRecord, details: EventDetails) -> Document | None:
+def _aliases(record: EventRecord, details: EventDetails) -> Iterator[tuple[str, Document]]:
     origin = details.origin
     who: Document = {"agentId": record.agent, "agentName": details.agent_name or record.agent}
-    where: Document = {
+    match record.event:
+        case MessageEnqueued():
+            if origin is not None and _is_from_person(record, origin):
+                # The reference's clients read from the text for whom it is.
+                text = f"@{record.agent} {origin.preview}"[:PREVIEW_CHARS]
+                yield INCOMING, {**_where(record, origin), "agent": record.agent, "message": text}
+        case ChainStepStart():
+            yield INVOKE, {**who, "fromAgent": None if origin is None else origin.from_agent}
+        case AgentProgress() as progress:
+            yield PROGRESS, {**who, "text": progress.text, "messageId": record.message_id}
+        case ChainHandoff() as handoff:
+            team = event_team(record, details) or details.shared_team
+            yield MENTION, {"teamId": team, "fromAgent": record.agent, "toAgent": handoff.to}
+        case ChainStepDone() as ended:
+            yield RESPONSE, {**who, **_response(record, details, details.text or "")}
+            answered = [
+                each for each in ended.messages if each != record.message_id or ended.responses == 0
+            ]
+            yield from _dones(record, details, answered)
+        case MessageDead() as dead:
+            told = death_notice(record.agent or "", record.message_id or "", dead.error)
+            yield RESPONSE, {**who, **_response(record, details, told)}
+        case ResponseReady():
+            yield DONE, _response_done(record, details)
+        case MessageHeld() | MessageCancelled() | MessageExpired():
+            yield from _dones(record, details, [record.message_id])
+        case _:
+            return
+
+
+def _where(record: EventRecord, origin: MessageOrigin | None) -> Document:
+    return {
         "channel": None if origin is None else origin.channel,
         "sender": None if origin is None else origin.sender,
         "messageId": record.message_id,
     }
-    match record.event:
-        case MessageEnqueued():
-            if origin is None or not _is_from_person(record, origin):
-                return None
-            return {**where, "agent": record.agent, "message": origin.preview}
-        case ChainStepStart():
-            return {**who, "fromAgent": None if origin is None else origin.from_agent}
-        case AgentProgress() as progress:
-            return {**who, "text": progress.text, "messageId": record.message_id}
-        case ChainHandoff() as handoff:
-            return {
-                "teamId": event_team(record, details),
-                "fromAgent": record.agent,
-                "toAgent": handoff.to,
-            }
-        case ResponseReady():
-            return _response_alias(record, details)
-        case ChainStepDone() | MessageFailed() | MessageDead() as ended:
-            error = "" if isinstance(ended, ChainStepDone) else ended.error
-            content = error if details.text is None else details.text
-            return {
-                **who,
-                **where,
-                "role": "assistant",
-                "content": content,
-                "isTeamMessage": _of_team(details),
-            }
-        case _:
-            return None
+
+
+def _response(record: EventRecord, details: EventDetails, text: str) -> Document:
+    where = _where(record, details.origin)
+    return {**where, "role": "assistant", "content": text, "isTeamMessage": _of_team(details)}
 
 
 def _is_from_person(record: EventRecord, origin: MessageOrigin) -> bool:
@@ -180,7 +211,20 @@ def _is_from_person(record: EventRecord, origin: MessageOrigin) -> bool:
     return not (record.message_id or "").startswith(f"{SCHEDULE}_")
 
 
-def _response_alias(record: EventRecord, details: EventDetails) -> Document:
+def _dones(
+    record: EventRecord, details: EventDetails, ids: Iterable[str | None]
+) -> Iterator[tuple[str, Document]]:
+    """The end of people's messages that get no response of their own."""
+    origin = details.origin
+    if origin is None or not _is_from_person(record, origin):
+        return
+    for each in ids:
+        if not (each or "").startswith(f"{ROOM_COPY}_"):
+            where = {"channel": origin.channel, "sender": origin.sender, "messageId": each}
+            yield DONE, {**where, "agentId": record.agent, **_text(details)}
+
+
+def _response_done(record: EventRecord, details: EventDetails) -> Document:
     to = _address(details)
     if (record.message_id or "").startswith(PROACTIVE):
         return {**to, "messageId": record.message_id}

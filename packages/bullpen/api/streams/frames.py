@@ -11,7 +11,7 @@ from wsproto.frame_protocol import CloseReason
 
 from bullpen.api.streams.documents import (
     Document,
-    alias_document,
+    alias_documents,
     encode,
     event_document,
     event_team,
@@ -140,54 +140,47 @@ def _head(first: int, length: int) -> bytes:
     return struct.pack(">BBQ", first, 127, length)
 
 
-class EventNames(Enum):
-    """Under which of its names a client gets an event."""
-
-    BOTH = "both"
-    OWN = "own"
-    ALIAS = "alias"
-
-
 class EncodedEvent:
     """One event with its documents, and the frames that were made so far."""
 
-    __slots__ = ("_alias", "_frames", "_own", "record", "team")
+    __slots__ = ("_aliases", "_frames", "_own", "names", "record", "team")
 
     def __init__(
-        self, record: EventRecord, own: bytes, team: str | None, alias: tuple[str, bytes] | None
+        self,
+        record: EventRecord,
+        own: bytes,
+        team: str | None,
+        aliases: Sequence[tuple[str, bytes]],
     ) -> None:
         self.record = record
         self.team = team
         """The team that it is about, or its message."""
+        self.names = frozenset({record.type, *(name for name, _ in aliases)})
+        """Its own name, and those that it has in the reference."""
         self._own = own
-        self._alias = alias
-        self._frames: dict[tuple[StreamProtocol, EventNames], bytes] = {}
-
-    @property
-    def alias(self) -> str | None:
-        """Its name in the reference, if it has one."""
-        return None if self._alias is None else self._alias[0]
+        self._aliases = aliases
+        self._frames: dict[tuple[StreamProtocol, frozenset[str]], bytes] = {}
 
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return 2 * (len(self._own) + (0 if self._alias is None else len(self._alias[1])))
+        return 2 * (len(self._own) + sum(len(document) for _, document in self._aliases))
 
-    def frame(self, wire: StreamProtocol, names: EventNames) -> bytes:
-        """Its bytes in this protocol."""
+    def frame(self, wire: StreamProtocol, names: frozenset[str]) -> bytes:
+        """Its bytes in this protocol, under these of its names."""
         frame = self._frames.get((wire, names))
         if frame is None:
             frame = self._frames[wire, names] = self._make_frame(wire, names)
         return frame
 
-    def _make_frame(self, wire: StreamProtocol, names: EventNames) -> bytes:
-        """The alias first, without an id: a client that disconnects in between gets both again."""
-        own = wire.frame(self.record.type, self._own, self.record.id)
-        if self._alias is None or names is EventNames.OWN:
-            return own
-        if names is EventNames.ALIAS:
-            return wire.alone(*self._alias, self.record.id)
-        return wire.frame(*self._alias) + own
+    def _make_frame(self, wire: StreamProtocol, names: frozenset[str]) -> bytes:
+        """Only the last document has the id: a client that disconnects before gets all again."""
+        aliases = [each for each in self._aliases if each[0] in names]
+        if self.record.type in names:
+            last = wire.frame(self.record.type, self._own, self.record.id)
+        else:
+            last = wire.alone(*aliases.pop(), self.record.id)
+        return b"".join([*(wire.frame(*each) for each in aliases), last])
 
 
 def encode_events(store: Store, records: Sequence[EventRecord]) -> list[EncodedEvent]:
@@ -197,7 +190,7 @@ def encode_events(store: Store, records: Sequence[EventRecord]) -> list[EncodedE
     encoded = []
     for record, details in zip(records, all_details, strict=True):
         own = encode(event_document(record, details))
-        document = alias_document(record, details)
-        alias = None if document is None else (str(document["type"]), encode(document))
-        encoded.append(EncodedEvent(record, own, event_team(record, details), alias))
+        documents = alias_documents(record, details)
+        aliases = [(str(document["type"]), encode(document)) for document in documents]
+        encoded.append(EncodedEvent(record, own, event_team(record, details), aliases))
     return encoded

@@ -20,9 +20,8 @@ from bullpen.core.heartbeats.run import (
     is_heartbeat,
     strip_silent_answer,
 )
-from bullpen.core.history import INSERT_HISTORY
+from bullpen.core.history import record_note
 from bullpen.core.message import (
-    INTERNAL,
     INTERNAL_CHANNELS,
     Answer,
     Claim,
@@ -221,9 +220,7 @@ def _record_notes(
     tx: Transaction, primary: Message, notes: Sequence[str], refused: Sequence[RefusedFile]
 ) -> None:
     for note in notes:
-        values = {"agent": primary.agent, "message_id": primary.message_id, "role": "note"}
-        values.update(channel=INTERNAL, sender="bullpen", content=note)
-        tx.write(INSERT_HISTORY, {**values, "now": tx.now})
+        record_note(tx, primary.agent, primary.message_id, note)
     for each in refused:
         append_event(tx, FileRefused(primary, file=each.path[:500], reason=each.why))
 

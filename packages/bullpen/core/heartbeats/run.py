@@ -33,8 +33,8 @@ from bullpen.core.heartbeats.model import (
     HeartbeatState,
     heartbeat_from_row,
 )
-from bullpen.core.history import INSERT_HISTORY
-from bullpen.core.message import HEARTBEAT, INTERNAL, Answer, Message, NewMessage
+from bullpen.core.history import record_note
+from bullpen.core.message import HEARTBEAT, Answer, Message, NewMessage
 from bullpen.core.models import HEARTBEATS
 from bullpen.core.models.base import const
 from bullpen.core.outbox.addresses import DeliveryAddress, owner_address
@@ -224,10 +224,8 @@ def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Mess
 
 def _note_in_history(tx: Transaction, message: Message, recipient: str, text: str) -> None:
     """Its other sessions do not contain its heartbeats: the note reminds it of what it wrote."""
-    values = {"agent": message.agent, "message_id": message.message_id, "role": "note"}
-    content = f"by your heartbeat you wrote to {recipient}: {text[:MAX_NOTE_CHARS]}"
-    values.update(channel=INTERNAL, sender="bullpen", content=content)
-    tx.write(INSERT_HISTORY, {**values, "now": tx.now})
+    note = f"by your heartbeat you wrote to {recipient}: {text[:MAX_NOTE_CHARS]}"
+    record_note(tx, message.agent, message.message_id, note)
 
 
 def _update_counts(tx: Transaction, heartbeat: Heartbeat, error: str = "") -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from bullpen.core.events.base import Event
 from bullpen.core.events.company import RoomPosted
-from bullpen.core.events.conversation import ChainStepDone, TeamChainStart
+from bullpen.core.events.conversation import ChainHandoff, ChainStepDone, TeamChainStart
 from bullpen.core.events.log import EventRecord
 from bullpen.core.events.response import ResponseReady
 from bullpen.core.models import (
@@ -21,7 +21,7 @@ from bullpen.core.models import (
 )
 from bullpen.core.models.archive import MESSAGE_TABLES, RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
-from bullpen.core.roster.teams import Team, find_team
+from bullpen.core.roster.teams import Team, find_team, teams_of
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -71,6 +71,8 @@ class EventDetails:
     length: int = 0
     """The length of the whole text."""
     team: Team | None = None
+    shared_team: str | None = None
+    """The first team of both agents, of a handoff."""
 
 
 def _truncated(text: ColumnElement[str], length: int) -> ColumnElement[str]:
@@ -139,6 +141,7 @@ def event_details(tx: Transaction, records: Sequence[EventRecord]) -> list[Event
     answers = _rows_by_key(tx, RESPONSE, "response", map(_response_id, events))
     posts = _rows_by_key(tx, ROOM_POST, "post", map(_post_id, events))
     teams = {each: find_team(tx, each) for each in set(map(_started_team, events)) if each}
+    shared = {each: _shared_team(tx, *each) for each in set(map(_handoff, records)) if each}
     run_texts = _run_texts(tx, records)
     details = []
     for record, event in zip(records, events, strict=True):
@@ -155,6 +158,7 @@ def event_details(tx: Transaction, records: Sequence[EventRecord]) -> list[Event
                 text=text,
                 length=length,
                 team=teams.get(_started_team(event) or ""),
+                shared_team=shared.get(_handoff(record) or ("", "")),
             )
         )
     return details
@@ -199,3 +203,13 @@ def _post_id(event: Event) -> int | None:
 
 def _started_team(event: Event) -> str | None:
     return event.team if isinstance(event, TeamChainStart) else None
+
+
+def _handoff(record: EventRecord) -> tuple[str, str] | None:
+    """The agents of a handoff: from whom, and to whom."""
+    event = record.event
+    return (record.agent or "", event.to) if isinstance(event, ChainHandoff) else None
+
+
+def _shared_team(tx: Transaction, agent: str, other: str) -> str | None:
+    return next((team.id for team in teams_of(tx, agent) if other in team.members), None)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, select
 
-from bullpen.core.history import insert_post
+from bullpen.core.history import SYSTEM_AUTHOR, insert_post, record_notice
 from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models.archive import MESSAGE_TABLES, live_and_archived
 from bullpen.core.outbox.addresses import owner_address
@@ -32,13 +32,19 @@ def find_person_message(tx: Transaction, message_id: str) -> Message | None:
     return None if message is None or message.channel in INTERNAL_CHANNELS else message
 
 
+def notify_person(tx: Transaction, to: Message, text: str) -> None:
+    """Notify the person who wrote this message; the agent's history has it as well."""
+    add_response(tx, to, Answer(message=text))
+    record_notice(tx, to.agent, to.channel, to.message_id, text)
+
+
 def notify_all(tx: Transaction, about: Message, text: str) -> None:
     """Notify the conversation's person, or its room, and the owner, each once."""
     person = _find_asking_message(tx, about)
     if person is not None:
-        add_response(tx, replace(person, agent=about.agent), Answer(message=text))
+        notify_person(tx, replace(person, agent=about.agent), text)
     elif about.team_id is not None:
-        insert_post(tx, about.team_id, "bullpen", text)
+        insert_post(tx, about.team_id, SYSTEM_AUTHOR, text)
     if person is None or not _is_owner(tx, person):
         notify_owner(tx, about, text)
 

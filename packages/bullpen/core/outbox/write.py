@@ -85,8 +85,13 @@ def send_to_person(
     sender: str,
     sender_id: str | None = None,
     agent: str = "",
+    message_id: str | None = None,
+    reply_to: str | None = None,
 ) -> str:
-    """Send a response that answers no message; returns its `message_id`."""
+    """Send a response that answers no stored message; returns its `message_id`.
+
+    The id is a new one, unless it is to answer what was refused under the id of the client's own.
+    """
     limit = tx.settings.message_bytes
     rest = (channel, sender, sender_id or "", agent, answer.metadata or "", *answer.files)
     for text in (answer.message, *rest):
@@ -98,7 +103,7 @@ def send_to_person(
     answer = replace(answer, message=mask(answer.message), metadata=metadata)
     if not answer.message and not answer.files:
         raise BadText("the message is empty", hint="Write something, or give a file.")
-    message_id = tx.ids.new("proactive")
+    message_id = message_id or tx.ids.new("proactive")
     _insert_response(
         tx,
         answer,
@@ -109,7 +114,7 @@ def send_to_person(
         original_message="",
         agent=agent,
         conversation_id=message_id,
-        reply_to=None,
+        reply_to=reply_to,
         seq=0,
     )
     if agent:

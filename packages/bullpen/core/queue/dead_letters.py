@@ -9,10 +9,10 @@ from sqlalchemy import ColumnElement, bindparam, insert, select, update
 
 from bullpen.core.events.append import append_event
 from bullpen.core.events.message import MessageDead
-from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
+from bullpen.core.message import INTERNAL_CHANNELS, Message
 from bullpen.core.models import DEATH_CAUSES, MESSAGES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.write import add_response
+from bullpen.core.outbox.notices import notify_person
 from bullpen.core.queue.disposition import ERROR_PREVIEW_CHARS
 from bullpen.core.queue.lanes import pending, ready, refresh_lane
 from bullpen.core.states import MessageState
@@ -126,11 +126,15 @@ def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str)
     for message in dead:
         append_event(tx, MessageDead(message, kind=kind, error=error[:ERROR_PREVIEW_CHARS]))
         if message.channel not in INTERNAL_CHANNELS:
-            text = (
-                f"@{message.agent} could not answer: {error[:ERROR_PREVIEW_CHARS]}\n"
-                f"Your message is kept as {message.message_id} and can be tried again."
-            )
-            add_response(tx, message, Answer(message=text))
+            notify_person(tx, message, death_notice(message.agent, message.message_id, error))
+
+
+def death_notice(agent: str, message_id: str, error: str) -> str:
+    """What a person is told whose message became a dead letter."""
+    return (
+        f"@{agent} could not answer: {error[:ERROR_PREVIEW_CHARS]}\n"
+        f"Your message is kept as {message_id} and can be tried again."
+    )
 
 
 def drop_oldest(tx: Transaction, agent: str, count: int) -> None:

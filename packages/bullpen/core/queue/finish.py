@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sqlalchemy import bindparam, null, update
@@ -74,13 +74,14 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
         ended = read_ended_claim(token, freed)
     messages = [message for message in (row() for row in rows) if message is not None]
     primary = messages[0]
-    for seq, answer in enumerate(outcome.answers):
-        add_response(tx, primary, answer, seq)
+    _write_history(tx, ended.agent, primary, outcome)
     _hand_off(tx, primary, outcome)
-    _write_history(tx, ended.agent, messages, outcome)
     record_attempt(tx, ended, messages, AttemptOutcome.COMPLETED, outcome.usage)
     completed = [message.message_id for message in messages]
     append_event(tx, ChainStepDone(primary, messages=completed, responses=len(outcome.answers)))
+    # After the event: the reference's clients close a message with its response.
+    for seq, answer in enumerate(outcome.answers):
+        add_response(tx, primary, answer, seq)
     return messages
 
 
@@ -168,21 +169,8 @@ def _room_message(primary: Message, post: RoomPost, agent: str) -> NewMessage:
     )
 
 
-def _write_history(
-    tx: Transaction, agent: str, messages: Sequence[Message], outcome: Outcome
-) -> None:
-    """Write into the history what the agent read and what it wrote."""
-    primary = messages[0]
-    read: list[dict[str, object]] = [
-        {
-            "role": "user",
-            "channel": message.channel,
-            "sender": message.from_agent or message.sender,
-            "message_id": message.message_id,
-            "content": message.message,
-        }
-        for message in messages
-    ]
+def _write_history(tx: Transaction, agent: str, primary: Message, outcome: Outcome) -> None:
+    """Write into the history what the agent wrote; what it read is there since it was accepted."""
     texts = (
         [(primary.channel, outcome.transcript)]
         if outcome.transcript is not None
@@ -190,17 +178,17 @@ def _write_history(
     )
     written: list[dict[str, object]] = [
         {
+            "agent": agent,
             "role": "assistant",
             "channel": channel,
             "sender": agent,
             "message_id": primary.message_id,
             "content": text,
+            "now": tx.now,
         }
         for channel, text in texts
     ]
-    tx.write_each(
-        INSERT_HISTORY, [{**row, "agent": agent, "now": tx.now} for row in read + written]
-    )
+    tx.write_each(INSERT_HISTORY, written)
 
 
 def _written_texts(primary: Message, outcome: Outcome) -> list[tuple[str, str]]:

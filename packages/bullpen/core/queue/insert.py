@@ -1,4 +1,4 @@
-"""Insert checked messages into locked lanes: room, overflow, order and events."""
+"""Insert checked messages into locked lanes: room, overflow, order, history and events."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import MessageEnqueued
 from bullpen.core.events.message import MessageHeld
+from bullpen.core.history import record_messages
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const, encode_list
@@ -115,6 +116,7 @@ def _insert_messages(
                 heads[agent] = key
         rows.append(_message_values(tx, new, message_id, available, key))
     tx.write_each(INSERT_MESSAGE, rows)
+    record_messages(tx, zip(news, ids, strict=True))
     for agent, count in counts.items():
         tx.write(UPDATE_LANE_COUNT, {"lane": agent, "change": count, "head": heads[agent]})
     for new, message_id in zip(news, ids, strict=True):
