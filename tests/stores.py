@@ -25,12 +25,21 @@ class FakeClock:
 
     def __init__(self, now: int = START) -> None:
         self._now = now
+        self._monotonic = 0
 
     def now(self) -> int:
         return self._now
 
+    def monotonic(self) -> int:
+        return self._monotonic
+
     def advance(self, milliseconds: int) -> None:
         """Let so much time pass."""
+        self._now += milliseconds
+        self._monotonic += milliseconds
+
+    def set_by(self, milliseconds: int) -> None:
+        """Set the clock forward, or back; no time passes."""
         self._now += milliseconds
 
 

@@ -24,6 +24,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    _queue_before()
     _agents_before()
     _history_before()
 
@@ -38,6 +39,11 @@ def _history_before() -> None:
     op.execute(
         f"DELETE FROM agent_messages WHERE role = 'user' AND message_id IN ({UNANSWERED})"  # noqa: S608
     )
+
+
+def _queue_before() -> None:
+    op.drop_column("lanes", "newest_at")
+    op.drop_column("lanes", "lease_ms")
 
 
 def _keys() -> None:
@@ -61,6 +67,8 @@ def _agents() -> None:
 
 
 def _queue() -> None:
+    op.add_column("lanes", sa.Column("lease_ms", sa.BigInteger(), nullable=True))
+    op.add_column("lanes", sa.Column("newest_at", sa.BigInteger(), nullable=True))
     # Larger numbers were taken once, which PostgreSQL's columns cannot hold.
     op.execute("UPDATE lanes SET max_depth = 1000000000 WHERE max_depth > 1000000000")
     op.execute("UPDATE lanes SET max_attempts = 1000000000 WHERE max_attempts > 1000000000")

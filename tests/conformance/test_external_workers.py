@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.answers.complete import complete
-from bullpen.core.answers.leases import claim_for_worker
+from bullpen.core.answers.leases import claim_for_worker, has_work
 from bullpen.core.clock import SECOND
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import BadText, StaleToken, UnknownAgent
 from bullpen.core.message import ErrorKind, RunOutput
 from bullpen.core.models import MESSAGES
-from bullpen.core.queue.claim import get_claim, has_work, record_start
+from bullpen.core.queue.claim import get_claim, record_start
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.lanes import pause_lane, resume_lane
 from bullpen.core.queue.manage import cancel, hold, resume

@@ -49,6 +49,8 @@ class LaneModel:
     token: str | None = None
     expires: int = 0
     claimed_at: int = 0
+    newest_at: int = 0
+    """The latest arrival: whatever the clock says, nobody who comes later goes first."""
     batch: tuple[int, ...] = ()
     most_attempts: int = 0
     """The highest limit that it ever had."""

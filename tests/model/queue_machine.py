@@ -251,6 +251,15 @@ class QueueMachine(RuleBasedStateMachine):
     def time_passes(self, pause: int) -> None:
         self.clock.advance(pause)
 
+    @rule(back=st.sampled_from((1, 5_000, 600_000)))
+    def the_clock_is_set_back(self, back: int) -> None:
+        self._both(self.model.make_due, run_timers)  # so that what is over stays over
+        for lane in self.model.lanes.values():
+            if lane.not_before is not None and lane.not_before <= self.clock.now():
+                lane.not_before = None
+        self.audit.check()
+        self.clock.set_by(-back)
+
     @precondition(lambda self: self.model.live(M.PENDING))
     @rule()
     def deadlines_are_looked_at(self) -> None:

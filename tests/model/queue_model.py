@@ -109,14 +109,15 @@ class QueueModel(Book):
             self._announce(item)
 
     def _add(self, new: NewMessage) -> int:
-        now = self.clock()
+        now, lane = self.clock(), self.lanes[new.agent]
+        lane.newest_at = max(lane.newest_at, now)
         self.count += 1
         item = Item(
             number=self.count,
             new=new,
             status=M.PENDING if new.hold_reason is None else M.HELD,
             sort_key=0,
-            due_at=now + new.delay,
+            due_at=lane.newest_at + new.delay,
             available_at=now + new.delay,
             ready=new.delay == 0,
             deadline=new.deadline,

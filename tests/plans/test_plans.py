@@ -158,7 +158,7 @@ NUMBERS = {
     *("gone", "hop", "input_tokens", "max_attempts", "max_depth"),
     *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
     *("after", "key", "last_id", "last_sort_key", "limit", "old", "settled", "since"),
-    *("until", "upto"),
+    *("arrival", "lease", "until", "upto"),
 }
 
 
@@ -217,7 +217,7 @@ def test_the_test_sees_what_it_looks_for(full: Store) -> None:
         lambda: delete(LANES).where(LANES.c.claimed_by == bindparam("worker"))
     )
     assert _scans(_plan(full, bad))
-    assert _scans(_plan(full, leases.SELECT_EXPIRED_LEASES))
+    assert _scans(_plan(full, leases.SELECT_LEASES))
 
 
 def test_no_statement_reads_a_whole_table(full: Store, subtests: pytest.Subtests) -> None:

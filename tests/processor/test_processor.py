@@ -226,6 +226,9 @@ class _Later:
         """An hour from now."""
         return time.time_ns() // 1_000_000 + 3_600_000
 
+    def monotonic(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
 
 @pytest.mark.parametrize("how", ["cancelled", "reaped"])
 def test_a_run_whose_claim_was_lost_is_stopped_and_its_output_dropped(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,6 +33,10 @@ class Clock(Protocol):
         """The present moment."""
         ...
 
+    def monotonic(self) -> int:
+        """Time that passes whatever the clock is set to; comparable within this process only."""
+        ...
+
 
 class SystemClock:
     """The clock of the machine."""
@@ -39,6 +44,35 @@ class SystemClock:
     def now(self) -> int:
         """The present moment, by the machine's clock."""
         return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> int:
+        """Time that passes whatever the clock is set to; comparable within this process only."""
+        return time.monotonic_ns() // 1_000_000
+
+
+class UnchangedTimer:
+    """For how long this process has seen values unchanged, whatever any clock is set to.
+
+    Between two looks a limited time counts: in a longer pause this process slept, or was stopped,
+    and so perhaps was whoever would have changed the value.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[object, int, int]] = {}
+        self._lock = threading.Lock()
+
+    def look(self, name: str, value: object, now: int, max_pause: int) -> int:
+        """See a value; returns for how long it has been unchanged, 0 if it is new."""
+        with self._lock:
+            seen, unchanged, last = self._seen.get(name, (None, 0, now))
+            unchanged = unchanged + min(now - last, max_pause) if seen == value else 0
+            self._seen[name] = (value, unchanged, now)
+            return unchanged
+
+    def forget(self, name: str) -> None:
+        """Begin anew with this value."""
+        with self._lock:
+            self._seen.pop(name, None)
 
 
 def seconds_until(moment: int | None, now: int) -> float:

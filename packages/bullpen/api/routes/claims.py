@@ -14,12 +14,12 @@ from bullpen.api.route import CLAIM, Routes, as_json
 from bullpen.api.routes.files import resolve_uploads
 from bullpen.api.schemas import Answer, Done, FilesColumn, JsonColumn, StrictBody
 from bullpen.core.answers.complete import complete, fail
-from bullpen.core.answers.leases import claim_for_worker
+from bullpen.core.answers.leases import by_observation, claim_for_worker, has_work
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken, UnknownAgent
 from bullpen.core.ids import agent_of
 from bullpen.core.message import MAX_USAGE, NO_USAGE, ErrorKind, Failure, RunOutput, Usage
-from bullpen.core.queue.claim import extend, get_claim, has_work, record_start
+from bullpen.core.queue.claim import extend, get_claim, record_start
 from bullpen.core.queue.fail import release
 from bullpen.core.roster.agents import allowed_roots, get_agent, get_provider_name
 from bullpen.core.store.transaction import Transaction
@@ -237,12 +237,15 @@ def _try_claim(body: ClaimBody) -> Response | None:
     if client_gone():
         # A claim that its worker never receives blocks the lane for a lease.
         return as_json(ClaimAnswer())
+    has_ended = by_observation(api().store)
     with read() as tx:
-        if not has_work(tx, body.agent):
+        if not has_work(tx, body.agent, has_ended):
             return None
     lease = None if body.lease is None else body.lease * SECOND
     with write(durable=False) as tx:
-        claim = claim_for_worker(tx, body.worker, body.agent, limit=body.limit, lease=lease)
+        claim = claim_for_worker(
+            tx, body.worker, body.agent, limit=body.limit, lease=lease, has_ended=has_ended
+        )
         if claim is not None:
             record_start(tx, claim, get_provider_name(tx, claim.agent))
         # Within the transaction: a claim that the worker cannot be told of is not made.

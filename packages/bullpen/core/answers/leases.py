@@ -1,55 +1,164 @@
-"""Leases of claims: those that expired end, and an outside worker's claim ends them first."""
+"""Leases of claims: when one has ended, and how its claim ends.
+
+A lease has ended when a process that looks at it regularly has seen it unchanged for as long as it
+lasts. No clock is compared with another: one that is set, or that differs on another host, ends no
+lease and prolongs none. Between two looks at most half of the lease counts, so that after a sleep
+of the machine its holder can extend it before the next look. A processor extends its leases three
+times as often as they would end.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlalchemy import Select, bindparam, select
 
 from bullpen.core.answers.complete import fail
+from bullpen.core.clock import SECOND
+from bullpen.core.errors import UnknownAgent
 from bullpen.core.message import Claim, ErrorKind, Failure
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import claim
-from bullpen.core.store.statement import Statement
+from bullpen.core.queue.timers import anything_due
+from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_line
 
 L = LANES.c
 
 
-def _expired() -> Select[tuple[str, str, int]]:
-    return select(L.claim_token, L.claimed_by, L.lease_expires_at).where(
-        L.lease_expires_at <= bindparam("now")
-    )
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The lease of a claim."""
+
+    agent: str
+    claim_token: str
+    claimed_by: str
+    lease_expires_at: int
+    lease_ms: int | None
+    """None if a version claimed that did not record it."""
+
+
+HasEnded = Callable[[Lease], bool]
+"""Decides whether a lease has ended."""
+
+
+def _leases() -> Select[tuple[object, ...]]:
+    return select(*columns(Lease, LANES)).where(L.claim_token.is_not(None))
 
 
 # Reads all lanes, of which there are as many as agents: an index would cost every claim a page.
-SELECT_EXPIRED_LEASES: Statement[tuple[str, str, int]] = Statement(
-    lambda: _expired().order_by(L.agent).with_for_update(skip_locked=True)
+SELECT_LEASES: Statement[Lease] = Statement(lambda: _leases().order_by(L.agent), Lease)
+
+SELECT_LEASE_OF_AGENT: Statement[Lease] = Statement(
+    lambda: _leases().where(L.agent == bindparam("agent")), Lease
 )
 
-SELECT_EXPIRED_LEASE_OF_AGENT: Statement[tuple[str, str, int]] = Statement(
-    lambda: _expired().where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
+LOCK_LEASE: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(L.agent)
+        .where(
+            L.agent == bindparam("agent"),
+            L.claim_token == bindparam("token"),
+            L.lease_expires_at == bindparam("expires"),
+        )
+        .with_for_update(skip_locked=True)
+    )
+)
+
+SELECT_HAS_WORK: Statement[tuple[bool, bool, str, str | None, str, int, int | None]] = Statement(
+    lambda: select(L.head_key.is_not(None), anything_due(), *columns(Lease, LANES)).where(
+        L.agent == bindparam("agent")
+    )
 )
 
 
-def expire_leases(tx: Transaction, agent: str | None = None) -> int:
-    """End every claim whose lease has expired, or this agent's; returns how many there were."""
-    if agent is None:
-        expired = tx.all(SELECT_EXPIRED_LEASES, {"now": tx.now})
-    else:
-        expired = tx.all(SELECT_EXPIRED_LEASE_OF_AGENT, {"now": tx.now, "agent": agent})
-    for token, worker, at in expired:
-        error = f"{worker} was not heard of for {tx.now - at} ms after its lease"
-        fail(tx, token, Failure(kind=ErrorKind.CRASH, error=error))
-    return len(expired)
+def by_clock(now: int, after_ms: int = 0) -> HasEnded:
+    """By this process's clock, and so long after the end: for one that cannot look regularly."""
+    return lambda lease: lease.lease_expires_at + after_ms <= now
+
+
+def by_observation(store: Store) -> HasEnded:
+    """By what this process has seen: each call is a look."""
+
+    def has_ended(lease: Lease) -> bool:
+        lasts = lease.lease_ms or store.settings.lease_seconds * SECOND
+        value = (lease.claim_token, lease.lease_expires_at)
+        return store.leases.look(lease.agent, value, store.clock.monotonic(), lasts // 2) >= lasts
+
+    return has_ended
+
+
+def end_expired_claims(store: Store) -> int:
+    """Look at every lease and end those claims whose lease has ended; returns how many."""
+    has_ended = by_observation(store)
+    with store.read() as tx:
+        ended = [lease for lease in tx.all(SELECT_LEASES, {}) if has_ended(lease)]
+    count = 0
+    for lease in ended:
+        with store.write(durable=False) as tx:
+            if _expire(tx, lease):
+                count += 1
+            else:
+                # Somebody works on the lane, or holds it: its holder could not extend the lease.
+                store.leases.forget(lease.agent)
+    return count
+
+
+def expire_leases(
+    tx: Transaction, agent: str | None = None, has_ended: HasEnded | None = None
+) -> int:
+    """End every claim whose lease has ended, or this agent's; returns how many there were."""
+    has_ended = has_ended or by_clock(tx.now)
+    statement = SELECT_LEASES if agent is None else SELECT_LEASE_OF_AGENT
+    leases = tx.all(statement, {} if agent is None else {"agent": agent})
+    return sum(_expire(tx, lease) for lease in leases if has_ended(lease))
+
+
+def has_work(tx: Transaction, agent: str, has_ended: HasEnded | None = None) -> bool:
+    """Whether `claim_for_worker` may find messages; a read, which takes no write lock."""
+    check_line(agent, tx.settings.message_bytes, "the agent's id")
+    row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
+    if row is None:
+        raise UnknownAgent.of(agent)
+    has_head, is_due, name, token, worker, expires_at, lease_ms = row
+    if has_head or is_due:
+        return True
+    if token is None:
+        return False
+    return (has_ended or by_clock(tx.now))(Lease(name, token, worker, expires_at, lease_ms))
 
 
 def claim_for_worker(
-    tx: Transaction, worker: str, agent: str, *, limit: int | None = None, lease: int | None = None
+    tx: Transaction,
+    worker: str,
+    agent: str,
+    *,
+    limit: int | None = None,
+    lease: int | None = None,
+    has_ended: HasEnded | None = None,
 ) -> Claim | None:
-    """Claim this agent's messages, those of a claim whose lease has expired included.
+    """Claim this agent's messages, those of a claim whose lease has ended included.
 
-    So an expired lease ends even if no processor runs, only outside workers.
+    So an ended lease is taken back even if no scheduler runs, only outside workers.
     """
     check_line(worker, tx.settings.message_bytes, "the worker's name")
-    expire_leases(tx, agent)
+    expire_leases(tx, agent, has_ended)
     return claim(tx, worker, agent=agent, limit=limit, lease=lease)
+
+
+def _expire(tx: Transaction, lease: Lease) -> bool:
+    """End a claim as crashed; false if it was extended, has ended, or its lane is locked."""
+    values = {
+        "agent": lease.agent,
+        "token": lease.claim_token,
+        "expires": lease.lease_expires_at,
+    }
+    if tx.one(LOCK_LEASE, values) is None:
+        return False
+    lasted = "its lease" if lease.lease_ms is None else f"{lease.lease_ms} ms"
+    error = f"{lease.claimed_by} did not extend its claim within {lasted}"
+    fail(tx, lease.claim_token, Failure(kind=ErrorKind.CRASH, error=error))
+    return True

@@ -13,7 +13,7 @@ from bullpen.core.answers.aggregate import (
     lock_conversation,
     send_aggregate,
 )
-from bullpen.core.answers.leases import expire_leases
+from bullpen.core.answers.leases import end_expired_claims
 from bullpen.core.background import count_live_workers, delete_lost_workers
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import TeamChainEnd
@@ -81,9 +81,8 @@ ABANDONED_RESPONSES: Statement[tuple[int]] = Statement(
 
 
 def recover_expired_claims(store: Store) -> str:
-    """Release the messages whose lease has expired."""
-    with store.write(durable=False) as tx:
-        return f"{expire_leases(tx)} claims taken back"
+    """Release the messages of claims that nobody extends any more."""
+    return f"{end_expired_claims(store)} claims taken back"
 
 
 def run_all_timers(store: Store) -> str:

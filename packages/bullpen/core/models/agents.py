@@ -88,6 +88,8 @@ LANES = table(
         column("pending", Integer),
         # The sort key of what to claim next; NULL while there is nothing or the lane may not run.
         nullable_column("head_key", Millis),
+        # The latest arrival of a message; it does not go back with the clock.
+        nullable_column("newest_at", Millis),
         # Set while a provider's rate limit makes the whole lane wait.
         nullable_column("not_before", Millis),
         nullable_column("claim_token", Text),
@@ -95,6 +97,8 @@ LANES = table(
         # When it was last claimed: the lane that has waited longest is served first.
         column("claimed_at", Millis),
         nullable_column("lease_expires_at", Millis),
+        # How long the claim lasts if nobody extends it.
+        nullable_column("lease_ms", Millis),
         # The ids of the claimed messages, a JSON list, the primary first.
         nullable_column("batch", Text),
         column("created_at", Millis),

@@ -21,7 +21,6 @@ from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
 
 L = LANES.c
 
@@ -102,14 +101,6 @@ SELECT_HAS_CLAIMABLE: Statement[tuple[bool]] = Statement(
     lambda: select(or_(exists().where(L.head_key.is_not(None), ~L.outside), anything_due()))
 )
 
-SELECT_HAS_WORK: Statement[tuple[bool, bool | None, bool]] = Statement(
-    lambda: select(
-        L.head_key.is_not(None),
-        L.lease_expires_at <= bindparam("now"),
-        anything_due(),
-    ).where(L.agent == bindparam("agent"))
-)
-
 CLAIM_MESSAGE: Statement[Message] = Statement(
     lambda: (
         update(MESSAGES)
@@ -138,6 +129,7 @@ CLAIM_LANE: Statement[None] = Statement(
             claimed_by=bindparam("worker"),
             claimed_at=bindparam("now"),
             lease_expires_at=bindparam("expires"),
+            lease_ms=bindparam("lease"),
             batch=bindparam("ids"),
             pending=L.pending - bindparam("count"),
             head_key=null(),
@@ -157,7 +149,7 @@ CLEAR_CLAIM: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(L.agent == bindparam("lane"))
-        .values(claim_token=null(), lease_expires_at=null())
+        .values(claim_token=null(), lease_expires_at=null(), lease_ms=null())
     )
 )
 
@@ -172,7 +164,7 @@ EXTEND_LEASE: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(LANES.c.agent == bindparam("lane"), LANES.c.claim_token == bindparam("token"))
-        .values(lease_expires_at=bindparam("expires"))
+        .values(lease_expires_at=bindparam("expires"), lease_ms=bindparam("lease"))
     )
 )
 
@@ -202,10 +194,11 @@ def claim(
         else _choose_batch(tx, rows, max_messages)
     )
     token = tx.ids.token(name)
-    expires = _lease_end(tx, lease)
+    lease_ms = _lease_ms(tx, lease)
+    expires = tx.now + lease_ms
     values: dict[str, object] = {"worker": worker, "token": token, "now": tx.now}
     claimed_rows = [tx.one_deferred(CLAIM_MESSAGE, {**values, "message": each}) for each in ids]
-    values.update(lane=name, expires=expires, ids=encode_list(ids), count=len(ids))
+    values.update(lane=name, expires=expires, lease=lease_ms, ids=encode_list(ids), count=len(ids))
     tx.write(CLAIM_LANE, values)
     messages = tuple(row for row in (row_of() for row_of in claimed_rows) if row is not None)
     if len(messages) < len(ids):
@@ -223,15 +216,6 @@ def has_claimable(tx: Transaction) -> bool:
     return row is not None and bool(row[0])
 
 
-def has_work(tx: Transaction, agent: str) -> bool:
-    """Whether `claim_for_worker` may find messages; a read, which takes no write lock."""
-    check_text(agent, tx.settings.message_bytes, "the agent's id")
-    row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
-    if row is None:
-        raise UnknownAgent.of(agent)
-    return any(row)
-
-
 def get_claim(tx: Transaction, token: str) -> Claim:
     """The claim of this token, if it is valid; not locked: what ends it checks that again."""
     agent = agent_of_token(token)
@@ -247,8 +231,9 @@ def get_claim(tx: Transaction, token: str) -> Claim:
 
 def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
     """Renew the lease of this claim; returns its new end."""
-    expires = _lease_end(tx, lease)
-    values = {"lane": agent_of_token(token), "token": token, "expires": expires}
+    lease_ms = _lease_ms(tx, lease)
+    expires = tx.now + lease_ms
+    values = {"lane": agent_of_token(token), "token": token, "expires": expires, "lease": lease_ms}
     if tx.change(EXTEND_LEASE, values) == 0:
         raise StaleToken(f"the claim {token} is over")
     return expires
@@ -265,9 +250,9 @@ def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
     append_event(tx, started)
 
 
-def _lease_end(tx: Transaction, lease: int | None) -> int:
-    """When a lease that begins now ends; its length is in milliseconds, None is the setting."""
-    return tx.now + (tx.settings.lease_seconds * SECOND if lease is None else lease)
+def _lease_ms(tx: Transaction, lease: int | None) -> int:
+    """How long a lease lasts, in milliseconds; None is the setting."""
+    return tx.settings.lease_seconds * SECOND if lease is None else lease
 
 
 def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candidate]:

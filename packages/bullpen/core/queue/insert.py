@@ -52,7 +52,11 @@ UPDATE_LANE_COUNT: Statement[None] = Statement(
     lambda: (
         update(LANES)
         .where(LANES.c.agent == bindparam("lane"))
-        .values(pending=LANES.c.pending + bindparam("change"), head_key=bindparam("head"))
+        .values(
+            pending=LANES.c.pending + bindparam("change"),
+            head_key=bindparam("head"),
+            newest_at=bindparam("arrival"),
+        )
     )
 )
 
@@ -104,28 +108,30 @@ def _insert_messages(
     """Write these messages under these ids, and count them in their locked lanes."""
     counts = {new.agent: 0 for new in news}
     heads = {agent: lanes[agent].head_key for agent in counts}
+    arrivals = {agent: lanes[agent].arrival(tx.now) for agent in counts}
     rows: list[dict[str, object]] = []
     for new, message_id in zip(news, ids, strict=True):
         agent, lane = new.agent, lanes[new.agent]
-        available = tx.now + new.delay
-        key = sort_key(lane.ordering, available, new.priority.weight, new.deadline)
+        due = arrivals[agent] + new.delay
+        key = sort_key(lane.ordering, due, new.priority.weight, new.deadline)
         head = heads[agent]
         if new.hold_reason is None:
             counts[agent] += 1
             if new.delay == 0 and lane.claimable and (head is None or key < head):
                 heads[agent] = key
-        rows.append(_message_values(tx, new, message_id, available, key))
+        rows.append(_message_values(tx, new, message_id, due, key))
     tx.write_each(INSERT_MESSAGE, rows)
     record_messages(tx, zip(news, ids, strict=True))
     for agent, count in counts.items():
-        tx.write(UPDATE_LANE_COUNT, {"lane": agent, "change": count, "head": heads[agent]})
+        values = {"change": count, "head": heads[agent], "arrival": arrivals[agent]}
+        tx.write(UPDATE_LANE_COUNT, {**values, "lane": agent})
     for new, message_id in zip(news, ids, strict=True):
         _append_enqueued(tx, new, message_id)
     tx.wake("messages")
 
 
 def _message_values(
-    tx: Transaction, new: NewMessage, message_id: str, available: int, key: int
+    tx: Transaction, new: NewMessage, message_id: str, due: int, key: int
 ) -> dict[str, object]:
     names, values_of = _copied_fields()
     return {
@@ -138,8 +144,8 @@ def _message_values(
         "priority": int(new.priority),
         "sort_key": key,
         "ready": new.delay == 0,
-        "due_at": available,
-        "available_at": available,
+        "due_at": due,
+        "available_at": tx.now + new.delay,
         "status": PENDING if new.hold_reason is None else HELD,
         "last_error": new.hold_reason,
         "now": tx.now,

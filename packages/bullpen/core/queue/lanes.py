@@ -108,6 +108,11 @@ class Lane:
     head_key: int | None
     not_before: int | None
     claim_token: str | None
+    newest_at: int | None
+
+    def arrival(self, now: int) -> int:
+        """When a message arrives: not before those that are in the lane, also if the clock was."""
+        return now if self.newest_at is None else max(now, self.newest_at)
 
     @property
     def claimable(self) -> bool:
@@ -181,6 +186,7 @@ FREE_LANE: Statement[FreedLane] = Statement(
         .values(
             claim_token=null(),
             lease_expires_at=null(),
+            lease_ms=null(),
             not_before=case((_is_delayed(), L.not_before), else_=null()),
             head_key=_head_key(),
         )

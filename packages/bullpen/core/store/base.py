@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine
 
-from bullpen.core.clock import Clock, SystemClock
+from bullpen.core.clock import Clock, SystemClock, UnchangedTimer
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import CursorTransaction, Transaction
@@ -39,6 +39,8 @@ class Store(ABC):
         self.ids = ids or Ids()
         self.chance = chance
         """Returns a random number from 0 to 1, for the jitter of retries."""
+        self.leases = UnchangedTimer()
+        """For how long nobody has extended each lease, as far as this process has seen."""
 
     @property
     @abstractmethod

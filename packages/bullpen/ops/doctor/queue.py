@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import and_, bindparam, func, select
 
-from bullpen.core.answers.leases import expire_leases
+from bullpen.core.answers.leases import by_clock, expire_leases
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.inspect.lanes import LaneRecord, list_lanes
@@ -74,7 +74,7 @@ def stale_leases(installation: Installation) -> Problem | Verdict:
 
     def apply() -> None:
         with installation.store.write() as tx:
-            expire_leases(tx)
+            expire_leases(tx, has_ended=by_clock(tx.now, STALE_AFTER_MS))
 
     return Problem(
         text=f"the work of {_names(stale)} is claimed by workers that are gone, and nobody"
