@@ -271,12 +271,13 @@ def test_a_message_in_back_off_lets_later_ones_pass_and_then_takes_its_old_place
 
 def test_a_failed_batch_is_judged_message_by_message(store: Store) -> None:
     lane(store, policy=LanePolicy(max_attempts=2))
-    old = send(store, "old")
-    failed(store, take(store).token, retry_after=0)
-    young = send(store, "young")
+    old, young = send(store, "old"), send(store, "young")
     found = take(store)
     assert ids_of(found) == [old, young]
     failed(store, found.token, retry_after=0)
+    again = take(store)
+    assert ids_of(again) == [old]
+    failed(store, again.token, retry_after=0)
     assert (status(store, old), status(store, young)) == ("dead", "pending")
     assert [row["message_id"] for row in responses(store)] == [old]
     assert ids_of(take(store)) == [young]

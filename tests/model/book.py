@@ -35,6 +35,8 @@ class Item:
     updated_at: int
     retry_count: int = 0
     crash_count: int = 0
+    alone: bool = False
+    """Its run failed once: no other message is claimed with it."""
     archived: bool = False
 
 

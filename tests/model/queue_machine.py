@@ -217,6 +217,20 @@ class QueueMachine(RuleBasedStateMachine):
         }
         self._both(lambda: verbs[verb](name), lambda tx: real(tx, name))
 
+    @rule(new=ask.people(), agent=ask.agents, count=st.integers(2, 4), pick=ask.PICKS)
+    def cancel_one_of_a_batch(self, new: NewMessage, agent: str, count: int, pick: int) -> None:
+        """Every message that leaves the run has its event: the cancelled one and the others."""
+        self.enqueue_a_crowd(new=new, agent=agent, count=count)
+        self.audit.check()
+        self._claim("w1", agent, None, None)
+        self.audit.check()
+        running = [
+            self.model.names[number] for lane in self.model.lanes.values() for number in lane.batch
+        ]
+        if running:
+            name = self._pick(running, pick)
+            self._both(lambda: self.model.cancel(name), lambda tx: cancel(tx, name))
+
     @precondition(lambda self: self.model.items)
     @rule(pick=ask.PICKS)
     def cancel_a_conversation(self, pick: int) -> None:

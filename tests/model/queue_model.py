@@ -32,6 +32,9 @@ M, L = MessageState, LaneState
 OVER = (M.DEAD, M.CANCELLED, M.EXPIRED)
 """From where a person may retry or drop."""
 
+OWN_FAULT = (ErrorKind.RETRYABLE, ErrorKind.PERMANENT, ErrorKind.NEEDS_PERSON, ErrorKind.CRASH)
+"""What may lie in a message; the rest is the lane's matter."""
+
 DYING = 2_000
 """So long a lane waits for the end of a run that was cancelled."""
 
@@ -152,9 +155,9 @@ class QueueModel(Book):
         most = 1 if lane.policy.batching is Batching.ONE else most
         ready = [each for each in self.pending(agent) if each.ready][: max(self.window, most)]
         first = address(ready[0].new)
-        along = [
-            e for e in ready[1:] if address(e.new) in ({ROOM} if first is None else {first, ROOM})
-        ]
+        keys = {ROOM} if first is None else {first, ROOM}
+        others = [] if ready[0].alone else ready[1:]
+        along = [each for each in others if address(each.new) in keys and not each.alone]
         batch = [ready[0], *along[: most - 1]]
         for item in batch:
             self._move(item, M.PROCESSING)
@@ -236,20 +239,24 @@ class QueueModel(Book):
         lane = self.lanes[self._agent(token)]
         batch = self._end(token)
         for item in batch:
-            if kind in (ErrorKind.RETRYABLE, ErrorKind.PERMANENT):
-                item.retry_count += 1
-            item.crash_count += kind is ErrorKind.CRASH
-            tired = item.retry_count >= lane.max_attempts and kind is ErrorKind.RETRYABLE
-            broken = item.crash_count >= self.settings.max_crashes and kind is ErrorKind.CRASH
-            if tired or broken or kind is ErrorKind.PERMANENT:
+            item.alone = item.alone or kind in OWN_FAULT
+            tries = item.retry_count + (kind in (ErrorKind.RETRYABLE, ErrorKind.PERMANENT))
+            crashes = item.crash_count + (kind is ErrorKind.CRASH)
+            tired = tries >= lane.max_attempts and kind is ErrorKind.RETRYABLE
+            broken = crashes >= self.settings.max_crashes and kind is ErrorKind.CRASH
+            dies = tired or broken or kind is ErrorKind.PERMANENT
+            spared = len(batch) > 1 and (dies or kind is ErrorKind.NEEDS_PERSON)
+            if not spared:
+                item.retry_count, item.crash_count = tries, crashes
+            if dies and not spared:
                 self._back(item, M.DEAD)
                 self._announce(item)
-            elif kind is ErrorKind.NEEDS_PERSON:
+            elif kind is ErrorKind.NEEDS_PERSON and not spared:
                 self._back(item, M.HELD)
                 self._event("message_held", item)
             else:
                 retryable = kind is ErrorKind.RETRYABLE
-                wait = self._wait(item.retry_count, failure.retry_after) if retryable else 0
+                wait = self._wait(tries, failure.retry_after) if retryable else 0
                 self._back(item, M.PENDING, wait)
                 self._event("message_failed", item)
         if kind is ErrorKind.RATE_LIMIT:
@@ -258,7 +265,7 @@ class QueueModel(Book):
             if lane.state is not L.PAUSED:
                 self._respond(batch[0], 0, None)
             self.move_lane(batch[0].new.agent, L.PAUSED)
-        if kind is ErrorKind.NEEDS_PERSON:
+        if batch[0].status is M.HELD:
             self._respond(batch[0], 0, None)
         self._attempt(batch, "crashed" if kind is ErrorKind.CRASH else "failed", kind.value)
 

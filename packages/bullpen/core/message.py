@@ -21,6 +21,9 @@ INTERNAL = "internal"
 HEARTBEAT = "heartbeat"
 """The channel of heartbeats, on which an agent may answer nothing."""
 
+ALONE = "alone"
+"""The batch key of a message whose run has failed: it is claimed by itself."""
+
 INTERNAL_CHANNELS = (ROOM, INTERNAL, HEARTBEAT)
 """The channels on which no person waits for a response."""
 

@@ -12,7 +12,7 @@ from bullpen.core.errors import BadClaim, StaleToken, UnknownAgent
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import ChainStepStart, MessageReceived
 from bullpen.core.ids import Ids
-from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
+from bullpen.core.message import ALONE, HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const, decode_numbers, encode_list
 from bullpen.core.queue.attempts import SELECT_CLAIMED
@@ -274,8 +274,9 @@ def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candida
 def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
     """The first message, and the others that its run answers: by batch key, and room posts."""
     first = rows[0]
-    if first.batch_key == HEARTBEAT:
-        return [first.id]  # a heartbeat keeps no session, and a post needs one
+    # A heartbeat keeps no session, and a post needs one.
+    if first.batch_key in (HEARTBEAT, ALONE):
+        return [first.id]
     keys = {ROOM} if first.batch_key is None else {first.batch_key, ROOM}
     ids = [row.id for row in rows[1:] if row.batch_key in keys]
     if len(rows) == limit and len(ids) + 1 < limit:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from sqlalchemy import bindparam, func, null, update
 
-from bullpen.core.message import HEARTBEAT, ErrorKind, Failure, Message
+from bullpen.core.message import ALONE, HEARTBEAT, ErrorKind, Failure, Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.attempts import EndedClaim, is_claimed
 from bullpen.core.retry import RetryPolicy
@@ -23,6 +23,12 @@ MAX_ERROR_CHARS = 10_000
 
 ERROR_PREVIEW_CHARS = 500
 """How much of an error is in events, notices and a lane's reason."""
+
+
+MESSAGE_KINDS = frozenset(
+    {ErrorKind.RETRYABLE, ErrorKind.PERMANENT, ErrorKind.NEEDS_PERSON, ErrorKind.CRASH}
+)
+"""The kinds of failures that a message may have caused; the others are the lane's matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,11 @@ class Disposition:
     error_kind: ErrorKind | None = None
     lane: PauseLane | DelayLane | None = None
 
+    @property
+    def alone(self) -> bool:
+        """Whether it is claimed by itself from now on."""
+        return self.error_kind in MESSAGE_KINDS
+
 
 RELEASED = Disposition(state=MessageState.PENDING)
 """Back in its place, as if it had not been claimed."""
@@ -70,27 +81,33 @@ class FailurePolicy:
     """Runs that died with their processor after which a message is dead."""
 
 
-def decide(message: Message, failure: Failure, policy: FailurePolicy) -> Disposition:
-    """What becomes of this message after this failure."""
+def decide(
+    message: Message, failure: Failure, policy: FailurePolicy, *, in_batch: bool = False
+) -> Disposition:
+    """What becomes of this message after this failure, of its own run or that of a batch.
+
+    No message of a batch dies or is held with it: what failed may be another one, so that each is
+    tried alone.
+    """
     disposition = _decide_by_kind(message, failure, policy)
+    if in_batch and disposition.state is not MessageState.PENDING:
+        disposition = replace(disposition, state=MessageState.PENDING, retries=0, crashes=0)
     if message.channel == HEARTBEAT:
         # A second attempt would be a wake-up more than the heartbeat's rate allows.
-        return replace(disposition, state=MessageState.DEAD, wait=0)
-    return disposition
+        disposition = replace(disposition, state=MessageState.DEAD)
+    return replace(disposition, wait=0) if disposition.state is MessageState.DEAD else disposition
 
 
 def _decide_by_kind(message: Message, failure: Failure, policy: FailurePolicy) -> Disposition:
     kind = failure.kind
-    retried = Disposition(
-        state=MessageState.PENDING, error=failure.error[:MAX_ERROR_CHARS], error_kind=kind
-    )
+    text = failure.error[:MAX_ERROR_CHARS]
+    retried = Disposition(state=MessageState.PENDING, error=text, error_kind=kind)
     match kind:
         case ErrorKind.RETRYABLE:
             failures = message.retry_count + 1
-            if failures >= policy.max_attempts:
-                return replace(retried, state=MessageState.DEAD, retries=1)
             wait = policy.retry.delay(failures, failure.retry_after)
-            return replace(retried, wait=wait, retries=1)
+            state = MessageState.DEAD if failures >= policy.max_attempts else MessageState.PENDING
+            return replace(retried, state=state, wait=wait, retries=1)
         case ErrorKind.CRASH:
             if message.crash_count + 1 >= policy.max_crashes:
                 return replace(retried, state=MessageState.DEAD, crashes=1)
@@ -101,9 +118,8 @@ def _decide_by_kind(message: Message, failure: Failure, policy: FailurePolicy) -
             return replace(retried, state=MessageState.HELD)
         case ErrorKind.RATE_LIMIT:
             # Zero would be no delay: `refresh_lane` would let the lane be claimed at once.
-            return replace(
-                retried, lane=DelayLane(max(1, policy.retry.delay(1, failure.retry_after)))
-            )
+            wait = max(1, policy.retry.delay(1, failure.retry_after))
+            return replace(retried, lane=DelayLane(wait))
         case ErrorKind.AUTH | ErrorKind.QUOTA | ErrorKind.SETUP:
             reason = f"{kind}: {failure.error[:ERROR_PREVIEW_CHARS]}"
             return replace(retried, lane=PauseLane(reason))
@@ -121,6 +137,7 @@ APPLY_DISPOSITION: Statement[None] = Statement(
             crash_count=M.crash_count + bindparam("crashes"),
             last_error=func.coalesce(bindparam("error"), M.last_error),
             error_kind=func.coalesce(bindparam("kind"), M.error_kind),
+            batch_key=func.coalesce(bindparam("batch_key"), M.batch_key),
             ready=bindparam("is_ready"),
             available_at=bindparam("at"),
             claim_token=null(),
@@ -150,6 +167,7 @@ def apply_dispositions(
                 "crashes": each.crashes,
                 "error": each.error,
                 "kind": None if each.error_kind is None else each.error_kind.value,
+                "batch_key": ALONE if each.alone else None,
                 "is_ready": each.wait == 0,
                 "at": tx.now + each.wait,
                 "now": tx.now,

@@ -56,7 +56,8 @@ def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
         max_attempts=lane.max_attempts,
         max_crashes=tx.settings.max_crashes,
     )
-    dispositions = [(each, decide(each, failure, policy)) for each in messages]
+    in_batch = len(messages) > 1
+    dispositions = [(each, decide(each, failure, policy, in_batch=in_batch)) for each in messages]
     pending = apply_dispositions(tx, ended, dispositions)
     primary, disposition = dispositions[0]
     _apply_to_lane(tx, ended.agent, disposition)
