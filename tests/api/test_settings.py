@@ -263,11 +263,92 @@ def test_the_default_agents_model_is_shown_and_changed_where_clients_look(desk: 
     assert desk.get("/api/settings")["agents"]["assistant"]["model"] == "opus"
     refused = desk.refused("PUT", "/api/settings", {"models": {"openai": {"model": "g"}}})
     assert refused == (400, "bad_setting")
-    desk.ok("PUT", "/api/settings", {"models": {"provider": "openai", "openai": {"model": "g"}}})
-    assistant = desk.get("/api/settings")["agents"]["assistant"]
-    assert (assistant["provider"], assistant["model"]) == ("codex", "g")
-    body = {"models": {"provider": "anthropic", "anthropic": {"model": "sonnet"}}}
-    desk.ok("PUT", "/api/settings", body)
+    desk.ok("PUT", "/api/settings", {"models": {"anthropic": {"model": "sonnet"}}})
+
+
+def test_the_default_agents_provider_is_not_changed_by_a_setting(desk: Served) -> None:
+    response = desk.ask("PUT", "/api/settings", {"models": {"provider": "openai"}})
+    assert (response.status_code, response.json()["code"]) == (400, "setting_fixed")
+    assert "@assistant" in response.json()["error"]
+    assert desk.get("/api/agents/assistant")["provider"] == "claude"
+    # With agents it is a settings file of the reference, where it is what nothing else says.
+    agents = {"scribe": {"name": "Scribe", "provider": "openai", "model": "g"}}
+    models = {"provider": "openai", "openai": {"model": "g"}}
+    desk.ok("POST", "/api/setup", {"models": models, "agents": agents})
+    found = desk.get("/api/agents")
+    assert (found["assistant"]["provider"], found["scribe"]["provider"]) == ("claude", "codex")
+
+
+def test_heartbeats_of_agents_are_taken_over(desk: Served) -> None:
+    beating = {"name": "B", "provider": "echo", "heartbeat": {"enabled": True, "interval": 600}}
+    still = {"name": "S", "provider": "echo", "heartbeat": {"enabled": False}}
+    desk.ok("POST", "/api/setup", {"agents": {"beating": beating, "still": still}})
+    found = desk.get("/api/agents/beating/heartbeat")
+    assert (found["enabled"], found["interval"]) == (True, 600)
+    assert desk.get("/api/agents/still/heartbeat")["enabled"] is False
+    desk.ok("PUT", "/api/agents/beating", {**beating, "heartbeat": {"interval": 1200}})
+    found = desk.get("/api/agents/beating/heartbeat")
+    assert (found["enabled"], found["interval"]) == (True, 1200)
+    refused = {"heartbeat": {"enabled": True, "interval": 5}}
+    assert desk.refused("PUT", "/api/agents/beating", refused) == (400, "bad_heartbeat")
+
+
+def test_all_that_is_wrong_with_a_settings_file_is_said_at_once(desk: Served, file: Path) -> None:
+    agent = {"name": "A", "provider": "echo", "model": "m"}
+    body = {
+        "workspace": {"path": "/elsewhere", "name": "other"},
+        "channels": {"enabled": ["telegram"], "telegram": {"bot_token": "t"}},
+        "monitoring": {"heartbeat_interval": 3600},
+        "settings": {"nonsense": 1, "max_hops": 3},
+        "agents": {
+            "filed": {**agent, "prompt_file": "/p.md"},
+            "foreign": {**agent, "provider": "nobodys"},
+            "fine": agent,
+        },
+        "teams": {
+            "of_refused": {"name": "R", "agents": ["filed"], "leader_agent": "filed"},
+            "broken": {"name": "B", "agents": ["missing"], "leader_agent": "missing"},
+        },
+    }
+    response = desk.ask("POST", "/api/setup", body)
+    assert (response.status_code, response.json()["code"]) == (400, "bad_setting")
+    said = response.json()["error"]
+    for each in (
+        *("workspace cannot", "like its directory", "not started by a setting", "telegram"),
+        *("no interval", "nonsense", "agents.filed", "agents.foreign", "nobodys", "teams.broken"),
+    ):
+        assert each in said, each
+    assert "of_refused" not in said
+    assert "fine" not in desk.get("/api/agents")
+    assert file.read_text() == TEXT
+
+
+def test_a_providers_key_is_removed_as_the_references_form_does(desk: Served, file: Path) -> None:
+    shown = desk.get("/api/settings")["models"]
+    assert shown["anthropic"]["api_key"] == MASK
+    # Its form sends all of `models`, and of the provider what is left.
+    desk.ok("PUT", "/api/settings", {"models": {"anthropic": {"model": "sonnet"}}})
+    assert tomllib.loads(file.read_text())["anthropic_api_key"] == SECRET
+    without = {**shown, "anthropic": {"model": shown["anthropic"]["model"]}}
+    desk.ok("PUT", "/api/settings", {"models": without})
+    assert "anthropic_api_key" not in tomllib.loads(file.read_text())
+    for nothing in (None, ""):
+        file.write_text(TEXT)
+        desk.ok("PUT", "/api/settings", {"models": {"anthropic": {"api_key": nothing}}})
+        assert "anthropic_api_key" not in tomllib.loads(file.read_text())
+
+
+def test_providers_are_named_as_the_references_forms_know_them_behind_its_proxy(
+    desk: Served,
+) -> None:
+    theirs = {"headers": {"X-Bullpen-Client": "tinyagi"}}
+    assert desk.get("/api/agents")["assistant"]["provider"] == "claude"
+    shown = desk.get("/api/agents", **theirs)["assistant"]
+    assert shown["provider"] == "anthropic"
+    saved = desk.ok("PUT", "/api/agents/assistant", shown, **theirs)["agent"]
+    assert saved["provider"] == "anthropic"
+    assert desk.get("/api/settings", **theirs)["agents"]["assistant"]["provider"] == "anthropic"
+    assert desk.get("/api/agents/assistant")["provider"] == "claude"
 
 
 def test_fifty_who_write_at_once_lose_nothing(desk: Served, file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.core.answers.leases import expire_leases
+from bullpen.core.logs import TextFormatter
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.models import ATTEMPTS, WORKERS
 from bullpen.core.queue.lanes import Batching, LanePolicy
@@ -60,6 +62,24 @@ def store(stores: Stores, settings: Settings) -> Iterator[Store]:
 def completed(store: Store, count: int) -> None:
     """Wait until so many messages are completed."""
     eventually(lambda: statuses(store).get("completed") == count, f"{count} completed")
+
+
+def test_each_message_is_logged_when_its_run_begins_and_when_it_ends(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    hire(store)
+    hire(store, "broken")
+    send(store, "a secret wish", message_id="api_1")
+    send(store, "!fail permanent", agent="broken", message_id="api_2")
+    with caplog.at_level(logging.INFO), processing(store):
+        completed(store, 1)
+        eventually(lambda: statuses(store).get("dead") == 1, "the other is dead")
+        eventually(lambda: "@broken failed api_2: permanent" in caplog.text, "it is logged")
+    lines = [TextFormatter().format(each) for each in caplog.records]
+    assert any("[INFO]" in line and "begins api_1 (api)" in line for line in lines)
+    assert any("[INFO]" in line and "\u2713 @coder answered api_1" in line for line in lines)
+    assert any("[WARN]" in line and "api_2" in line for line in lines)
+    assert "a secret wish" not in caplog.text
 
 
 def test_messages_that_wait_and_messages_that_come_are_answered(store: Store) -> None:

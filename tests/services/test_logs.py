@@ -12,7 +12,7 @@ import pytest
 from bullpen.core.logs import LogFollower
 from tests.cli.command import PROGRAM, Bullpen
 
-EARLY = "2026-11-19T04:00:0{}.000Z INFO    logger: {}"
+EARLY = "2026-11-19T04:00:0{}.000Z [INFO] logger: {}"
 
 
 def write(bullpen: Bullpen, name: str, *lines: str) -> None:

@@ -24,6 +24,9 @@ MAX_TAIL_BYTES = 1 << 20
 
 LOG_SUFFIX = ".log"
 
+LEVEL_NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "ERROR"}
+"""Levels that a line of text gives another name, by which the reference's clients colour it."""
+
 REQUEST_ID: ContextVar[str] = ContextVar("request", default="")
 """The id of the current request, which stands on each of its log lines."""
 
@@ -78,7 +81,8 @@ class TextFormatter(LogFormatter):
         parts = self.parts(record)
         more = "".join(f" {name}={each}" for name, each in parts.items() if name not in self.fixed)
         text = f"{parts['text']}{more}".translate(_BREAKS)
-        line = f"{parts['at']} {record.levelname:<7} {record.name}: {text}"
+        level = LEVEL_NAMES.get(record.levelno, record.levelname)
+        line = f"{parts['at']} [{level}] {record.name}: {text}"
         if "traceback" in parts:
             line += f"\n{parts['traceback']}"
         return self.redact(line)

@@ -46,9 +46,12 @@ class RunExecutor:
 
     def __call__(self, claim: Claim, stop: Stop) -> None:
         """Run the claim and store its result; if `stop` is set first, release it."""
+        names = ", ".join(each.message_id for each in claim.messages)
+        log.info("@%s begins %s (%s)", claim.agent, names, claim.primary.channel)
         try:
             context, result = self._run_agent(claim, stop)
             self._store_result(claim, context, result, stop)
+            _log_result(claim.agent, names, result)
         except StaleToken:
             self._claim_lost(claim)
         except BullpenError as error:
@@ -145,3 +148,15 @@ class RunExecutor:
         log.warning("the claim %s was lost; what its run said is dropped", claim.token)
         with self._store.write(durable=False) as tx:
             confirm_run_ended(tx, claim)
+
+
+def _log_result(agent: str, names: str, result: Reply | Failure | None) -> None:
+    """Log how a run ended; what was said, and an error's text, stay out of the log."""
+    match result:
+        case Reply():
+            # The reference's clients show a line with this sign as a success.
+            log.info("\u2713 @%s answered %s (%s characters)", agent, names, len(result.text))
+        case Failure():
+            log.warning("@%s failed %s: %s", agent, names, result.kind)
+        case None:
+            log.info("@%s gave %s back: the processor stops", agent, names)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from flask import request
 from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import api, caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
-from bullpen.api.schemas import Answer, Done, LenientBody, LongText, ShortText, only_changes
+from bullpen.api.schemas import (
+    Answer,
+    Done,
+    LenientBody,
+    LongText,
+    Number,
+    ShortText,
+    only_changes,
+)
+from bullpen.core.clock import SECOND
 from bullpen.core.company import add_agent, change_agent, remove_agent, reset_agent
 from bullpen.core.errors import BadRequest, Conflict, LaneBusy, LaneError, NameTaken, NotFound
+from bullpen.core.heartbeats.manage import HeartbeatChange, change_heartbeat, get_heartbeat
+from bullpen.core.heartbeats.model import HeartbeatState
 from bullpen.core.inspect.lanes import LaneRecord, get_lane, list_lanes
 from bullpen.core.queue.lanes import create_lane, lock_lane
 from bullpen.core.roster.agents import (
@@ -25,13 +37,27 @@ from bullpen.core.roster.agents import (
     get_agent,
     list_agents,
 )
-from bullpen.core.roster.providers import resolve_provider_name
+from bullpen.core.roster.providers import PROVIDER_ALIASES, resolve_provider_name
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 from bullpen.core.workspace.templates import prepare_directory
 
 routes = Routes("agents", "Who answers: agents, and how each of them works.")
+
+
+REFERENCE_NAMES = {command: family for family, command in PROVIDER_ALIASES.items()}
+"""What the reference's clients call our command lines."""
+
+CLIENT_HEADER, REFERENCE_CLIENT = "X-Bullpen-Client", "tinyagi"
+"""The header by which a proxy says that the reference's clients are behind it."""
+
+
+class HeartbeatSwitch(LenientBody):
+    """How often the agent is woken, as the reference's settings have it."""
+
+    enabled: bool | None = None
+    interval: Number | None = Field(None, description="in seconds; 60 at least")
 
 
 class AgentBody(LenientBody):
@@ -48,6 +74,9 @@ class AgentBody(LenientBody):
     permission: Permission | None = None
     context: Context | None = None
     scheduling: Scheduling | None = Field(None, description="for whom it may make schedules")
+    heartbeat: HeartbeatSwitch | None = Field(
+        None, description="as /api/agents/<id>/heartbeat takes it"
+    )
     reach: Reach | None = Field(
         None,
         description="what the commands of its runs read, and to whom they write; changed by keys "
@@ -192,9 +221,22 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
         if body.name is None or body.provider is None:
             raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
         add_agent(tx, Agent(id=agent_id, **change))
-        return get_agent(tx, agent_id)
-    change = only_changes(change, before)
-    return change_agent(tx, agent_id, **change) if change else before
+    elif change := only_changes(change, before):
+        change_agent(tx, agent_id, **change)
+    if body.heartbeat is not None:
+        _switch_heartbeat(tx, agent_id, body.heartbeat)
+    return get_agent(tx, agent_id)
+
+
+def _switch_heartbeat(tx: Transaction, agent_id: str, switch: HeartbeatSwitch) -> None:
+    change = HeartbeatChange()
+    before = get_heartbeat(tx, agent_id)
+    if switch.enabled not in (None, before.state is HeartbeatState.ON):
+        change["on"] = switch.enabled is True
+    if switch.interval not in (None, before.every // SECOND):
+        change["every"] = (switch.interval or 0) * SECOND
+    if change:
+        change_heartbeat(tx, agent_id, **change)
 
 
 def _put(agent_id: str, body: AgentBody, *, create: bool) -> AgentDone:
@@ -206,8 +248,18 @@ def _put(agent_id: str, body: AgentBody, *, create: bool) -> AgentDone:
 def _agent_answer(tx: Transaction, agent: Agent, lane: LaneRecord) -> AgentAnswer:
     own_directory = sanitise_text(str(tx.settings.workspace / agent.id))
     return AgentAnswer.from_row(
-        agent, working_directory=agent.directory or own_directory, lane=lane
+        agent,
+        provider=shown_provider(agent.provider),
+        working_directory=agent.directory or own_directory,
+        lane=lane,
     )
+
+
+def shown_provider(provider: str) -> str:
+    """The provider's name; to the reference's clients the one that their forms know."""
+    if request.headers.get(CLIENT_HEADER) == REFERENCE_CLIENT:
+        return REFERENCE_NAMES.get(provider, provider)
+    return provider
 
 
 def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChange:

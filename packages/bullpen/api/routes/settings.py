@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, NamedTuple, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -19,7 +20,13 @@ from pydantic import (
 
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.route import ADMIN, Routes
-from bullpen.api.routes.agents import AgentBody, AgentMap, agent_map, put_agent
+from bullpen.api.routes.agents import (
+    REFERENCE_NAMES,
+    AgentBody,
+    AgentMap,
+    agent_map,
+    put_agent,
+)
 from bullpen.api.routes.providers import ProviderBody, ProviderMap, provider_map, put_provider
 from bullpen.api.routes.services import known_services
 from bullpen.api.routes.teams import TeamBody, TeamMap, put_team, team_map
@@ -28,6 +35,7 @@ from bullpen.core.errors import (
     BadSetting,
     BullpenError,
     Conflict,
+    InputError,
     LaneError,
     NotFound,
     SettingFixed,
@@ -42,8 +50,14 @@ from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 
 routes = Routes("settings", "What can be set, and what is.")
 
-REFERENCE_NAMES = {command: family for family, command in PROVIDER_ALIASES.items()}
-"""What the reference's clients call our command lines."""
+NO_DEFAULT_PROVIDER = "Change the agent itself: PUT /api/agents/{agent} with `provider`."
+
+SECRETS = {
+    "anthropic_api_key": ("anthropic", "api_key"),
+    "anthropic_oauth_token": ("anthropic", "oauth_token"),
+    "openai_api_key": ("openai", "api_key"),
+}
+"""The settings that are secrets of a provider, and where the reference's clients send them."""
 
 MERGE_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
 Plain = Annotated[StrictStr, Field(max_length=4096)] | StrictBool | StrictInt | StrictFloat | None
@@ -176,6 +190,16 @@ class SettingsUpdate(StrictBody):
     problems: list[JsonValue] = Field([], description="as shown; it changes nothing")
 
 
+class Refusal(NamedTuple):
+    """Why a part of what was sent is refused."""
+
+    where: str
+    error: BullpenError
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.error}" if self.where else str(self.error)
+
+
 class SettingsDone(Done):
     """Everything as it is now."""
 
@@ -199,7 +223,9 @@ def change(body: SettingsUpdate) -> SettingsDone:
     """Change what is sent, at any depth, and keep the rest.
 
     What is shown may be sent back as a whole: a secret's mask, and what is so already, change
-    nothing. What would open this machine is changed on the machine itself, and refused here.
+    nothing. A key that is null or empty is removed; so is one that is left out of `models` as a
+    whole, with `provider` and every family. What would open this machine is changed on the machine
+    itself, and refused here. Of several reasons to refuse it, all are given, and nothing is done.
     """
     return _merge(body)
 
@@ -216,11 +242,14 @@ def _merge(body: SettingsUpdate) -> SettingsDone:
     with file.locked():
         with read() as tx:
             current = show_settings(tx)
-        changes = setting_changes(file, body, current)
+        refusals: list[Refusal] = []
+        changes = setting_changes(file, body, current, refusals)
         with write() as tx:
-            agents = merge_roster(tx, body, current)
+            agents = merge_roster(tx, body, current, refusals)
             if isinstance(agent := changes.get("default_agent"), str):
-                get_agent(tx, agent)
+                with _collected(refusals):
+                    get_agent(tx, agent)
+            _raise_all(refusals)
             # The last step that may fail: if it does, the transaction rolls back.
             file.write(changes)
     for agent_id in agents:
@@ -254,40 +283,86 @@ def show_settings(tx: Transaction) -> SettingsAnswer:
 
 
 def setting_changes(
-    file: SettingsFile, body: SettingsUpdate, current: SettingsAnswer
+    file: SettingsFile,
+    body: SettingsUpdate,
+    current: SettingsAnswer,
+    refusals: list[Refusal],
 ) -> dict[str, Value | None]:
-    """The changes to write to the file; read-only fields that differ are refused."""
-    _check_read_only(body, current)
-    aliases = {
-        "workspace": body.workspace.path,
-        "anthropic_api_key": body.models.anthropic.api_key,
-        "anthropic_oauth_token": body.models.anthropic.oauth_token,
-        "openai_api_key": body.models.openai.api_key,
-    }
-    own = {
-        name: each.value if isinstance(each, SettingUpdate) else each
+    """The changes to write to the file; what is refused is added to the refusals."""
+    refusals += (Refusal("", each) for each in _read_only_changes(body, current))
+    sent: dict[str, Value | None] = {}
+    if body.workspace.path is not None:
+        sent["workspace"] = body.workspace.path
+    sent.update(_sent_secrets(body.models))
+    sent.update(
+        (name, each.value if isinstance(each, SettingUpdate) else each)
         for name, each in body.settings.items()
-    }
-    # A mask that is sent back is not a new secret, even if no secret is set.
-    more = file.check({name: each for name, each in aliases.items() if each not in (None, MASK)})
-    return {**more, **file.check({name: each for name, each in own.items() if each != MASK})}
+    )
+    changes: dict[str, Value | None] = {}
+    for name, value in sent.items():
+        # A mask that is sent back is not a new secret, even if no secret is set.
+        if value != MASK:
+            with _collected(refusals):
+                changes.update(file.check({name: value}))
+    return changes
 
 
-def merge_roster(tx: Transaction, body: SettingsUpdate, current: SettingsAnswer) -> list[str]:
+def merge_roster(
+    tx: Transaction, body: SettingsUpdate, current: SettingsAnswer, refusals: list[Refusal]
+) -> list[str]:
     """Add and change providers, agents and teams; returns agents whose directory to prepare."""
-    for name, provider in _differences(
-        body.custom_providers, current.custom_providers.root
-    ).items():
-        put_provider(tx, name, provider)
+    providers = _differences(body.custom_providers, current.custom_providers.root)
+    for name, provider in providers.items():
+        with _collected(refusals):
+            put_provider(tx, name, provider)
     agents = _differences(body.agents, current.agents.root)
+    added = set()
     for name, agent in agents.items():
-        put_agent(tx, name, agent)
+        with _collected(refusals, f"agents.{name}"):
+            put_agent(tx, name, agent)
+            added.add(name)
     for name, team in _differences(body.teams, current.teams.root).items():
-        put_team(tx, name, team)
-    change = _default_agent(body.models, current.models)
-    if change.model_fields_set:
-        put_agent(tx, tx.settings.default_agent, change, create=False)
+        if agents.keys() - added & set(team.agents or ()):
+            continue  # it is refused for its agents, and they are named already
+        with _collected(refusals, f"teams.{name}"):
+            put_team(tx, name, team)
+    # With agents, it is a whole settings file of the reference: each agent says its own.
+    if not body.agents:
+        with _collected(refusals):
+            change = _default_agent(tx, body.models, current.models)
+            if change.model_fields_set:
+                put_agent(tx, tx.settings.default_agent, change, create=False)
     return list(agents)
+
+
+@contextmanager
+def _collected(refusals: list[Refusal], where: str = "") -> Iterator[None]:
+    """Add an error of the input to the refusals, so that what follows is tried as well."""
+    try:
+        yield
+    except (InputError, NotFound, Conflict, LaneError) as error:
+        refusals.append(Refusal(where, error))
+
+
+def _raise_all(refusals: Sequence[Refusal]) -> None:
+    """Raise the one refusal, or one error that names them all."""
+    if len(refusals) == 1:
+        raise refusals[0].error
+    if refusals:
+        hints = dict.fromkeys(each.error.hint for each in refusals)
+        raise BadSetting("; ".join(map(str, refusals)), hint=" ".join(hints))
+
+
+def _sent_secrets(models: ModelsUpdate) -> dict[str, Value | None]:
+    """The providers' secrets that are sent, by the names of their settings; None removes one."""
+    families = {"anthropic": models.anthropic, "openai": models.openai}
+    is_whole = {"provider", "anthropic", "openai", "opencode"} <= models.model_fields_set
+    sent: dict[str, Value | None] = {}
+    for setting, (family, name) in SECRETS.items():
+        update = families[family]
+        if is_whole or name in update.model_fields_set:
+            sent[setting] = getattr(update, name) or None
+    return sent
 
 
 def enabled_channels() -> list[str]:
@@ -316,23 +391,23 @@ def _models(tx: Transaction, values: dict[str, str]) -> ModelsAnswer:
     )
 
 
-def _check_read_only(body: SettingsUpdate, current: SettingsAnswer) -> None:
-    """Refuse changes of fields that only the reference's clients read: they are not settings."""
+def _read_only_changes(body: SettingsUpdate, current: SettingsAnswer) -> Iterator[SettingFixed]:
+    """Why fields that only the reference's clients read are not changed: they are no settings."""
     if body.workspace.name not in (None, current.workspace.name):
-        raise SettingFixed("the workspace is called like its directory")
+        yield SettingFixed("the workspace is called like its directory")
     if body.monitoring.heartbeat_interval not in (None, current.monitoring.heartbeat_interval):
-        raise SettingFixed(
+        yield SettingFixed(
             "there is no interval for all agents", hint="Give each agent one of its own."
         )
-    enabled = body.channels.get("enabled", None)
+    enabled = body.channels.get("enabled")
     if enabled is not None and enabled != current.channels.enabled:
-        raise SettingFixed(
+        yield SettingFixed(
             "channels are not started by a setting",
-            hint="POST /api/services/channel/<channel>/start starts one.",
+            hint="GET /api/status lists the channels that Bullpen has a client for.",
         )
     others = sorted(name for name, each in body.channels.items() if name != "enabled" and each)
     if others:
-        raise SettingFixed(
+        yield SettingFixed(
             f"there are no settings below channels for {', '.join(others)[:200]}",
             hint="What a channel needs is below `settings`.",
         )
@@ -350,12 +425,17 @@ def _differences(sent: Mapping[str, Sent], current: Mapping[str, BaseModel]) -> 
     return changed
 
 
-def _default_agent(models: ModelsUpdate, current: ModelsAnswer) -> AgentBody:
-    """The change of the default agent that the models ask for."""
+def _default_agent(tx: Transaction, models: ModelsUpdate, current: ModelsAnswer) -> AgentBody:
+    """The change of the default agent's model that is asked for; its provider stays."""
+    provider = current.provider
+    sent = REFERENCE_NAMES.get(models.provider or "", models.provider)
+    if sent not in (None, "", provider):
+        agent = tx.settings.default_agent
+        raise SettingFixed(
+            f"{sent} does not become the provider of @{agent}, which has one",
+            hint=NO_DEFAULT_PROVIDER.format(agent=agent),
+        )
     change: dict[str, str] = {}
-    provider = REFERENCE_NAMES.get(models.provider or "", models.provider) or current.provider
-    if provider != current.provider:
-        change = {"provider": provider, "model": ""}
     families = {
         "anthropic": (models.anthropic, current.anthropic),
         "openai": (models.openai, current.openai),
