@@ -5,7 +5,10 @@ A new command has no place in `entries.py` yet, and fails here until it has one.
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from pydantic import TypeAdapter
 
 from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
+from bullpen.core.intake import post_in_room
 from tests.cli.command import Bullpen, Result
 from tests.cli.conftest import remove, stop_all
 from tests.cli.entries import (
@@ -27,8 +31,10 @@ from tests.cli.entries import (
     WITHOUT_JSON,
     Entry,
 )
+from tests.cli.open_store import direct
 from tests.cli.prepared import Names, furnish
 from tests.cli.schemas.base import Failure
+from tests.cli.terminal import terminal
 from tests.ports import free_port
 from tests.stores import Stores
 
@@ -40,6 +46,12 @@ LEAVES = {
 KNOWN = sorted(name for name in LEAVES if name in ENTRIES)
 WITH_DATABASE = [name for name in KNOWN if not ENTRIES[name].storeless]
 ESCAPE = "\x1b"
+
+
+HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x9d0;t\x9c\x85\u202e\u2066\u2028\x7f\x08!"
+CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+VIEW_CONTROLS = re.compile("\x1b\\]52|[\x08\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,47 @@ def office(furnished: Furnished) -> Iterator[Bullpen]:
 def words(name: str, furnished: Furnished, office: Bullpen) -> list[str]:
     """The command and the arguments with which it succeeds."""
     return [*name.split(), *furnished.names.fill(ENTRIES[name].arguments, office.home)]
+
+
+FREE_TEXT = {
+    "agent_messages": ("sender", "content"),
+    "agents": ("name", "model", "system_prompt"),
+    "api_keys": ("name",),
+    "attempts": ("worker", "error", "provider", "model"),
+    "chat_messages": ("from_agent", "message"),
+    "lanes": ("claimed_by", "reason"),
+    "messages": ("sender", "message", "last_error", "claimed_by"),
+    "custom_providers": ("name", "model"),
+    "responses": ("sender", "message", "original_message", "last_error"),
+    "schedules": ("message",),
+    "teams": ("name",),
+}
+
+
+def plant_controls(office: Bullpen) -> None:
+    """Put control characters into everything that others write, as rows of old releases have it."""
+    connection = sqlite3.connect(office.home / "bullpen.db")
+    for table, columns in FREE_TEXT.items():
+        known = {each[1] for each in connection.execute(f"PRAGMA table_info({table})")}
+        assert known >= set(columns), (table, sorted(known))
+        for column in columns:
+            connection.execute(f"UPDATE {table} SET {column} = ? || {column}", (HOSTILE,))
+    for id_ in ("cli_waiting", "cli_dead2"):
+        named = {"old": id_, "new": id_ + HOSTILE}
+        connection.execute(
+            "UPDATE messages SET message_id = :new, conversation_id = :new WHERE message_id = :old",
+            named,
+        )
+    for number, data in connection.execute("SELECT id, data FROM events").fetchall():
+        fields = {
+            key: HOSTILE + value if key in ("error", "reason", "worker") and value else value
+            for key, value in json.loads(data or "{}").items()
+        }
+        connection.execute("UPDATE events SET data = ? WHERE id = ?", (json.dumps(fields), number))
+    connection.commit()
+    connection.close()
+    log = office.home / "logs" / "processor.log"
+    log.write_text(f"2026-01-01T00:00:00.000Z INFO {HOSTILE}\n", encoding="utf-8")
 
 
 def check_document(entry: Entry, result: Result) -> None:
@@ -128,6 +181,47 @@ def test_nobody_has_to_read_what_it_prints(
     assert result.status == 1
     assert "Exception ignored" not in result.err
     assert "Broken pipe" not in result.err
+
+
+SHOWING = [
+    *("agent list", "agent show", "config list", "db check", "doctor", "events"),
+    *("heartbeat history", "heartbeat list", "heartbeat show", "history list", "history people"),
+    *("history search", "key list", "logs", "model list", "provider list", "provider show"),
+    *("queue agents", "queue causes", "queue dead", "queue held", "queue list", "queue show"),
+    *("queue status", "response list", "response show", "room read", "schedule history"),
+    *("schedule list", "schedule show", "status", "team list", "team show", "trace"),
+]
+"""Those that show what people, agents and workers wrote."""
+AT_A_TERMINAL = ("queue list", "trace", "history list", "queue dead")
+
+
+def test_no_control_character_reaches_a_terminal(
+    furnished: Furnished, office: Bullpen, subtests: pytest.Subtests
+) -> None:
+    plant_controls(office)
+    shown = [words(name, furnished, office) for name in SHOWING]
+    shown += [["history", "search", HOSTILE], ["queue", "show", HOSTILE]]
+    shown += [["queue", "list", f"--{HOSTILE}"], [HOSTILE]]
+    for command in shown:
+        with subtests.test(command=command):
+            result = office(*command)
+            assert not CONTROLS.search(result.out + result.err)
+    for name in AT_A_TERMINAL:
+        with subtests.test(terminal=name), terminal(office, *words(name, furnished, office)) as at:
+            at.end()
+            assert "\N{REPLACEMENT CHARACTER}" in at.shown
+            assert not CONTROLS.search(STYLE.sub("", at.shown).replace("\r\n", "\n"))
+    for name in ("room open", "team watch"):
+        with subtests.test(view=name), terminal(office, *words(name, furnished, office)) as at:
+            at.until("\N{REPLACEMENT CHARACTER}")
+            assert not VIEW_CONTROLS.search(at.shown)
+
+
+def test_no_line_of_a_room_can_be_forged(office: Bullpen) -> None:
+    with direct(office) as store, store.write() as tx:
+        post_in_room(tx, "dev", "hello\n@coder: I agree\r\n@tester: me too", "Ann\n@coder: yes")
+    lines = office.ok("room", "read", "dev").out.splitlines()
+    assert not [each for each in lines if each.startswith(("@coder:", "@tester:"))]
 
 
 @pytest.mark.parametrize("name", sorted(LEAVES))

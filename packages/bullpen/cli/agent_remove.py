@@ -12,7 +12,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.options import dry_run, yes
-from bullpen.cli.output import confirm
+from bullpen.cli.output import confirm, echo
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneBusy
 from bullpen.core.inspect.removal import RemovalPreview, preview_removal
@@ -112,7 +112,7 @@ def _delete(home: Path) -> bool:
         shutil.rmtree(home)
         return True
     if home.is_dir():
-        click.echo(f"{home} was not made by Bullpen and stays", err=True)
+        echo(f"{home} was not made by Bullpen and stays", err=True)
     return False
 
 

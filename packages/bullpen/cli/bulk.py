@@ -14,7 +14,7 @@ from bullpen.cli.command import Result, read_transaction, write_transaction
 from bullpen.cli.filters import parse_filters
 from bullpen.cli.interrupts import Interrupts
 from bullpen.cli.options import Function, combine_options, dry_run, yes
-from bullpen.cli.output import confirm, one_line
+from bullpen.cli.output import confirm, echo, one_line
 from bullpen.core.bulk import CHANGED_MEANWHILE, BulkFailure, BulkResult
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import Settings
@@ -23,6 +23,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.scan import BatchCursor, BoundScan, RowRef, Selection
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible
 
 BATCH_SIZE = 100
 MAX_ROWS_SHOWN = 20
@@ -236,7 +237,7 @@ def run_by_filters(
         try:
             _process_batches(store, verb, cursor, outcome)
         except (BullpenError, KeyboardInterrupt):
-            click.echo(f"{text.done_text(outcome.done)} before it broke off", err=True)
+            echo(f"{text.done_text(outcome.done)} before it broke off", err=True)
             raise
     return _result(text, outcome, text.done_text(outcome.done))
 
@@ -318,7 +319,9 @@ def _bar(length: int, label: str) -> Iterator[Callable[[int], object]]:
     if length <= BATCH_SIZE or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=length, label=label, file=sys.stderr, show_pos=True) as bar:
+    with click.progressbar(
+        length=length, label=visible(label), file=sys.stderr, show_pos=True
+    ) as bar:
         yield bar.update
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from bullpen.cli.output import print_json, print_table, use_color
+from bullpen.cli.output import echo, print_json, print_table
 from bullpen.core.errors import OutOfReach
 from bullpen.core.ids import RUN_VARIABLE, agent_of
 from bullpen.core.settings import Settings
@@ -57,7 +57,7 @@ class Result:
             print_json(self.document)
         else:
             for line in (self.lines,) if isinstance(self.lines, str) else self.lines:
-                click.echo(line, color=use_color())
+                echo(line)
             if self.rows is not None:
                 print_table(list(self.rows), self.empty)
             if self.show is not None:
@@ -71,7 +71,7 @@ class Result:
 def print_notes(lines: Iterable[str]) -> None:
     """Print lines to standard error."""
     for line in lines:
-        click.echo(line, err=True)
+        echo(line, err=True)
 
 
 JSON_HELP = "Print one JSON document."

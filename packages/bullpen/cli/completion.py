@@ -18,6 +18,7 @@ from click.shell_completion import (
 )
 
 from bullpen.cli.lazy import COMPLETE_VARIABLE
+from bullpen.cli.output import echo
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.settings.parse import load_lenient
@@ -59,7 +60,7 @@ def completion(context: click.Context, shell: str) -> None:
     assert kind is not None
     script = kind(context.find_root().command, {}, PROGRAM, COMPLETE_VARIABLE)
     # Not source(): that of bash starts a bash to check its version.
-    click.echo(script.source_template % script.source_vars())
+    echo(script.source_template % script.source_vars())
 
 
 class BashCompletion(BashComplete):

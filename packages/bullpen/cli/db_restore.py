@@ -14,7 +14,7 @@ import click
 from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.db import progress_line
 from bullpen.cli.options import DURATION, dry_run, yes
-from bullpen.cli.output import confirm, format_count, format_duration, print_table
+from bullpen.cli.output import confirm, echo, format_count, format_duration, print_table
 from bullpen.core.clock import format_interval, format_time, owner_zone_name
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
 from bullpen.core.store import open as store_open
@@ -75,7 +75,7 @@ def _describe_release(held: HeldWork, age: int | None) -> str:
 
 def _print_held(settings: Settings, held: HeldWork, now: int) -> None:
     since = format_time(held.hold.held_at, owner_zone_name(settings))
-    click.echo(f"Held since {since}: {held.hold.reason}.")
+    echo(f"Held since {since}: {held.hold.reason}.")
     rows: list[Sequence[str]] = [("CHANNEL", "WAIT", "OLDEST")]
     rows += [
         (each.channel, str(each.count), f"{format_duration(now - each.oldest_at)} ago")
@@ -88,7 +88,7 @@ def _print_held(settings: Settings, held: HeldWork, now: int) -> None:
         if count
     ]
     if due:
-        click.echo(f"Due meanwhile, and not made up for: {' and '.join(due)}.")
+        echo(f"Due meanwhile, and not made up for: {' and '.join(due)}.")
 
 
 def _held_fields(held: HeldWork, *, released: bool) -> dict[str, object]:

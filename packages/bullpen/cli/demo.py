@@ -22,6 +22,7 @@ from bullpen.cli.command import Result, command, json_requested, write_transacti
 from bullpen.cli.down import stop_all
 from bullpen.cli.interrupts import END_SIGNALS, Interrupts
 from bullpen.cli.lazy import LazyGroup
+from bullpen.cli.output import echo
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.send import SENDER, enqueue_message, open_waiting_store, wait_for_answers
@@ -166,7 +167,7 @@ class TeamDemo:
         """Print lines, unless one JSON document is wanted."""
         if not self.as_json:
             for each in lines:
-                click.echo(each)
+                echo(each)
 
     def say(self, what: str, to: str, text: str) -> ConversationFollower:
         """Send a message as a person, and follow its conversation to the end."""
@@ -233,7 +234,7 @@ def team(_: Settings, home: Path | None, keep: bool) -> None:
         settings = populate_home(place)
         show = _play(settings, as_json)
     except KeyboardInterrupt:
-        click.echo("\nStopped.", err=True)
+        echo("\nStopped.", err=True)
         _clean_up(place, keep, as_json)
         sys.exit(1)
     except BaseException:
@@ -278,18 +279,18 @@ def _play(settings: Settings, as_json: bool) -> TeamDemo:
         show.follow(dead, what)
         show.count_events()
         if not as_json:
-            click.echo("\nThe services are stopped ...")
+            echo("\nThe services are stopped ...")
     return show
 
 
 def _greet(settings: Settings, as_json: bool) -> None:
     if as_json:
         return
-    click.echo("Three agents, @coder, @reviewer and @writer, are the team @dev. They are played")
-    click.echo("by echo: no account is needed, and nothing leaves this machine.")
-    click.echo(f"  Home  {settings.home}")
-    click.echo(f"  API   {api_url(settings)}")
-    click.echo("Their services are started ...")
+    echo("Three agents, @coder, @reviewer and @writer, are the team @dev. They are played")
+    echo("by echo: no account is needed, and nothing leaves this machine.")
+    echo(f"  Home  {settings.home}")
+    echo(f"  API   {api_url(settings)}")
+    echo("Their services are started ...")
 
 
 def _format_counts(counts: dict[str, int]) -> list[str]:
@@ -309,4 +310,4 @@ def _clean_up(home: Path, keep: bool, as_json: bool) -> None:
     if not keep:
         shutil.rmtree(home, ignore_errors=True)
         if not as_json:
-            click.echo(f"{home} is removed.")
+            echo(f"{home} is removed.")

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from bullpen.cli.command import Result, command
 from bullpen.cli.options import dry_run, yes
-from bullpen.cli.output import confirm, sanitize, use_color
+from bullpen.cli.output import confirm, echo, join, style
 from bullpen.cli.probe import probe
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.errors import BullpenError
@@ -129,11 +129,11 @@ def fixable(findings: Sequence[Finding]) -> list[Finding]:
 
 def print_plan(findings: Sequence[Finding]) -> None:
     """Print the steps of the fixes to standard error."""
-    click.echo("This can be put right:", err=True)
+    echo("This can be put right:", err=True)
     for each in findings:
         assert each.fix is not None
         for step in each.fix.steps:
-            click.echo(f"  {each.id:<20} {sanitize(step)}", err=True)
+            echo(f"  {each.id:<20} {step}", err=True)
 
 
 def apply_fixes(findings: Sequence[Finding]) -> list[FixResult]:
@@ -144,7 +144,7 @@ def apply_fixes(findings: Sequence[Finding]) -> list[FixResult]:
         fixed.append(done)
         said = f"could not be put right: {done.error}" if done.error else "is put right"
         more = f" ({done.said})" if done.said else ""
-        click.echo(sanitize(f"{each.id} {said}{more}"), err=True)
+        echo(f"{each.id} {said}{more}", err=True)
     return fixed
 
 
@@ -205,7 +205,7 @@ def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
     for each in shown:
         by_group.setdefault(each.group, []).append(each)
     for name, group in sorted(by_group.items(), key=lambda each: min(map(_order, each[1]))):
-        _print_line(click.style(GROUP_NAMES.get(name, name), bold=True))
+        echo(style(GROUP_NAMES.get(name, name), bold=True))
         for each in sorted(group, key=_order):
             _show(rank(each), f"{each.id}: {each.text}", each.remedy)
     _show_unknown([each for each in findings if each.state is CheckState.UNKNOWN])
@@ -213,9 +213,9 @@ def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
     fine = dict.fromkeys(each.group for each in findings if each.group not in bad)
     if fine:
         for line in _wrapped(f"Fine: {', '.join(GROUP_NAMES.get(each, each) for each in fine)}", 0):
-            _print_line(click.style(line, fg="green"))
+            echo(style(line, fg="green"))
     for line in _wrapped(_summary(findings, offer), 0):
-        _print_line(line)
+        echo(line)
 
 
 def _order(finding: Finding) -> int:
@@ -227,22 +227,22 @@ def _show_unknown(findings: Sequence[Finding]) -> None:
     for each in findings:
         by_text.setdefault(each.text, []).append(each.id)
     if by_text:
-        _print_line(click.style("Not known", bold=True))
+        echo(style("Not known", bold=True))
     for text, ids in by_text.items():
         _show("unknown", f"{text}: {', '.join(ids)}", "")
 
 
 def _show(kind: str, text: str, remedy: str) -> None:
-    mark = click.style(f"  {kind:<{INDENT - 3}} ", fg=COLOURS[kind])
-    first, *rest = _wrapped(sanitize(text), INDENT)
-    _print_line(mark + first)
+    mark = style(f"  {kind:<{INDENT - 3}} ", fg=COLOURS[kind])
+    first, *rest = _wrapped(text, INDENT)
+    echo(join(mark, first))
     for line in rest:
-        _print_line(" " * INDENT + line)
+        echo(" " * INDENT + line)
     if remedy:
-        first, *rest = _wrapped(sanitize(remedy), INDENT + 2)
-        _print_line(" " * INDENT + click.style("→ ", bold=True) + first)
+        first, *rest = _wrapped(remedy, INDENT + 2)
+        echo(join(" " * INDENT, style("→ ", bold=True), first))
         for line in rest:
-            _print_line(" " * (INDENT + 2) + line)
+            echo(" " * (INDENT + 2) + line)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
@@ -287,10 +287,6 @@ def list_checks(checks: Sequence[Check]) -> Result:
         for each in checks
     ]
     return Result(document, rows=[("CHECK", "SEVERITY", "LOOKS FOR"), *rows])
-
-
-def _print_line(line: str) -> None:
-    click.echo(line, color=use_color())
 
 
 def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -8,6 +8,7 @@ import click
 
 from bullpen.cli.command import Result, command
 from bullpen.cli.options import SERVICES
+from bullpen.cli.output import echo
 from bullpen.cli.status import NO_SERVICES, service_rows
 from bullpen.cli.up import (
     START_SECONDS,
@@ -75,7 +76,7 @@ def stop_all(settings: Settings) -> bool:
         ran = supervisor.alive()
         if ran and not supervisor.shutdown(_stop_seconds(settings)):
             raise ServiceFailed("the services did not stop in time", hint="Look: bullpen status")
-        end_orphaned_services(settings, lambda text: click.echo(text, err=True))
+        end_orphaned_services(settings, lambda text: echo(text, err=True))
     from bullpen.cli.tmux import end_session
 
     end_session(settings)

@@ -17,7 +17,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.options import DURATION, MAX_LIMIT
-from bullpen.cli.output import one_line, sanitize, use_color
+from bullpen.cli.output import echo, join, one_line, style
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.events.base import Level
 from bullpen.core.events.conversation import ChainHandoff, MessageEnqueued, MessageReceived
@@ -37,6 +37,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.paging import MAX_ROW_ID, first_id_since
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible_line
 
 TYPE_COLUMNS = 18
 MAX_COLUMNS = 2000
@@ -76,17 +77,17 @@ class EventFormatter:
         today = sys.stdout.isatty() and local.date() == datetime.now(self.zone).date()
         head = f"{event.id:>6}  {local:{'%H:%M:%S' if today else '%Y-%m-%d %H:%M:%S'}}  "
         whose = f"@{event.agent}" if event.agent else ""
-        about = sanitize(event.message_id or event.conversation_id or "")
+        about = visible_line(event.message_id or event.conversation_id or "")
         rest = [
             *(f"{name}={_format_value(value)}" for name, value in _data(event)),
             _quoted_text(event, facts),
         ]
-        words = f"{sanitize(whose)}  {about}  "
+        words = f"{visible_line(whose)}  {about}  "
         used = len(head) + max(TYPE_COLUMNS, len(event.type)) + 2 + len(words)
         room = max(0, _line_width() - used)
-        kind = click.style(f"{event.type:<{TYPE_COLUMNS}}", fg=COLOURS[event.event.level])
+        kind = style(f"{event.type:<{TYPE_COLUMNS}}", fg=COLOURS[event.event.level])
         text = one_line(" ".join(each for each in rest if each), room) if room else ""
-        return f"{head}{kind}  {words}{text}".rstrip()
+        return join(head, kind, f"  {words}{text}".rstrip())
 
 
 def _line_width() -> int:
@@ -239,7 +240,7 @@ def _print(store: Store, events: Sequence[EventRecord], as_json: bool) -> None:
     else:
         lines = _format_lines(store, events)
     for each in lines:
-        click.echo(each, color=use_color())  # it flushes
+        echo(each)  # it flushes
 
 
 def _format_lines(store: Store, events: Sequence[EventRecord]) -> list[str]:

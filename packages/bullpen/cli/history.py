@@ -12,7 +12,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, acting_run, command, read_transaction
 from bullpen.cli.options import DURATION, limit_option
-from bullpen.cli.output import sanitize
+from bullpen.cli.output import join, style
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.history import (
@@ -28,6 +28,7 @@ from bullpen.core.roster.agents import Reach
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible, visible_line
 
 NOTHING_SAID = "Nothing like that has been said."
 INDENT = "    "
@@ -126,9 +127,7 @@ def people(tx: Transaction) -> Result:
     """
     people = list_people(tx, acting_run())
     rows = [("CHANNEL", "NAME", "ID")]
-    rows += [
-        (each.channel, sanitize(each.sender), sanitize(each.sender_id or "")) for each in people
-    ]
+    rows += [(each.channel, each.sender, each.sender_id or "") for each in people]
     return Result(people, rows=rows, empty="Nobody has written yet.")
 
 
@@ -157,10 +156,10 @@ def _format_post(zone: ZoneInfo, post: Post) -> str:
 def _format_line(zone: ZoneInfo, at: int, message_id: str, who: str, text: str) -> str:
     """Return when, which message, who and what; a text of several lines follows indented."""
     local = datetime.fromtimestamp(at / SECOND, UTC).astimezone(zone)
-    when = click.style(f"{local:%Y-%m-%d %H:%M:%S}", dim=True)
-    head = "  ".join(each for each in (when, sanitize(message_id)) if each)
-    head = f"{head}  {click.style(sanitize(who), bold=True)}:"
-    text = sanitize(text).rstrip("\n")
+    when = style(f"{local:%Y-%m-%d %H:%M:%S}", dim=True)
+    about = f"  {visible_line(message_id)}" if message_id else ""
+    head = join(when, f"{about}  ", style(visible_line(who), bold=True), ":")
+    text = visible(text).rstrip("\n")
     if "\n" in text:
-        return f"{head}\n{indent(text, INDENT)}"
-    return f"{head} {text}".rstrip()
+        return join(head, "\n", indent(text, INDENT))
+    return join(head, f" {text}".rstrip())

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bullpen.core.text import visible
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -80,7 +82,7 @@ class LazyGroup(click.Group):
                 from bullpen.cli.main import print_usage_error_json
 
                 print_usage_error_json(error)
-            raise
+            raise _visible_error(error) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands and options; without their help for bash, which would load them all."""
@@ -91,6 +93,16 @@ class LazyGroup(click.Group):
         names = [each for each in self.list_commands(ctx) if each.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(each) for each in names), *options]
+
+
+def _visible_error(error: click.ClickException) -> click.ClickException:
+    """The error, which click prints, without control characters."""
+    text = error.format_message()
+    if visible(text) == text:
+        return error
+    if isinstance(error, click.UsageError):
+        return click.UsageError(visible(text), error.ctx)
+    return click.ClickException(visible(text))
 
 
 def walk_commands(

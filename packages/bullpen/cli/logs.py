@@ -10,6 +10,7 @@ import click
 
 from bullpen.cli.command import Result, command, json_requested, print_notes
 from bullpen.cli.options import SERVICES
+from bullpen.cli.output import echo
 from bullpen.core.logs import LogFollower, LogFormatter, last_lines
 from bullpen.core.settings import Settings
 from bullpen.ops.services.programs import list_programs
@@ -88,7 +89,7 @@ def _last(settings: Settings, name: str, count: int) -> list[str]:
 
 def _print(lines: Iterable[LogLine], services: int, as_json: bool) -> None:
     for each in lines:
-        click.echo(json.dumps(_fields(each)) if as_json else _format(each, services))
+        echo(json.dumps(_fields(each)) if as_json else _format(each, services))
 
 
 def _format(line: LogLine, services: int) -> str:

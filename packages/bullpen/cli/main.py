@@ -12,6 +12,7 @@ import click
 
 from bullpen import __version__
 from bullpen.cli.lazy import COMPLETE_VARIABLE, LazyGroup
+from bullpen.cli.output import echo
 from bullpen.core.errors import BullpenError
 from bullpen.core.settings import DEFAULTS
 from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
@@ -55,16 +56,16 @@ REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
 def print_error(text: str, hint: str, code: str) -> None:
     """Print an error and its hint to standard error; with --json also as a document."""
     print_error_json(text, hint, code)
-    click.echo(f"bullpen: {text}", err=True)
+    echo(f"bullpen: {text}", err=True)
     if hint:
-        click.echo(f"  {hint}", err=True)
+        echo(f"  {hint}", err=True)
 
 
 def print_error_json(text: str, hint: str, code: str) -> None:
     """Print an error as the API does, if --json was given."""
     if "--json" in sys.argv:
         with suppress(OSError):  # writing to standard output may be what failed
-            click.echo(json.dumps({"error": text, "code": code, "hint": hint}))
+            echo(json.dumps({"error": text, "code": code, "hint": hint}))
 
 
 def print_usage_error_json(error: click.ClickException) -> None:
@@ -78,7 +79,7 @@ def print_problems(problems: Iterable[SettingProblem], *, warnings: bool = False
     """Print a line for each problem; warnings are about names that no setting has."""
     for each in problems:
         if warnings or not each.warning:
-            click.echo(f"bullpen: {describe_problem(each)}", err=True)
+            echo(f"bullpen: {describe_problem(each)}", err=True)
 
 
 def describe_problem(problem: SettingProblem) -> str:

@@ -1,17 +1,47 @@
-"""Printing: JSON documents, tables, counts and durations, and the question before an action."""
+"""Printing: everything goes through `echo`, so that no control character reaches a terminal."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, is_dataclass
 
 import click
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
+from bullpen.core.text import visible, visible_line
+
+
+class Ansi(str):
+    """Text with Bullpen's own colours or cursor movements; what it quotes is visible."""
+
+    __slots__ = ()
+
+
+def style(
+    text: str, *, fg: str | None = None, bold: bool | None = None, dim: bool | None = None
+) -> Ansi:
+    """The text in a style, its own control characters replaced."""
+    return Ansi(click.style(visible(text), fg=fg, bold=bold, dim=dim))
+
+
+def join(*parts: str) -> Ansi:
+    """Styled and plain parts as one text."""
+    return Ansi("".join(each if isinstance(each, Ansi) else visible(each) for each in parts))
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True, utf8: bool = False) -> None:
+    """Print a text; its control characters are replaced, but for the styles of an `Ansi`.
+
+    This is the only function of the command line that prints; click, rich and `print` are not
+    called directly. With `utf8` the locale changes nothing. What ends without a newline may move
+    the cursor, also where colours are not wanted.
+    """
+    shown = text if isinstance(text, Ansi) else visible(text)
+    color = use_color() if nl else True
+    click.echo(shown.encode() if utf8 else shown, err=err, nl=nl, color=color)
 
 
 def confirm(action: str, sure: bool, *, many: bool = False) -> None:
@@ -23,7 +53,7 @@ def confirm(action: str, sure: bool, *, many: bool = False) -> None:
     if sure:
         return
     if sys.stdin.isatty():
-        if not click.confirm(f"{action}?", err=True):
+        if not click.confirm(visible(f"{action}?"), err=True):
             raise click.Abort
     elif many:
         raise click.UsageError(f"{action}? Say --yes, or look first with --dry-run.")
@@ -36,7 +66,7 @@ def use_color() -> bool | None:
 
 def print_json(document: object) -> None:
     """Print a document as JSON; dataclasses become objects, and iterators arrays."""
-    click.echo(json.dumps(_to_json(document)))
+    echo(json.dumps(_to_json(document)))
 
 
 def print_table(rows: Sequence[Sequence[str]], empty: str) -> None:
@@ -45,7 +75,7 @@ def print_table(rows: Sequence[Sequence[str]], empty: str) -> None:
     At a terminal it fits the width; in a pipe each row is one line with whole cells.
     """
     if len(rows) < 2:
-        click.echo(empty)
+        echo(empty)
     elif sys.stdout.isatty():
         _print_rich_table(rows)
     else:
@@ -63,14 +93,15 @@ def _print_rich_table(rows: Sequence[Sequence[str]]) -> None:
         # The first column has the ids that the next command needs: they stay whole, to be copied.
         table.add_column(name, overflow="fold", no_wrap=index == 0)
     for row in rows[1:]:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     Console().print(table)
 
 
 def _print_plain_table(rows: Sequence[Sequence[str]]) -> None:
+    rows = [[visible(cell).replace("\n", " ") for cell in row] for row in rows]
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     for row in rows:
-        click.echo(
+        echo(
             "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         )
 
@@ -84,10 +115,18 @@ def _to_json(value: object) -> object:
 
 
 def format_fields(*fields: tuple[str, object], width: int) -> Iterator[str]:
-    """Yield a line for each name and value but None, the names padded to `width` columns."""
+    """Yield a line for each name and value but None, the names padded to `width` columns.
+
+    A value of several lines goes on below its beginning, where it cannot look like a field.
+    """
     for name, value in fields:
         if value is not None:
-            yield f"{name:<{width}} {value}".rstrip()
+            yield f"{name:<{width}} {indent_rest(str(value), ' ' * (width + 1))}".rstrip()
+
+
+def indent_rest(text: str, prefix: str) -> str:
+    """The text with all lines but the first indented."""
+    return f"\n{prefix}".join(visible(text).split("\n"))
 
 
 def format_count(count: int, noun: str, plural: str = "") -> str:
@@ -111,33 +150,9 @@ def format_duration(milliseconds: int) -> str:
     return f"{max(0, milliseconds) // SECOND} s"
 
 
-KEPT_CONTROLS = "\n\t"
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-CONTROL_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
-# Marks that change the direction of text can make a command look like another.
-BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-def sanitize(text: str) -> str:
-    """Replace control characters, which could move the cursor, set a title or reverse the text."""
-    if text.isprintable():
-        return text if BIDI_CONTROLS.isdisjoint(text) else _replace_controls(text)
-    return _replace_controls(click.unstyle(text).replace("\r\n", "\n"))
-
-
 def one_line(text: str, columns: int) -> str:
     """Return the text in one line, cut at a number of terminal columns."""
     from rich.cells import cell_len, set_cell_size  # imported here: it is slow to load
 
-    line = sanitize(" ".join(text.split()))
+    line = visible_line(text)
     return line if cell_len(line) <= columns else f"{set_cell_size(line, columns - 1).rstrip()}…"
-
-
-def _replace_controls(text: str) -> str:
-    return "".join(
-        REPLACEMENT
-        if each not in KEPT_CONTROLS
-        and (unicodedata.category(each) in CONTROL_CATEGORIES or each in BIDI_CONTROLS)
-        else each
-        for each in text
-    )

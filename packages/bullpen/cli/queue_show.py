@@ -9,7 +9,7 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command
-from bullpen.cli.output import format_duration, one_line, print_table, sanitize
+from bullpen.cli.output import echo, format_duration, one_line, print_table
 from bullpen.cli.queue import count_attempts
 from bullpen.core.clock import SECOND, format_time, owner_zone_name
 from bullpen.core.inspect.lanes import LaneRecord
@@ -53,17 +53,17 @@ def show(tx: Transaction, message_id: str) -> Result:
 def _print_detail(detail: MessageDetail, reason: str, zone: str, now: int) -> None:
     for name, value in _fields(detail.message, detail.archived, zone):
         if value:
-            click.echo(f"{name:<13} {value}")
-    click.echo(f"\n{sanitize(detail.message.message)}\n")
-    click.echo(sanitize(reason))
+            echo(f"{name:<13} {value}")
+    echo(f"\n{detail.message.message}\n")
+    echo(reason)
     if detail.runs:
-        click.echo()
+        echo()
         print_table([RUNS_HEADING, *(_run_row(each, now) for each in detail.runs)], "")
         cost = sum(each.cost for each in detail.runs)
         if len(detail.runs) > 1 and cost:
-            click.echo(f"{len(detail.runs)} runs, ${cost:.4f} in all")
+            echo(f"{len(detail.runs)} runs, ${cost:.4f} in all")
     if detail.answers:
-        click.echo()
+        echo()
         print_table([ANSWERS_HEADING, *map(_answer_row, detail.answers)], "")
 
 

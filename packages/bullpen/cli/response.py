@@ -21,7 +21,7 @@ from bullpen.cli.command import (
 from bullpen.cli.filters import parse_filters, response_filters
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import MAX_LIMIT, limit_option
-from bullpen.cli.output import format_duration, one_line, sanitize
+from bullpen.cli.output import echo, format_duration, one_line
 from bullpen.core.answers.attachments import RefusedFile, resolve_allowed
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.errors import BadText, IllegalMove
@@ -40,6 +40,7 @@ from bullpen.core.queue.reach import require_recipient
 from bullpen.core.settings import Settings
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible
 
 CLI = "cli"
 """The channel of the command line; the owner's notices go there unless the settings say else."""
@@ -137,7 +138,7 @@ def read(settings: Settings, channel: str) -> None:
             with suppress(IllegalMove):  # another reader was quicker
                 ack_response(tx, each.id)
     if len(responses) == MAX_LIMIT:
-        click.echo("There is more. Next: bullpen response read", err=True)
+        echo("There is more. Next: bullpen response read", err=True)
 
 
 @command(response, in_runs=True)
@@ -275,8 +276,8 @@ def _lines(record: ResponseRecord, reason: str, zone: str) -> Iterator[str]:
     for name, value in fields:
         if value:
             yield f"{name:<10} {value}"
-    yield f"\n{sanitize(record.message)}\n"
-    yield sanitize(reason)
+    yield f"\n{record.message}\n"
+    yield reason
 
 
 def _row(record: ResponseRecord, now: int) -> tuple[str, ...]:
@@ -290,7 +291,7 @@ def _row(record: ResponseRecord, now: int) -> tuple[str, ...]:
 def _read_line(record: ResponseRecord, zone: str) -> str:
     files = [f"[file: {name}]" for name in decode_texts(record.files)]
     text = "\n".join([*([record.message] if record.message else []), *files])
-    return f"{format_time(record.created_at, zone)}  {_author(record)}: {sanitize(text)}"
+    return f"{format_time(record.created_at, zone)}  {_author(record)}: {visible(text)}"
 
 
 def _author(record: ResponseRecord) -> str:

@@ -19,6 +19,7 @@ from bullpen.cli.bulk import (
 )
 from bullpen.cli.command import Result, command
 from bullpen.cli.filters import response_filters
+from bullpen.cli.output import echo
 from bullpen.cli.response import response_rows
 from bullpen.core.bulk import apply_to_responses
 from bullpen.core.inspect.responses import ResponseRecord, get_response, response_scans
@@ -65,7 +66,7 @@ def _retry_one(tx: Transaction, number: str) -> None:
     response = get_response(tx, number)
     retry_response(tx, response.id)
     if response.status == ResponseState.UNKNOWN:
-        click.echo(f"{number}: {DUPLICATE_WARNING}", err=True)
+        echo(f"{number}: {DUPLICATE_WARNING}", err=True)
 
 
 RETRY: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(

@@ -17,17 +17,20 @@ from bullpen.cli.command import (
     write_transaction,
 )
 from bullpen.cli.options import limit_option
-from bullpen.cli.output import sanitize
+from bullpen.cli.output import indent_rest
 from bullpen.core.clock import owner_zone_name
 from bullpen.core.inspect.history import newest_posts
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible_line
 
 OPEN = "open"
 OWNER = "owner"
 DEFAULT_POSTS = 50
+INDENT = "    "
+"""Before each line of a post but its first, which alone has the author."""
 
 
 class RoomCommands(click.Group):
@@ -123,5 +126,7 @@ def read(tx: Transaction, team_id: str, limit: int) -> Result:
 def _newest_posts(tx: Transaction, team_id: str, limit: int) -> Result:
     get_team(tx, team_id)
     posts = newest_posts(tx, team_id, limit)[::-1]
-    lines = [f"@{each.from_agent}: {sanitize(each.message)}" for each in posts]
+    lines = [
+        f"@{visible_line(each.from_agent)}: {indent_rest(each.message, INDENT)}" for each in posts
+    ]
     return Result(posts, lines or f"Nobody has said anything in #{team_id} yet.")

@@ -8,9 +8,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import click
-
-from bullpen.cli.output import one_line, sanitize, use_color
+from bullpen.cli.output import Ansi, echo, join, one_line, style, use_color
 from bullpen.core.clock import SECOND, format_interval
 from bullpen.core.events.conversation import (
     AgentProgress,
@@ -30,7 +28,7 @@ from bullpen.core.events.message import (
 from bullpen.core.inspect.follow import FollowedAnswer, FollowedEvent
 from bullpen.core.message import ROOM
 
-ERASE_LINE = "\r\x1b[2K"
+ERASE_LINE = Ansi("\r\x1b[2K")
 PLAIN_WIDTH = 200
 """The width of a line of progress without a terminal."""
 
@@ -75,14 +73,13 @@ class Screen:
         text = "\n".join([*([answered.message] if answered.message else []), *files])
         many = "\n" in text
         if self._many_lines is not None and (many or self._many_lines):
-            click.echo()
+            echo()
         self._many_lines = many
         if sys.stdout.isatty():
-            name = click.style(f"@{answered.agent}", bold=True)
-            click.echo(f"{name}: {sanitize(text)}", color=use_color())
+            name = style(f"@{answered.agent}", bold=True)
+            echo(join(name, f": {text}"))
         else:
-            # Bytes: the answer is not changed by the locale.
-            click.echo(f"@{answered.agent}: {text}".encode())
+            echo(f"@{answered.agent}: {text}", utf8=True)
 
     def show_event(self, what: FollowedEvent) -> None:
         """Show an event, if it is worth a line."""
@@ -104,13 +101,13 @@ class Screen:
         if not self.quiet:
             self.clear()
             width = _width() if self.moves else PLAIN_WIDTH
-            click.secho(one_line(text, width), err=True, dim=True, color=use_color())
+            echo(style(one_line(text, width), dim=True), err=True)
 
     def note(self, *lines: str) -> None:
         """Show lines that are shown even if quiet."""
         self.clear()
         for each in lines:
-            click.echo(sanitize(each), err=True)
+            echo(each, err=True)
 
     def update_status(self, waits_for: tuple[str, ...]) -> None:
         """Redraw the status line: which agents work, or are waited for."""
@@ -118,17 +115,17 @@ class Screen:
             return
         took = format_interval(int((time.monotonic() - self.began) * SECOND))
         line = one_line(self._format_work(took) or _format_wait(waits_for, took), _width())
-        sys.stderr.write(
-            ERASE_LINE + (line if use_color() is False else click.style(line, dim=True))
+        echo(
+            join(ERASE_LINE, line if use_color() is False else style(line, dim=True)),
+            err=True,
+            nl=False,
         )
-        sys.stderr.flush()
         self._drawn = True
 
     def clear(self) -> None:
         """Erase the status line."""
         if self._drawn:
-            sys.stderr.write(ERASE_LINE)
-            sys.stderr.flush()
+            echo(ERASE_LINE, err=True, nl=False)
             self._drawn = False
 
     def _format_work(self, took: str) -> str:

@@ -15,7 +15,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.options import DURATION
-from bullpen.cli.output import print_json
+from bullpen.cli.output import echo, print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.wait import (
@@ -208,7 +208,7 @@ def _text(settings: Settings, text: str | None, files: bool) -> str:
     if sys.stdin.isatty():
         if text is None and files:
             return ""
-        click.echo("Write your message; Ctrl-D on a line of its own sends it.", err=True)
+        echo("Write your message; Ctrl-D on a line of its own sends it.", err=True)
     data = sys.stdin.buffer.read(settings.message_bytes + 1)
     if len(data) > settings.message_bytes:
         raise TextTooLong(f"standard input has more than {settings.message_bytes} bytes")

@@ -9,6 +9,7 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, json_requested
+from bullpen.cli.output import echo
 from bullpen.cli.setup_prompts import DefaultPrompter, Prompter, SetupHome, TerminalPrompter
 from bullpen.cli.setup_steps import (
     ChosenProvider,
@@ -98,26 +99,26 @@ def setup(
         raise click.UsageError(
             f"There is no terminal to ask questions at. Instead: {NO_INPUT_COMMAND}"
         )
-    home = SetupHome(settings, click.echo)
+    home = SetupHome(settings, echo)
     try:
         return _run_interactive(home, TerminalPrompter(), options)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("\nStopped. The last question has changed nothing.")
+        echo("\nStopped. The last question has changed nothing.")
         for line in _changes(home) if home.changed else ():
-            click.echo(line)
-        click.echo("Next: bullpen setup goes on from here")
+            echo(line)
+        echo("Next: bullpen setup goes on from here")
         sys.exit(1)
 
 
 def _run_interactive(home: SetupHome, prompter: Prompter, options: SetupOptions) -> Result:
-    click.echo("A few questions. Ctrl-C stops; what was answered before is kept.\n")
+    echo("A few questions. Ctrl-C stops; what was answered before is kept.\n")
     home.load()
     chosen = _provider(home, prompter, options)
-    click.echo("\n2. Who answers?")
+    echo("\n2. Who answers?")
     agent = _agent(home, prompter, options, chosen)
-    click.echo("\n3. Agents that hand work to each other are a team.")
+    echo("\n3. Agents that hand work to each other are a team.")
     team = _team(home, prompter, options, agent)
-    click.echo("\n4. A message to try it.")
+    echo("\n4. A message to try it.")
     trial = _trial(home, prompter, options, agent)
     to = f"@{team.id}" if team is not None else f"@{agent.id}"
     return Result(
@@ -128,7 +129,7 @@ def _run_interactive(home: SetupHome, prompter: Prompter, options: SetupOptions)
 
 
 def _provider(home: SetupHome, prompter: Prompter, options: SetupOptions) -> ChosenProvider:
-    click.echo("1. What answers?")
+    echo("1. What answers?")
     if options.provider:
         return check_provider(home, prompter, options.provider, options.model, probes=options.probe)
     now = home.agents.get(options.agent or home.settings.default_agent)
@@ -147,7 +148,7 @@ def _agent(
         return ensure_agent(home, options.agent, chosen.provider, chosen.model)
     now = home.agents.get(home.settings.default_agent)
     if now is not None and (now.provider, now.model) == (chosen.provider, chosen.model):
-        click.echo(f"  @{now.id} is there, with {now.provider}.")
+        echo(f"  @{now.id} is there, with {now.provider}.")
         return now
     return choose_agent(home, prompter, chosen)
 
@@ -212,4 +213,4 @@ def _changes(home: SetupHome) -> list[str]:
 
 
 def _print_note(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)

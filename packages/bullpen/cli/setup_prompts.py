@@ -11,6 +11,7 @@ import click
 
 from bullpen.cli.command import read_transaction, write_transaction
 from bullpen.cli.interrupts import defer_interrupts
+from bullpen.cli.output import echo
 from bullpen.cli.up import migrate_database
 from bullpen.core.roster.agents import Agent, list_agents
 from bullpen.core.roster.providers import CustomProvider, list_custom_providers
@@ -20,6 +21,7 @@ from bullpen.core.settings.file import SettingsFile
 from bullpen.core.settings.parse import load_lenient
 from bullpen.core.store.open import database_file
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible
 from bullpen.ops.services.programs import make_directories
 
 
@@ -60,26 +62,28 @@ class TerminalPrompter(Prompter):
     def say(self, *lines: str) -> None:
         """Print lines."""
         for each in lines:
-            click.echo(each)
+            echo(each)
 
     def choose(self, question: str, choices: Sequence[str], default: str) -> str:
         """One of the choices; any other answer is asked for again."""
-        chosen: str = click.prompt(question, type=click.Choice(choices), default=default)
+        chosen: str = click.prompt(visible(question), type=click.Choice(choices), default=default)
         return chosen
 
     def text(self, question: str, default: str = "") -> str:
         """What is typed."""
-        typed: str = click.prompt(question, default=default, show_default=bool(default))
+        typed: str = click.prompt(visible(question), default=default, show_default=bool(default))
         return typed.strip()
 
     def secret(self, question: str) -> str:
         """What is typed, without echo."""
-        typed: str = click.prompt(question, default="", show_default=False, hide_input=True)
+        typed: str = click.prompt(
+            visible(question), default="", show_default=False, hide_input=True
+        )
         return typed.strip()
 
     def yes(self, question: str, *, default: bool = True) -> bool:
         """Yes or no."""
-        return click.confirm(question, default=default)
+        return click.confirm(visible(question), default=default)
 
 
 class DefaultPrompter(Prompter):
@@ -90,7 +94,7 @@ class DefaultPrompter(Prompter):
     def say(self, *lines: str) -> None:
         """Print lines to standard error."""
         for each in lines:
-            click.echo(each, err=True)
+            echo(each, err=True)
 
     def choose(self, question: str, choices: Sequence[str], default: str) -> str:
         """The default."""

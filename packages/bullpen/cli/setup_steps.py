@@ -11,7 +11,6 @@ from pathlib import Path
 
 from bullpen.cli.command import print_notes
 from bullpen.cli.down import restart_services, stop_all
-from bullpen.cli.output import sanitize
 from bullpen.cli.probe import ProbeResult, probe
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
@@ -112,11 +111,11 @@ def probe_provider(
     result = probe(settings, provider, model)
     took = f"{result.seconds:.1f} s"
     if result.ok:
-        said = " ".join(sanitize(result.answer).split())[:60]
+        said = " ".join(result.answer.split())[:60]
         prompter.say(f"  It answers: {said} ({took})")
     else:
         kind = f" ({result.kind})" if result.kind else ""
-        prompter.say(f"  It does not answer{kind}: {sanitize(result.error)}")
+        prompter.say(f"  It does not answer{kind}: {result.error}")
     return result
 
 

@@ -12,7 +12,7 @@ import click
 
 from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.options import MAX_LIMIT
-from bullpen.cli.output import format_duration, print_table
+from bullpen.cli.output import Ansi, echo, format_duration, print_table
 from bullpen.cli.response import CLI
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, UnknownService
@@ -33,7 +33,7 @@ RESULT_CHARS = 100
 
 SERVICES_HEADING = ("SERVICE", "STATE", "PID", "FOR")
 NO_SERVICES = "There are no services."
-CLEAR_SCREEN = "\x1b[H\x1b[2J"
+CLEAR_SCREEN = Ansi("\x1b[H\x1b[2J")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +57,17 @@ def read_store_status(settings: Settings) -> StoreStatus:
 def print_store_status(store: StoreStatus, last: Backup | None, every_agent: bool) -> None:
     """Print queue, upkeep and backup, a line each, and what needs a person."""
     queue = store.queue
-    click.echo(
+    echo(
         f"Queue:   {queue.pending} waiting, {queue.processing} running, {queue.held} held, "
         f"{queue.dead} dead; {queue.outgoing} going out"
     )
-    click.echo(f"Upkeep:  {_format_upkeep(store)}")
+    echo(f"Upkeep:  {_format_upkeep(store)}")
     age = "never" if last is None else f"{format_duration(store.now - last.made_at)} ago"
-    click.echo(f"Backup:  {age}")
+    echo(f"Backup:  {age}")
     for line in _next_steps(store):
-        click.echo(line)
+        echo(line)
     if every_agent:
-        click.echo()
+        echo()
         rows = [JOBS_HEADING, *(_job_row(agent, store.now) for agent in store.agents)]
         print_table(rows, "There are none.")
 
@@ -148,7 +148,7 @@ def print_down_services(settings: Settings, services: Sequence[Service]) -> None
             name = each["name"]
             lines = last_words(settings, name, 1)
             reason = f" Its last words: {lines[0]}" if lines else ""
-            click.echo(
+            echo(
                 f"{name} does not run.{reason}\n  Next: bullpen logs {name}; bullpen restart {name}"
             )
 
@@ -203,7 +203,7 @@ def _watch(settings: Settings, every: bool, seconds: float) -> None:
     while True:
         services = list_services(settings)
         store, error = _store_status(settings)
-        click.echo(CLEAR_SCREEN if sys.stdout.isatty() else "", nl=False)
+        echo(CLEAR_SCREEN if sys.stdout.isatty() else "", nl=False)
         _print_status(settings, services, store, error, every)
         time.sleep(seconds)
 
@@ -249,10 +249,10 @@ def _print_status(
     if services:
         print_services(services)
         print_down_services(settings, services)
-        click.echo(f"The API is at {api_url(settings)}\n")
+        echo(f"The API is at {api_url(settings)}\n")
     else:
-        click.echo("Bullpen does not run. Next: bullpen up\n")
+        echo("Bullpen does not run. Next: bullpen up\n")
     if store is None:
-        click.echo(f"The store is not known: {error}")
+        echo(f"The store is not known: {error}")
     else:
         print_store_status(store, last_backup(settings), every)

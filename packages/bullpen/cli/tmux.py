@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from bullpen.cli.command import require_person
+from bullpen.cli.output import echo
 from bullpen.core.errors import NoSupervisor, ServiceFailed
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
@@ -35,7 +36,7 @@ def open_session(settings: Settings) -> None:
         _make(settings)
     if sys.stdin.isatty() and sys.stdout.isatty():
         attach_session(settings)
-    click.echo("The tmux session is there. Next: bullpen attach", err=True)
+    echo("The tmux session is there. Next: bullpen attach", err=True)
 
 
 def session_exists(settings: Settings) -> bool:

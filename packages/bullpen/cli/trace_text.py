@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO, assert_never
 from zoneinfo import ZoneInfo
 
-from bullpen.cli.output import format_count, format_duration, one_line, sanitize
+from bullpen.cli.output import echo, format_count, format_duration, one_line
 from bullpen.core.clock import SECOND
 from bullpen.core.inspect.conversations import ConversationState
 from bullpen.core.inspect.messages import MessageRecord
@@ -19,6 +19,7 @@ from bullpen.core.message import PULL_CHANNELS, ROOM
 from bullpen.core.models.base import decode_texts
 from bullpen.core.queue.attempts import Attempt, AttemptOutcome
 from bullpen.core.states import MessageState, ResponseState
+from bullpen.core.text import visible, visible_line
 
 if TYPE_CHECKING:
     from rich.tree import Tree
@@ -91,7 +92,7 @@ def to_rich_tree(root: LineTree) -> Tree:
     from rich.tree import Tree
 
     def label(node: LineTree) -> Text:
-        return Text("\n").join(Text(each.text, each.style) for each in node.lines)
+        return Text("\n").join(Text(visible(each.text), each.style) for each in node.lines)
 
     top = Tree(label(root), guide_style="dim")
     waiting = [(top, root)]
@@ -137,12 +138,12 @@ def print_tree(root: LineTree) -> None:
     else:
         guides = guides_for(sys.stdout)
         for each in tree_lines(root, guides):
-            print(each if guides is GUIDES else each.replace(ARROW, "->"))
+            echo(each if guides is GUIDES else each.replace(ARROW, "->"))
 
 
 def _split(node: LineTree) -> Iterator[str]:
     for each in node.lines:
-        yield from each.text.split("\n")
+        yield from visible(each.text).split("\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +274,13 @@ class TraceFormatter:
 
     def _answer(self, response: ResponseRecord) -> Iterator[StyledLine]:
         author = f"@{response.agent}" if response.agent else "Bullpen"
-        to = f"{sanitize(response.sender)} on {response.channel}"
+        to = f"{visible_line(response.sender)} on {response.channel}"
         state = self._delivery(response)
         yield StyledLine(f"{author} {ARROW} {to}: {state}", "green" if response.acked_at else "")
         if response.message:
             yield StyledLine(self._text(response.message))
         for file in decode_texts(response.files):
-            yield StyledLine(f"[file: {sanitize(file)}]")
+            yield StyledLine(f"[file: {file}]")
 
     def _delivery(self, response: ResponseRecord) -> str:
         tries = format_count(response.delivery_attempts, "try", "tries")
@@ -302,13 +303,13 @@ class TraceFormatter:
 
     def _text(self, text: str, *, quoted: bool = True) -> str:
         if self.full:
-            return sanitize(text)
+            return text
         line = one_line(text, PREVIEW_CHARS)
         return f'"{line}"' if quoted else line
 
 
 def _route(message: MessageRecord) -> str:
-    author = f"@{message.from_agent}" if message.from_agent else sanitize(message.sender)
+    author = f"@{message.from_agent}" if message.from_agent else visible_line(message.sender)
     if message.channel == ROOM:
         return f"{author} {ARROW} #{message.team_id} {ARROW} @{message.agent}"
     place = "" if message.from_agent else f" ({message.channel})"

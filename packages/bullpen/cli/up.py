@@ -18,6 +18,7 @@ import click
 from bullpen.cli.command import Result, command, json_requested, print_notes, write_transaction
 from bullpen.cli.logs import new_lines
 from bullpen.cli.main import print_problems
+from bullpen.cli.output import echo
 from bullpen.cli.status import last_words, print_services
 from bullpen.core.background import StopSignals
 from bullpen.core.clock import poll_until
@@ -142,7 +143,7 @@ def start_stopped(settings: Settings, supervisor: Supervisor) -> None:
             supervisor.stop(name, STOP_SECONDS)
             supervisor.start_nowait(name)
         except BullpenError as error:  # why it does not start is in its log
-            click.echo(f"bullpen: {name}: {error}", err=True)
+            echo(f"bullpen: {name}: {error}", err=True)
 
 
 def failure_reason(settings: Settings, name: str) -> Iterator[str]:
@@ -239,13 +240,13 @@ def _print_result(
     settings: Settings, services: list[Service], again: bool, failed: list[str]
 ) -> None:
     if again:
-        click.echo("Bullpen runs already.")
+        echo("Bullpen runs already.")
     print_services(services)
     for name in failed:
         print_notes(failure_reason(settings, name))
     if API not in failed:
-        click.echo(f"The API is at {api_url(settings)}")
-    click.echo("Next: bullpen doctor" if failed else 'Next: bullpen send "hello"')
+        echo(f"The API is at {api_url(settings)}")
+    echo("Next: bullpen doctor" if failed else 'Next: bullpen send "hello"')
 
 
 def _print_warnings() -> None:
@@ -255,7 +256,7 @@ def _print_warnings() -> None:
 
 
 def _print_note(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def run_in_foreground(settings: Settings) -> int:
@@ -266,12 +267,12 @@ def run_in_foreground(settings: Settings) -> int:
         names = [each.name for each in list_programs(settings)]
         followed = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
         supervisor = start_supervisor(settings, stays=False)
-    click.echo(f"Bullpen runs; its API is at {api_url(settings)}. Ctrl-C stops it.", err=True)
+    echo(f"Bullpen runs; its API is at {api_url(settings)}. Ctrl-C stops it.", err=True)
     while not stop.wait(LOG_POLL_SECONDS) and supervisor.poll() is None:
         _print_new_lines(settings, followed)
     died = supervisor.poll() is not None
     if died:
-        click.echo("bullpen: the supervisor has died; its services are ended", err=True)
+        echo("bullpen: the supervisor has died; its services are ended", err=True)
         end_orphaned_services(settings, _print_note)
     else:
         _stop(settings, supervisor, followed)
@@ -292,9 +293,9 @@ def _stop(
         except subprocess.TimeoutExpired:
             continue
     _print_new_lines(settings, followed)
-    click.echo("Bullpen has stopped.", err=True)
+    echo("Bullpen has stopped.", err=True)
 
 
 def _print_new_lines(settings: Settings, followed: dict[str, LogFollower]) -> None:
     for name, line in new_lines(settings, followed):
-        click.echo(f"{name:<9} | {line}")
+        echo(f"{name:<9} | {line}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bullpen.cli.interrupts import END_SIGNALS, Interrupts
+from bullpen.cli.output import echo
 from bullpen.cli.screen import Screen
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, IllegalMove
@@ -210,8 +211,7 @@ def _ask(question: str, answers: tuple[str, ...], default: str) -> str:
     """Ask the person at the terminal; Ctrl-C and the end of input give the default."""
     try:
         while True:
-            sys.stderr.write(f"{question} ")
-            sys.stderr.flush()
+            echo(f"{question} ", err=True, nl=False)
             line = sys.stdin.readline()
             typed = line.strip().lower()
             matches = [each for each in answers if typed and each.startswith(typed)]
@@ -220,7 +220,7 @@ def _ask(question: str, answers: tuple[str, ...], default: str) -> str:
             if not line:
                 return default
     except KeyboardInterrupt:
-        sys.stderr.write("\n")
+        echo(err=True)
         return default
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from bullpen.core.errors import UnknownService
 from bullpen.core.settings import LogFormat, Settings
-from bullpen.core.text import HIDDEN, SecretMask
+from bullpen.core.text import HIDDEN, SecretMask, escape_controls
 
 MAX_FOLLOW_BYTES = 1 << 20
 """Bytes in one read; the next read gives the rest."""
@@ -31,7 +31,6 @@ REQUEST_ID: ContextVar[str] = ContextVar("request", default="")
 """The id of the current request, which stands on each of its log lines."""
 
 _SECRETS = re.compile(r"\bbp_[A-Za-z0-9_-]{8,}|(?i:(?<=bearer )\S+)")
-_BREAKS = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\x1b"): "\\x1b"}
 
 
 class LogFormatter(logging.Formatter):
@@ -80,11 +79,11 @@ class TextFormatter(LogFormatter):
         """The entry as one line of text, whatever its values contain."""
         parts = self.parts(record)
         more = "".join(f" {name}={each}" for name, each in parts.items() if name not in self.fixed)
-        text = f"{parts['text']}{more}".translate(_BREAKS)
+        text = escape_controls(f"{parts['text']}{more}").replace("\n", "\\n")
         level = LEVEL_NAMES.get(record.levelno, record.levelname)
         line = f"{parts['at']} [{level}] {record.name}: {text}"
         if "traceback" in parts:
-            line += f"\n{parts['traceback']}"
+            line += "\n" + escape_controls(str(parts["traceback"]))
         return self.redact(line)
 
 

@@ -41,6 +41,11 @@ def visible(text: str) -> str:
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def escape_controls(text: str) -> str:
+    """The text with its control characters as escapes, such as `\\x1b`, for a log."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def visible_line(text: str) -> str:
     """The text as `visible` shows it, in one line: runs of blanks and newlines are one blank."""
     return visible(" ".join(text.split()))

@@ -14,16 +14,19 @@ from typing import ClassVar
 from zoneinfo import ZoneInfo
 
 import click
+from rich.segment import Segment
 from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.message import Message
 from textual.theme import Theme
 from textual.widgets import Static
 
-from bullpen.cli.output import sanitize
 from bullpen.core.clock import SECOND
 from bullpen.core.settings import Settings
+from bullpen.core.text import visible
 
 END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 SIGNAL_EXIT_BASE = 128
@@ -101,6 +104,16 @@ class Gone(Static):
         self.update(Text(f"! Looking again every second: {why}" if why else ""))
 
 
+class VisibleFilter(LineFilter):
+    """Replaces control characters in every line of every widget, as `echo` does for commands."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The line without them."""
+        return [
+            each if each.control else Segment(visible(each.text), each.style) for each in segments
+        ]
+
+
 class LiveView(App[None]):
     """A view that runs until a person leaves it or the process gets a signal."""
 
@@ -113,6 +126,7 @@ class LiveView(App[None]):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(ansi_color=True)  # App reads NO_COLOR in its constructor
+        self._filters.append(VisibleFilter())
         self.settings = settings
         self.register_theme(THEME)
         self.theme = THEME.name
@@ -158,7 +172,7 @@ def run_view(view: LiveView) -> int:
 
 def sanitize_text(text: str) -> str:
     """The text without control characters, its tabs expanded."""
-    return sanitize(text).expandtabs(TAB)
+    return visible(text).expandtabs(TAB)
 
 
 def single_line(text: str) -> str:
