@@ -230,9 +230,9 @@ def test_an_option_that_it_does_not_have_is_a_mistake_of_usage(
 ) -> None:
     result = Bullpen(furnished.home)(*name.split(), "--no-such-option", "--json")
     assert result.status == 2
-    failed = TypeAdapter(Failure).validate_json(result.out).error
+    failed = TypeAdapter(Failure).validate_json(result.out)
     assert failed.hint
-    assert failed.message in result.err
+    assert failed.error in result.err
 
 
 @pytest.mark.parametrize("name", WITH_DATABASE)
@@ -245,9 +245,9 @@ def test_what_it_cannot_do_is_one_document_too(
     entry = ENTRIES[name]
     result = office(*words(name, furnished, office), "--json", stdin=entry.stdin)
     assert result.status == 1, result
-    failed = TypeAdapter(Failure).validate_json(result.out).error
+    failed = TypeAdapter(Failure).validate_json(result.out)
     assert failed.code == "store_corrupt"
-    assert failed.message in result.err
+    assert failed.error in result.err
     assert failed.hint in result.err
 
 

@@ -32,16 +32,18 @@ def join(*parts: str) -> Ansi:
     return Ansi("".join(each if isinstance(each, Ansi) else visible(each) for each in parts))
 
 
-def echo(text: str = "", *, err: bool = False, nl: bool = True, utf8: bool = False) -> None:
+def echo(text: str = "", *, err: bool = False, nl: bool = True, exact: bool = False) -> None:
     """Print a text; its control characters are replaced, but for the styles of an `Ansi`.
 
     This is the only function of the command line that prints; click, rich and `print` are not
-    called directly. With `utf8` the locale changes nothing. What ends without a newline may move
-    the cursor, also where colours are not wanted.
+    called directly. With `exact` a pipe gets the text as it is, in UTF-8. What ends without a
+    newline may move the cursor, also where colours are not wanted.
     """
+    if exact and not sys.stdout.isatty():
+        click.echo(text.encode(), err=err, nl=nl)
+        return
     shown = text if isinstance(text, Ansi) else visible(text)
-    color = use_color() if nl else True
-    click.echo(shown.encode() if utf8 else shown, err=err, nl=nl, color=color)
+    click.echo(shown, err=err, nl=nl, color=use_color() if nl else True)
 
 
 def confirm(action: str, sure: bool, *, many: bool = False) -> None:

@@ -79,7 +79,7 @@ class Screen:
             name = style(f"@{answered.agent}", bold=True)
             echo(join(name, f": {text}"))
         else:
-            echo(f"@{answered.agent}: {text}", utf8=True)
+            echo(f"@{answered.agent}: {text}", exact=True)
 
     def show_event(self, what: FollowedEvent) -> None:
         """Show an event, if it is worth a line."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO, assert_never
 from zoneinfo import ZoneInfo
 
-from bullpen.cli.output import echo, format_count, format_duration, one_line
+from bullpen.cli.output import format_count, format_duration, one_line
 from bullpen.core.clock import SECOND
 from bullpen.core.inspect.conversations import ConversationState
 from bullpen.core.inspect.messages import MessageRecord
@@ -138,7 +138,8 @@ def print_tree(root: LineTree) -> None:
     else:
         guides = guides_for(sys.stdout)
         for each in tree_lines(root, guides):
-            echo(each if guides is GUIDES else each.replace(ARROW, "->"))
+            # Its characters are visible already, and click would change the stream's encoding.
+            print(each if guides is GUIDES else each.replace(ARROW, "->"))
 
 
 def _split(node: LineTree) -> Iterator[str]:

@@ -11,15 +11,9 @@ class Document(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Failed(Document):
-    """What went wrong."""
-
-    code: str
-    message: str
-    hint: str
-
-
 class Failure(Document):
     """The document of a command that failed."""
 
-    error: Failed
+    error: str
+    code: str
+    hint: str
