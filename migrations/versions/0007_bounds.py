@@ -1,5 +1,8 @@
 """What bounds keys, files, agents and the queue."""
 
+import json
+from pathlib import PurePath
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -27,6 +30,7 @@ def downgrade() -> None:
     _queue_before()
     _agents_before()
     _history_before()
+    _files_before()
 
 
 def _agents_before() -> None:
@@ -46,12 +50,69 @@ def _queue_before() -> None:
     op.drop_column("lanes", "lease_ms")
 
 
+def _files_before() -> None:
+    op.drop_table("file_uses")
+    op.drop_table("stored_files")
+
+
 def _keys() -> None:
     pass
 
 
 def _files() -> None:
-    pass
+    op.create_table(
+        "stored_files",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("key_id", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_stored_files")),
+    )
+    op.create_index("ix_stored_files_key", "stored_files", ["key_id"])
+    uses = op.create_table(
+        "file_uses",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("conversation_id", sa.Text(), nullable=False),
+        sa.Column("agent", sa.Text(), nullable=False),
+        sa.Column("place", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", "conversation_id", "agent", name=op.f("pk_file_uses")),
+        sqlite_with_rowid=False,
+    )
+    op.bulk_insert(uses, _known_uses())
+
+
+def _known_uses() -> list[dict[str, object]]:
+    """The conversations in which the existing rows name files of the directory of files."""
+    found: dict[tuple[str, str, str], dict[str, object]] = {}
+    for table, place in (
+        ("messages", "batch_key"),
+        ("messages_archive", "batch_key"),
+        ("responses", "NULL"),
+        ("responses_archive", "NULL"),
+    ):
+        query = (
+            f"SELECT files, conversation_id, agent, {place}, created_at, channel FROM {table}"  # noqa: S608
+            " WHERE files IS NOT NULL"
+        )
+        for files, conversation, agent, where, created, channel in op.get_bind().exec_driver_sql(
+            query
+        ):
+            known = None if channel in ("chatroom", "internal", "heartbeat") else where
+            for path in map(PurePath, _names(files)):
+                if path.parent.name == "files":
+                    row = {"name": path.name, "conversation_id": conversation, "agent": agent}
+                    row.update(place=known, created_at=created)
+                    found.setdefault((path.name, conversation, agent), row)
+    return list(found.values())
+
+
+def _names(files: str) -> list[str]:
+    try:
+        found = json.loads(files)
+    except ValueError:
+        return []
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def _agents() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from bullpen.core.answers.complete import complete
@@ -13,6 +12,7 @@ from bullpen.core.message import Accepted, Claim, NewMessage, ReplyTo, RunOutput
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, GATHERED, MESSAGES
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
+from bullpen.core.workspace.safe_files import Root
 from tests.conformance.verbs import Row, do, hire, responses, rows, take, try_claim
 
 ADA: dict[str, Any] = {
@@ -46,7 +46,7 @@ def said(
     store: Store,
     claim: Claim,
     text: str,
-    roots: Sequence[Path] = (),
+    roots: Sequence[Root] = (),
     **more: Any,  # noqa: ANN401
 ) -> None:
     """The run of this claim said this."""

@@ -20,6 +20,7 @@ from bullpen.core.queue.manage import cancel, hold
 from bullpen.core.roster.teams import DeliveryMode, change_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.workspace.safe_files import Root
 from tests.answers.beside import beside
 from tests.answers.talk import (
     ADA,
@@ -100,8 +101,8 @@ def test_the_files_of_all_parts_go_along_each_once(store: Store) -> None:
     for name in ("one", "two"):
         (root / name).write_text(name)
     _asked(store)
-    answer(store, "b", "[send_file: one]", roots=[root])
-    answer(store, "c", "see [send_file: two] [send_file: one]", roots=[root])
+    answer(store, "b", "[send_file: one]", roots=[Root(root)])
+    answer(store, "c", "see [send_file: two] [send_file: one]", roots=[Root(root)])
     row = _one(store)
     assert files_of(row) == [str(root / "one"), str(root / "two")]
     assert row["message"].endswith("@a → @c: what?\n\n@c: see")

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, resolve_allowed, split_allowed
+from bullpen.core.answers import attachments
+from bullpen.core.answers.attachments import MAX_FILES, RefusedFile
+from bullpen.core.workspace.safe_files import Root
+
+
+def resolve_allowed(path: str, roots: Sequence[Path]) -> Path | RefusedFile:
+    """The real path of a file that may be sent."""
+    return attachments.resolve_allowed(path, list(map(Root, roots)), lambda _: True)
+
+
+def split_allowed(
+    paths: Sequence[str], roots: Sequence[Path]
+) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
+    """The files that may be sent, and the others."""
+    return attachments.split_allowed(paths, list(map(Root, roots)), lambda _: True)
 
 
 @pytest.fixture
@@ -58,11 +75,14 @@ def test_a_file_below_the_directory_leaves_by_its_real_path(
         ("pipe", "regular"),
         ("missing.txt", "exist"),
         ("dangling", "exist"),
-        ("report.txt/x", "read"),
+        ("report.txt/x", "exist"),
         ("loop", "read"),
         ("a" * 300, "read"),
         ("a\0b", "read"),
         ("odd", "UTF-8"),
+        ("hard.txt", "hard link"),
+        ("socket", "read"),
+        ("environ", "outside"),
     ],
 )
 def test_what_may_not_leave_is_refused_with_the_reason(work: Path, path: str, why: str) -> None:
@@ -73,17 +93,27 @@ def test_what_may_not_leave_is_refused_with_the_reason(work: Path, path: str, wh
     (work / os.fsdecode(b"\xff.txt")).write_text("odd")
     (work / "odd").symlink_to(os.fsdecode(b"\xff.txt"))
     os.mkfifo(work / "pipe")
+    os.mknod(work / "socket", stat.S_IFSOCK | 0o600)
+    os.link(work.parent / "secret.txt", work / "hard.txt")
+    (work / "environ").symlink_to("/proc/self/environ")
     found = resolve_allowed(path.format(work=work), [work])
     assert isinstance(found, RefusedFile)
     assert why in found.why
 
 
 def test_one_that_may_not_be_read_is_refused(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Root may read everything: only here is it said otherwise.
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    plain = os.open
+
+    def denied(path: str | Path, flags: int, *, dir_fd: int | None = None) -> int:
+        # Root may read everything: only here is it said otherwise.
+        if path == "report.txt":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return plain(path, flags, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", denied)
     found = resolve_allowed("report.txt", [work])
     assert isinstance(found, RefusedFile)
-    assert "may not" in found.why
+    assert "denied" in found.why
 
 
 def test_any_of_the_directories_will_do_and_the_first_is_where_it_is_looked_for(
@@ -123,3 +153,33 @@ def test_of_very_many_only_the_first_are_looked_at(work: Path) -> None:
 def test_what_is_said_of_it_is_one_short_line() -> None:
     assert str(RefusedFile("a\nb", "it is odd")) == "a b was not sent: it is odd"
     assert len(str(RefusedFile("x" * 100_000, "it is long"))) < 300
+
+
+def test_only_entries_of_the_directory_of_files_are_stored_files(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    (files / ".uploads").mkdir(parents=True)
+    for name in ("a.txt", ".hidden", ".uploads/unfinished"):
+        (files / name).write_text("x")
+    (tmp_path / "token").write_text("secret")
+    (files / "link").symlink_to("../token")
+    root = Root(tmp_path, ("files",), stored=True)
+    asked: list[str] = []
+
+    def refuse(name: str) -> bool:
+        asked.append(name)
+        return False
+
+    for path in ("a.txt", ".hidden", ".uploads/unfinished", "link", "../token", "."):
+        found = attachments.resolve_allowed(path, [root], refuse)
+        assert isinstance(found, RefusedFile), path
+    assert asked == ["a.txt"]
+    assert attachments.resolve_allowed("a.txt", [root], lambda _: True) == files / "a.txt"
+
+
+def test_an_own_directory_that_became_a_link_lets_nothing_leave(tmp_path: Path) -> None:
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "secret.txt").write_text("secret")
+    own = Root(tmp_path / "workspace", ("coder",))
+    own.path.symlink_to("/")
+    for path in (str(tmp_path / "secret.txt"), "secret.txt", "etc/hostname", "coder/etc/hostname"):
+        assert isinstance(attachments.resolve_allowed(path, [own], lambda _: True), RefusedFile)

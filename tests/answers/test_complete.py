@@ -16,6 +16,7 @@ from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.queue.lanes import drain_lane
 from bullpen.core.queue.manage import cancel
 from bullpen.core.store.base import Store
+from bullpen.core.workspace.safe_files import Root
 from tests.answers.talk import (
     ADA,
     answer,
@@ -179,7 +180,9 @@ def test_an_allowed_file_goes_along_by_its_real_path(store: Store, files: Path) 
     (files / "sub" / "report.txt").write_text("fine")
     (files / "link").symlink_to("sub/report.txt")
     write(store, "@coder go")
-    answer(store, "coder", "Here. [send_file: link] [send_file: sub/report.txt]", roots=[files])
+    answer(
+        store, "coder", "Here. [send_file: link] [send_file: sub/report.txt]", roots=[Root(files)]
+    )
     (row,) = responses(store)
     assert files_of(row) == [str(files / "sub" / "report.txt")]
     assert row["message"] == "Here."
@@ -190,7 +193,7 @@ def test_an_answer_may_be_a_file_alone(store: Store, files: Path) -> None:
     hire(store, "coder")
     (files / "report.txt").write_text("fine")
     write(store, "@coder go")
-    answer(store, "coder", "[send_file: report.txt]", roots=[files])
+    answer(store, "coder", "[send_file: report.txt]", roots=[Root(files)])
     (row,) = responses(store)
     assert (row["message"], files_of(row)) == ("", [str(files / "report.txt")])
 
@@ -198,7 +201,9 @@ def test_an_answer_may_be_a_file_alone(store: Store, files: Path) -> None:
 def test_a_file_outside_allowed_roots_is_refused_and_reported(store: Store, files: Path) -> None:
     hire(store, "coder")
     root = write(store, "@coder go")
-    answer(store, "coder", "[send_file: /etc/hostname]", roots=[files], files=("../bullpen.db",))
+    answer(
+        store, "coder", "[send_file: /etc/hostname]", roots=[Root(files)], files=("../bullpen.db",)
+    )
     (row,) = responses(store)
     assert files_of(row) == []
     for path in ("/etc/hostname", "../bullpen.db"):
@@ -216,7 +221,7 @@ def test_a_file_for_nobody_is_told_to_the_agent(store: Store, files: Path) -> No
     team(store, "coder", "reviewer")
     (files / "report.txt").write_text("fine")
     write(store, "[#dev: hello]")
-    answer(store, "coder", "[send_file: report.txt]", roots=[files])
+    answer(store, "coder", "[send_file: report.txt]", roots=[Root(files)])
     assert responses(store) == []
     assert notes(store, "coder") == [
         "report.txt was not sent: no person waits for this answer",
@@ -227,9 +232,9 @@ def test_a_long_answer_is_a_file_with_a_preview(store: Store, files: Path) -> No
     hire(store, "coder")
     exact, longer = "y" * 4000, "lorem ipsum " * 400
     write(store, "@coder go", message_id="../../../tmp/x")
-    answer(store, "coder", longer, roots=[files])
+    answer(store, "coder", longer, roots=[Root(files)])
     write(store, "@coder again")
-    answer(store, "coder", exact, roots=[files])
+    answer(store, "coder", exact, roots=[Root(files)])
     first, second = responses(store)
     (path,) = files_of(first)
     assert Path(path).parent == files
@@ -246,7 +251,7 @@ def test_a_handoff_or_post_too_long_for_a_message_is_a_file_that_the_agent_can_r
     team(store, "coder", "reviewer")
     root = write(store, "@coder go")
     long = "lorem ☃ " * (store.settings.message_bytes // 32)
-    answer(store, "coder", f"[@reviewer: {long}] [#dev: {long}]", roots=[files])
+    answer(store, "coder", f"[@reviewer: {long}] [#dev: {long}]", roots=[Root(files)])
     handoff, post = children(store, root)
     (path,) = files_of(handoff)
     assert Path(path).read_text() == long.strip()
@@ -264,10 +269,10 @@ def test_a_stale_token_leaves_nothing(store: Store, files: Path, clock: FakeCloc
     before = dump(store)
     text = "[@reviewer: x] [#dev: x] [send_file: report.txt] [send_file: no] [@nobody: x]" * 9
     with pytest.raises(StaleToken):
-        said(store, claim, text, roots=[files])
+        said(store, claim, text, roots=[Root(files)])
     assert dump(store) == before
     with store.write() as tx, pytest.raises(StaleToken):
-        complete(tx, claim, RunOutput(text=text), [files])
+        complete(tx, claim, RunOutput(text=text), [Root(files)])
     assert dump(store) == before
 
 
@@ -289,9 +294,9 @@ def test_a_complete_that_is_broken_off_leaves_nothing(store: Store, files: Path)
     before = dump(store)
     text = "[@reviewer: x] [#dev: x] [send_file: no]"
     with broken_off(store.write()) as tx:
-        complete(tx, claim, RunOutput(text=text), [files])
+        complete(tx, claim, RunOutput(text=text), [Root(files)])
     assert dump(store) == before
-    said(store, claim, text, roots=[files])
+    said(store, claim, text, roots=[Root(files)])
     assert len(responses(store)) == 1
 
 

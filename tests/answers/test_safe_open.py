@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -12,6 +12,7 @@ import pytest
 
 from bullpen.core.answers import attachments as opening
 from bullpen.core.answers.attachments import RefusedFile, open_allowed
+from bullpen.core.workspace.safe_files import Root
 
 Seen = Callable[[Path], None]
 
@@ -29,7 +30,7 @@ def work(tmp_path: Path) -> Path:
 
 def text(path: str, work: Path) -> str | None:
     """What is read of it; None if it is refused."""
-    found = open_allowed(path, (work,))
+    found = open_allowed(path, (Root(work),))
     if isinstance(found, RefusedFile):
         return None
     with found:
@@ -61,24 +62,24 @@ def test_nothing_else_is(work: Path, tmp_path: Path, path: str) -> None:
 def test_a_link_that_is_put_in_its_place_meanwhile_is_not_followed(
     work: Path, tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def swapped(path: str, roots: object) -> Path:
+    def swapped(path: str, roots: Sequence[Root]) -> tuple[Root, tuple[str, ...]]:
         (work / part).rename(work / "away")
         (work / part).symlink_to(tmp_path / "secret" / part.partition("/")[2])
-        return work / path
+        return roots[0], Path(path).parts
 
-    monkeypatch.setattr(opening, "resolve_allowed", swapped)
+    monkeypatch.setattr(opening, "_find_root", swapped)
     assert text("sub/a.txt", work) is None
 
 
 def test_a_pipe_that_is_put_in_its_place_meanwhile_keeps_nobody_waiting(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def swapped(path: str, roots: object) -> Path:
+    def swapped(path: str, roots: Sequence[Root]) -> tuple[Root, tuple[str, ...]]:
         (work / path).unlink()
         os.mkfifo(work / path)
-        return work / path
+        return roots[0], Path(path).parts
 
-    monkeypatch.setattr(opening, "resolve_allowed", swapped)
+    monkeypatch.setattr(opening, "_find_root", swapped)
     found: list[str | None] = []
     reader = threading.Thread(target=lambda: found.append(text("sub/a.txt", work)), daemon=True)
     reader.start()

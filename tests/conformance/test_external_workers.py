@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bullpen.core.answers.complete import complete
@@ -204,10 +206,28 @@ def test_an_agent_that_was_removed_is_told_of_as_what_it_was(store: Store) -> No
 
 def test_files_leave_from_where_the_agent_works(settings: Settings) -> None:
     home = settings.workspace / AGENT
-    assert allowed_roots(settings, Agent(id=AGENT)) == (home, home, settings.files)
-    elsewhere = Agent(id=AGENT, directory="/srv/project")
-    assert [str(each) for each in allowed_roots(settings, elsewhere)] == [
-        "/srv/project",
-        str(home),
-        str(settings.files),
-    ]
+    assert _roots(settings) == [home, settings.files]
+    assert _roots(settings, "/srv/project") == [Path("/srv/project"), home, settings.files]
+
+
+def test_no_directory_lets_anything_of_the_home_leave_but_files(tmp_path: Path) -> None:
+    """Whatever the owner chose as its directory, and wherever the workspace is."""
+    home = tmp_path / "ann" / ".bullpen"
+    (tmp_path / "way").symlink_to("ann")
+    for workspace in (tmp_path / "ann" / "work", home / "work", tmp_path / "work"):
+        settings = Settings(home=home, workspace=workspace)
+        own = workspace / AGENT
+        only = [own, settings.files]
+        for directory in (
+            *(home, home / "files", home / "run", home.parent, tmp_path, Path("/")),
+            *(tmp_path / "way", tmp_path / "way" / ".bullpen", home / "x" / ".."),
+            *(workspace, workspace.parent),
+        ):
+            assert _roots(settings, str(directory)) == only, directory
+        assert _roots(settings, str(own / "project")) == [own / "project", *only]
+    above = Settings(home=tmp_path / AGENT / ".bullpen", workspace=tmp_path)
+    assert _roots(above) == [above.files]
+
+
+def _roots(settings: Settings, directory: str = "") -> list[Path]:
+    return [each.path for each in allowed_roots(settings, Agent(id=AGENT, directory=directory))]

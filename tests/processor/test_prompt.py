@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,6 +90,53 @@ def test_what_is_no_plain_text_holds_no_run_up(home: Path) -> None:
     text = build_system_prompt(CODER, home, [], {})
     assert "\0" not in text
     assert len(text.encode()) < 3 * MAX_AGENTS_FILE_CHARS
+
+
+def test_no_file_of_a_prompt_leads_out_of_its_directory(tmp_path: Path) -> None:
+    """A link in a cloned repository shows the model neither the token nor the environment."""
+    workspace, clone, home = tmp_path / "workspace", tmp_path / "clone", tmp_path / "home"
+    own = workspace / "coder"
+    write_templates(own)
+    for each in (clone, home):
+        each.mkdir()
+    (home / "token").write_text("THE TOKEN")
+    worker = replace(CODER, directory=str(clone))
+    plant: list[Callable[[Path], object]] = [
+        lambda path: path.symlink_to(home / "token"),
+        lambda path: path.symlink_to("../home/token"),
+        lambda path: path.symlink_to("/proc/self/environ"),
+        lambda path: os.link(home / "token", path),
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+    ]
+    names = (own / "AGENTS.md", own / "SOUL.md", clone / "AGENTS.md", clone / "CLAUDE.md")
+    for number, planted in enumerate(plant):
+        for path in names:
+            path.unlink(missing_ok=True)
+            planted(path)
+        text = build_system_prompt(worker, own, [], {})
+        assert "THE TOKEN" not in text, number
+        assert "PATH=" not in text, number
+        assert "# About" not in text, number
+    for path in names:
+        path.unlink()
+    (clone / "CLAUDE.md").write_text("THE REPOSITORY")
+    (clone / "AGENTS.md").symlink_to("CLAUDE.md")
+    assert "THE REPOSITORY" in build_system_prompt(worker, own, [], {})
+
+
+def test_an_own_directory_that_became_a_link_tells_nothing_and_is_not_written_to(
+    tmp_path: Path,
+) -> None:
+    other = tmp_path / "other"
+    (other / "memory").mkdir(parents=True)
+    for name in ("AGENTS.md", "SOUL.md", "memory/a.md"):
+        (other / name).write_text("---\nname: THE SECRET\n---\nTHE SECRET")
+    (tmp_path / "coder").symlink_to(other)
+    before = sorted(other.rglob("*"))
+    assert write_templates(tmp_path / "coder") == []
+    assert "THE SECRET" not in build_system_prompt(CODER, tmp_path / "coder", [], {})
+    assert sorted(other.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

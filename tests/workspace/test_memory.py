@@ -11,9 +11,10 @@ from bullpen.core.workspace.contents import (
     MAX_INDEX_ENTRIES,
     MAX_LINE_CHARS,
     memory_index,
-    read_front_matter,
+    parse_front_matter,
     skill_index,
 )
+from bullpen.core.workspace.safe_files import read_inside
 
 FRONT = "---\nname: {name}\nsummary: {summary}\ndescription: {summary}\n---\nThe text itself.\n"
 
@@ -71,14 +72,33 @@ def test_a_file_with_broken_front_matter_is_listed_by_its_name(tmp_path: Path, t
     assert memory_index(tmp_path) == ["- memory/odd.md: odd — (says nothing of itself)"]
 
 
-def test_what_is_no_file_holds_nobody_up(tmp_path: Path) -> None:
-    (tmp_path / "memory" / "directory.md").mkdir(parents=True)
-    os.mkfifo(tmp_path / "memory" / "pipe.md")
-    (tmp_path / "memory" / "dangling.md").symlink_to("nowhere")
-    (tmp_path / "memory" / "endless.md").symlink_to("/dev/zero")
-    (tmp_path / "memory" / "circle").symlink_to(".")
-    assert len(memory_index(tmp_path)) == 4
-    assert all("says nothing" in line for line in memory_index(tmp_path))
+def test_only_plain_files_are_listed_and_nothing_else_holds_a_run_up(tmp_path: Path) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    (home / "memory" / "directory.md").mkdir(parents=True)
+    for each in (outside, outside / "memory", outside / "x"):
+        each.mkdir(parents=True)
+        for name in ("SKILL.md", "secret.md"):
+            (each / name).write_text(FRONT.format(name="SECRET", summary="SECRET"))
+    os.mkfifo(home / "memory" / "pipe.md")
+    (home / "memory" / "environ.md").symlink_to("/proc/self/environ")
+    (home / "memory" / "endless.md").symlink_to("/dev/zero")
+    (home / "memory" / "circle").symlink_to(".")
+    (home / "memory" / "away").symlink_to(outside)
+    (home / "memory" / "link.md").symlink_to(outside / "secret.md")
+    os.link(outside / "secret.md", home / "memory" / "hard.md")
+    (home / "skills" / "linked").mkdir(parents=True)
+    (home / "skills" / "linked" / "SKILL.md").symlink_to(outside / "SKILL.md")
+    (home / "skills" / "hard").mkdir()
+    os.link(outside / "x" / "SKILL.md", home / "skills" / "hard" / "SKILL.md")
+    (home / "skills" / "away").symlink_to(outside)
+    assert memory_index(home) == ["- memory/hard.md: hard — (says nothing of itself)"]
+    assert skill_index(home) == []
+    (home / "memory").rename(home / "old")
+    (home / "memory").symlink_to(outside / "memory")
+    assert memory_index(home) == []
+    home.rename(tmp_path / "old")
+    home.symlink_to(outside)
+    assert (memory_index(home), skill_index(home)) == ([], [])
 
 
 def test_of_thousands_only_the_first_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
@@ -107,5 +127,5 @@ def test_front_matter_has_names_and_values(tmp_path: Path) -> None:
     path.write_bytes(
         b"\xef\xbb\xbf---\r\nName: 'Ada'\r\nsummary: \"a: b\"\r\n  x :  y \r\n---\r\nz"
     )
-    assert read_front_matter(path) == {"name": "Ada", "summary": "a: b", "x": "y"}
-    assert read_front_matter(tmp_path / "missing.md") == {}
+    text = read_inside(tmp_path, ("x.md",)).text
+    assert parse_front_matter(text) == {"name": "Ada", "summary": "a: b", "x": "y"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from bullpen.core.workspace.safe_files import (
     MAX_DEPTH,
     MAX_ENTRIES,
     FileContent,
+    Root,
     directories_inside,
     list_inside,
+    open_inside,
     read_inside,
     write_inside,
 )
@@ -119,3 +122,83 @@ def test_what_is_swapped_for_a_link_meanwhile_is_never_read(
     except UnknownFile:
         found = ""
     assert (len(opened), found) == ((1, "") if step == 1 else (3, "memory"))
+
+
+def test_only_a_regular_file_with_one_name_is_opened(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "token").write_text("secret")
+    (home / "plain").write_text("fine")
+    os.link(tmp_path / "token", home / "hard")
+    (home / "link").symlink_to("plain")
+    os.mkfifo(home / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(home / "socket"))
+        for name in ("hard", "link", "pipe", "socket", ".", "", "none", "plain/x"):
+            with pytest.raises((OSError, ValueError)):
+                open_inside(home, (name,))
+    for path in (("self", "environ"), ("self", "fd", "0"), ("self", "cwd", "x"), ("self", "root")):
+        with pytest.raises((OSError, ValueError)):
+            open_inside(Path("/proc"), path)
+    with pytest.raises((OSError, ValueError)):
+        open_inside(Path("/dev"), ("zero",))
+    with open_inside(home, ("plain",)) as file:
+        assert file.read() == b"fine"
+
+
+def test_a_hard_link_that_is_removed_while_it_is_opened_gives_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the look at the open file its count of names is one: that of the secret itself."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "token").write_text("secret")
+    plain = os.open
+
+    def unlinking(path: str, flags: int, *, dir_fd: int | None = None) -> int:
+        if path != "x":
+            return plain(path, flags, dir_fd=dir_fd)
+        os.link(tmp_path / "token", home / "x")
+        file = plain(path, flags, dir_fd=dir_fd)
+        (home / "x").unlink()
+        return file
+
+    monkeypatch.setattr(os, "open", unlinking)
+    with pytest.raises(FileNotFoundError):
+        open_inside(home, ("x",))
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_read_as_it_is_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("old")
+    plain = os.open
+    opened: list[str] = []
+
+    def replacing(path: str, flags: int, *, dir_fd: int | None = None) -> int:
+        file = plain(path, flags, dir_fd=dir_fd)
+        if path == "a" and not opened:
+            opened.append(path)
+            (tmp_path / "b").write_text("new")
+            (tmp_path / "b").replace(tmp_path / "a")
+        return file
+
+    monkeypatch.setattr(os, "open", replacing)
+    assert read_inside(tmp_path, ("a",)).text == "new"
+
+
+def test_a_resolved_directory_is_opened_where_it_led_and_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "real" / "work").mkdir(parents=True)
+    (tmp_path / "real" / "work" / "a").write_text("fine")
+    (tmp_path / "other" / "work").mkdir(parents=True)
+    (tmp_path / "other" / "work" / "a").write_text("secret")
+    (tmp_path / "way").symlink_to("real")
+    root = Root.resolved(tmp_path / "way" / "work")
+    assert root.path == tmp_path / "real" / "work"
+    (tmp_path / "real").chmod(0o300)  # to be passed through, not to be listed
+    assert read_inside(root.anchor, (*root.parts, "a")).text == "fine"
+    (tmp_path / "real").chmod(0o700)
+    (tmp_path / "real").rename(tmp_path / "away")
+    (tmp_path / "real").symlink_to("other")
+    with pytest.raises(UnknownFile):
+        read_inside(root.anchor, (*root.parts, "a"))

@@ -25,22 +25,25 @@ from bullpen.cli.output import echo, format_duration, one_line
 from bullpen.core.answers.attachments import RefusedFile, resolve_allowed
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.errors import BadText, IllegalMove
+from bullpen.core.file_records import is_used_in
 from bullpen.core.inspect.responses import (
     ResponseRecord,
     get_response,
     list_deliverable,
     newest_responses,
 )
-from bullpen.core.message import PULL_CHANNELS, Answer
+from bullpen.core.message import PULL_CHANNELS, Answer, reply_place
 from bullpen.core.models.base import decode_texts
 from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.outbox.manage import ack_response
 from bullpen.core.outbox.write import send_to_person
-from bullpen.core.queue.reach import require_recipient
+from bullpen.core.queue.reach import Run, require_recipient
+from bullpen.core.roster.agents import allowed_roots, files_root, get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import visible
+from bullpen.core.workspace.safe_files import Root
 
 CLI = "cli"
 """The channel of the command line; the owner's notices go there unless the settings say else."""
@@ -159,17 +162,12 @@ def send(
     """
     run = acting_run()
     agent = "" if run is None else run.agent
-    roots = (settings.workspace / agent, settings.files) if agent else (settings.files,)
-    resolved = [resolve_allowed(file, roots) for file in files]
-    for each in resolved:
-        if isinstance(each, RefusedFile):
-            raise BadText(str(each), hint="Copy it to a place from where files may leave.")
     with write_transaction(settings) as tx:
         if run is not None:
             require_recipient(tx, run, channel, sender_id)
         message_id = send_to_person(
             tx,
-            Answer(message=text, files=tuple(str(each) for each in resolved)),
+            Answer(message=text, files=_check_files(tx, files, run, channel, sender_id)),
             channel=channel,
             sender=sender_id,
             sender_id=sender_id,
@@ -194,6 +192,30 @@ def show(tx: Transaction, response_id: str) -> Result:
         _lines(record, reason, owner_zone_name(tx.settings)),
         hints=[f"Next: {step}" for step in steps],
     )
+
+
+def _check_files(
+    tx: Transaction, files: Sequence[str], run: Run | None, channel: str, sender_id: str
+) -> tuple[str, ...]:
+    """The real paths of the files; a run sends its agent's own, and what the person has part in."""
+    settings, place = tx.settings, reply_place(channel, sender_id, sender_id, None)
+    roots: Sequence[Root] = (files_root(settings),)
+    conversations: Sequence[str] = ("",)
+    if run is not None:
+        roots = allowed_roots(settings, get_agent(tx, run.agent))
+        if (channel, f"#{sender_id}") in run.recipients:
+            conversations = ("", *run.conversations)
+
+    def may_be_sent(name: str) -> bool:
+        return run is None or any(
+            is_used_in(tx, name, conversation, run.agent, place) for conversation in conversations
+        )
+
+    resolved = [resolve_allowed(file, roots, may_be_sent) for file in files]
+    for each in resolved:
+        if isinstance(each, RefusedFile):
+            raise BadText(str(each), hint="Copy it into the agent's directory, or upload it.")
+    return tuple(str(each) for each in resolved)
 
 
 def response_rows(responses: Sequence[ResponseRecord], now: int) -> list[tuple[str, ...]]:

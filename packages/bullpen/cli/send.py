@@ -74,7 +74,7 @@ def enqueue_message(
     uploads: list[SavedUpload] = []
     try:
         for file in files:
-            uploads.append(upload_copy(file, settings.files, store.ids, settings.upload_bytes))
+            uploads.append(upload_copy(file, settings, store.ids))
         with store.write() as tx:
             until = None if deadline is None else _parse_deadline(deadline, tx.now, settings)
             paths = tuple(str(each.path) for each in uploads)

@@ -50,6 +50,7 @@
     │   └── ForeignPage            the request comes from a page of another site
     ├── UnsafeSecret               blank, short, or readable by others
     ├── Overloaded                 too many at once; try again
+    ├── UploadQuotaExceeded        an API key has as many bytes of files as it may
     ├── NoSupervisor               the request needs a running supervisor
     ├── RunsAlready                a home has only one of it
     ├── UnsafeDirectory            others could put their own sockets into it
@@ -62,7 +63,7 @@
         ├── StoreBusy              try again
         ├── StoreUnavailable       the server or file cannot be reached
         │   └── CommitUnknown      it went away while it was committing
-        ├── StoreFull              no room on the disk
+        ├── StoreFull              no room on the disk, or less than the reserve
         ├── StoreReadOnly
         ├── StoreCorrupt
         ├── BackupFailed           and left nothing behind
@@ -379,6 +380,18 @@ class Overloaded(BullpenError, exit_status=75, http_status=503, hint="Try again 
     """Too many requests wait, or too many clients listen."""
 
 
+class UploadQuotaExceeded(
+    BullpenError,
+    code="upload_quota",
+    http_status=507,
+    hint=(
+        "Ask the owner to delete files that are not needed; the limit is the setting "
+        "`key_upload_bytes`."
+    ),
+):
+    """The files that a key has stored are as large as they may be in all."""
+
+
 class NoSupervisor(BullpenError, http_status=409, hint="Start Bullpen with `bullpen up`."):
     """The request needs the supervisor, and none is running."""
 
@@ -452,7 +465,7 @@ class CommitUnknown(
 
 
 class StoreFull(StoreError, hint="Free some disk space, then try again."):
-    """There is no room left on the disk; nothing was written."""
+    """There is no room left on the disk, or only the reserve; nothing was written."""
 
 
 class StoreReadOnly(

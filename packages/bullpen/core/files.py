@@ -1,20 +1,30 @@
-"""Files that survive a power cut, and locks between processes."""
+"""Files that survive a power cut, free disk space, and locks between processes."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from bullpen.core.clock import poll_until
+from bullpen.core.errors import StoreFull
 
 PRIVATE_FILE_MODE = 0o600
 PRIVATE_DIRECTORY_MODE = 0o700
 LOCK_POLL_SECONDS = 0.02
+SPACE_SECONDS = 1.0
+"""How long a look at the free disk space is good for."""
+RESERVE_BYTES = 200 << 20
+RESERVE_DIVISOR = 20
+"""The reserve is at most this fraction of a disk, so that a small one can be used."""
+
+_spaces: dict[Path, tuple[float, int, int]] = {}
+"""Of each directory: when its disk was looked at, the free bytes and all bytes."""
 
 
 def replace_file(path: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
@@ -42,6 +52,28 @@ def create_file(path: Path, mode: int = PRIVATE_FILE_MODE) -> Iterator[IO[bytes]
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def require_free_space(directory: Path, floor: int, size: int) -> None:
+    """Refuse to store this many bytes if the disk has less than this left afterwards.
+
+    A floor of 0 is chosen by the size of the disk.
+    """
+    now = time.monotonic()
+    at, free, total = _spaces.get(directory, (-SPACE_SECONDS, 0, 0))
+    if now - at >= SPACE_SECONDS:
+        try:
+            disk = os.statvfs(directory)
+        except OSError:
+            return  # a directory that is still to be made, or a disk that will tell why itself
+        free, total = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+        _spaces[directory] = (now, free, total)
+    reserve = floor or min(RESERVE_BYTES, total // RESERVE_DIVISOR)
+    if free - size < reserve:
+        raise StoreFull(
+            f"the disk of {directory} has {free >> 20} MB free, {reserve >> 20} MB are reserved",
+            hint="Free some disk space, or send a short text; the reserve is `free_bytes_floor`.",
+        )
 
 
 def fsync_path(path: Path) -> None:

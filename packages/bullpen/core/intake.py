@@ -11,6 +11,7 @@ from bullpen.core.errors import BadText, TextTooLong, UnknownRecipient
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import AgentRouted, TeamChainStart
+from bullpen.core.files import require_free_space
 from bullpen.core.history import insert_post
 from bullpen.core.message import (
     INTERNAL_CHANNELS,
@@ -47,6 +48,8 @@ SELECT_ANSWERED: Statement[tuple[int]] = Statement(
     )
 )
 
+LONG_TEXT_CHARS = 16 << 10
+"""A longer text is refused while the disk has only its reserve left."""
 MAX_COPIES_FACTOR = 8
 """All copies of a message together may be this many times as long as one message."""
 
@@ -67,6 +70,7 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     room post has no id of its own: it is returned with the conversation's.
     """
     check_text(new.message, tx.settings.message_bytes)
+    _check_space(tx, len(new.message) + len(new.payload or ""))
     check_text(f"{new.channel}{new.event_id}", tx.settings.message_bytes, "the receipt")
     event = PlatformEvent.of(new)
     if event is not None and (receipts := find_receipts(tx, [event])):
@@ -91,6 +95,7 @@ def submit_to(tx: Transaction, new: NewMessage) -> Accepted:
 def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> RoomReceipt:
     """Store a person's post in a room, for every member; its text is not routed."""
     team = get_team(tx, team_id)
+    _check_space(tx, len(text))
     new = NewMessage(agent="", message=text, channel=ROOM, sender=sender)
     part = RoutedText(text=text, agent=None, team=None, room=team.id)
     (accepted,), (post,) = _store_parts(tx, new, [part], {team.id: team})
@@ -118,6 +123,12 @@ def answer_unknown_recipient(tx: Transaction, new: NewMessage, error: UnknownRec
         message_id=new.message_id,
         reply_to=None if new.reply_to is None else str(new.reply_to),
     )
+
+
+def _check_space(tx: Transaction, size: int) -> None:
+    """Refuse a long text while the disk is nearly full; short ones go on."""
+    if size > LONG_TEXT_CHARS and tx.dialect == "sqlite":
+        require_free_space(tx.settings.home, tx.settings.free_bytes_floor, size)
 
 
 def _check_parts(

@@ -86,6 +86,14 @@ class ReplyTo:
         return cls(*text.split(SEPARATOR))
 
 
+def reply_place(channel: str, sender: str, sender_id: str | None, reply_to: ReplyTo | None) -> str:
+    """The same text for all messages of one person, or of one chat or thread on a platform."""
+    if reply_to is None:
+        who = f"@{sender}" if sender_id is None else f"#{sender_id}"
+        return SEPARATOR.join((channel, who))
+    return SEPARATOR.join((channel, reply_to.chat, reply_to.thread))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
     """A message to be enqueued."""
@@ -123,10 +131,7 @@ class NewMessage:
             return self.channel
         if self.origin is not None or self.from_agent is not None:
             return None
-        if self.reply_to is None:
-            who = f"@{self.sender}" if self.sender_id is None else f"#{self.sender_id}"
-            return SEPARATOR.join((self.channel, who))
-        return SEPARATOR.join((self.channel, self.reply_to.chat, self.reply_to.thread))
+        return reply_place(self.channel, self.sender, self.sender_id, self.reply_to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ from bullpen.core.errors import (
     StoreUnavailable,
     UnknownFile,
 )
-from bullpen.core.files import fsync_path
+from bullpen.core.files import fsync_path, require_free_space
 from bullpen.core.ids import Ids
+from bullpen.core.settings import Settings
 
 MAX_GIVEN_NAME_BYTES = 100
 """Bytes that are kept of the name that a person gave a file."""
@@ -86,14 +87,6 @@ def list_files(directory: Path, since: int | None, limit: int) -> list[StoredFil
         if since is None:
             return heapq.nlargest(limit, found, key=_sort_key)
         return heapq.nsmallest(limit, (each for each in found if each.id > since), key=_sort_key)
-
-
-def file_path(directory: Path, name: str) -> Path:
-    """The path of a stored file; a link is not one."""
-    path = directory / check_file_name(name)
-    if path.is_symlink():
-        raise UnknownFile(f"there is no file {name[:60]!a}")
-    return path
 
 
 def remove_file(directory: Path, name: str) -> None:
@@ -186,6 +179,7 @@ class Upload:
                 # Unlike a rename, a link never replaces another file.
                 with suppress(FileExistsError):
                     os.link(self._path, path)
+                    self._path.unlink()  # a file with two names is never sent
                     fsync_path(self._directory)
                     return SavedUpload(name, path, self._size, self._hash.hexdigest())
         raise StoreUnavailable(f"{MAX_NAME_TRIES} names for a file were taken", hint="Try again.")
@@ -211,14 +205,17 @@ def _delete_stale(unfinished: Path) -> None:
                 path.unlink()
 
 
-def upload_copy(source: Path, directory: Path, ids: Ids, most: int) -> SavedUpload:
+def upload_copy(source: Path, settings: Settings, ids: Ids) -> SavedUpload:
     """Copy a file into the directory of files, under a unique name."""
+    most = settings.upload_bytes
     try:
         file = source.open("rb")
     except OSError as error:
         raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
     with file:
-        incoming = Upload(directory)
+        size = os.fstat(file.fileno()).st_size
+        require_free_space(settings.home, settings.free_bytes_floor, size)
+        incoming = Upload(settings.files)
         try:
             left = most
             while data := file.read(min(CHUNK_BYTES, left + 1)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import and_, bindparam, or_, select
 
-from bullpen.core.errors import UnknownAgent
+from bullpen.core.errors import UnknownAgent, UnknownFile
 from bullpen.core.history import SYSTEM_AUTHOR
 from bullpen.core.ids import run_token
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
@@ -21,8 +21,8 @@ from bullpen.core.roster.teams import Team, teams_of
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import sanitise_text
 from bullpen.core.workspace.contents import memory_index, skill_index
+from bullpen.core.workspace.safe_files import Root, read_inside
 from bullpen.core.workspace.templates import (
     MAX_AGENTS_FILE_CHARS,
     PROTOCOL_FILE,
@@ -33,6 +33,9 @@ from bullpen.core.workspace.templates import (
 from bullpen.processor.providers.base import RunRequest
 
 H = AGENT_MESSAGES.c
+
+MAX_UTF8_BYTES = 4
+"""Bytes of one character."""
 
 # A proactive message is no answer, nor is a notice by Bullpen: notes before it are still needed.
 LATEST_ENTRIES: Statement[tuple[int, str, str]] = Statement(
@@ -138,13 +141,14 @@ def build_system_prompt(
     agent: Agent, home: Path, teams: Sequence[Team], names: Mapping[str, str]
 ) -> str:
     """The protocol, the teammates, the skills and memories, and the agent's own text."""
-    before, _, after = split_protocol(_read(home / PROTOCOL_FILE))
+    own = Root(home.parent, (home.name,))
+    before, _, after = split_protocol(_read(own, PROTOCOL_FILE))
     parts = [
         protocol_template(),
         _teammates(agent, teams, names),
         _list_files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
         _list_files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
-        _read(home / "SOUL.md"),
+        _read(own, "SOUL.md"),
         before,
         after,
         agent.system_prompt,
@@ -193,17 +197,21 @@ def _list_files(home: Path, title: str, hint: str, lines: Sequence[str]) -> str:
 
 def _directory_instructions(agent: Agent) -> str:
     """The instructions in the directory where the agent works, if it is not its own."""
-    for name in ("AGENTS.md", "CLAUDE.md") if agent.directory else ():
-        if text := _read(Path(agent.directory, name)):
+    if not agent.directory:
+        return ""
+    root = Root.resolved(Path(agent.directory))
+    for name in ("AGENTS.md", "CLAUDE.md"):
+        if text := _read(root, name):
             return f"# About {agent.directory}, where you work\n\n{text}"
     return ""
 
 
-def _read(path: Path) -> str:
+def _read(root: Root, name: str) -> str:
+    """The text of a regular file there; empty if there is none, or if it is a link."""
     try:
-        if not path.is_file():
-            return ""  # to read a pipe could take for ever
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            return sanitise_text(file.read(MAX_AGENTS_FILE_CHARS))
-    except OSError:
+        found = read_inside(
+            root.anchor, (*root.parts, name), MAX_UTF8_BYTES * MAX_AGENTS_FILE_CHARS
+        )
+    except UnknownFile:
         return ""
+    return found.text[:MAX_AGENTS_FILE_CHARS]

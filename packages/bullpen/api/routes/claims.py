@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Annotated
 
 from flask import Response
@@ -11,7 +12,7 @@ from pydantic import Field, JsonValue
 from bullpen.api.context import api, caller, read, require_reach, write
 from bullpen.api.long_poll import client_gone
 from bullpen.api.route import CLAIM, Routes, as_json
-from bullpen.api.routes.files import resolve_uploads
+from bullpen.api.routes.files import may_attach, resolve_uploads
 from bullpen.api.schemas import Answer, Done, FilesColumn, JsonColumn, StrictBody
 from bullpen.core.answers.complete import complete, fail
 from bullpen.core.answers.leases import by_observation, claim_for_worker, has_work
@@ -261,7 +262,8 @@ def _complete(tx: Transaction, body: CompleteClaimBody, usage: Usage) -> None:
         metadata=None if body.metadata is None else json.dumps(body.metadata),
         usage=usage,
     )
-    complete(tx, claim, output, allowed_roots(tx.settings, agent))
+    roots = allowed_roots(tx.settings, agent)
+    complete(tx, claim, output, roots, partial(may_attach, tx, caller()))
 
 
 def _require_claim_reach(token: str) -> None:

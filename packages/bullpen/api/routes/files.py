@@ -6,19 +6,31 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 from flask import Response, request, send_file
 from pydantic import BaseModel, Field
 from werkzeug.datastructures import FileStorage
 from werkzeug.formparser import FormDataParser
 
-from bullpen.api.context import api, require_reach, write
+from bullpen.api.context import api, caller, read, require_reach, write
 from bullpen.api.route import ADMIN, PUBLISH, READ, Described, Routes
 from bullpen.api.schemas import Answer, Done, Page, Rows
+from bullpen.core.access.keys import Key, KeyKind
 from bullpen.core.answers.attachments import RefusedFile, open_allowed, resolve_allowed
-from bullpen.core.errors import BadRequest, UnknownFile
-from bullpen.core.uploads import Upload, file_path, list_files, remove_file
+from bullpen.core.errors import BadRequest, OutOfReach, UnknownFile, UploadQuotaExceeded
+from bullpen.core.file_records import (
+    check_quota,
+    forget_files,
+    is_upload_of,
+    is_used_by,
+    record_upload,
+)
+from bullpen.core.files import require_free_space
+from bullpen.core.roster.agents import files_root
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.uploads import Upload, check_file_name, list_files, remove_file
+from bullpen.core.workspace.safe_files import Root, open_inside
 
 routes = Routes("files", "What people send along, and what goes out with answers.")
 
@@ -77,16 +89,30 @@ class FilePath(BaseModel):
     name: str = Field(max_length=1000, description="the file's name")
 
 
-@routes.post("/api/files", PUBLISH, request_body=UPLOAD_BODY)
+@routes.post("/api/files", PUBLISH, UploadQuotaExceeded, request_body=UPLOAD_BODY)
 def upload() -> UploadedAnswer:
     """Store a file, to be named in `files` of a message or of an answer.
 
     It gets a name of its own, so that none takes the place of another. The setting `upload_bytes`
-    is the most that the request may have.
+    is the most that the request may have, `key_upload_bytes` the most that one key may have stored.
     """
+    settings, key = api().settings, caller()
+    counted = key.kind is not KeyKind.OWNER
+    size = request.content_length or 0
+    require_free_space(settings.home, settings.free_bytes_floor, size)
+    if counted:
+        with read() as tx:
+            check_quota(tx, key.id, size)
     with _collect_uploads() as uploads:
         file_storage = _parse_form(uploads)
         saved = uploads[0].keep(api().store.ids, file_storage.filename or "")
+        if counted:
+            try:
+                with write() as tx:
+                    record_upload(tx, key.id, saved.name, saved.size)
+            except BaseException:
+                saved.path.unlink(missing_ok=True)
+                raise
         return UploadedAnswer.from_row(saved, path=str(saved.path))
 
 
@@ -105,31 +131,47 @@ def files(query: Page) -> FileList:
 def file(path: FilePath) -> FileResponse:
     """Download a file. For keys that reach all agents."""
     require_reach(None)
-    directory = api().settings.files
-    return download(file_path(directory, path.name).name, (directory,))
+    root = files_root(api().settings)
+    try:
+        opened = open_inside(root.anchor, (*root.parts, check_file_name(path.name)))
+    except (OSError, ValueError):
+        raise UnknownFile(f"there is no file {path.name[:60]!a}") from None
+    return _attachment(opened, path.name)
 
 
 @routes.delete("/api/files/<name>", ADMIN, UnknownFile)
 def remove(path: FilePath) -> Done:
     """Delete a file for good; what names it goes out without it."""
     require_reach(None)
-    with write():
+    with write() as tx:
         remove_file(api().settings.files, path.name)
+        forget_files(tx, [path.name])
     return Done()
 
 
-def check_sendable(names: Sequence[str], roots: Sequence[Path] = ()) -> tuple[str, ...]:
-    """The real paths of these uploaded files, or of those below an agent's directories.
+def check_sendable(tx: Transaction, names: Sequence[str], roots: Sequence[Root]) -> tuple[str, ...]:
+    """The real paths of these uploaded files, or of files below these directories.
 
     One that may not be sent is an error.
     """
-    paths = [
-        resolve_allowed(name, (*roots, api().settings.files)) for name in resolve_uploads(names)
-    ]
+
+    def require(name: str) -> bool:
+        if not may_attach(tx, caller(), name):
+            raise OutOfReach(f"the key {caller().name!r} does not reach the file {name}")
+        return True
+
+    paths = [resolve_allowed(name, roots, require) for name in resolve_uploads(names)]
     for each in paths:
         if isinstance(each, RefusedFile):
             raise UnknownFile(str(each))
     return tuple(str(each) for each in paths)
+
+
+def may_attach(tx: Transaction, key: Key, name: str) -> bool:
+    """Whether a key may attach a stored file: its own upload, or one that its agents have."""
+    if key.agents is None:
+        return True
+    return is_upload_of(tx, name, key.id) or is_used_by(tx, name, key.agents)
 
 
 def resolve_uploads(names: Sequence[str]) -> tuple[str, ...]:
@@ -137,12 +179,16 @@ def resolve_uploads(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(_uploaded(name) or name) for name in names)
 
 
-def download(path: str, roots: Sequence[Path]) -> Response:
+def download(path: str, roots: Sequence[Root]) -> Response:
     """Answer with this file as an attachment; one that may not be sent is an unknown file."""
     file = open_allowed(path, roots)
     if isinstance(file, RefusedFile):
         raise UnknownFile(str(file))
-    name = "".join(each if each.isprintable() else "_" for each in Path(path).name)
+    return _attachment(file, Path(path).name)
+
+
+def _attachment(file: BinaryIO, name: str) -> Response:
+    name = "".join(each if each.isprintable() else "_" for each in name)
     response = send_file(file, as_attachment=True, download_name=name, etag=False)
     response.content_length = os.fstat(file.fileno()).st_size
     response.headers["Content-Security-Policy"] = SANDBOX_POLICY

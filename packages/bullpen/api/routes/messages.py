@@ -40,6 +40,15 @@ from bullpen.core.intake import answer_unknown_recipient, submit
 from bullpen.core.message import INTERNAL_CHANNELS, Accepted, NewMessage, Priority, ReplyTo
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.manage import cancel, drop, hold, resume, retry
+from bullpen.core.roster.agents import (
+    Agent,
+    allowed_roots,
+    files_root,
+    find_agent,
+    load_address_book,
+)
+from bullpen.core.roster.teams import get_team
+from bullpen.core.routing.address import route_text
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
@@ -71,7 +80,10 @@ class NewMessageBody(CamelBody):
         None, description="an id of your own; a second message with it is refused"
     )
     files: list[Annotated[str, Field(max_length=4096)]] = Field(
-        default_factory=list, max_length=64, description="names of files that were uploaded"
+        default_factory=list,
+        max_length=64,
+        description="names of uploaded files, or paths below the directories of an agent that it "
+        "is for",
     )
     reply_to: Address | None = None
     priority: Priority = Priority.NORMAL
@@ -169,7 +181,7 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
         sender_id=body.sender_id,
         message_id=body.message_id,
         event_id=_idempotency_key(),
-        files=check_sendable(body.files),
+        files=_check_files(body) if body.files else (),
         reply_to=None if body.reply_to is None else ReplyTo(**body.reply_to.model_dump()),
         priority=body.priority,
         delay=body.delay,
@@ -276,6 +288,31 @@ def _decide(path: MessagePath, verb: Callable[[Transaction, str], None]) -> Done
         require_reach(get_message(tx, path.message_id).agent)
         verb(tx, path.message_id)
     return Done()
+
+
+def _check_files(body: NewMessageBody) -> tuple[str, ...]:
+    """The real paths of the message's files: uploaded ones, or of the agents that it addresses."""
+    with read() as tx:
+        roots = [files_root(tx.settings)]
+        if any("/" in each for each in body.files):
+            for agent in _addressed_agents(tx, body):
+                check_reach(caller(), agent.id)
+                roots += allowed_roots(tx.settings, agent)
+        return check_sendable(tx, body.files, roots)
+
+
+def _addressed_agents(tx: Transaction, body: NewMessageBody) -> list[Agent]:
+    default = body.agent or tx.settings.default_agent
+    names: dict[str, None] = {}
+    try:
+        parts = route_text(body.message, load_address_book(tx), default)
+    except UnknownRecipient:
+        return []  # `submit` raises it, after it has looked for a repeat
+    for part in parts:
+        members = get_team(tx, part.room).members if part.room is not None else (part.agent,)
+        names.update(dict.fromkeys(each for each in members if each is not None))
+    found = (find_agent(tx, each) for each in names)
+    return [each for each in found if each is not None]
 
 
 def _idempotency_key() -> str | None:

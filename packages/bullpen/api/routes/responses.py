@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field, JsonValue
@@ -37,7 +36,7 @@ from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import decode_texts
 from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
 from bullpen.core.outbox.write import send_to_person
-from bullpen.core.roster.agents import allowed_roots, find_agent, get_agent
+from bullpen.core.roster.agents import allowed_roots, files_root, find_agent, get_agent
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 
@@ -171,10 +170,15 @@ def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
     """Write to a person who has not asked."""
     require_reach(body.agent)
     with write() as tx:
-        roots = _roots(tx, body.agent) if body.agent else ()
+        settings = tx.settings
+        roots = (
+            allowed_roots(settings, get_agent(tx, body.agent))
+            if body.agent
+            else (files_root(settings),)
+        )
         answer = Answer(
             message=body.message,
-            files=check_sendable(body.files, roots),
+            files=check_sendable(tx, body.files, roots),
             metadata=None if body.metadata is None else json.dumps(body.metadata),
         )
         message_id = send_to_person(
@@ -206,7 +210,7 @@ def response_file(path: ResponseFilePath) -> FileResponse:
     if index >= len(files):
         raise UnknownFile(f"response {row.id} has no file {path.number[:60]!r}")
     settings = api().settings
-    roots = (settings.files,) if agent is None else allowed_roots(settings, agent)
+    roots = (files_root(settings),) if agent is None else allowed_roots(settings, agent)
     return download(files[index], roots)
 
 
@@ -243,7 +247,3 @@ def _get_reachable(tx: Transaction, path: ResponsePath) -> ResponseRecord:
     row = get_response(tx, path.response_id)
     require_reach(row.agent)
     return row
-
-
-def _roots(tx: Transaction, agent: str) -> tuple[Path, ...]:
-    return allowed_roots(tx.settings, get_agent(tx, agent))

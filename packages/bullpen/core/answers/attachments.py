@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, replace_file
+from bullpen.core.workspace.safe_files import Root, open_inside
 
 MAX_FILES = 64
 """How many files one answer may have."""
@@ -24,10 +24,8 @@ TRUNCATION_NOTE = "… ({rest} more characters: the whole text is in the file {n
 
 _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
 
-_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-# Opening a pipe would block.
-_FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+MayBeSent = Callable[[str], bool]
+"""Whether a file of the directory of files may be sent, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,57 +42,70 @@ class RefusedFile:
         return f"{path} was not sent: {self.why}"
 
 
-def resolve_allowed(path: str, roots: Sequence[Path]) -> Path | RefusedFile:
-    """The file's real path; a relative one is looked for in the first root."""
+def open_allowed(path: str, roots: Sequence[Root]) -> BinaryIO | RefusedFile:
+    """Open a file below one of these directories by its real path.
+
+    A relative path is looked for in the first directory. No part of the real path may become a link
+    meanwhile, and the file may have no other name.
+    """
+    found = _find_root(path, roots)
+    if isinstance(found, RefusedFile):
+        return found
+    root, parts = found
     try:
-        real = Path(os.path.realpath(roots[0] / path if roots else path))
-        inside = any(real.is_relative_to(os.path.realpath(root)) for root in roots)
-        if not inside:
-            return RefusedFile(
-                path, "it lies outside of the agent's workspace and the files directory"
-            )
-        mode = real.stat().st_mode
-        str(real).encode()
-    except FileNotFoundError:
+        return open_inside(root.anchor, (*root.parts, *parts))
+    except (FileNotFoundError, NotADirectoryError):
         return RefusedFile(path, "it does not exist")
-    except UnicodeEncodeError:
-        return RefusedFile(path, "its real name is not UTF-8")
     except OSError as error:
         return RefusedFile(path, f"it cannot be read: {error.strerror}")
     except ValueError as error:
-        return RefusedFile(path, f"it cannot be read: {error}")
-    if not stat.S_ISREG(mode):
-        return RefusedFile(path, "it is not a regular file")
-    if not os.access(real, os.R_OK):
-        return RefusedFile(path, "it may not be read")
-    return real
+        return RefusedFile(path, str(error))
+
+
+def resolve_allowed(path: str, roots: Sequence[Root], may_be_sent: MayBeSent) -> Path | RefusedFile:
+    """The real path of a file that may be sent from one of these directories."""
+    found = _find_root(path, roots)
+    if isinstance(found, RefusedFile):
+        return found
+    root, parts = found
+    opened = open_allowed(path, roots)
+    if isinstance(opened, RefusedFile):
+        return opened
+    opened.close()
+    if root.stored and not may_be_sent(parts[0]):
+        return RefusedFile(path, "it belongs to another conversation")
+    return root.path.joinpath(*parts)
 
 
 def split_allowed(
-    paths: Sequence[str], roots: Sequence[Path]
+    paths: Sequence[str], roots: Sequence[Root], may_be_sent: MayBeSent
 ) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
-    """The files that may leave, by their real paths and each once; and those that may not."""
-    files = [resolve_allowed(path, roots) for path in paths[:MAX_FILES]]
+    """The files that may be sent, by their real paths and each once; and those that may not."""
+    files = [resolve_allowed(path, roots, may_be_sent) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
         files.append(RefusedFile(paths[MAX_FILES], f"{len(paths)} files are more than {MAX_FILES}"))
     allowed = dict.fromkeys(str(each) for each in files if isinstance(each, Path))
     return tuple(allowed), tuple(each for each in files if isinstance(each, RefusedFile))
 
 
-def open_allowed(path: str, roots: Sequence[Path]) -> BinaryIO | RefusedFile:
-    """Open the file by its real path; no part of it may have become a link in the meantime."""
-    real = resolve_allowed(path, roots)
-    if isinstance(real, RefusedFile):
-        return real
-    root = next(each for each in map(_real_path, roots) if real.is_relative_to(each))
+def _find_root(path: str, roots: Sequence[Root]) -> tuple[Root, tuple[str, ...]] | RefusedFile:
+    """The directory in which the file really is, and its path below it."""
     try:
-        handle = _open_below(root, real.relative_to(root).parts)
-    except OSError as error:
-        return RefusedFile(path, f"it cannot be read: {error.strerror}")
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        return RefusedFile(path, "it is not a regular file")
-    return os.fdopen(handle, "rb")
+        real = Path(os.path.realpath(roots[0].path / path if roots else path))
+        str(real).encode()
+    except UnicodeEncodeError:
+        return RefusedFile(path, "its real name is not UTF-8")
+    except (OSError, ValueError) as error:
+        return RefusedFile(path, f"it cannot be read: {error}")
+    for root in roots:
+        if real.is_relative_to(root.path):
+            parts = real.relative_to(root.path).parts
+            if not parts:
+                return RefusedFile(path, "it is not a regular file")
+            if root.stored and (len(parts) > 1 or parts[0].startswith(".")):
+                return RefusedFile(path, "it is not one of the stored files")
+            return root, parts
+    return RefusedFile(path, "it lies outside of the agent's workspace and the stored files")
 
 
 def shorten_to_file(
@@ -128,20 +139,3 @@ def _find_cut(text: str, max_chars: int) -> int:
         if at > 0:
             return at
     return max_chars
-
-
-def _real_path(path: Path) -> Path:
-    return Path(os.path.realpath(path))
-
-
-def _open_below(root: Path, parts: Sequence[str]) -> int:
-    at = os.open(root, _DIRECTORY_FLAGS)
-    for number, part in enumerate(parts, 1):
-        try:
-            below = os.open(
-                part, _FILE_FLAGS if number == len(parts) else _DIRECTORY_FLAGS, dir_fd=at
-            )
-        finally:
-            os.close(at)
-        at = below
-    return at

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from shlex import quote
 
 from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.answers.aggregate import add_part, is_at_rest, lock_conversation, send_aggregate
-from bullpen.core.answers.attachments import MAX_FILES, RefusedFile, shorten_to_file, split_allowed
+from bullpen.core.answers.attachments import (
+    MAX_FILES,
+    MayBeSent,
+    RefusedFile,
+    shorten_to_file,
+    split_allowed,
+)
 from bullpen.core.answers.compose import ParsedAnswer, parse_answer
 from bullpen.core.answers.limits import find_exceeded_limit, is_held_at_limit
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import FileRefused, TeamChainEnd
+from bullpen.core.file_records import is_used_in, message_place, record_uses, stored_name
 from bullpen.core.heartbeats.run import (
     fail_heartbeat,
     finish_heartbeat,
@@ -40,6 +46,7 @@ from bullpen.core.roster.teams import DeliveryMode, Team, find_team, teams_of
 from bullpen.core.routing.address import AddressBook
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
+from bullpen.core.workspace.safe_files import Root
 
 EMPTY_BOOK = AddressBook(agents={}, teams={})
 
@@ -50,10 +57,23 @@ MAX_NOTES = 16
 """How many notes about what could not be done are listed; the rest are counted."""
 
 
+def attach_nothing_more(_: str) -> bool:
+    """A run on this machine has no key of its own."""
+    return False
+
+
 def complete(
-    tx: Transaction, claim: Claim, output: RunOutput, roots: Sequence[Path]
+    tx: Transaction,
+    claim: Claim,
+    output: RunOutput,
+    roots: Sequence[Root],
+    may_attach: MayBeSent = attach_nothing_more,
 ) -> list[Message]:
-    """Finish a claim with what its run wrote; files are sent only from below these directories."""
+    """Finish a claim with what its run wrote; files are sent only from below these directories.
+
+    Of the directory of files a run may send what is in its conversation, and of `output.files` what
+    `may_attach` allows to its API key.
+    """
     primary = claim.primary
     mask = outgoing_mask(tx)
     text = mask(sanitise_text(output.text))
@@ -66,7 +86,7 @@ def complete(
         text = strip_silent_answer(text)
     rooms, book = _load_recipients(tx, primary.agent) if "[" in text else ({}, EMPTY_BOOK)
     parsed = parse_answer(text, primary.agent, book, rooms)
-    files, refused = _check_files(primary, (*output.files, *parsed.files), roots)
+    files, refused = _check_files(tx, primary, output.files, parsed.files, roots, may_attach)
     notes = _limit_notes((*parsed.notes, *(str(each) for each in refused)))
     answers = _build_answers(tx, primary, parsed, files, notes, output.metadata)
     outcome = _build_outcome(tx, primary, output, parsed, rooms)
@@ -99,15 +119,28 @@ def _load_recipients(tx: Transaction, agent: str) -> tuple[dict[str, Team], Addr
 
 
 def _check_files(
-    primary: Message, paths: Sequence[str], roots: Sequence[Path]
+    tx: Transaction,
+    primary: Message,
+    attached: Sequence[str],
+    tagged: Sequence[str],
+    roots: Sequence[Root],
+    may_attach: MayBeSent,
 ) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
     """The files that are sent with the answer, and those that are refused."""
-    paths = tuple(dict.fromkeys(paths))
+    paths = tuple(dict.fromkeys((*attached, *tagged)))
     if not _is_for_person(primary):
         return (), tuple(
             RefusedFile(each, "no person waits for this answer") for each in paths[:MAX_FILES]
         )
-    return split_allowed(paths, roots)
+    place = message_place(primary)
+    uploads = {stored_name(tx.settings, each) for each in attached}
+
+    def may_be_sent(name: str) -> bool:
+        return (name in uploads and may_attach(name)) or is_used_in(
+            tx, name, primary.conversation_id, primary.agent, place
+        )
+
+    return split_allowed(paths, roots, may_be_sent)
 
 
 def _limit_notes(notes: Sequence[str]) -> tuple[str, ...]:
@@ -159,6 +192,7 @@ def _build_outcome(
     for number, post in enumerate(parsed.posts):
         text, files = _shorten_for_agent(tx, primary, f"post{number}", post.text)
         text = "\n".join((text, *(f"[file: {file}]" for file in files)))
+        record_uses(tx, files, primary.conversation_id, primary.agent, place=None)
         members = tuple(agent for agent in rooms[post.team].members if agent != primary.agent)
         posts.append(RoomPost(team_id=post.team, message=text, to=members))
     return Outcome(

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from sqlalchemy import Table, bindparam, select
 
 from bullpen.core.clock import DAY
+from bullpen.core.file_records import forget_files, list_uploads
 from bullpen.core.models import GATHERED, MESSAGES, RESPONSES
 from bullpen.core.models.base import const, decode_texts
 from bullpen.core.store.base import Store
@@ -42,7 +43,19 @@ def delete_unused_files(store: Store) -> str:
     referenced = _referenced_names(store) if old else frozenset()
     free = [path for path in old if path.name not in referenced]
     size = sum(_remove(path) for path in free)
+    _forget_deleted(store, [path.name for path in free])
     return f"{len(free)} deleted, {size} bytes; {len(old) - len(free)} are old and needed"
+
+
+def _forget_deleted(store: Store, deleted: list[str]) -> None:
+    """Delete the records of these files, and of uploads that a person has deleted."""
+    with store.read() as tx:
+        uploads = list_uploads(tx)
+    gone = [each for each in uploads if not (store.settings.files / each).exists()]
+    names = list(dict.fromkeys((*deleted, *gone)))
+    for first in range(0, len(names), PAGE_ROWS):
+        with store.write() as tx:
+            forget_files(tx, names[first : first + PAGE_ROWS])
 
 
 def _files_older_than(directory: Path, before: int) -> Iterator[Path]:

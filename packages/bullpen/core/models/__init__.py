@@ -16,6 +16,7 @@ from bullpen.core.models.agents import (
 )
 from bullpen.core.models.base import METADATA, TABLES
 from bullpen.core.models.events import AGENT_MESSAGES, CHAT_MESSAGES, EVENTS
+from bullpen.core.models.files import FILE_USES, STORED_FILES
 from bullpen.core.models.messages import (
     ATTEMPTS,
     DEATH_CAUSES,
@@ -39,6 +40,7 @@ __all__ = [
     "CUSTOM_PROVIDERS",
     "DEATH_CAUSES",
     "EVENTS",
+    "FILE_USES",
     "GATHERED",
     "HEARTBEATS",
     "HOLDS",
@@ -51,6 +53,7 @@ __all__ = [
     "SCHEDULES",
     "SCHEDULE_RUNS",
     "SESSIONS",
+    "STORED_FILES",
     "SYSTEM_AGENTS",
     "TEAMS",
     "TEAM_MEMBERS",

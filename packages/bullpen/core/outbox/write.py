@@ -12,8 +12,9 @@ from bullpen.core.errors import BadText
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.response import ResponseReady
+from bullpen.core.file_records import message_place, record_uses
 from bullpen.core.history import INSERT_HISTORY
-from bullpen.core.message import Answer, Message
+from bullpen.core.message import Answer, Message, reply_place
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const, encode_list
 from bullpen.core.outbox.addresses import owner_address
@@ -49,6 +50,8 @@ INSERT_RESPONSE: Statement[None] = Statement(
 
 def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> None:
     """Answer this message, on the channel and to the address that it came from."""
+    if answer.files:
+        record_uses(tx, answer.files, to.conversation_id, to.agent, message_place(to))
     _insert_response(
         tx,
         answer,
@@ -104,6 +107,9 @@ def send_to_person(
     if not answer.message and not answer.files:
         raise BadText("the message is empty", hint="Write something, or give a file.")
     message_id = message_id or tx.ids.new("proactive")
+    if answer.files:
+        place = reply_place(channel, sender, sender_id, None)
+        record_uses(tx, answer.files, message_id, agent, place)
     _insert_response(
         tx,
         answer,

@@ -15,6 +15,7 @@ from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import MessageEnqueued
 from bullpen.core.events.message import MessageHeld
+from bullpen.core.file_records import record_message_files
 from bullpen.core.history import record_messages
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES, MESSAGES
@@ -122,6 +123,9 @@ def _insert_messages(
         rows.append(_message_values(tx, new, message_id, due, key))
     tx.write_each(INSERT_MESSAGE, rows)
     record_messages(tx, zip(news, ids, strict=True))
+    record_message_files(
+        tx, ((new, new.conversation_id or id_) for new, id_ in zip(news, ids, strict=True))
+    )
     for agent, count in counts.items():
         values = {"change": count, "head": heads[agent], "arrival": arrivals[agent]}
         tx.write(UPDATE_LANE_COUNT, {**values, "lane": agent})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
+from bullpen.core.workspace.safe_files import Root
 
 A = AGENTS.c
 
@@ -170,11 +172,30 @@ def agent_home(settings: Settings, agent_id: str) -> Path:
     return settings.workspace / agent_id
 
 
-def allowed_roots(settings: Settings, agent: Agent) -> tuple[Path, ...]:
-    """The directories from which its files may be sent: where it works, its own, and uploads."""
-    home = agent_home(settings, agent.id)
-    own = Path(agent.directory) if agent.directory else home
-    return (own, home, settings.files)
+def files_root(settings: Settings) -> Root:
+    """The directory of files, from which only what belongs to a conversation is sent."""
+    return Root(settings.home, ("files",), stored=True)
+
+
+def allowed_roots(settings: Settings, agent: Agent) -> tuple[Root, ...]:
+    """The directories from which its files may be sent: where it works, its own, and uploads.
+
+    Nothing else of the home is ever sent: a directory in the home or above it, other than the
+    agent's own in the workspace, and one that contains the workspace, is none of them.
+    """
+    own = Root(settings.workspace, (agent.id,))
+    roots = [own]
+    if agent.directory:
+        roots.insert(0, Root.resolved(Path(agent.directory)))
+    home, workspace = (Path(os.path.realpath(each)) for each in (settings.home, settings.workspace))
+    allowed = [
+        root
+        for root in roots
+        if not home.is_relative_to(root.path)
+        and not workspace.is_relative_to(root.path)
+        and (not root.path.is_relative_to(home) or root.path.is_relative_to(own.path))
+    ]
+    return (*allowed, files_root(settings))
 
 
 def check_display_name(name: str, limit: int) -> str:

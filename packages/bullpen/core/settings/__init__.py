@@ -140,6 +140,16 @@ class Settings:
     upload_bytes: int = _setting(
         25 << 20, "the largest file that is uploaded, in bytes", least=1, reader="api"
     )
+    key_upload_bytes: int = _setting(
+        1 << 30,
+        "bytes of all files that one API key has stored, the owner's token excepted; 0 is any",
+        reader="api",
+    )
+    free_bytes_floor: int = _setting(
+        0,
+        "with less free disk space uploads and long texts are refused; 0 is 5 % of the disk, at "
+        "most 200 MB",
+    )
     log_format: LogFormat = _setting(LogFormat.TEXT, "how the services log: `text` or `json`")
     durability: Durability = _setting(
         Durability.DURABLE,

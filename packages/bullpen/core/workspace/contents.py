@@ -20,10 +20,13 @@ from bullpen.core.workspace.templates import templates
 
 SKILLS_DIRECTORY = "skills"
 MEMORY_DIRECTORY = "memory"
+SKILL_FILE = "SKILL.md"
 HEARTBEAT_FILE = "heartbeat.md"
 
 MAX_INDEX_ENTRIES = 200
 """Memories and skills that an index lists; an agent with more keeps its own index."""
+MAX_SKILLS = 1000
+"""Directories in which a skill is looked for."""
 MAX_MEMORY_FILES = 1000
 """Paths that a list of memory files has."""
 MAX_LINE_CHARS = 300
@@ -49,26 +52,43 @@ class AgentMemory:
 
 
 def memory_index(home: Path) -> list[str]:
-    """A line for each memory: path, name and summary."""
-    files = sorted((home / "memory").rglob("*.md"))
-    lines = [_file_line(home, path, "name", "summary") for path in files[:MAX_INDEX_ENTRIES]]
+    """A line for each memory: path, name and summary; links are ignored."""
+    return _memory_lines(home, list_inside(home.parent, (home.name, MEMORY_DIRECTORY), ".md"))
+
+
+def _memory_lines(home: Path, files: Sequence[str]) -> list[str]:
+    lines = []
+    for file in files[:MAX_INDEX_ENTRIES]:
+        path = PurePosixPath(MEMORY_DIRECTORY, file)
+        about = _read_front_matter(home, path.parts) or {}
+        lines.append(index_line(str(path), about.get("name") or path.stem, about.get("summary")))
     if len(files) > MAX_INDEX_ENTRIES:
-        lines.append(f"- and {len(files) - MAX_INDEX_ENTRIES} more files in memory/")
+        lines.append(f"- and {len(files) - MAX_INDEX_ENTRIES} more files in {MEMORY_DIRECTORY}/")
     return lines
 
 
 def skill_index(home: Path) -> list[str]:
-    """A line for each skill: path, name and description."""
-    files = sorted((home / "skills").glob("*/SKILL.md"))
-    lines = [_file_line(home, path, "name", "description") for path in files[:MAX_INDEX_ENTRIES]]
-    if len(files) > MAX_INDEX_ENTRIES:
-        lines.append(f"- and {len(files) - MAX_INDEX_ENTRIES} more directories in skills/")
+    """A line for each skill: path, name and description; links are ignored."""
+    found = _skills(home)
+    lines = [
+        index_line(f"{SKILLS_DIRECTORY}/{each}/{SKILL_FILE}", name, about)
+        for each, name, about in found[:MAX_INDEX_ENTRIES]
+    ]
+    if len(found) > MAX_INDEX_ENTRIES:
+        more = len(found) - MAX_INDEX_ENTRIES
+        lines.append(f"- and {more} more directories in {SKILLS_DIRECTORY}/")
     return lines
 
 
-def _file_line(home: Path, path: Path, name: str, about: str) -> str:
-    found = read_front_matter(path)
-    return index_line(str(path.relative_to(home)), found.get(name) or path.stem, found.get(about))
+def _skills(home: Path) -> list[tuple[str, str, str | None]]:
+    """The directory, name and description of each skill."""
+    found = []
+    parts = (home.name, SKILLS_DIRECTORY)
+    for each in directories_inside(home.parent, parts, MAX_SKILLS):
+        about = _read_front_matter(home, (SKILLS_DIRECTORY, each, SKILL_FILE))
+        if about is not None:
+            found.append((each, about.get("name") or each, about.get("description")))
+    return found
 
 
 def index_line(path: str, name: str, about: str | None) -> str:
@@ -84,27 +104,17 @@ def _single_line(text: str) -> str:
 
 def list_skills(settings: Settings, agent: str) -> list[Skill]:
     """The skills of an agent by id; links are ignored."""
-    found = []
-    for each in directories_inside(
-        settings.workspace, (agent, SKILLS_DIRECTORY), MAX_INDEX_ENTRIES
-    ):
-        about = _read_front_matter(settings, (agent, SKILLS_DIRECTORY, each, "SKILL.md"))
-        if about is not None:
-            name, text = about.get("name", each), about.get("description", "")
-            found.append(Skill(sanitise_text(each), sanitise_text(name), sanitise_text(text)))
-    return found
+    return [
+        Skill(sanitise_text(each), sanitise_text(name), sanitise_text(about or ""))
+        for each, name, about in _skills(settings.workspace / agent)[:MAX_INDEX_ENTRIES]
+    ]
 
 
 def list_memory(settings: Settings, agent: str) -> AgentMemory:
     """The memory of an agent; links are ignored."""
+    home = settings.workspace / agent
     files = list_inside(settings.workspace, (agent, MEMORY_DIRECTORY), ".md")
-    lines = []
-    for path in files[:MAX_INDEX_ENTRIES]:
-        about = _read_front_matter(settings, (agent, MEMORY_DIRECTORY, *path.split("/"))) or {}
-        name = about.get("name") or PurePosixPath(path).stem
-        lines.append(index_line(f"{MEMORY_DIRECTORY}/{path}", name, about.get("summary")))
-    if len(files) > MAX_INDEX_ENTRIES:
-        lines.append(f"- and {len(files) - MAX_INDEX_ENTRIES} more files in {MEMORY_DIRECTORY}/")
+    lines = _memory_lines(home, files)
     return AgentMemory("\n".join(lines), tuple(map(sanitise_text, files[:MAX_MEMORY_FILES])))
 
 
@@ -113,13 +123,13 @@ def read_memory(settings: Settings, agent: str, path: str) -> FileContent:
     return read_inside(settings.workspace, (agent, MEMORY_DIRECTORY, *path.split("/")))
 
 
-def _read_front_matter(settings: Settings, parts: Sequence[str]) -> dict[str, str] | None:
+def _read_front_matter(home: Path, parts: Sequence[str]) -> dict[str, str] | None:
+    """The front matter of a file; None if it cannot be read."""
     try:
-        return parse_front_matter(
-            read_inside(settings.workspace, parts, MAX_FRONT_MATTER_CHARS).text
-        )
+        found = read_inside(home.parent, (home.name, *parts), MAX_FRONT_MATTER_CHARS)
     except UnknownFile:
         return None
+    return parse_front_matter(found.text)
 
 
 def heartbeat_path(settings: Settings, agent: str) -> Path:
@@ -143,24 +153,9 @@ def write_heartbeat_text(settings: Settings, agent: str, text: str) -> None:
     write_inside(settings.workspace, (agent, HEARTBEAT_FILE), text)
 
 
-def read_front_matter(path: Path) -> dict[str, str]:
-    """The front matter of a file; empty if it has none or cannot be read."""
-    try:
-        if not path.is_file():
-            return {}  # reading a pipe could block for ever
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            lines = file.read(MAX_FRONT_MATTER_CHARS).splitlines()
-    except OSError:
-        return {}
-    return _parse_lines(lines)
-
-
 def parse_front_matter(text: str) -> dict[str, str]:
-    """The front matter of a text."""
-    return _parse_lines(text[:MAX_FRONT_MATTER_CHARS].splitlines())
-
-
-def _parse_lines(lines: list[str]) -> dict[str, str]:
+    """The front matter of a text; empty if it has none."""
+    lines = text[:MAX_FRONT_MATTER_CHARS].splitlines()
     if not lines or lines[0].strip() != "---":
         return {}
     found: dict[str, str] = {}

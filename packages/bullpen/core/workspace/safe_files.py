@@ -1,7 +1,8 @@
 """Files in a directory that an agent can write to: no link is followed, and no read blocks.
 
-An agent may put links to elsewhere, pipes and endless files there. Each directory of a path is
-opened relative to the one before, so that nothing can be exchanged between a check and its use.
+An agent may put links to elsewhere, hard links, pipes and endless files there. Everything that is
+read for a prompt or sent to a person is opened by `open_inside`: each directory of a path is opened
+relative to the one before, so that nothing can be exchanged between a check and its use.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from bullpen.core.errors import InTheWay, UnknownFile
 from bullpen.core.text import sanitise_text
@@ -22,10 +25,39 @@ MAX_READ_BYTES = 1 << 20
 MAX_ENTRIES = 10_000
 """Names that one listing examines."""
 MAX_DEPTH = 16
+OPEN_TRIES = 10
+"""How often a file is opened again because another one took its name meanwhile."""
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A directory on the way to the last one may be searchable without being readable.
+_PASS_DIRECTORY = (
+    os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    if sys.platform == "linux"
+    else _OPEN_DIRECTORY
+)
 _OPEN_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory from which files may be read; links are followed in its anchor, not below it."""
+
+    anchor: Path
+    parts: tuple[str, ...] = ()
+    stored: bool = False
+    """Whether it is the directory of files: flat, and each file has its own rights."""
+
+    @classmethod
+    def resolved(cls, path: Path) -> Root:
+        """The directory where this path leads now; it is opened without following any link."""
+        real = Path(os.path.realpath(path))
+        return cls(Path(real.anchor), real.parts[1:])
+
+    @property
+    def path(self) -> Path:
+        """Its path, with the links of the anchor resolved."""
+        return Path(os.path.realpath(self.anchor)).joinpath(*self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +80,65 @@ def read_inside(root: Path, parts: Sequence[str], most: int = MAX_READ_BYTES) ->
 def read_bytes_inside(root: Path, parts: Sequence[str], most: int) -> bytes:
     """The first bytes of a regular file, one more than `most` if it is longer."""
     try:
-        with _directory(root, parts[:-1]) as directory:
-            return _read(directory, parts[-1], most)
+        with open_inside(root, parts) as file:
+            return file.read(most + 1)
     except (OSError, ValueError) as error:
         raise UnknownFile(f"there is no file {_format_path(parts)}: {_reason(error)}") from None
 
 
-def write_inside(root: Path, parts: Sequence[str], text: str) -> None:
-    """Write a regular file atomically; an existing one keeps its mode."""
+def open_inside(root: Path, parts: Sequence[str]) -> BinaryIO:
+    """Open a regular file that has no other name; raises OSError or ValueError for all else.
+
+    It may be replaced by a newer one at any time. That its name is its only one is checked by one
+    look at the name, after it was opened: a hard link that is removed meanwhile gains nothing.
+    """
+    name = _safe_part(parts[-1] if parts else "")
+    with _directory(root, parts[:-1]) as directory:
+        for _ in range(OPEN_TRIES):
+            file = os.open(name, _OPEN_FILE, dir_fd=directory)
+            try:
+                if _is_only_name(file, directory, name):
+                    return os.fdopen(file, "rb")
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)
+    raise ValueError("it changes all the time")
+
+
+def _is_only_name(file: int, directory: int, name: str) -> bool:
+    """Whether the name is still that of this regular file, and the only one."""
+    opened = os.fstat(file)
+    if not stat.S_ISREG(opened.st_mode):
+        raise ValueError("it is not a regular file")
+    named = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if not os.path.samestat(opened, named):
+        return False
+    if named.st_nlink != 1:
+        raise ValueError("it has another name as well (a hard link)")
+    return True
+
+
+def write_inside(
+    root: Path, parts: Sequence[str], text: str, mode: int = 0o600, *, template: bool = False
+) -> None:
+    """Write a regular file completely or not at all; an existing one keeps its mode.
+
+    A template's missing directories are made, it takes the place of a link or a pipe, and a text
+    that was read from bytes which were not UTF-8 is written as those bytes.
+    """
     name = parts[-1]
     unfinished = f".{name}.{secrets.token_hex(4)}"
     try:
-        with _directory(root, parts[:-1]) as directory:
-            mode = _mode(directory, name)
+        with _directory(root, parts[:-1], create=template) as directory:
+            mode = _mode(directory, name, mode, replace=template)
             try:
                 file = os.open(unfinished, _CREATE_FILE, 0o600, dir_fd=directory)
                 with os.fdopen(file, "wb") as out:
-                    out.write(text.encode())
+                    out.write(text.encode(errors="surrogateescape" if template else "strict"))
+                    out.flush()
                     os.fchmod(file, mode)
+                    os.fsync(file)
                 os.replace(unfinished, name, src_dir_fd=directory, dst_dir_fd=directory)
             except OSError:
                 _remove(directory, unfinished)
@@ -99,25 +172,21 @@ def directories_inside(root: Path, parts: Sequence[str], most: int) -> list[str]
 
 
 @contextmanager
-def _directory(root: Path, parts: Sequence[str]) -> Iterator[int]:
+def _directory(root: Path, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
     """The directory, opened one part of its path after the other."""
     file = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for part in parts:
-            deeper = os.open(_safe_part(part), _OPEN_DIRECTORY, dir_fd=file)
+        for number, part in enumerate(parts, 1):
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(_safe_part(part), 0o700, dir_fd=file)
+            flags = _OPEN_DIRECTORY if number == len(parts) else _PASS_DIRECTORY
+            deeper = os.open(_safe_part(part), flags, dir_fd=file)
             os.close(file)
             file = deeper
         yield file
     finally:
         os.close(file)
-
-
-def _read(directory: int, name: str, most: int) -> bytes:
-    file = os.open(_safe_part(name), _OPEN_FILE, dir_fd=directory)
-    with os.fdopen(file, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise ValueError("it is no plain file")
-        return opened.read(most + 1)
 
 
 def _walk(
@@ -148,15 +217,17 @@ def _subdirectory(directory: int, name: str) -> Iterator[int]:
         os.close(file)
 
 
-def _mode(directory: int, name: str) -> int:
-    """The mode of an existing regular file, 0600 for a new one."""
+def _mode(directory: int, name: str, default: int, *, replace: bool) -> int:
+    """The mode of an existing regular file; the default for a new one."""
     try:
         found = os.stat(_safe_part(name), dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
-        return 0o600
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError("what is there is no plain file")
-    return stat.S_IMODE(found.st_mode)
+        return default
+    if stat.S_ISREG(found.st_mode):
+        return stat.S_IMODE(found.st_mode)
+    if not replace:
+        raise ValueError("what is there is not a regular file")
+    return default
 
 
 def _remove(directory: int, name: str) -> None:

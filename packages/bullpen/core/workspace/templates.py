@@ -9,17 +9,19 @@ import hashlib
 import json
 import logging
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bullpen.core.errors import TextTooLong, UnknownFile
-from bullpen.core.files import replace_file
+from bullpen.core.errors import InTheWay, TextTooLong, UnknownFile
 from bullpen.core.settings import Settings
 from bullpen.core.text import check_text
-from bullpen.core.workspace.safe_files import read_inside, write_inside
+from bullpen.core.workspace.safe_files import (
+    read_bytes_inside,
+    read_inside,
+    write_inside,
+)
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +35,18 @@ PROTOCOL_END = "<!-- bullpen: end of the protocol -->"
 PROTOCOL_FILE = "AGENTS.md"
 MAX_TEMPLATE_BYTES = 1 << 20
 """A larger file is not from Bullpen."""
+TEMPLATE_MODE = 0o644
 MAX_AGENTS_FILE_CHARS = 100_000
 """Characters of an agent's file that its prompt contains."""
 
 
 def write_templates(home: Path) -> list[str]:
-    """Write the missing and outdated templates to a directory; gives their names."""
+    """Write the missing and outdated templates to a directory, unless it is a link.
+
+    Returns their names.
+    """
+    if home.is_symlink():
+        return []
     made = not home.exists()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     for each in ("memory", "skills", ".bullpen", ".claude"):
@@ -85,16 +93,16 @@ def _update_files(home: Path) -> list[str]:
     for name, text in templates():
         if known.get(name) == _hash(text) or _leads_outside(home, name):
             continue
-        there = _current_text(home / name)
+        there = _current_text(home, name)
         new = _updated_text(name, text, there, known.get(name))
         if new is not None:
-            _write(home / name, new)
+            _write(home, name, new)
             written.append(name)
         # Also a file that was written by a process that died before it could record that.
         if new is not None or there == text:
             known[name] = _hash(text)
     if known != before and not _leads_outside(home, str(MANIFEST)):
-        _write(home / MANIFEST, json.dumps(known, indent=1, sort_keys=True))
+        _write(home, str(MANIFEST), json.dumps(known, indent=1, sort_keys=True))
     return written
 
 
@@ -118,37 +126,37 @@ def _updated_text(name: str, text: str, there: str | None, known: str | None) ->
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(_encode(text)).hexdigest()
+    # The bytes of a text that was read, valid UTF-8 or not.
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
-def _encode(text: str) -> bytes:
-    """The bytes of a text that was read, valid UTF-8 or not."""
-    return text.encode(errors="surrogateescape")
-
-
-def _current_text(path: Path) -> str | None:
+def _current_text(home: Path, name: str) -> str | None:
     """The text of a file; None if it is missing, empty if it cannot be a template."""
-    if not os.path.lexists(path):
+    if not os.path.lexists(home / name):
         return None
-    found = path.lstat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_TEMPLATE_BYTES:
+    try:
+        found = read_bytes_inside(home.parent, _parts(home, name), MAX_TEMPLATE_BYTES)
+    except UnknownFile:
         return ""
-    return path.read_bytes().decode(errors="surrogateescape")
+    return "" if len(found) > MAX_TEMPLATE_BYTES else found.decode(errors="surrogateescape")
 
 
 def _manifest(home: Path) -> dict[str, str]:
     try:
-        found = json.loads(read_inside(home, MANIFEST.parts, MAX_TEMPLATE_BYTES).text)
+        parts = _parts(home, str(MANIFEST))
+        found = json.loads(read_inside(home.parent, parts, MAX_TEMPLATE_BYTES).text)
     except (UnknownFile, ValueError, RecursionError):
         return {}
     return {str(name): str(text) for name, text in found.items()} if isinstance(found, dict) else {}
 
 
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    plain = path.is_file() and not path.is_symlink()
-    mode = stat.S_IMODE(path.stat().st_mode) if plain else 0o644
-    replace_file(path, _encode(text), mode)
+def _write(home: Path, name: str, text: str) -> None:
+    write_inside(home.parent, _parts(home, name), text, TEMPLATE_MODE, template=True)
+
+
+def _parts(home: Path, name: str) -> tuple[str, ...]:
+    """The file's path below the parent of the agent's directory, which may itself become a link."""
+    return (home.name, *Path(name).parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +209,8 @@ def prepare_directory(settings: Settings, agent: str) -> bool:
     """Write the templates to an agent's directory; false if none was written, or it failed."""
     home = settings.workspace / agent
     try:
-        if home.is_symlink():
-            return False
         return bool(write_templates(home))
-    except OSError as error:
-        log.warning("the directory of %s cannot be put in order: %s", agent, error.strerror)
+    except (OSError, InTheWay) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        log.warning("the directory of %s cannot be put in order: %s", agent, reason)
         return False
