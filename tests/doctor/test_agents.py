@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.roster.agents import Permission
+from bullpen.core.roster.agents import Permission, Reach, Sandbox
 from bullpen.core.roster.providers import (
     CustomProvider,
     Harness,
@@ -164,3 +164,29 @@ def test_what_an_agent_is_called_cannot_move_the_cursor(bullpen: Bullpen, text: 
         hire(store, "coder", provider=text)
     assert "coder" in checks(bullpen)["provider.unknown"]["text"]
     assert "\x1b" not in bullpen("doctor").out
+
+
+def test_an_agent_that_may_do_everything_in_a_sandbox_is_no_problem(bullpen: Bullpen) -> None:
+    with store_of(bullpen) as store:
+        hire(store, "boxed", permission=Permission.FULL, sandbox=Sandbox.BUBBLEWRAP)
+    fine(bullpen, "agent.skip_permissions")
+
+
+def test_a_sandbox_that_cannot_be_set_up(bullpen: Bullpen) -> None:
+    broken = install(bullpen, "#!/bin/sh\necho 'bwrap: no namespaces' >&2\nexit 1\n", "bwrap")
+    with store_of(bullpen) as store:
+        hire(store, "free")
+        fine(bullpen, "agent.sandbox_broken", **broken)
+        hire(store, "boxed", sandbox=Sandbox.BUBBLEWRAP)
+    text = found(bullpen, "agent.sandbox_broken", "warning", **broken)
+    assert "@boxed cannot run: bubblewrap does not work here: bwrap: no namespaces" in text
+    works = install(bullpen, "#!/bin/sh\nexit 0\n", "bwrap")
+    fine(bullpen, "agent.sandbox_broken", **works)
+
+
+def test_an_agent_that_reads_everything(bullpen: Bullpen) -> None:
+    with store_of(bullpen) as store:
+        hire(store, "near", reach=Reach.PEOPLE)
+        fine(bullpen, "agent.wide_reach")
+        hire(store, "wide", reach=Reach.ALL)
+    assert "@wide" in found(bullpen, "agent.wide_reach", "info")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from bullpen.core.settings import Settings
 from bullpen.processor.children.child import ChildExit, ExitReason
 from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
 from bullpen.processor.providers.codex import Codex, instructions_hash
-from tests.processor.turns import SYSTEM, agent, custom, turn
+from tests.processor.turns import SYSTEM, agent, custom, option, turn
 
 THREAD = "01a1ef62-2bd0-7463-acab-63f912314ba7"
 OTHER = "01a1ef64-0000-7463-acab-63f912314ba7"
@@ -24,7 +25,7 @@ SYSTEM_FILE = Path("/run/prompts/coder.md")
 DONE = ChildExit(ExitReason.EXITED, 0)
 FAILED = ChildExit(ExitReason.EXITED, 1)
 LONG = "é☃" * 50_000
-"""More than an argument may be."""
+"""More than an argument may have."""
 
 TURN = '{"type":"turn.started"}'
 WARNING = (
@@ -147,13 +148,12 @@ def test_another_thread_than_was_asked_for_is_a_loss_and_counts_from_nothing() -
     assert (found.usage.input_tokens, found.usage.output_tokens) == (323, 50)
 
 
-def test_a_new_thread_in_place_of_one_that_was_told_by_message_is_told_again() -> None:
-    asked = resumed(told=LONG)
-    asked = turn(asked.agent, session=asked.session, system=LONG)
-    assert LONG not in command(asked).stdin
+def test_a_new_thread_in_place_of_the_one_that_was_asked_for_knows_its_instructions() -> None:
+    asked = resumed()
     found = reply(started(OTHER), TURN, said("Hello!"), completed(), asked=asked)
     assert found.session is not None
-    assert LONG in command(turn(asked.agent, session=found.session, system=LONG)).stdin
+    assert found.session.id == OTHER
+    assert command(turn(asked.agent, session=found.session)).stdin == "hello"
 
 
 def test_those_who_watch_are_told_the_texts_and_the_commands() -> None:
@@ -294,6 +294,12 @@ def config(made: CliCommand) -> dict[str, object]:
     return tomllib.loads("\n".join(values))
 
 
+def instructions(made: CliCommand) -> object:
+    """What its profile tells it, read as it reads that."""
+    profile = made.files[f"{option(made, '--profile')}.config.toml"]
+    return tomllib.loads(profile)["developer_instructions"]
+
+
 def test_a_thread_is_resumed_by_its_id_after_all_options() -> None:
     assert command().argv[-1] == "-"
     assert "resume" not in command().argv
@@ -315,7 +321,7 @@ def test_a_prompt_is_never_an_argument(prompt: str) -> None:
     ],
 )
 def test_what_it_is_told_arrives_word_for_word(system: str) -> None:
-    assert config(command(turn(system=system)))["developer_instructions"] == system
+    assert instructions(command(turn(system=system))) == system
 
 
 def test_what_it_is_told_is_not_told_twice() -> None:
@@ -329,22 +335,26 @@ def test_what_it_is_told_now_is_told_to_a_thread_that_knows_it_otherwise() -> No
     assert stdin.endswith("\n\nhello")
 
 
-@pytest.mark.parametrize("system", [LONG, "\n" * 60_000, "x" * 100_001])
-def test_what_is_too_long_for_an_argument_is_told_by_message_and_once(system: str) -> None:
-    first = command(turn(system=system))
-    assert config(first)["developer_instructions"] == ""
-    assert system in first.stdin
-    assert max(len(each.encode()) for each in first.argv) < 128 << 10
-    found = reply(started(), TURN, said("Yes."), completed(), asked=turn(system=system))
-    again = command(turn(system=system, session=found.session))
-    assert again.stdin == "hello"
-
-
-@pytest.mark.parametrize("system", ["é" * 40_000, "\n" * 40_000, "🐑" * 20_000])
-def test_what_fits_into_an_argument_as_it_is_written_is_one(system: str) -> None:
+@pytest.mark.parametrize("system", [LONG, "\n" * 60_000, "🐑" * 20_000, "secret"])
+def test_its_instructions_are_in_a_file_of_its_own_and_not_in_its_arguments(system: str) -> None:
     made = command(turn(system=system))
+    assert instructions(made) == system
     assert made.stdin == "hello"
-    assert max(len(each.encode()) for each in made.argv) < 128 << 10
+    assert system not in " ".join(made.argv)
+
+
+def test_a_codex_that_is_too_old_for_profiles_is_a_matter_of_setup() -> None:
+    told = "Error: Error loading configuration: config profile `bullpen-1-coder` not found"
+    found = failure(errors=told)
+    assert (found.kind, "too old" in found.error) == (ErrorKind.SETUP, True)
+
+
+def test_agents_and_homes_have_profiles_of_their_own() -> None:
+    settings = [Settings(home=Path(each)) for each in ("/one", "/two")]
+    names = [option(command(turn(), each), "--profile") for each in settings]
+    names += [option(command(turn(agent("tester")), each), "--profile") for each in settings]
+    assert len(set(names)) == 4
+    assert all(re.fullmatch(r"bullpen-[0-9a-f]{8}-(coder|tester)", each) for each in names)
 
 
 def test_permissions_are_the_agents() -> None:

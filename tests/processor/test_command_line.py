@@ -85,6 +85,21 @@ def test_a_prompt_is_read_word_for_word_and_never_an_argument(
     assert not any(prompt in each for each in place.argv)
 
 
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_other_users_of_the_machine_read_no_instructions(place: Place, name: str) -> None:
+    """Arguments can be read by everybody, as with `ps`; files of a private directory cannot."""
+    said = "\n".join(("find $here -type f | xargs stat -c '%a %n' > $here/files", "true"))
+    place.prints(name, *ANSWERS[name], before=said)
+    secret = "The password of the sheep."
+    assert isinstance(place.run(PROVIDERS[name], place.turn(system=secret, prompt="Baa?")), Reply)
+    assert not any(each in " ".join(place.argv) for each in (secret, "Baa?"))
+    files = [each.split(" ", 1) for each in place.path_lines("files")]
+    told = [(mode, Path(path)) for mode, path in files if "coder" in Path(path).name]
+    assert told
+    for mode, path in told:
+        assert mode == "600" or path.parent.stat().st_mode & 0o077 == 0, path
+
+
 def test_what_no_program_can_read_is_replaced(place: Place) -> None:
     place.prints("claude", *ANSWERS["claude"])
     asked = place.turn(prompt="a\0b\ud800", system="a\0b\ud800")

@@ -180,6 +180,10 @@ class Place:
         assert isinstance(found, Failure), found
         return found.kind, found.error
 
+    def path_lines(self, name: str) -> list[str]:
+        """The lines of a file that a program wrote."""
+        return (self.path / name).read_text().splitlines()
+
     @property
     def argv(self) -> list[str]:
         """The arguments of the last run."""

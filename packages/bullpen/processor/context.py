@@ -14,7 +14,7 @@ from bullpen.core.ids import run_token
 from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.models.base import const, decode_texts
-from bullpen.core.roster.agents import Agent, agent_names, find_agent
+from bullpen.core.roster.agents import Agent, Sandbox, agent_names, find_agent
 from bullpen.core.roster.providers import CUSTOM_PREFIX, CustomProvider, find_custom_provider
 from bullpen.core.roster.sessions import Session, find_session, session_key
 from bullpen.core.roster.teams import Team, teams_of
@@ -36,6 +36,11 @@ H = AGENT_MESSAGES.c
 
 MAX_UTF8_BYTES = 4
 """Bytes of one character."""
+
+SANDBOX_NOTE = """# Your sandbox
+
+You work in a sandbox. The command `bullpen` is not there, so skills that use it do not work.
+"""
 
 # A proactive message is no answer, nor is a notice by Bullpen: notes before it are still needed.
 LATEST_ENTRIES: Statement[tuple[int, str, str]] = Statement(
@@ -83,6 +88,9 @@ class AgentContext:
             directory=Path(self.agent.directory) if self.agent.directory else home,
             session=self.session,
             custom=self.custom,
+            files=tuple(
+                Path(file) for message in claim.messages for file in decode_texts(message.files)
+            ),
             run=run_token(claim.token),
         )
 
@@ -147,6 +155,7 @@ def build_system_prompt(
         protocol_template(),
         _teammates(agent, teams, names),
         _list_files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
+        SANDBOX_NOTE if agent.sandbox is not Sandbox.NONE else "",
         _list_files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
         _read(own, "SOUL.md"),
         before,

@@ -75,8 +75,6 @@ class Sandbox(StrEnum):
     NONE = "none"
     BUBBLEWRAP = "bubblewrap"
     """Namespaces of its own: the home, other workspaces and other processes are not visible."""
-    USER = "user"
-    """Another unix user, `bullpen-AGENT`, which only a processor of root's can become."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The command lines of providers: whether they are installed, and their versions."""
+"""The programs that runs need: whether they are installed, and their versions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -20,6 +21,9 @@ VERSION_TIMEOUT_SECONDS = 5.0
 """A program that prints no version by then has none."""
 
 MAX_VERSION_CHARS = 60
+
+TRIAL_TIMEOUT_SECONDS = 20.0
+MAX_REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +79,42 @@ def _version(child: subprocess.Popen[bytes] | None, deadline: float) -> str:
     lines = out.decode(errors="replace").strip().splitlines()
     first = "".join(each for each in lines[0] if each.isprintable()) if lines else ""
     return first[:MAX_VERSION_CHARS] if child.returncode == 0 else ""
+
+
+class Bubblewrap:
+    """The program that makes sandboxes: whether it works on this machine."""
+
+    name = "bwrap"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.program = ""
+        """Its path, once it was seen to work."""
+
+    def problem(self) -> str:
+        """Why it cannot be used here; empty if it can."""
+        with self._lock:
+            if self.program:
+                return ""
+            found = shutil.which(self.name)
+            problem = "bubblewrap is not installed" if found is None else _try(found)
+            self.program = "" if problem else found or ""
+            return problem
+
+
+BUBBLEWRAP = Bubblewrap()
+"""The one of this process."""
+
+
+def _try(program: str) -> str:
+    argv = [program, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    try:
+        tried = subprocess.run(
+            [*argv, "true"], capture_output=True, timeout=TRIAL_TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not work here: {error}"
+    if tried.returncode == 0:
+        return ""
+    said = " ".join(tried.stderr.decode(errors="replace").split())[:MAX_REASON_CHARS]
+    return f"bubblewrap does not work here: {said or f'exit status {tried.returncode}'}"

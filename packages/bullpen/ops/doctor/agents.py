@@ -13,7 +13,8 @@ from bullpen.core.heartbeats.manage import list_heartbeats
 from bullpen.core.heartbeats.model import HeartbeatState
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.registry import CHANNELS, PROVIDERS, REPORTS
-from bullpen.core.roster.agents import ECHO, HTTP, Agent, Permission, list_agents
+from bullpen.core.roster.agents import ECHO, HTTP, Agent, Permission, Reach, Sandbox, list_agents
+from bullpen.core.roster.programs import BUBBLEWRAP
 from bullpen.core.schedules.model import ScheduleState, list_schedules
 from bullpen.ops.doctor.check import PASSED, Fix, Needs, Problem, Severity, Verdict, check, skipped
 from bullpen.ops.doctor.home import OTHERS_WRITE_MASK, open_to_others
@@ -50,14 +51,44 @@ def default_missing(installation: Installation) -> Problem | Verdict:
 @check("agent.skip_permissions", Severity.WARNING, Needs.SCHEMA)
 def skip_permissions(installation: Installation) -> Problem | Verdict:
     """Agents may do everything on this machine: their provider's own checks are off."""
-    full = [each for each in _agents(installation) if each.permission is Permission.FULL]
+    full = [
+        each
+        for each in _agents(installation)
+        if each.permission is Permission.FULL and each.sandbox is Sandbox.NONE
+    ]
     if not full:
         return PASSED
     root = ", and as root" if os.geteuid() == 0 else ""
     return Problem(
         text=f"{_names(full)} may do everything that you may{root}, without asking: so may whoever"
         " writes to them",
-        remedy=f"bullpen agent set {full[0].id} --permission edit",
+        remedy=f"bullpen agent set {full[0].id} --permission edit, or --sandbox bubblewrap",
+    )
+
+
+@check("agent.sandbox_broken", Severity.WARNING, Needs.SCHEMA)
+def sandbox_broken(installation: Installation) -> Problem | Verdict:
+    """Agents have a sandbox that cannot be set up on this machine; their runs fail."""
+    boxed = [each for each in _agents(installation) if each.sandbox is Sandbox.BUBBLEWRAP]
+    if not boxed or not (problem := BUBBLEWRAP.problem()):
+        return PASSED
+    return Problem(
+        text=f"{_names(boxed)} cannot run: {problem}",
+        remedy="apt-get install bubblewrap, and permit unprivileged user namespaces; or: "
+        f"bullpen agent set {boxed[0].id} --sandbox none",
+    )
+
+
+@check("agent.wide_reach", Severity.INFO, Needs.SCHEMA)
+def wide_reach(installation: Installation) -> Problem | Verdict:
+    """Agents may read everybody's history in their runs, and write to any address."""
+    wide = [each for each in _agents(installation) if each.reach is Reach.ALL]
+    if not wide:
+        return PASSED
+    return Problem(
+        text=f"{_names(wide)} may read what everybody said, and write to any address: so may "
+        "whoever writes to them",
+        remedy=f"bullpen agent set {wide[0].id} --reach conversation",
     )
 
 
@@ -130,7 +161,10 @@ def no_budget(installation: Installation) -> Problem | Verdict:
     )
 
 
-AGENT_CHECKS = (default_missing, skip_permissions, workspace_is_home, directory_missing, no_budget)
+AGENT_CHECKS = (
+    *(default_missing, skip_permissions, sandbox_broken, wide_reach, workspace_is_home),
+    *(directory_missing, no_budget),
+)
 
 
 GROUPS = ("bullpen.plugins", PROVIDERS.group, CHANNELS.group, REPORTS.group)

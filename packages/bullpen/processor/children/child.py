@@ -118,14 +118,25 @@ class Launcher:
         self._requests: socket.socket | None = None
 
     def start(
-        self, argv: Sequence[str], directory: Path, environ: Mapping[str, str], stdin: bytes
+        self,
+        argv: Sequence[str],
+        directory: Path,
+        environ: Mapping[str, str],
+        stdin: bytes,
+        *,
+        wrappers: int = 0,
     ) -> Child:
-        """Start a program in this directory, with this text as its input."""
+        """Start a program in this directory, with this text as its input.
+
+        `wrappers` is how many processes, each the parent of the next, stand above the program
+        that is asked to end.
+        """
         request = {
             "argv": list(argv),
             "directory": str(directory.absolute()),
             "environ": dict(environ),
             "pause": self._pause,
+            "wrappers": wrappers,
         }
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             asked = theirs.enter_context(_temporary_file(json.dumps(request).encode()))

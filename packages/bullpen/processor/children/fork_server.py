@@ -123,7 +123,8 @@ def _run(request: dict[str, object], fds: list[int], control: socket.socket, wok
         os.close(each)
     if child is None:
         return
-    code = _watch(child, float(str(request["pause"])), control, woken)
+    pause, wrappers = float(str(request["pause"])), int(str(request["wrappers"]))
+    code = _watch(child, pause, wrappers, control, woken)
     if code is None:
         os.kill(child, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -131,7 +132,9 @@ def _run(request: dict[str, object], fds: list[int], control: socket.socket, wok
     _send_report(control, {"exit": code})
 
 
-def _watch(child: int, pause: float, control: socket.socket, woken: int) -> int | None:
+def _watch(
+    child: int, pause: float, wrappers: int, control: socket.socket, woken: int
+) -> int | None:
     """Wait until the child ends; returns its exit code, or None if it must be killed."""
     deadline: float | None = None
     while deadline is None or time.monotonic() < deadline:
@@ -147,9 +150,21 @@ def _watch(child: int, pause: float, control: socket.socket, woken: int) -> int 
             if control.recv(1) != STOP:
                 return None
             if deadline is None:
-                os.kill(child, signal.SIGINT)
+                _interrupt(child, wrappers)
                 deadline = time.monotonic() + pause
     return None
+
+
+def _interrupt(child: int, wrappers: int) -> None:
+    """Ask the program to end, which may be below processes that would not pass it on."""
+    pid = child
+    for _ in range(wrappers):
+        below = _children(pid)
+        if len(below) != 1:
+            break
+        (pid,) = below
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGINT)
 
 
 def _start(request: dict[str, object], fds: list[int], control: socket.socket) -> int | None:
@@ -232,15 +247,15 @@ def _kill(pid: int) -> bool:
     return True
 
 
-def _children() -> set[int]:
-    """The living children of this process."""
-    me = os.getpid()
+def _children(pid: int | None = None) -> set[int]:
+    """The living children of a process, or of this one."""
+    of = os.getpid() if pid is None else pid
     try:
         # Microseconds: a process that forks and exits over and over is not quicker.
-        children = pathlib.Path(f"/proc/{me}/task/{me}/children").read_text().split()
+        children = pathlib.Path(f"/proc/{of}/task/{of}/children").read_text().split()
     except FileNotFoundError:  # a kernel without it
         names = (each.name for each in pathlib.Path("/proc").iterdir())
-        children = [name for name in names if name.isdigit() and _parent(name) == me]
+        children = [name for name in names if name.isdigit() and _parent(name) == of]
     return set(map(int, children))
 
 

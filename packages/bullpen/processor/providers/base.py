@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +34,8 @@ class RunRequest:
     """The working directory of the run."""
     session: Session | None = None
     custom: CustomProvider | None = None
+    files: tuple[Path, ...] = ()
+    """The files that were sent with the messages."""
     run: str = ""
     """The run's token; empty if it is not of a claim, so that its commands are refused."""
 
@@ -59,6 +61,27 @@ class Provider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramDirectory:
+    """A directory of a program's own, with its login, its settings and its sessions."""
+
+    variable: str
+    """The variable that names another directory."""
+    default: str
+    """Its path below the user's home without that variable."""
+    below: str = ""
+    """Its path below what the variable, or else the default, names."""
+    login: tuple[str, ...] = ()
+    """The files that the program changes itself when it renews its login."""
+    settings: tuple[str, ...] = ()
+    """The files that it only reads."""
+
+    def path(self, environ: Mapping[str, str]) -> Path:
+        """Where it is for a program with this environment."""
+        home = Path(environ.get("HOME") or Path.home())
+        return Path(environ.get(self.variable) or home / self.default, self.below)
+
+
 @dataclass(frozen=True, slots=True)
 class CliCommand:
     """A program with its arguments, the variables added to its environment, and its input."""
@@ -68,6 +91,10 @@ class CliCommand:
     stdin: str
     hidden_env: tuple[str, ...] = ()
     """Variables of the program that this run does not get: they would sign it in otherwise."""
+    directories: tuple[ProgramDirectory, ...] = ()
+    """The directories of the program's own."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files by name, which are in the first of these directories while the run lasts."""
 
 
 @dataclass(frozen=True, slots=True)

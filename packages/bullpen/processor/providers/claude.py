@@ -14,7 +14,13 @@ from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import ChildExit, Launcher
-from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.base import (
+    CliCommand,
+    ProgramDirectory,
+    Reply,
+    RunRequest,
+    SessionGone,
+)
 from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.errors import (
     exit_failure,
@@ -24,6 +30,12 @@ from bullpen.processor.providers.errors import (
 )
 from bullpen.processor.providers.untrusted_json import UntrustedJson
 
+DIRECTORY = ProgramDirectory(
+    variable="CLAUDE_CONFIG_DIR",
+    default=".claude",
+    login=(".credentials.json",),
+    settings=("settings.json", "CLAUDE.md"),
+)
 SESSION_GONE = "No conversation found"
 RETRIES = "1"
 """How often claude retries within a run; after that the queue does."""
@@ -66,7 +78,13 @@ class Claude:
         argv += _PERMISSIONS[request.agent.permission]
         # claude takes a first word with a slash for one of its commands.
         stdin = f"\n{request.prompt}" if request.prompt.startswith("/") else request.prompt
-        return CliCommand(tuple(argv), self._environment(request), stdin, self._hidden_env(request))
+        return CliCommand(
+            tuple(argv),
+            self._environment(request),
+            stdin,
+            self._hidden_env(request),
+            (DIRECTORY,),
+        )
 
     def reader(self, request: RunRequest) -> ClaudeReader:
         """A reader for one run."""

@@ -12,7 +12,13 @@ from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import ChildExit, Launcher
-from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.base import (
+    CliCommand,
+    ProgramDirectory,
+    Reply,
+    RunRequest,
+    SessionGone,
+)
 from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.errors import (
     exit_failure,
@@ -23,10 +29,14 @@ from bullpen.processor.providers.errors import (
 )
 from bullpen.processor.providers.untrusted_json import UntrustedJson
 
-MAX_ARGUMENT_BYTES = 100_000
-"""An argument may not be longer than 128 KiB, as it is written."""
+DIRECTORY = ProgramDirectory(
+    variable="CODEX_HOME", default=".codex", login=("auth.json",), settings=("config.toml",)
+)
+HOME_DIGEST_CHARS = 8
 CUSTOM_KEY = "BULLPEN_CUSTOM_KEY"
 _STATUS = re.compile(r"\b(?:status|HTTP)[ :]*(\d{3})\b|\b(\d{3}) [A-Z][a-z]+")
+_NO_PROFILES = re.compile(r"config profile .{0,100}not found")
+OLD_CODEX = "this codex is too old: it reads no profile from a file of its own. Update codex"
 _GONE = re.compile(r"no rollout found|thread.{0,60}not found|no (saved )?session", re.IGNORECASE)
 
 _PERMISSIONS = {
@@ -45,8 +55,12 @@ class Codex:
         self._settings = settings
 
     def command(self, request: RunRequest, system_file: Path) -> CliCommand:
-        """The command; the system prompt goes along as developer instructions."""
-        argv = ["codex", "exec", "--json", "--skip-git-repo-check"]
+        """The command; the system prompt is the developer instructions of a profile.
+
+        Other users of the machine can read the arguments of a program, but not its profiles.
+        """
+        profile = self._profile(request)
+        argv = ["codex", "exec", "--json", "--skip-git-repo-check", "--profile", profile]
         argv += _PERMISSIONS[request.agent.permission]
         model = request.agent.model or (request.custom.model if request.custom else "")
         argv += ["-m", model] if model else []
@@ -56,15 +70,27 @@ class Codex:
             argv += ["resume", request.session.id]
         # Its tools must not see the keys of the other service either.
         hidden = ("OPENAI_*", "CODEX_API_KEY") if request.custom is not None else ()
-        return CliCommand((*argv, "-"), self._environment(request), _stdin(request), hidden)
+        return CliCommand(
+            (*argv, "-"),
+            self._environment(request),
+            _stdin(request),
+            hidden,
+            (DIRECTORY,),
+            {f"{profile}.config.toml": f"developer_instructions = {_toml(request.system)}\n"},
+        )
 
     def reader(self, request: RunRequest) -> CodexReader:
         """A reader for one run."""
         return CodexReader(request)
 
+    def _profile(self, request: RunRequest) -> str:
+        """The profile of this agent; agents of other homes have others."""
+        home = str(self._settings.home.absolute()).encode(errors="surrogateescape")
+        digest = hashlib.sha256(home).hexdigest()[:HOME_DIGEST_CHARS]
+        return f"bullpen-{digest}-{request.agent.id}"
+
     def _config(self, request: RunRequest) -> list[tuple[str, object]]:
         config: list[tuple[str, object]] = [
-            ("developer_instructions", request.system if _fits(request.system) else ""),
             ("project_doc_max_bytes", 0),
             # /etc/profile would replace the PATH, and the skills would not find their command.
             ("allow_login_shell", False),
@@ -102,13 +128,9 @@ def _stdin(request: RunRequest) -> str:
     known = request.session is not None and request.session.told == instructions_hash(
         request.system
     )
-    if known or (request.session is None and _fits(request.system)):
+    if known or request.session is None:
         return request.prompt
     return f"[Bullpen: your instructions, as they are now]\n{request.system}\n\n{request.prompt}"
-
-
-def _fits(system: str) -> bool:
-    return len(_toml(system).encode(errors="replace")) <= MAX_ARGUMENT_BYTES
 
 
 def _toml(value: object) -> str:
@@ -169,6 +191,8 @@ class CodexReader:
             return Reply(text=text, session=session, usage=usage, session_lost=why)
         if self._request.session is not None and not self._thread and _GONE.search(errors):
             return SessionGone(errors.strip()[-500:])
+        if _NO_PROFILES.search(errors):
+            return Failure(kind=ErrorKind.SETUP, error=OLD_CODEX)
         if not self._error:
             return exit_failure("codex", end, errors)
         return self._failed()
@@ -200,11 +224,5 @@ class CodexReader:
         thread = self._thread or (old.id if old is not None else "")
         if not thread:
             return None, usage
-        # A thread that replaced the requested one knows only what its argument said.
-        new = old is None and self._request.session is not None
-        told = (
-            ""
-            if new and not _fits(self._request.system)
-            else instructions_hash(self._request.system)
-        )
+        told = instructions_hash(self._request.system)
         return Session(id=thread, input_tokens=now[0], output_tokens=now[1], told=told), usage

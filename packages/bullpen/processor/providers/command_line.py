@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import BinaryIO, Self
 
 from sqlalchemy.engine import make_url
 
+from bullpen.core.files import replace_file
 from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.settings import Settings
@@ -26,6 +27,7 @@ from bullpen.processor.children.child import (
     Limits,
     Stop,
 )
+from bullpen.processor.children.sandbox import SandboxError
 from bullpen.processor.providers.base import (
     CliAdapter,
     OutputReader,
@@ -35,6 +37,7 @@ from bullpen.processor.providers.base import (
     SessionGone,
 )
 from bullpen.processor.providers.errors import ERROR_LENGTH, start_failure
+from bullpen.processor.providers.sandboxed import prepare, sandbox_complaint, setup_error
 
 MAX_OUTPUT_BYTES = 8 << 20
 """More of a run's output goes to a file."""
@@ -80,9 +83,17 @@ class CliProvider:
     def _run_once(
         self, request: RunRequest, stop: Stop, report: ReportProgress
     ) -> Reply | Failure | SessionGone | None:
+        with contextlib.ExitStack() as stack:
+            return self._run_with(request, stop, report, stack)
+
+    def _run_with(
+        self, request: RunRequest, stop: Stop, report: ReportProgress, stack: contextlib.ExitStack
+    ) -> Reply | Failure | SessionGone | None:
         collector = OutputCollector(self._adapter.reader(request), report)
         try:
-            child, program = self._start(request)
+            child, program = self._start(request, stack)
+        except SandboxError as error:
+            return Failure(kind=ErrorKind.SETUP, error=setup_error(request, str(error)))
         except OSError as error:  # too many open files, or a full disk
             return Failure(kind=ErrorKind.RETRYABLE, error=f"the run cannot be started: {error}")
         with LineBuffer(
@@ -99,10 +110,13 @@ class CliProvider:
                 child.close()
         if child.stopped:
             return None
+        failed = child.end is not None and child.end.code == 1
+        if failed and (complaint := sandbox_complaint(request, collector.errors)):
+            return Failure(kind=ErrorKind.SETUP, error=setup_error(request, complaint))
         result = self._result(request, child, program, collector)
         return _with(result, lines.cut) if isinstance(result, Failure) else result
 
-    def _start(self, request: RunRequest) -> tuple[Child, str]:
+    def _start(self, request: RunRequest, stack: contextlib.ExitStack) -> tuple[Child, str]:
         system_file = self._home / "run" / "prompts" / f"{request.agent.id}.md"
         system_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         system_file.write_text(sanitise_text(request.system), encoding="utf-8")
@@ -123,7 +137,12 @@ class CliProvider:
             more=[name for name in more if name],
         )
         stdin = sanitise_text(command.stdin).encode()
-        child = self._launcher.start(command.argv, request.directory, environ, stdin)
+        ready = prepare(command, environ, request, self._settings, system_file)
+        if command.files and ready.files is not None:
+            stack.enter_context(_written(ready.files, command.files))
+        child = self._launcher.start(
+            ready.argv, request.directory, ready.environ, stdin, wrappers=ready.wrappers
+        )
         return child, command.argv[0]
 
     def _database(self) -> dict[str, str]:
@@ -160,6 +179,19 @@ class CliProvider:
         return Failure(kind=ErrorKind.RETRYABLE, error=text)
 
 
+@contextlib.contextmanager
+def _written(directory: Path, files: Mapping[str, str]) -> Iterator[None]:
+    """Files that only their owner reads, for as long as the run lasts."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        for name, text in files.items():
+            replace_file(directory / name, sanitise_text(text).encode())
+        yield
+    finally:
+        for name in files:
+            (directory / name).unlink(missing_ok=True)
+
+
 class OutputCollector:
     """Collects the output of one run."""
 
@@ -184,6 +216,11 @@ class OutputCollector:
         """Add bytes of its standard error, of which the end is kept."""
         self._errors = (self._errors + data)[-MAX_STDERR_BYTES:]
 
+    @property
+    def errors(self) -> str:
+        """Its standard error, of which the end is kept."""
+        return sanitise_text(self._errors.decode(errors="replace"))
+
     def result(self, end: ChildExit) -> Reply | Failure | SessionGone:
         """The result of the run, which has ended."""
         if self._characters > MAX_OUTPUT_BYTES:
@@ -191,7 +228,7 @@ class OutputCollector:
                 kind=ErrorKind.PERMANENT,
                 error=f"it said over {MAX_OUTPUT_BYTES} characters in one run",
             )
-        result = self._reader.close(end, sanitise_text(self._errors.decode(errors="replace")))
+        result = self._reader.close(end, self.errors)
         if isinstance(result, Reply) and not result.text.strip():
             return Failure(
                 kind=ErrorKind.RETRYABLE, error="it answered nothing at all", usage=result.usage

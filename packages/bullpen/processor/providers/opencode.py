@@ -11,7 +11,13 @@ from bullpen.core.roster.agents import Permission
 from bullpen.core.roster.sessions import Session
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import ChildExit, Launcher
-from bullpen.processor.providers.base import CliCommand, Reply, RunRequest, SessionGone
+from bullpen.processor.providers.base import (
+    CliCommand,
+    ProgramDirectory,
+    Reply,
+    RunRequest,
+    SessionGone,
+)
 from bullpen.processor.providers.command_line import CliProvider
 from bullpen.processor.providers.errors import (
     exit_failure,
@@ -23,6 +29,19 @@ from bullpen.processor.providers.errors import (
 from bullpen.processor.providers.untrusted_json import UntrustedJson
 
 AGENT = "bullpen"
+DIRECTORIES = (
+    ProgramDirectory(
+        variable="XDG_DATA_HOME", default=".local/share", below="opencode", login=("auth.json",)
+    ),
+    ProgramDirectory(
+        variable="XDG_CONFIG_HOME",
+        default=".config",
+        below="opencode",
+        settings=("config.json", "opencode.json", "opencode.jsonc"),
+    ),
+    ProgramDirectory(variable="XDG_CACHE_HOME", default=".cache", below="opencode"),
+    ProgramDirectory(variable="XDG_STATE_HOME", default=".local/state", below="opencode"),
+)
 
 _PERMISSIONS: dict[Permission, dict[str, str]] = {
     Permission.READ: {"edit": "deny", "bash": "deny", "webfetch": "deny"},
@@ -53,9 +72,8 @@ class OpenCode:
             "autoupdate": False,
             "share": "disabled",
         }
-        return CliCommand(
-            tuple(argv), {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}, request.prompt
-        )
+        environ = {"OPENCODE_CONFIG_CONTENT": json.dumps(config)}
+        return CliCommand(tuple(argv), environ, request.prompt, directories=DIRECTORIES)
 
     def reader(self, request: RunRequest) -> OpenCodeReader:
         """A reader for one run."""
