@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what type checkers and editors read; a test compares it with the names below
     from bullpen.channels.base import ChannelContext as ChannelContext
+    from bullpen.core.answers.attachments import OpenFile as OpenFile
+    from bullpen.core.answers.attachments import RefusedFile as RefusedFile
     from bullpen.core.answers.complete import complete as complete
     from bullpen.core.answers.complete import fail as fail
     from bullpen.core.company import add_agent as add_agent
@@ -93,6 +95,7 @@ __version__ = "0.1.0"
 
 _NAMES_BY_MODULE = {
     "channels.base": ["ChannelContext"],
+    "core.answers.attachments": ["OpenFile", "RefusedFile"],
     "core.answers.complete": ["complete", "fail"],
     "core.company": ["add_agent", "change_agent", "remove_agent", "remove_team"],
     "core.errors": [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
+import sqlite3
 import stat
 import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,8 +26,8 @@ from bullpen.ops.backup import create
 from bullpen.ops.backup.contents import read_manifest
 from bullpen.ops.backup.create import BackupTarget, create_backup, last_backup, resolve_target
 from bullpen.ops.backup.verify import verify_backup
-from tests.backup.homes import left_in, take_backup, take_until
-from tests.conformance.verbs import dump, rows
+from tests.backup.homes import keep_file, left_in, take_backup, take_until
+from tests.conformance.verbs import dump, rows, send
 from tests.crash.children import Children
 from tests.stores import FakeClock, Stores
 
@@ -148,6 +151,28 @@ def test_writers_go_on_meanwhile_and_what_they_write_is_not_in_it(
         assert done == sorted(done)
         assert made.manifest.rows["responses"] == 40
         assert len(rows(store, RESPONSES)) == 40 + len(done)
+
+
+def test_a_file_that_arrives_meanwhile_is_in_it_if_a_row_in_it_names_the_file(
+    store: Store, tmp_path: Path
+) -> None:
+    """Before each step a file arrives, and a message that names it, as an upload does it."""
+    arrived: list[str] = []
+
+    def arrive(step: str, *_: int) -> None:
+        name = f"file_{len(arrived)}.txt"
+        arrived.append(step)
+        path = keep_file(store.settings, name, step)
+        send(store, "look", files=(str(path),))
+
+    made = create_backup(store, BackupTarget(tmp_path / "b"), tell=arrive)
+    assert {"files", "plugins"} <= set(arrived)
+    with closing(sqlite3.connect(made.backup.path / "bullpen.db")) as copy:
+        rows = copy.execute("SELECT files FROM messages WHERE files IS NOT NULL").fetchall()
+    named = {Path(path).name for (files,) in rows for path in json.loads(files)}
+    assert named
+    kept = {path.name for path in (made.backup.path / "files").iterdir()}
+    assert named <= kept
 
 
 def test_an_empty_database_is_nothing_to_back_up(tmp_path: Path) -> None:

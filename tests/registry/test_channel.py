@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,9 +14,11 @@ import pytest
 from bullpen.channels import main
 from bullpen.channels.base import ChannelContext
 from bullpen.channels.main import ChannelProcess, find_channel
+from bullpen.core.answers.attachments import OpenFile, RefusedFile
 from bullpen.core.errors import BadName, BadSetting, ServiceFailed, UnknownService
 from bullpen.core.message import Answer
 from bullpen.core.models import WORKERS
+from bullpen.core.outbox.delivery import lease_responses
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.registry import CHANNELS, ChannelInfo
 from bullpen.core.settings import Settings
@@ -26,7 +29,7 @@ from bullpen.ops.services.programs import (
     make_directories,
     write_channel_programs,
 )
-from tests.conformance.verbs import rows
+from tests.conformance.verbs import hire, rows
 from tests.registry.packages import install
 from tests.stores import Stores
 
@@ -177,3 +180,49 @@ def test_a_packages_channel_has_a_program_file_as_long_as_it_is_installed(
     assert list(Path("/").glob(pattern[1:])) == [pigeon.file]
     write_channel_programs(settings)
     assert {each.name for each in list_programs(settings)} == own
+
+
+def test_a_client_gets_the_files_of_a_delivery_open_and_none_that_was_swapped(
+    store: Store,
+) -> None:
+    """At the moment of sending a file is opened as it is then; a refusal says why."""
+    settings = store.settings
+    own = settings.workspace / "coder"
+    own.mkdir(parents=True)
+    (settings.home / "token").write_text("the token")
+    for name in ("fine", "link", "hard", "gone"):
+        (own / name).write_text(name)
+    hire(store, "coder")
+    files = tuple(str(own / name) for name in ("fine", "link", "hard", "gone"))
+    files = (*files, str(settings.home / "token"))
+    with store.write() as tx:
+        answer = Answer(message="look", files=files)
+        send_to_person(tx, answer, channel="pigeon", sender="Ann", agent="coder")
+        (delivery,) = lease_responses(tx, "pigeon", "w")
+    for name in ("link", "hard", "gone"):
+        (own / name).unlink()
+    (own / "link").symlink_to(settings.home / "token")
+    os.link(settings.home / "token", own / "hard")
+    process = ChannelProcess(
+        store, ChannelInfo(name="pigeon", factory=f"{__name__}:Client"), "", _never
+    )
+    try:
+        with Client.made.open_files(delivery) as found:
+            opened = found[0]
+            assert isinstance(opened, OpenFile)
+            assert (opened.name, opened.size, opened.file.read()) == ("fine", 4, b"fine")
+            assert all(isinstance(each, RefusedFile) for each in found[1:])
+            assert [str(each).rpartition(": ")[2] for each in found[1:]] == [
+                "it lies outside of the agent's workspace and the stored files",
+                "it has another name as well (a hard link)",
+                "it does not exist",
+                "it lies outside of the agent's workspace and the stored files",
+            ]
+        assert opened.file.closed
+    finally:
+        process.start()
+        process.stop()
+
+
+def _never() -> None:
+    raise AssertionError("it ended by itself")

@@ -18,10 +18,10 @@ NAMES = """
     Accepted AddressFormat Agent Answer Batching BullpenError ChannelContext ChannelInfo
     ChannelLimits Chart Claim CommitUnknown Conflict Credential DuplicateMessage ErrorKind
     Failure InputError LaneClosed LaneError LaneFull LanePolicy Launcher Login Message
-    MessageState NewMessage NotFound Ordering Outcome Overflow Priority ProviderInfo Reply
-    ReplyTo ReportInfo ReportProgress RoomPost RunOutput RunRequest Settings StaleToken Stop
-    Store StoreBusy StoreError StoreUnavailable Team Transaction UnknownAgent UnknownMessage
-    Usage
+    MessageState NewMessage NotFound OpenFile Ordering Outcome Overflow Priority ProviderInfo
+    RefusedFile Reply ReplyTo ReportInfo ReportProgress RoomPost RunOutput RunRequest Settings
+    StaleToken Stop Store StoreBusy StoreError StoreUnavailable Team Transaction UnknownAgent
+    UnknownMessage Usage
     add_agent add_team cancel change_agent change_team claim complete create_lane drain_lane
     drop enqueue enqueue_many extend fail finish get_message hold open_store pause_lane release
     remove_agent remove_team resume resume_lane retry submit

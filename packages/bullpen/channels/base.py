@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from bullpen.core.answers.attachments import OpenFile, RefusedFile, open_response_files
+from bullpen.core.outbox.delivery import Response
 from bullpen.core.registry import ChannelInfo, setting_value
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -28,6 +31,12 @@ class ChannelContext:
     """Registers a callback for a topic, as `responses:slack`; any commit on it calls back.
 
     It may also be called when nothing was committed."""
+
+    def open_files(
+        self, delivery: Response
+    ) -> AbstractContextManager[tuple[OpenFile | RefusedFile, ...]]:
+        """The files of a delivery, open until the block ends; what may not be sent says why."""
+        return open_response_files(self.store, delivery)
 
     def setting(self, name: str) -> str:
         """A setting of Bullpen's, or one of the channel's own: BULLPEN_NAME in the environment."""

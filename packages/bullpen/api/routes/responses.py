@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, JsonValue
 
-from bullpen.api.context import api, read, require_reach, write
+from bullpen.api.context import read, require_reach, write
 from bullpen.api.route import APPROVE, PUBLISH, READ, Routes
 from bullpen.api.routes.files import FileResponse, check_sendable, download
 from bullpen.api.routes.messages import Reason
@@ -23,6 +23,7 @@ from bullpen.api.schemas import (
     Rows,
     page_end,
 )
+from bullpen.core.answers.attachments import response_roots
 from bullpen.core.errors import Conflict, IllegalMove, UnknownAgent, UnknownFile, UnknownResponse
 from bullpen.core.inspect.responses import (
     ResponseFilter,
@@ -36,7 +37,7 @@ from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import decode_texts
 from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
 from bullpen.core.outbox.write import send_to_person
-from bullpen.core.roster.agents import allowed_roots, files_root, find_agent, get_agent
+from bullpen.core.roster.agents import allowed_roots, files_root, get_agent
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 
@@ -204,13 +205,11 @@ def response_file(path: ResponseFilePath) -> FileResponse:
     """Download a file that goes with an answer."""
     with read() as tx:
         row = _get_reachable(tx, path)
-        agent = find_agent(tx, row.agent)
+        roots = response_roots(tx, row.agent)
     files = decode_texts(row.files)
     index = int(path.number) if path.number.isascii() and path.number.isdecimal() else len(files)
     if index >= len(files):
         raise UnknownFile(f"response {row.id} has no file {path.number[:60]!r}")
-    settings = api().settings
-    roots = (files_root(settings),) if agent is None else allowed_roots(settings, agent)
     return download(files[index], roots)
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, replace_file
+from bullpen.core.models.base import decode_texts
+from bullpen.core.outbox.delivery import Response
+from bullpen.core.roster.agents import allowed_roots, files_root, find_agent
+from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
 from bullpen.core.workspace.safe_files import Root, open_inside
 
 MAX_FILES = 64
@@ -23,6 +29,17 @@ MAX_NAME_CHARS = 60
 TRUNCATION_NOTE = "… ({rest} more characters: the whole text is in the file {name})"
 
 _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file of a response, opened to be sent."""
+
+    name: str
+    size: int
+    """Its bytes when it was opened."""
+    file: BinaryIO
+
 
 MayBeSent = Callable[[str], bool]
 """Whether a file of the directory of files may be sent, by its name."""
@@ -106,6 +123,32 @@ def _find_root(path: str, roots: Sequence[Root]) -> tuple[Root, tuple[str, ...]]
                 return RefusedFile(path, "it is not one of the stored files")
             return root, parts
     return RefusedFile(path, "it lies outside of the agent's workspace and the stored files")
+
+
+def response_roots(tx: Transaction, agent_id: str) -> tuple[Root, ...]:
+    """The directories from which the files of this agent's responses are sent."""
+    agent = find_agent(tx, agent_id)
+    return (files_root(tx.settings),) if agent is None else allowed_roots(tx.settings, agent)
+
+
+@contextmanager
+def open_response_files(
+    store: Store, response: Response
+) -> Iterator[tuple[OpenFile | RefusedFile, ...]]:
+    """Open the files of a response for as long as the block lasts; some may be refused by now."""
+    with store.read() as tx:
+        roots = response_roots(tx, response.agent)
+    with ExitStack() as files:
+        found: list[OpenFile | RefusedFile] = []
+        for path in decode_texts(response.files):
+            opened = open_allowed(path, roots)
+            if isinstance(opened, RefusedFile):
+                found.append(opened)
+            else:
+                files.enter_context(opened)
+                size = os.fstat(opened.fileno()).st_size
+                found.append(OpenFile(Path(path).name, size, opened))
+        yield tuple(found)
 
 
 def shorten_to_file(
