@@ -128,7 +128,7 @@ class Processors:
         gone = select(WORKERS.c.id).where(WORKERS.c.pid.in_(dead))
         theirs = LANES.c.claimed_by.in_(gone) & LANES.c.claim_token.is_not(None)
         with store.engine.begin() as connection:
-            connection.execute(LANES.update().where(theirs).values(lease_expires_at=1))
+            connection.execute(LANES.update().where(theirs).values(lease_expires_at=1, lease_ms=1))
 
 
 @contextmanager

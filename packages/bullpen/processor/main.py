@@ -20,6 +20,8 @@ IDLE_SECONDS = 60.0
 """The longest wait of a loop that is woken when there is work."""
 RACE_SECONDS = 0.02
 """How long to wait when another processor claimed first, or holds the lock of the lane."""
+LOCKED_SECONDS = 1.0
+"""How soon the lease of a run whose lane was locked is renewed."""
 PLUGIN_SECONDS = 1.0
 """How often plugins get the events that no commit announced."""
 
@@ -70,8 +72,8 @@ class Processor:
         return IDLE_SECONDS
 
     def _renew(self) -> float:
-        self._runs.renew()
-        return self._store.settings.lease_seconds / 3
+        lease = self._store.settings.lease_seconds
+        return lease / 3 if self._runs.renew() else min(LOCKED_SECONDS, lease / 3)
 
     def _watch(self) -> float:
         self._runs.watch()

@@ -14,6 +14,7 @@ from bullpen.core.errors import StaleToken
 from bullpen.core.message import Claim
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import extend
+from bullpen.core.queue.lanes import LOCK_LANE_IF_FREE
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.processor.children.child import Stop
@@ -68,14 +69,23 @@ class Runs:
             self._running[claim.token] = Run(claim, thread, stop)
         thread.start()
 
-    def renew(self) -> None:
-        """Extend the lease of every run; end a run that lost it."""
+    def renew(self) -> bool:
+        """Extend the lease of every run; end a run that lost it.
+
+        A lane that another process has locked is not waited for, so that it keeps no other run
+        from being renewed; false if there was one.
+        """
+        renewed = True
         for run in self._all():
             try:
                 with self._store.write(durable=False) as tx:
-                    extend(tx, run.claim.token)
+                    if tx.one(LOCK_LANE_IF_FREE, {"agent": run.claim.agent}) is None:
+                        renewed = False
+                    else:
+                        extend(tx, run.claim.token)
             except StaleToken:
                 self._stop(run, at_once=True)
+        return renewed
 
     def watch(self) -> None:
         """End the runs whose claim was taken away, as when a message is cancelled."""

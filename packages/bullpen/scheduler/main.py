@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from bullpen.core.answers.leases import watch_leases
 from bullpen.core.background import Loop, WorkerProcess, run_until_stopped
 from bullpen.core.events.system import SchedulerStart, SchedulerStop
 from bullpen.core.heartbeats.run import send_due_heartbeats
@@ -22,6 +23,8 @@ from bullpen.core.store.base import Store
 KIND = "scheduler"
 RETRY_SECONDS = 2.0
 """After an error before a job was even looked at, as of a database server that is away."""
+WATCH_SECONDS = 1.0
+"""How often a scheduler looks at the leases of claims, whichever of them ends those that ended."""
 STOP_SECONDS = 5.0
 """A job that takes longer is left in the middle: all of it is done in small transactions."""
 
@@ -39,6 +42,7 @@ class Scheduler:
         self._process.add(Loop("schedules", partial(fire_due_schedules, store)), "schedules")
         self._process.add(Loop("heartbeats", partial(send_due_heartbeats, store)), "heartbeats")
         self._process.add(Loop("job leases", self._renew_leases))
+        self._process.add(Loop("lease watch", self._watch_leases))
         for job in jobs:
             self._process.add(Loop(job.name, partial(self._run_job, job), RETRY_SECONDS))
 
@@ -58,6 +62,10 @@ class Scheduler:
 
     def _run_job(self, job: MaintenanceJob) -> float:
         return run_job_if_due(self._store, self.worker, job)
+
+    def _watch_leases(self) -> float:
+        watch_leases(self._store)
+        return WATCH_SECONDS
 
     def _renew_leases(self) -> float:
         renew_job_leases(self._store, self.worker)

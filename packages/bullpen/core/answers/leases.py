@@ -86,18 +86,23 @@ def by_observation(store: Store) -> HasEnded:
     def has_ended(lease: Lease) -> bool:
         lasts = lease.lease_ms or store.settings.lease_seconds * SECOND
         value = (lease.claim_token, lease.lease_expires_at)
-        return store.leases.look(lease.agent, value, store.clock.monotonic(), lasts // 2) >= lasts
+        most = -(-lasts // 2)
+        return store.leases.look(lease.agent, value, store.clock.monotonic(), most) >= lasts
 
     return has_ended
 
 
-def end_expired_claims(store: Store) -> int:
-    """Look at every lease and end those claims whose lease has ended; returns how many."""
+def watch_leases(store: Store) -> list[Lease]:
+    """Look at every lease; returns those that have ended."""
     has_ended = by_observation(store)
     with store.read() as tx:
-        ended = [lease for lease in tx.all(SELECT_LEASES, {}) if has_ended(lease)]
+        return [lease for lease in tx.all(SELECT_LEASES, {}) if has_ended(lease)]
+
+
+def end_expired_claims(store: Store) -> int:
+    """End the claims whose lease has ended; returns how many."""
     count = 0
-    for lease in ended:
+    for lease in watch_leases(store):
         with store.write(durable=False) as tx:
             if _expire(tx, lease):
                 count += 1

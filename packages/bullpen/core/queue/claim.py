@@ -165,7 +165,8 @@ EXTEND_LEASE: Statement[None] = Statement(
         update(LANES)
         .where(LANES.c.agent == bindparam("lane"), LANES.c.claim_token == bindparam("token"))
         .values(lease_expires_at=bindparam("expires"), lease_ms=bindparam("lease"))
-    )
+    ),
+    waits_for="lane",
 )
 
 

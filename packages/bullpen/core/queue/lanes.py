@@ -161,6 +161,7 @@ def _head_key() -> ColumnElement[int | None]:
 LOCK_LANE: Statement[Lane] = Statement(
     lambda: select(*columns(Lane, LANES)).where(L.agent == bindparam("agent")).with_for_update(),
     Lane,
+    waits_for="agent",
 )
 
 LOCK_LANE_IF_FREE: Statement[tuple[str]] = Statement(

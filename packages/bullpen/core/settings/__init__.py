@@ -158,6 +158,9 @@ class Settings:
     busy_seconds: int = _setting(
         30, "how long to wait for the database before saying it is busy", least=1
     )
+    database_connections: int = _setting(
+        20, "PostgreSQL only: how many connections a process has at once", least=2, most=10_000
+    )
     message_bytes: int = _setting(1 << 20, "the longest message, in bytes of UTF-8", least=1)
     lease_seconds: int = _setting(60, "how long a claim lasts unless it is renewed", least=1)
     claim_limit: int = _setting(

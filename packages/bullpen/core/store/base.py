@@ -48,8 +48,13 @@ class Store(ABC):
         """SQLAlchemy's engine, for migrations, reports and a caller's own transactions."""
 
     @abstractmethod
-    def write(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
+    def write(
+        self, *, durable: bool = True, since: float | None = None
+    ) -> AbstractContextManager[Transaction]:
         """A transaction that writes, committed at the end of the block, rolled back by an error.
+
+        It waits for the database no longer than `busy_seconds` after `since`, which is now unless
+        the caller has waited already; by `time.monotonic`.
 
         `durable=False` is for what a power cut may undo without harm, such as a claim, whose
         message is then pending again. On SQLite it never waits for the disk.

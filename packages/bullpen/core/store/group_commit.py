@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from sqlalchemy import text
 
-from bullpen.core.errors import StoreError
+from bullpen.core.errors import StoreBusy, StoreError
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -66,11 +67,15 @@ class GroupCommit:
                 self._waiting[:MAX_JOBS_PER_COMMIT],
                 self._waiting[MAX_JOBS_PER_COMMIT:],
             )
+        began = False
         try:
-            with self._store.write() as tx:
+            with self._store.write(since=jobs[0].since) as tx:
+                began = True
                 for job in jobs:
                     job.run(tx, alone=len(jobs) == 1)
         except BaseException as error:
+            if isinstance(error, StoreBusy) and not began:
+                jobs = self._put_back_early(jobs)
             for job in jobs:
                 job.fail(error)
         finally:
@@ -83,12 +88,21 @@ class GroupCommit:
             if following is not None:
                 following.ready.set()
 
+    def _put_back_early(self, jobs: list[_Job[object]]) -> list[_Job[object]]:
+        """Let those that have not waited for `busy_seconds` yet go on waiting; gives the others."""
+        since = time.monotonic() - self._store.settings.busy_seconds
+        late = [job for job in jobs[1:] if job.since <= since]
+        with self._lock:
+            self._waiting[:0] = [job for job in jobs[1:] if job.since > since]
+        return [jobs[0], *late]
+
 
 class _Job(Generic[Result]):
     """One thread's work, and its result."""
 
     def __init__(self, work: Work[Result]) -> None:
         self._work = work
+        self.since = time.monotonic()
         self._results: list[Result] = []
         self._error: BaseException | None = None
         self.ready = threading.Event()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -30,6 +32,7 @@ from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
 from bullpen.core.store.base import SELECT_REVISION, Store
+from bullpen.core.store.permits import Permits
 from bullpen.core.store.postgres_pipeline import PendingResult, PipelineConnection
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import DeferredRow, Transaction, Values, make_row, make_rows
@@ -38,6 +41,24 @@ from bullpen.core.wake.postgres import NOTIFY_CHANNEL, NotifyListener
 MAX_IDLE_CONNECTIONS = 8
 CHECK_AFTER_IDLE_SECONDS = 1.0
 """A connection that was idle for longer is checked before it is used."""
+
+CONNECT_SECONDS = 5
+KEEPALIVES = {
+    "keepalives": 1,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""A server whose host is gone is noticed within half a minute."""
+STATEMENT_SECONDS = 300
+SERVER_CHECK_SECONDS = 3.0
+"""For how long the result of a check whether the server answers at all is used."""
+
+WAITING_PER_LANE = 4
+"""How many transactions of a process wait for the lock of one lane at once."""
+LANE_PATIENCE_SECONDS = 1.0
+CONNECTION_PATIENCE_SECONDS = 5.0
 
 BEGIN: Statement[None] = Statement(lambda: text("BEGIN"))
 BEGIN_READ_ONLY: Statement[None] = Statement(
@@ -52,6 +73,7 @@ Row = TypeVar("Row")
 
 _ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ...] = (
     ((pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable), StoreBusy, "locked"),
+    ((pg.QueryCanceled,), StoreBusy, "the statement took too long"),
     ((pg.DiskFull,), StoreFull, "the server's disk is full"),
     ((pg.ReadOnlySqlTransaction,), StoreReadOnly, "the server is read-only"),
     ((pg.DataCorrupted, pg.IndexCorrupted), StoreCorrupt, "the database is damaged"),
@@ -70,6 +92,16 @@ def translate_error(error: BaseException) -> StoreError | Conflict | None:
         if isinstance(error, kinds):
             return ours(f"{reason}: {str(error).strip()}")
     return None
+
+
+def translate_connect_error(error: psycopg.Error) -> StoreError | Conflict | None:
+    """The store error of a connection that was refused; libpq gives its reason as text only."""
+    reason = str(error).strip()
+    if "too many clients" in reason or "connection slots" in reason:
+        return StoreBusy(f"the server takes no more connections: {reason}")
+    if isinstance(error, pg.ConnectionTimeout):
+        return StoreUnavailable(f"the server does not answer: {reason}")
+    return translate_error(error)
 
 
 def _translate_unique_violation(error: pg.UniqueViolation) -> StoreError | Conflict | None:
@@ -100,15 +132,20 @@ class PostgresStore(Store):
         self.url = make_url(url).set(drivername="postgresql+psycopg")
         self._engine: Engine | None = None
         self._idle: list[PipelineConnection] = []
+        self._permits = Permits(settings.database_connections, CONNECTION_PATIENCE_SECONDS)
+        self._lane_permits: dict[str, Permits] = {}
+        self._check = threading.Lock()
+        self._checked_at = -math.inf
+        self._answered = True
 
     @property
     def engine(self) -> Engine:
         """SQLAlchemy's engine on the same database."""
         if self._engine is None:
-            self._engine = create_engine(self.url, pool_size=2)
+            self._engine = create_engine(self.url, pool_size=2, connect_args=self._parameters())
         return self._engine
 
-    def write(self, *, durable: bool = True) -> PipelineContext:
+    def write(self, *, durable: bool = True, since: float | None = None) -> PipelineContext:
         """A transaction that writes. PostgreSQL's commits are always durable.
 
         Processors outlive a crash of the server: if it undid a claim, two of them could run one
@@ -139,24 +176,27 @@ class PostgresStore(Store):
             return None
         return None if row is None else str(row[0])
 
-    def connect(self) -> psycopg.Connection[Any]:
-        """A new connection."""
+    def connect(self, **options: object) -> psycopg.Connection[Any]:
+        """A new connection; parameters of the URL win over ours."""
         url = self.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        parameters: dict[str, Any] = {**self._parameters(), **options}
         try:
-            return psycopg.connect(url, autocommit=True, client_encoding="utf8")
+            return psycopg.connect(url, autocommit=True, client_encoding="utf8", **parameters)
         except psycopg.Error as error:
-            raise translate_error(error) or error from error
+            raise translate_connect_error(error) or error from error
 
     def take(self) -> PipelineConnection:
-        """A live connection; one that was lost while it was idle is replaced."""
-        while True:
-            try:
-                pipe = self._idle.pop()
-            except IndexError:
-                return PipelineConnection(self.connect())
-            if time.monotonic() - pipe.last_used < CHECK_AFTER_IDLE_SECONDS or pipe.alive():
-                return pipe
-            pipe.drop()
+        """A live connection, and a permit for it; one that was lost while idle is replaced."""
+        if not self._permits.acquire(self.settings.busy_seconds):
+            count = self.settings.database_connections
+            raise StoreBusy(f"all {count} connections of this process to the database are in use")
+        try:
+            return self._idle_connection() or PipelineConnection(
+                self.connect(options=self._limits()), self.answers
+            )
+        except BaseException:
+            self._permits.release()
+            raise
 
     def put(self, pipe: PipelineConnection) -> None:
         """Return a connection."""
@@ -165,6 +205,60 @@ class PostgresStore(Store):
             self._idle.append(pipe)
         else:
             pipe.close()
+        self._permits.release()
+
+    def drop(self, pipe: PipelineConnection) -> None:
+        """Close a connection that is of no use any more."""
+        pipe.drop()
+        self._permits.release()
+
+    def lane_permits(self, lane: str) -> Permits:
+        """The permits to wait for the lock of this lane."""
+        permits = self._lane_permits.get(lane)
+        if permits is None:
+            # Two threads at once get the same.
+            new = Permits(WAITING_PER_LANE, LANE_PATIENCE_SECONDS)
+            permits = self._lane_permits.setdefault(lane, new)
+        return permits
+
+    def answers(self) -> bool:
+        """Whether the server answers a new connection, be it with an error."""
+        with self._check:
+            if time.monotonic() - self._checked_at > SERVER_CHECK_SECONDS:
+                try:
+                    self.connect().close()
+                    self._answered = True
+                except StoreError as error:
+                    self._answered = not isinstance(error.__cause__, pg.ConnectionTimeout)
+                self._checked_at = time.monotonic()
+            return self._answered
+
+    def _idle_connection(self) -> PipelineConnection | None:
+        while self._idle:
+            try:
+                pipe = self._idle.pop()
+            except IndexError:
+                return None
+            if time.monotonic() - pipe.last_used < CHECK_AFTER_IDLE_SECONDS or pipe.alive():
+                return pipe
+            pipe.drop()
+            self.forget()
+        return None
+
+    def _parameters(self) -> dict[str, Any]:
+        """The parameters of every connection, but for those that the URL has."""
+        parameters = {"connect_timeout": CONNECT_SECONDS, **KEEPALIVES}
+        return {name: each for name, each in parameters.items() if name not in self.url.query}
+
+    def _limits(self) -> str:
+        """The server's limits for a connection, as its parameter `options`; the URL's win."""
+        limits = {
+            "lock_timeout": self.settings.busy_seconds,
+            "statement_timeout": STATEMENT_SECONDS,
+        }
+        ours = [f"-c {name}={seconds * 1000}" for name, seconds in limits.items()]
+        theirs = self.url.query.get("options", ())
+        return " ".join([*ours, *([theirs] if isinstance(theirs, str) else theirs)])
 
     def forget(self) -> None:
         """Close the idle connections: when one is lost, the others are too."""
@@ -183,43 +277,45 @@ class PipelineTransaction(Transaction):
     def __init__(self, store: PostgresStore, pipe: PipelineConnection) -> None:
         now = store.clock.now()
         super().__init__(store.dialect, now, store.ids, store.settings, store.chance)
+        self._store = store
         self._pipe = pipe
+        self._permits: dict[object, Permits] = {}
 
     def write(self, statement: Statement[Any], values: Values) -> None:
         """Send the statement."""
-        self._pipe.send(statement, values)
+        self._send(statement, values)
 
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
         """Send the statement once for each of these values."""
         for each in values:
-            self._pipe.send(statement, each)
+            self._send(statement, each)
 
     def change(self, statement: Statement[Any], values: Values) -> int:
         """Wait for the number of rows."""
-        return self._count(self._pipe.send(statement, values))
+        return self._count(self._send(statement, values))
 
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
         """Send all, then wait for all."""
-        replies = [self._pipe.send(statement, each) for each in values]
+        replies = [self._send(statement, each) for each in values]
         return [self._count(reply) for reply in reversed(replies)][::-1]
 
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
         """Wait for the first row."""
-        return self._first(statement, self._pipe.send(statement, values))
+        return self._first(statement, self._send(statement, values))
 
     def one_each(self, statement: Statement[Row], values: Sequence[Values]) -> list[Row | None]:
         """Send all, then wait for all."""
-        replies = [self._pipe.send(statement, each) for each in values]
+        replies = [self._send(statement, each) for each in values]
         return [self._first(statement, reply) for reply in reversed(replies)][::-1]
 
     def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
         """Send the statement; the result waits for its first row."""
-        reply = self._pipe.send(statement, values)
+        reply = self._send(statement, values)
         return lambda: self._first(statement, reply)
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """Wait for all rows."""
-        return make_rows(statement, self._pipe.rows(self._pipe.send(statement, values)))
+        return make_rows(statement, self._pipe.rows(self._send(statement, values)))
 
     def fetch(self, sql: str) -> tuple[object, ...] | None:
         """Wait for the first row."""
@@ -233,6 +329,25 @@ class PipelineTransaction(Transaction):
     def _count(self, reply: PendingResult) -> int:
         return self._pipe.wait(reply).command_tuples or 0
 
+    def release_permits(self, *, in_vain: bool) -> None:
+        """Give back what the transaction took to wait for lanes; in vain if it got no lock."""
+        for permits in self._permits.values():
+            permits.release(in_vain=in_vain)
+
+    def _send(self, statement: Statement[Any], values: Values) -> PendingResult:
+        if statement.waits_for is not None:
+            self._permit_to_wait(values[statement.waits_for])
+        return self._pipe.send(statement, values)
+
+    def _permit_to_wait(self, lane: object) -> None:
+        """Refuse to wait for a lane behind others of this process that wait for it in vain."""
+        if lane in self._permits:
+            return
+        permits = self._store.lane_permits(str(lane))
+        if not permits.acquire(self._store.settings.busy_seconds):
+            raise StoreBusy(f"the lane of {lane} is locked")
+        self._permits[lane] = permits
+
 
 class PipelineContext:
     """One transaction, as a context manager."""
@@ -245,12 +360,12 @@ class PipelineContext:
 
     def __enter__(self) -> Transaction:
         self._pipe = self._store.take()
+        self._tx = PipelineTransaction(self._store, self._pipe)
         try:
             self._pipe.send(self._opening, {})
         except psycopg.Error as error:
             self._rollback()
             raise translate_error(error) or error from error
-        self._tx = PipelineTransaction(self._store, self._pipe)
         return self._tx
 
     def __exit__(
@@ -259,10 +374,16 @@ class PipelineContext:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        try:
+            self._end(error)
+        finally:
+            self._tx.release_permits(in_vain=isinstance(error, pg.LockNotAvailable))
+
+    def _end(self, error: BaseException | None) -> None:
         if error is not None:
             if not isinstance(error, Exception):
                 # It may have come between a request and its result.
-                self._pipe.drop()
+                self._store.drop(self._pipe)
                 return
             self._rollback()
             translated = translate_error(error)
@@ -295,7 +416,7 @@ class PipelineContext:
         try:
             self._pipe.rollback()
         except psycopg.Error:
-            self._pipe.drop()
+            self._store.drop(self._pipe)
             self._store.forget()
         else:
             self._store.put(self._pipe)

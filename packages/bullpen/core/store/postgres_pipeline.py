@@ -45,6 +45,12 @@ _DUMPERS: dict[type, Callable[[Any], bytes | None]] = {
 }
 
 
+SILENCE_SECONDS = 3.0
+"""After so long without an answer it is checked whether the server answers others."""
+MAX_SILENCE_SECONDS = 600.0
+"""The longest wait for a server that answers others; its own limits are shorter."""
+
+
 class PendingResult:
     """The result of one request; `result` is None until it was received."""
 
@@ -59,8 +65,12 @@ class PendingResult:
 class PipelineConnection:
     """Sends requests and receives their results, both in order."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], server_answers: Callable[[], bool]
+    ) -> None:
         self.last_used = time.monotonic()
+        self._server_answers = server_answers
+        self._is_silent = False
         self._connection = connection
         self._pg = connection.pgconn
         self._pg.nonblocking = 1
@@ -122,6 +132,8 @@ class PipelineConnection:
 
     def rollback(self) -> None:
         """Roll back what was begun, and receive all outstanding results."""
+        if self._is_silent:
+            raise psycopg.OperationalError("the server does not answer any more")
         self.mark()
         self.say("ROLLBACK")
         self.mark()
@@ -183,11 +195,21 @@ class PipelineConnection:
     def _await_input(self) -> None:
         pg = self._pg
         unsent = pg.flush()
+        silent = 0.0
         while pg.is_busy():
             self._poll.modify(pg.socket, select.POLLIN | (select.POLLOUT if unsent else 0))
-            self._poll.poll()
+            if not self._poll.poll(SILENCE_SECONDS * 1000):
+                silent += SILENCE_SECONDS
+                self._check_server(silent)
+                continue
             pg.consume_input()
             unsent = unsent and pg.flush()
+
+    def _check_server(self, silent: float) -> None:
+        """Give up a server that answers nobody any more: what it would say is not waited for."""
+        if self._is_silent or silent > MAX_SILENCE_SECONDS or not self._server_answers():
+            self._is_silent = True
+            raise psycopg.OperationalError("the server does not answer any more")
 
 
 def _rows(result: PGresult, limit: int | None) -> list[Any]:

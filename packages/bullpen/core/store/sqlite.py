@@ -154,9 +154,9 @@ class SqliteStore(Store):
             event.listen(self._engine, "begin", self._begin_for_engine)
         return self._engine
 
-    def write(self, *, durable: bool = True) -> WriteContext:
+    def write(self, *, durable: bool = True, since: float | None = None) -> WriteContext:
         """A transaction that writes."""
-        return WriteContext(self, self._level if durable else SYNCHRONOUS_NORMAL)
+        return WriteContext(self, self._level if durable else SYNCHRONOUS_NORMAL, since)
 
     def read(self) -> ReadContext:
         """A transaction that only reads."""
@@ -255,13 +255,20 @@ class SqliteStore(Store):
         """Return a read-only connection."""
         self._readers.append(reader)
 
-    def begin(self, cursor: sqlite3.Cursor) -> None:
-        """Take the write lock, retrying while others have it.
+    def lock(self, since: float) -> None:
+        """Take this process's own lock of the writer; the wait since then is limited."""
+        if self._lock.acquire(blocking=False):
+            return
+        if not self._lock.acquire(timeout=max(0.0, self._deadline(since) - time.monotonic())):
+            raise StoreBusy(f"other writes of this process wait for the database: {self.path}")
+
+    def begin(self, cursor: sqlite3.Cursor, since: float) -> None:
+        """Take the write lock, retrying while others have it; the wait since then is limited.
 
         SQLite's own busy handler backs off further and further, so that some processes starve. A
         short jittered retry halves the p99 at 8 processes, and write fairness halves the p99.9.
         """
-        start = time.monotonic()
+        start, deadline = time.monotonic(), self._deadline(since)
         self._fairness.yield_to_priority()
         try:
             while True:
@@ -269,10 +276,10 @@ class SqliteStore(Store):
                     cursor.execute("BEGIN IMMEDIATE")
                 except sqlite3.OperationalError as error:
                     busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-                    waited = time.monotonic() - start
-                    if not busy or waited > self.settings.busy_seconds:
+                    now = time.monotonic()
+                    if not busy or now > deadline:
                         raise
-                    if waited > PRIORITY_AFTER_SECONDS:
+                    if now - start > PRIORITY_AFTER_SECONDS:
                         self._fairness.request_priority()
                     sleep_before_retry()
                 else:
@@ -283,7 +290,10 @@ class SqliteStore(Store):
     def _begin_for_engine(self, connection: Connection) -> None:
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
-        self.begin(driver.cursor())
+        self.begin(driver.cursor(), time.monotonic())
+
+    def _deadline(self, since: float) -> float:
+        return since + self.settings.busy_seconds
 
     def _notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
         self._commit_notifier.notify_on_commit(connection, topics)
@@ -292,21 +302,23 @@ class SqliteStore(Store):
 class WriteContext:
     """One write transaction as a context manager; a class, because a generator costs twice."""
 
-    __slots__ = ("_cursor", "_level", "_store", "_tx")
+    __slots__ = ("_cursor", "_level", "_since", "_store", "_tx")
 
-    def __init__(self, store: SqliteStore, level: int) -> None:
+    def __init__(self, store: SqliteStore, level: int, since: float | None) -> None:
         self._store = store
         self._level = level
+        self._since = since
 
     def __enter__(self) -> Transaction:
         store = self._store
-        store._lock.acquire()
+        since = time.monotonic() if self._since is None else self._since
+        store.lock(since)
         try:
             cursor = self._cursor = store.writer().cursor()
             if store._writer_synchronous != self._level:
                 cursor.execute(f"PRAGMA synchronous = {self._level}")
                 store._writer_synchronous = self._level
-            store.begin(cursor)
+            store.begin(cursor, since)
         except sqlite3.Error as error:
             store._lock.release()
             raise translate_error(error, store.path) or error from error

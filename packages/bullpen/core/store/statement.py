@@ -63,10 +63,16 @@ class Statement(Generic[Row_co]):
     """SQL text for each dialect, and the row factory: without one, rows are plain tuples."""
 
     def __init__(
-        self, build: Callable[[], ClauseElement], row: Callable[..., Row_co] | None = None
+        self,
+        build: Callable[[], ClauseElement],
+        row: Callable[..., Row_co] | None = None,
+        *,
+        waits_for: str | None = None,
     ) -> None:
         self.text = CompiledSql(build)
         """The SQL by the dialect's name."""
+        self.waits_for = waits_for
+        """The parameter that names the lane for whose lock the statement may wait."""
         self._row = row
 
     @cached_property

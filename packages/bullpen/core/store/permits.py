@@ -1,0 +1,77 @@
+"""A limited number of permits, first come first served, that nobody waits for in vain."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+
+
+class Permits:
+    """Permits for what a limited number of threads may do at once.
+
+    While permits come back, others wait for theirs, in the order in which they came. When none has
+    come back for a while, or one came back from work that was in vain, those who have one stand
+    still: whoever would wait behind them is refused.
+    """
+
+    def __init__(self, count: int, patience: float) -> None:
+        self._free = count
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._waiting: deque[_Turn] = deque()
+        self._last_moved = time.monotonic()
+        self._in_vain = False
+
+    def acquire(self, seconds: float) -> bool:
+        """Take a permit, waiting this long at most; false if there is none to be expected."""
+        with self._lock:
+            if self._free > 0:
+                self._free -= 1
+                self._last_moved = time.monotonic()
+                return True
+            if self._stands_still():
+                return False
+            turn = _Turn()
+            self._waiting.append(turn)
+        deadline = time.monotonic() + seconds
+        while not turn.wait(min(deadline - time.monotonic(), self._patience)):
+            with self._lock:
+                if turn in self._waiting and (self._stands_still() or time.monotonic() >= deadline):
+                    self._waiting.remove(turn)
+                    return False
+        return turn.granted
+
+    def release(self, *, in_vain: bool = False) -> None:
+        """Give a permit back: to who has waited longest for one, if somebody does."""
+        with self._lock:
+            self._in_vain = in_vain
+            if in_vain:
+                while self._waiting:
+                    self._waiting.popleft().end(granted=False)
+            else:
+                self._last_moved = time.monotonic()
+            if self._waiting:
+                self._waiting.popleft().end(granted=True)
+            else:
+                self._free += 1
+
+    def _stands_still(self) -> bool:
+        return self._in_vain or time.monotonic() - self._last_moved >= self._patience
+
+
+class _Turn:
+    """One thread that waits."""
+
+    __slots__ = ("_ended", "granted")
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self.granted = False
+
+    def wait(self, seconds: float) -> bool:
+        return self._ended.wait(max(0.0, seconds))
+
+    def end(self, *, granted: bool) -> None:
+        self.granted = granted
+        self._ended.set()
