@@ -27,6 +27,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    _keys_before()
     _queue_before()
     _agents_before()
     _history_before()
@@ -56,7 +57,13 @@ def _files_before() -> None:
 
 
 def _keys() -> None:
-    pass
+    op.add_column("api_keys", sa.Column("made_by", sa.Text(), nullable=True))
+    op.create_index("ix_api_keys_made_by", "api_keys", ["made_by"])
+
+
+def _keys_before() -> None:
+    op.drop_index("ix_api_keys_made_by", "api_keys")
+    op.drop_column("api_keys", "made_by")
 
 
 def _files() -> None:

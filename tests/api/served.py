@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import psutil
 import requests
@@ -88,6 +89,23 @@ class Served:
             secret = add_key(tx, "test", scopes, agents)[1]
         store.close()
         return secret
+
+    def follow(self, link: str) -> requests.Response:
+        """What a browser is answered that follows a login link; it knows the host by itself."""
+        url = urlsplit(link)
+        headers = {"Host": url.netloc}
+        path = f"{url.path}?{url.query}"
+        response = self.ask("GET", path, token="", headers=headers, allow_redirects=False)
+        self.session.cookies.clear()
+        return response
+
+    def browser(self, **more: Any) -> dict[str, str]:  # noqa: ANN401 - as for `post`
+        """The headers of a browser that was let in by a link; `more` is for its request."""
+        link = self.post("/api/login-links", **more)["url"]
+        came = self.follow(link)
+        assert came.status_code == 302, came.text
+        cookie = came.headers["Set-Cookie"].partition(";")[0]
+        return {"Host": urlsplit(link).netloc, "Cookie": cookie}
 
     @property
     def workers(self) -> list[psutil.Process]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
 
 import pytest
+import requests
 
 from bullpen.core.access.audit import list_audit_entries
 from bullpen.core.access.keys import Scope, add_key, revoke_key
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.errors import UnsafeSecret
+from bullpen.core.network import listen_addresses
 from bullpen.core.store.base import Store
 from tests.api.served import LIMIT, Served, serving
 from tests.cli.command import Bullpen
+from tests.ports import free_port
 from tests.stores import Stores
 
 MESSAGE = {"message": "hello"}
@@ -122,6 +129,15 @@ def test_a_page_that_sends_no_origin_is_told_by_the_browser(served: Served) -> N
     assert served.refused("GET", "/api/messages", headers=headers) == (403, "foreign_page")
 
 
+def test_a_page_on_another_port_of_this_machine_is_refused(served: Served) -> None:
+    for mode in ("no-cors", "cors", "websocket", "same-origin"):
+        headers = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": mode}
+        assert served.refused("GET", "/api/messages", headers=headers) == (403, "foreign_page")
+    navigates = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate"}
+    refused = served.refused("POST", "/api/message", MESSAGE, headers=navigates)
+    assert refused == (403, "foreign_page")
+
+
 def test_the_page_of_its_own_may_ask(served: Served) -> None:
     headers = {"Origin": served.url, "Sec-Fetch-Site": "same-origin"}
     assert served.ok("POST", "/api/message", MESSAGE, headers=headers)["ok"]
@@ -155,14 +171,14 @@ def test_a_name_that_the_owner_gives_is_ours(stores: Stores) -> None:
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
 )
 def test_a_form_of_another_site_posts_nothing(served: Served, kind: str) -> None:
-    cookie = _browser(served)
+    browser = served.browser()
     for headers in ({}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
         response = served.ask(
             "POST",
             "/api/message",
             token="",
             data=b'{"message": "forged"}',
-            headers={**headers, "Content-Type": kind, "Cookie": f"bullpen={cookie}"},
+            headers={**headers, **browser, "Content-Type": kind},
         )
         assert response.status_code in (403, 415)
     assert all(each["message"] != "forged" for each in served.get("/api/messages"))
@@ -170,21 +186,17 @@ def test_a_form_of_another_site_posts_nothing(served: Served, kind: str) -> None
 
 def test_a_browser_comes_in_by_a_link_once(served: Served) -> None:
     url = served.post("/api/login-links")["url"]
-    path = url.removeprefix(served.url)
-    came = served.ask("GET", path, token="", allow_redirects=False)
+    came = served.follow(url)
     assert (came.status_code, came.headers["Location"]) == (302, "/openapi/swagger")
     cookie = came.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
-    assert served.ask("GET", path, token="", allow_redirects=False).status_code in (401, 429)
-    served.session.cookies.clear()
-    secret = cookie.partition("=")[2].partition(";")[0]
-    assert served.get("/api/me", token="", headers={"Cookie": f"bullpen={secret}"})["kind"] == (
-        "browser"
-    )
-    served.post("/api/logout", token="", headers={"Cookie": f"bullpen={secret}"})
+    assert served.follow(url).status_code in (401, 429)
+    browser = {"Host": urlsplit(url).netloc, "Cookie": cookie.partition(";")[0]}
+    assert served.get("/api/me", token="", headers=browser)["kind"] == "browser"
+    served.post("/api/logout", token="", headers=browser)
     assert served.get("/api/audit?limit=1")[0]["action"] == "login leave"
-    gone = served.ask("GET", "/api/me", token="", headers={"Cookie": f"bullpen={secret}"})
+    gone = served.ask("GET", "/api/me", token="", headers=browser)
     assert gone.status_code in (401, 429)
 
 
@@ -193,13 +205,106 @@ def test_bullpen_open_lets_a_browser_in(stores: Stores) -> None:
         bullpen = Bullpen(served.settings.home)
         port = served.url.rpartition(":")[2]
         link = bullpen.ok("open", "--print", BULLPEN_API_PORT=port).out.strip()
-        assert link.startswith(f"{served.url}/login?code=")
-        came = served.session.get(link, allow_redirects=False, timeout=LIMIT)
+        assert re.match(rf"http://bullpen-[a-z2-7]{{12}}\.localhost:{port}/login\?code=bp_", link)
+        came = served.follow(link)
         assert came.status_code == 302
-        assert served.get("/api/me", token="")["kind"] == "browser"
+        browser = {"Host": urlsplit(link).netloc, "Cookie": came.headers["Set-Cookie"]}
+        assert served.get("/api/me", token="", headers=browser)["kind"] == "browser"
         told = bullpen.ok("open", "--json", "--print", BULLPEN_API_PORT=port).json
         assert told["url"] != link
         assert told["minutes"] == 5
+
+
+def test_a_login_is_under_a_name_that_other_servers_on_this_machine_do_not_have(
+    served: Served,
+) -> None:
+    link = served.post("/api/login-links")["url"]
+    path = link.partition("/login")[2]
+    for host in ("127.0.0.1", "localhost", "[::1]"):
+        own = {"Host": f"{host}:8080"}
+        went = served.ask("GET", f"/login{path}", token="", headers=own, allow_redirects=False)
+        name = urlsplit(went.headers["Location"])
+        assert went.status_code == 302
+        assert "Set-Cookie" not in went.headers
+        assert (name.hostname, name.port) == (urlsplit(link).hostname, 8080)
+        wrong = served.ask("GET", "/login?code=bp_x", headers=own, allow_redirects=False)
+        assert wrong.status_code in (401, 429)
+        assert str(urlsplit(link).hostname) not in wrong.text + str(wrong.headers)
+    browser = served.browser()
+    assert served.get("/api/me", token="", headers=browser)["kind"] == "browser"
+    there = {**browser, "Host": urlsplit(served.url).netloc}
+    assert served.refused("GET", "/api/me", token="", headers=there) == (401, "no_access")
+    other = {**browser, "Host": "bullpen-aaaaaaaaaaaa.localhost"}
+    assert served.refused("GET", "/api/me", token="", headers=other) == (403, "foreign_host")
+
+
+def test_behind_a_proxy_with_tls_links_and_cookies_are_for_tls_alone(stores: Stores) -> None:
+    url = "https://office.example.org"
+    with serving(stores.settings("sqlite"), BULLPEN_PUBLIC_URL=f"{url}/") as served:
+        port = served.url.rpartition(":")[2]
+        bullpen = Bullpen(served.settings.home)
+        for link in (
+            served.post("/api/login-links")["url"],
+            bullpen.ok(
+                "open", "--print", BULLPEN_API_PORT=port, BULLPEN_PUBLIC_URL=url
+            ).out.strip(),
+        ):
+            assert link.startswith(f"{url}/login?code=")
+            cookie = served.follow(link).headers["Set-Cookie"]
+            assert cookie.startswith("__Host-bullpen=")
+            for part in ("Secure", "HttpOnly", "Path=/", "SameSite=Lax"):
+                assert part in cookie.split("; ")
+            browser = {"Host": "office.example.org", "Cookie": cookie, "Origin": url}
+            assert served.post("/api/logout", token="", headers=browser)["ok"]
+            assert served.ask("GET", "/api/me", token="", headers=browser).status_code == 401
+
+
+def test_a_look_at_a_link_does_not_use_it_up(served: Served) -> None:
+    link = urlsplit(served.post("/api/login-links")["url"])
+    for host in (link.netloc, "127.0.0.1"):
+        path, headers = f"{link.path}?{link.query}", {"Host": host}
+        looked = served.ask("HEAD", path, token="", headers=headers, allow_redirects=False)
+        assert "Set-Cookie" not in looked.headers
+    assert "Set-Cookie" in served.follow(link.geturl()).headers
+
+
+def test_bullpen_open_sends_no_link_to_another_program(
+    stores: Stores, subtests: pytest.Subtests
+) -> None:
+    settings = stores.settings("sqlite")
+    bullpen = Bullpen(settings.home)
+    with serving(settings) as served, serving(stores.settings("sqlite")) as other:
+        relay = f"{served.url}/api/proof"
+        wrong = {
+            "nothing": lambda _: "HTTP/1.1 200 OK\r\n\r\n",
+            "made up": lambda _: f"HTTP/1.1 200 OK\r\n\r\n{json.dumps({'proof': '0' * 64})}",
+            "passed on": lambda query: (
+                "HTTP/1.1 200 OK\r\n\r\n" + requests.get(f"{relay}?{query}", timeout=LIMIT).text
+            ),
+        }
+        for name, answer in wrong.items():
+            with subtests.test(name), _squatter(answer) as port:
+                refused = bullpen("open", "--print", BULLPEN_API_PORT=str(port))
+                assert (refused.status, refused.out) == (1, "")
+                assert "is not this home's API" in refused.err
+        with subtests.test("another home's API"):
+            port = int(other.url.rpartition(":")[2])
+            assert bullpen("open", "--print", BULLPEN_API_PORT=str(port)).status == 1
+        with subtests.test("nobody"):
+            refused = bullpen("open", "--print", BULLPEN_API_PORT=str(free_port()))
+            assert (refused.status, refused.out) == (1, "")
+            assert "bullpen up" in refused.err
+
+
+def test_both_loopback_addresses_are_the_apis(served: Served) -> None:
+    port = int(served.url.rpartition(":")[2])
+    if len(listen_addresses(served.settings)) == 1:
+        pytest.skip("there is no ::1 on this machine")
+    with socket.create_connection(("::1", port), timeout=LIMIT) as peer:
+        peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: [::1]\r\nConnection: close\r\n\r\n")
+        assert peer.recv(12) == b"HTTP/1.1 200"
+    with socket.socket(socket.AF_INET6) as squatter, pytest.raises(OSError, match="in use"):
+        squatter.bind(("::1", port))
 
 
 def test_a_link_itself_opens_nothing_else(served: Served) -> None:
@@ -209,11 +314,7 @@ def test_a_link_itself_opens_nothing_else(served: Served) -> None:
 
 def test_a_link_gives_no_more_than_who_made_it_has(served: Served) -> None:
     limited = served.key(Scope.ADMIN, agents=("coder",))
-    path = served.post("/api/login-links", token=limited)["url"].removeprefix(served.url)
-    came = served.ask("GET", path, token="", allow_redirects=False)
-    secret = came.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
-    served.session.cookies.clear()
-    me = served.get("/api/me", token="", headers={"Cookie": f"bullpen={secret}"})
+    me = served.get("/api/me", token="", headers=served.browser(token=limited))
     assert me["agents"] == ["coder"]
 
 
@@ -321,6 +422,26 @@ def test_beyond_this_machine_it_is_served_only_with_a_key(stores: Stores) -> Non
     assert "there is no key yet" in result.err
 
 
+@contextmanager
+def _squatter(answer: Callable[[str], str]) -> Iterator[int]:
+    """A program on a port where the API should be, which gets the query that it is asked."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    peer, _ = server.accept()
+                    with peer:
+                        query = peer.recv(65536).split()[1].decode().partition("?")[2]
+                        peer.sendall(answer(query).encode())
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield int(server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(LIMIT)
+
+
 def _raw(served: Served, path: str, host: str) -> int:
     return _raw_text(served, path, host)[0]
 
@@ -337,13 +458,6 @@ def _raw_text(served: Served, path: str, host: str | None = None) -> tuple[int, 
     found = re.match(r"HTTP/1.1 (\d+)", text)
     assert found is not None, text
     return int(found[1]), text
-
-
-def _browser(served: Served) -> str:
-    path = served.post("/api/login-links")["url"].removeprefix(served.url)
-    came = served.ask("GET", path, token="", allow_redirects=False)
-    served.session.cookies.clear()
-    return str(came.headers["Set-Cookie"].partition("=")[2].partition(";")[0])
 
 
 def _flood(served: Served, count: int) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.api.streams.hub import Hub
+from bullpen.core.access.owner import OwnerToken
 from bullpen.core.background import register_worker
 from bullpen.core.store.base import Store
 from bullpen.core.wake.listener import WakeupDispatcher
@@ -19,7 +20,10 @@ def hub(store: Store) -> Iterator[Hub]:
     listener = store.listen()
     with store.write() as tx:
         register_worker(tx, "api", listener.address)
-    made, ear = Hub(store, keep_alive=KEEP_ALIVE_SECONDS), WakeupDispatcher(listener)
+    made, ear = (
+        Hub(store, OwnerToken(store.settings), keep_alive=KEEP_ALIVE_SECONDS),
+        WakeupDispatcher(listener),
+    )
     ear.subscribe("events", made.wake)
     made.start()
     ear.start()

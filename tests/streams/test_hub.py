@@ -17,6 +17,7 @@ from bullpen.api.streams.client import MAX_PENDING_BYTES, Filter
 from bullpen.api.streams.frames import EncodedEvent, EndReason, encode_events
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import OWNER_KEY, Key, KeyKind, Scope, add_key, revoke_key
+from bullpen.core.access.owner import OwnerToken
 from bullpen.core.errors import Overloaded, StoreBusy
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
@@ -121,7 +122,7 @@ def _ids(store: Store) -> list[int]:
 @pytest.mark.postgres
 def test_a_lower_id_that_is_committed_late_comes_first(stores: Stores, audience: Audience) -> None:
     with stores.opened(stores.settings("postgresql")) as store, ExitStack() as stack:
-        hub = Hub(store)
+        hub = Hub(store, OwnerToken(store.settings))
         hub.start()
         stack.callback(hub.stop)
         listener, _ = audience.join(hub, store)
@@ -254,7 +255,7 @@ def test_there_are_no_more_streams_than_may_be(
 ) -> None:
     settings: Settings = stores.settings(kind, api_streams=2)
     with stores.opened(settings) as store:
-        hub = Hub(store)
+        hub = Hub(store, OwnerToken(store.settings))
         hub.start()
         first, _ = audience.join(hub, store)
         audience.join(hub, store)

@@ -12,6 +12,7 @@ from bullpen.api.streams.frames import SSE
 from bullpen.api.streams.hub import Hub
 from bullpen.api.streams.subscribe import SOCKET, open_stream, starting_point
 from bullpen.core.access.keys import Key, Scope, add_key, revoke_key
+from bullpen.core.access.owner import OwnerToken
 from bullpen.core.errors import NoAccess, Overloaded
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
@@ -65,7 +66,7 @@ def test_the_stream_goes_on_when_the_server_closes_its_own_socket(
 
 def test_a_refused_request_leaves_no_socket_behind(stores: Stores, kind: str, pair: Pair) -> None:
     with stores.opened(stores.settings(kind, api_streams=1)) as store:
-        hub = Hub(store)
+        hub = Hub(store, OwnerToken(store.settings))
         hub.stop()
         with pytest.raises(Overloaded):
             open_stream(hub, store, {SOCKET: pair[0]}, wire=SSE, key=key(store), wanted=Filter())
@@ -76,7 +77,7 @@ def test_a_refused_request_leaves_no_socket_behind(stores: Stores, kind: str, pa
 def test_who_has_seen_more_than_this_process_gets_nothing_twice(
     store: Store, audience: Audience
 ) -> None:
-    hub = Hub(store)  # nobody wakes it
+    hub = Hub(store, OwnerToken(store.settings))  # nobody wakes it
     hub.start()
     assert hub.position == 0
     happen(store, "seen elsewhere", "seen there, too")
@@ -93,7 +94,7 @@ def test_who_has_seen_more_than_this_process_gets_nothing_twice(
 
 
 def test_who_comes_back_to_what_is_deleted_begins_where_that_ends(store: Store) -> None:
-    hub = Hub(store)
+    hub = Hub(store, OwnerToken(store.settings))
     happen(store, "old", "old too", "kept")
     hub.start()
     eventually(lambda: hub.position > 0)

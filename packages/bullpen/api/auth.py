@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 import re
 import secrets
@@ -13,7 +12,7 @@ from flask import Flask, Request, Response, g, request
 
 from bullpen.api.context import api, audit_fields, caller
 from bullpen.core.access.audit import record_audit
-from bullpen.core.access.keys import OWNER_KEY, USED_AT_INTERVAL, Key, find_key, record_use
+from bullpen.core.access.keys import USED_AT_INTERVAL, Key, find_key, record_use
 from bullpen.core.errors import (
     AccessError,
     BodyTooLarge,
@@ -24,12 +23,19 @@ from bullpen.core.errors import (
     TooManyFailures,
     UnsafeSecret,
 )
+from bullpen.core.network import is_loopback
+from bullpen.core.settings import Settings
 
 log = logging.getLogger(__name__)
 
 COOKIE = "bullpen"
+SECURE_COOKIE = "__Host-bullpen"
+"""Sent over TLS only, and to no other host name; browsers hold to that for names like this."""
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-PUBLIC_ENDPOINTS = frozenset({"health.alive", "health.ready", "login.come_in", "login.front"})
+PUBLIC_ENDPOINTS = frozenset(
+    {"health.alive", "health.ready", "login.come_in", "login.front", "login.proof"}
+)
 """Endpoints without authentication: health checks and login."""
 
 DOCS_BLUEPRINTS = frozenset({"openapi", "swagger"})
@@ -76,7 +82,11 @@ def check_request() -> Response | None:
 
 def _check_host(incoming: Request) -> None:
     name, settings = _name(incoming.host), api().settings
-    if name not in LOOPBACK and name not in _split(f"{settings.api_host},{settings.api_names}"):
+    if (
+        name not in LOOPBACK
+        and name not in _split(f"{settings.api_host},{settings.api_names}")
+        and name not in (_public_name(settings), _browser_name())
+    ):
         raise ForeignHost(f"{incoming.host[:100]!r} is not a name of this API")
 
 
@@ -90,12 +100,35 @@ def _name(host: str) -> str:
     return (urlsplit(f"//{host}").hostname or "").lower()
 
 
+def _public_name(settings: Settings) -> str | None:
+    return urlsplit(settings.public_url).hostname
+
+
+def _browser_name() -> str | None:
+    try:
+        return api().owner.browser_name()
+    except (OSError, UnsafeSecret):
+        return None
+
+
+def cookie_name() -> str | None:
+    """The cookie of a login under the name that is asked; None where there may be no login.
+
+    That is on loopback addresses: servers on every other port would get the cookie.
+    """
+    name, settings = _name(request.host), api().settings
+    if name == _public_name(settings):
+        return SECURE_COOKIE if settings.public_url.startswith("https:") else COOKIE
+    return None if is_loopback(name) else COOKIE
+
+
 def _check_page(incoming: Request) -> None:
     """A browser tells which page sends a request, and a page cannot forge that."""
     origin = incoming.headers.get("Origin")
     if origin is not None:
-        own = f"{incoming.scheme}://{incoming.host}"
-        if origin != own and origin not in _split(api().settings.api_origins):
+        settings = api().settings
+        own = (f"{incoming.scheme}://{incoming.host}", settings.public_url)
+        if origin not in own and origin not in _split(settings.api_origins):
             raise ForeignPage(f"a page of {origin[:100]!r} may not ask this API")
     elif incoming.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         navigates = (
@@ -127,12 +160,10 @@ def _authenticate(incoming: Request) -> Key:
     now = api().store.clock.now()
     if secret is None:
         raise NoAccess("no token was sent")
-    if _is_owner(secret):
-        return OWNER_KEY
-    key = _find_key(secret, now)
+    key = _find_owner(secret) or _find_key(secret, now)
     if key is None:
         count_failure()
-        raise NoAccess("the token opens nothing")
+        raise NoAccess("invalid or revoked token")
     return key
 
 
@@ -154,17 +185,17 @@ def _secret(incoming: Request) -> str | None:
     if header:
         secret = secret.strip() if kind.lower() == "bearer" else ""
     else:
-        secret = incoming.cookies.get(COOKIE, "")
+        name = cookie_name()
+        secret = "" if name is None else incoming.cookies.get(name, "")
     return secret if 0 < len(secret) <= _MAX_SECRET_CHARS else None
 
 
-def _is_owner(secret: str) -> bool:
+def _find_owner(secret: str) -> Key | None:
     try:
-        token = api().owner.token()
+        return api().owner.find(secret)
     except (OSError, UnsafeSecret) as error:
-        log.error("the owner's token opens nothing: %s", error)
-        return False
-    return hmac.compare_digest(token.encode(), secret.encode(errors="surrogateescape"))
+        log.error("the owner's token cannot be used: %s", error)
+        return None
 
 
 def _find_key(secret: str, now: int) -> Key | None:

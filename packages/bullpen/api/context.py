@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from flask import current_app, g, request
+from pydantic import BaseModel
 
 from bullpen.api.long_poll import LongPoll
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.audit import record_audit
-from bullpen.core.access.keys import Key, Scope
+from bullpen.core.access.keys import INVALID, Key, Scope
 from bullpen.core.access.owner import OwnerToken
 from bullpen.core.clock import MINUTE
-from bullpen.core.errors import OutOfReach, ScopeTooSmall
+from bullpen.core.errors import MachineOnly, NoAccess, OutOfReach, ScopeTooSmall
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.group_commit import GroupCommit
@@ -88,10 +90,41 @@ def caller() -> Key:
     return key
 
 
+def require_valid(tx: Transaction) -> None:
+    """Refuse a caller whose key was revoked, or has expired, since the request began."""
+    if not api().owner.still_valid(tx, caller()):
+        raise NoAccess(INVALID)
+
+
 def require_scope(scope: Scope) -> None:
     """Refuse a caller without this scope."""
     if not caller().has_scope(scope):
         raise ScopeTooSmall(f"the key {caller().name!r} has not the scope {scope.value}")
+
+
+class ChangedBy(Enum):
+    """Who changes a field of a request's body, besides what the scope of its route says.
+
+    A field that may open the machine is marked with it: `field: Annotated[Type, ChangedBy.…]`.
+    """
+
+    ALL_AGENTS = auto()
+    """Keys that reach all agents."""
+    MACHINE = auto()
+    """The command line on the machine itself."""
+
+
+def require_changes(body: type[BaseModel], changed: Collection[str]) -> None:
+    """Refuse a caller who may not change these fields of a body."""
+    for name in changed:
+        marks = body.model_fields[name].metadata
+        if ChangedBy.MACHINE in marks:
+            raise MachineOnly(f"{name} is not changed over the API")
+        if ChangedBy.ALL_AGENTS in marks and not caller().can_reach(None):
+            raise OutOfReach(
+                f"the key {caller().name!r} does not change {name}",
+                hint="Use a key that reaches all agents.",
+            )
 
 
 def require_reach(agent: str | None) -> None:

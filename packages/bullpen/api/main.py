@@ -29,7 +29,8 @@ class ApiProcess:
         raise_descriptor_limit(settings.api_streams + 2 * settings.api_threads)
         self._store = open_store(settings)
         self._process = WorkerProcess(self._store, KIND)
-        self.hub = Hub(self._store)
+        owner = OwnerToken(settings)
+        self.hub = Hub(self._store, owner)
         self.long_poll = LongPoll(settings.api_threads // 2)
         self._process.on("messages", self.long_poll.notify)
         self._process.on("events", self.hub.wake)
@@ -40,7 +41,7 @@ class ApiProcess:
                 hub=self.hub,
                 long_poll=self.long_poll,
                 supervisor=Supervisor(settings),
-                owner=OwnerToken(settings),
+                owner=owner,
                 group_commit=GroupCommit(self._store),
                 started_at=self._store.clock.now(),
             )

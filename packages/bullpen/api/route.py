@@ -18,7 +18,7 @@ from bullpen.api.context import require_scope
 from bullpen.api.errors import ErrorAnswer
 from bullpen.api.schemas import Rows
 from bullpen.core.access.keys import Scope
-from bullpen.core.errors import BullpenError, OutOfReach, ScopeTooSmall
+from bullpen.core.errors import AccessError, BullpenError
 
 READ = Scope.READ
 PUBLISH = Scope.PUBLISH
@@ -164,7 +164,7 @@ def _guard(
             if scope is not None:
                 require_scope(scope)
             answer = view(**values)
-        except (ScopeTooSmall, OutOfReach) as error:
+        except AccessError as error:
             if audited:
                 refuse(error)
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import logging
 import socket
 import threading
@@ -30,6 +29,7 @@ from bullpen.api.main import ApiProcess
 from bullpen.core.access.keys import KeyKind, list_keys
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.errors import BadRequest, BadSetting, BullpenError
+from bullpen.core.network import is_loopback, listen_addresses
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
@@ -251,9 +251,12 @@ class Server(BaseApplication):  # type: ignore[misc]
     def load_config(self) -> None:
         """Set gunicorn's options."""
         settings = self.settings
-        host = f"[{settings.api_host}]" if ":" in settings.api_host else settings.api_host
+        addresses = [
+            f"[{host}]:{settings.api_port}" if ":" in host else f"{host}:{settings.api_port}"
+            for host in listen_addresses(settings)
+        ]
         options: dict[str, object] = {
-            "bind": f"{host}:{settings.api_port}",
+            "bind": addresses,
             "worker_class": Worker,
             "workers": settings.api_processes,
             "threads": settings.api_threads,
@@ -300,17 +303,10 @@ def _check_exposure(settings: Settings) -> None:
             keys = [key for key in list_keys(tx) if key.kind is KeyKind.KEY and key.valid(tx.now)]
     finally:
         store.close()
-    if not _is_loopback(settings.api_host):
+    if not is_loopback(settings.api_host):
         if not keys:
             raise BadSetting(
                 f"the API would listen on {settings.api_host}, and there is no key yet",
                 hint="Make one with `bullpen key add`, or leave the setting api_host at 127.0.0.1.",
             )
         log.warning("the API listens on %s, beyond this machine", settings.api_host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -70,13 +70,13 @@ def list_(tx: Transaction) -> Result:
       bullpen key list
     """
     keys = list_keys(tx)
-    rows = [("KEY", "KIND", "STATE", "SCOPES", "AGENTS", "LAST USED", "NAME")]
+    rows = [("KEY", "KIND", "STATE", "SCOPES", "AGENTS", "MADE BY", "LAST USED", "NAME")]
     rows += [
         (
             *(each.id, each.kind.value, _describe_state(each, tx.now)),
             ",".join(sorted(each.scopes)),
             "all" if each.agents is None else ",".join(sorted(each.agents)),
-            *(_format_day(each.used_at), each.name),
+            *(each.made_by or "-", _format_day(each.used_at), each.name),
         )
         for each in keys
     ]
@@ -91,7 +91,7 @@ def list_(tx: Transaction) -> Result:
 @click.argument("key_id", nargs=-1, required=True, shell_complete=completion.keys)
 @yes
 def revoke(settings: Settings, key_id: tuple[str, ...], yes: bool) -> Result:
-    """Close keys or browsers, in force with the next request.
+    """Revoke keys or browser logins, and all that they made, from the next request on.
 
     \b
     Example:
@@ -101,16 +101,18 @@ def revoke(settings: Settings, key_id: tuple[str, ...], yes: bool) -> Result:
         keys = {each.id: each for each in list_keys(tx)}
     confirm("\n".join(_describe_revocation(each, keys) for each in key_id), yes)
     with write_transaction(settings) as tx:
-        for each in sorted(set(key_id)):
-            revoke_key(tx, each)
-    return Result({"revoked": list(key_id)}, [f"{each} opens nothing any more" for each in key_id])
+        revoked = [key.id for each in sorted(set(key_id)) for key in revoke_key(tx, each)]
+    ids = list(dict.fromkeys([*key_id, *revoked]))
+    return Result({"revoked": ids}, [f"Revoked {each}" for each in ids])
 
 
 def _describe_revocation(key_id: str, keys: Mapping[str, Key]) -> str:
     key = keys.get(key_id)
     if key is None:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
-    return f"Close {key.id} ({key.name}), last used {_format_day(key.used_at)}"
+    return (
+        f"Revoke {key.id} ({key.name}) and all that it made, last used {_format_day(key.used_at)}"
+    )
 
 
 def _key_fields(key: Key, now: int) -> dict[str, object]:
@@ -124,6 +126,7 @@ def _key_fields(key: Key, now: int) -> dict[str, object]:
         "expires_at": key.expires_at,
         "used_at": key.used_at,
         "revoked_at": key.revoked_at,
+        "made_by": key.made_by,
         "valid": key.valid(now),
     }
 

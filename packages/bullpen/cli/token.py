@@ -16,10 +16,17 @@ from bullpen.cli.command import (
 )
 from bullpen.cli.options import yes
 from bullpen.cli.output import confirm
-from bullpen.core.access.keys import LINK_MINUTES, create_login_link
-from bullpen.core.access.owner import ensure_token, read_token, rotate_token
-from bullpen.core.errors import UnsafeSecret
-from bullpen.core.network import api_url
+from bullpen.core.access.keys import OWNER_ID, revoke_made_by
+from bullpen.core.access.login import LINK_MINUTES, create_login_link
+from bullpen.core.access.owner import (
+    browser_name,
+    check_listeners,
+    ensure_token,
+    read_token,
+    rotate_token,
+)
+from bullpen.core.errors import StoreError, UnsafeSecret
+from bullpen.core.network import browser_url
 from bullpen.core.settings import Settings
 from bullpen.core.text import MASK
 
@@ -29,13 +36,20 @@ from bullpen.core.text import MASK
 def open_(settings: Settings, only_print: bool) -> Result | None:
     """Let a browser in: open the API's page by a link that works once.
 
+    The API must run, and proves first that it is this home's. Unless `public_url` says otherwise,
+    the link has a host name of its own below `localhost`, so that no other server on this machine
+    gets the browser's cookie.
+
     \b
     Example:
       bullpen open --print
     """
+    token = ensure_token(settings)
+    if not settings.public_url.startswith("https:"):  # there TLS proves whose it is
+        check_listeners(settings, token)
     with write_transaction(settings) as tx:
-        code = create_login_link(tx)
-    url = f"{api_url(settings)}/login?code={code}"
+        code, _ = create_login_link(tx)
+    url = f"{browser_url(settings, browser_name(token))}/login?code={code}"
     hint = f"It works once, within {LINK_MINUTES} minutes."
     result = Result({"url": url, "minutes": LINK_MINUTES}, url, hints=[hint])
     if only_print or json_requested():
@@ -97,21 +111,34 @@ def path(settings: Settings) -> Result:
 
 
 @command(token)
+@click.option("--keep-keys", is_flag=True, help="Keep the keys that were made with the old token.")
 @yes
-def rotate(settings: Settings, yes: bool) -> Result:
-    """Make a new token: the old one opens nothing from the next request on.
+def rotate(settings: Settings, keep_keys: bool, yes: bool) -> Result:
+    """Replace the token; the old one is invalid from the next request on.
 
-    Keys and browsers that came in stay; `bullpen key revoke` closes them.
+    What was made over the API with the old token is revoked: keys, login links and browser logins.
+    Keys made with `bullpen key add` and browsers let in by `bullpen open` stay.
 
     \b
     Example:
       bullpen token rotate
     """
-    confirm("Make a new token, and shut out whatever uses the old one", yes)
+    confirm("Replace the token, and revoke what was made with the old one over the API", yes)
     rotate_token(settings)
+    notes: list[str] = []
+    try:
+        with write_transaction(settings) as tx:  # now that the old token can make nothing more
+            revoked = revoke_made_by(tx, OWNER_ID, keep_keys=keep_keys)
+    except StoreError as error:
+        revoked = []
+        notes = [f"What the old one made could not be revoked: {error}. {error.hint}"]
+    lines = [f"There is a new token in {settings.token_file}."]
+    if revoked:
+        lines.append(f"Revoked what the old one made: {', '.join(each.id for each in revoked)}")
     return Result(
-        _token_fields(settings, MASK),
-        [f"There is a new token in {settings.token_file}.", "Next: bullpen token --reveal"],
+        {**_token_fields(settings, MASK), "revoked": [each.id for each in revoked]},
+        [*lines, "Next: bullpen token --reveal"],
+        notes=notes,
     )
 
 

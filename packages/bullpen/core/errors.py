@@ -46,6 +46,7 @@
     │   ├── TooManyFailures        from one address, in one minute
     │   ├── ScopeTooSmall
     │   ├── OutOfReach             the key does not reach this agent
+    │   ├── MachineOnly            only the command line on the machine changes this
     │   ├── ForeignHost
     │   └── ForeignPage            the request comes from a page of another site
     ├── UnsafeSecret               blank, short, or readable by others
@@ -55,6 +56,8 @@
     ├── RunsAlready                a home has only one of it
     ├── UnsafeDirectory            others could put their own sockets into it
     ├── AddressTaken               another program listens there
+    ├── ForeignListener            another program listens where the API should
+    ├── NoApi                      the API does not run
     ├── LaneError
     │   ├── LaneFull
     │   ├── LaneClosed             draining or archived
@@ -360,6 +363,10 @@ class OutOfReach(AccessError, hint="Use a key that reaches this agent."):
     """The key is valid, but does not reach this agent."""
 
 
+class MachineOnly(AccessError, hint="Change it at the command line on the machine itself."):
+    """This is not changed over the API, whatever the key."""
+
+
 class ForeignHost(
     AccessError, hint="Use the API's own address, or add the name to the setting `api_names`."
 ):
@@ -411,6 +418,17 @@ class AddressTaken(
     BullpenError, hint="Stop the other program, or choose another port with the setting `api_port`."
 ):
     """The API's address is in use, or is not one of this machine."""
+
+
+class ForeignListener(
+    BullpenError,
+    hint="Nothing was sent to it. Stop it, or choose another port with the setting `api_port`.",
+):
+    """Another program listens on the address of the API."""
+
+
+class NoApi(BullpenError, hint="Start it with `bullpen up`."):
+    """The API does not run."""
 
 
 class LaneError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 from pathlib import Path
@@ -10,10 +11,16 @@ from pathlib import Path
 from bullpen.core.errors import AddressTaken, UnsafeDirectory
 from bullpen.core.settings import Settings
 
+OTHER_LOOPBACK = {"127.0.0.1": "::1", "localhost": "::1", "0.0.0.0": "::1", "::1": "127.0.0.1"}  # noqa: S104
+
 
 def check_api_address(settings: Settings) -> None:
-    """Raise AddressTaken if the API cannot listen on its address."""
-    host, port = settings.api_host, settings.api_port
+    """Raise AddressTaken if the API cannot listen on its addresses."""
+    for host in listen_addresses(settings):
+        _check_address(host, settings.api_port)
+
+
+def _check_address(host: str, port: int) -> None:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -40,6 +47,45 @@ def api_url(settings: Settings) -> str:
     """The URL of the API on this machine."""
     host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.api_port}"
+
+
+def listen_addresses(settings: Settings) -> tuple[str, ...]:
+    """The addresses on which the API listens: its own and, on this machine, both loopback ones.
+
+    Browsers try both for a name on this machine, and another user's program on the second one
+    would get their cookies.
+    """
+    other = OTHER_LOOPBACK.get(settings.api_host)
+    if other is None or not _has_address(other):
+        return (settings.api_host,)
+    return (settings.api_host, other)
+
+
+def browser_url(settings: Settings, name: str) -> str:
+    """The URL of the API for browsers; `name` is its name for those on this machine."""
+    if settings.public_url:
+        return settings.public_url
+    if is_loopback(settings.api_host) or settings.api_host in ("0.0.0.0", "::"):  # noqa: S104
+        return f"http://{name}:{settings.api_port}"
+    return api_url(settings)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this address or name is this machine's own, shared by all programs on it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _has_address(host: str) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
 
 
 def socket_directory(settings: Settings) -> Path:

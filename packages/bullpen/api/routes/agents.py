@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import Annotated
 
 from flask import request
 from pydantic import BaseModel, Field, RootModel
 
-from bullpen.api.context import api, caller, read, require_reach, write
+from bullpen.api.context import (
+    ChangedBy,
+    api,
+    caller,
+    read,
+    require_changes,
+    require_reach,
+    write,
+)
 from bullpen.api.route import ADMIN, READ, Routes
 from bullpen.api.schemas import (
     Answer,
@@ -46,6 +55,8 @@ from bullpen.core.workspace.templates import prepare_directory
 routes = Routes("agents", "Who answers: agents, and how each of them works.")
 
 
+FOR_ALL = "changed by keys that reach all agents"
+
 REFERENCE_NAMES = {command: family for family, command in PROVIDER_ALIASES.items()}
 """What the reference's clients call our command lines."""
 
@@ -64,29 +75,48 @@ class AgentBody(LenientBody):
     """An agent, or what of it is to be changed."""
 
     name: ShortText | None = None
-    provider: ShortText | None = Field(None, description="built in, of a plugin, or custom:<id>")
+    provider: Annotated[
+        ShortText | None,
+        Field(description=f"built in, of a plugin, or custom:<id>; {FOR_ALL}"),
+        ChangedBy.ALL_AGENTS,
+    ] = None
     model: ShortText | None = Field(None, description="empty is the provider's own choice")
-    working_directory: LongText | None = Field(
-        None, description="an absolute path; empty is its own directory in the workspace"
-    )
+    working_directory: Annotated[
+        LongText | None,
+        Field(
+            description="as it is shown, or empty: it stays; it is changed on the machine itself, "
+            "with `bullpen agent set`"
+        ),
+        ChangedBy.MACHINE,
+    ] = None
     system_prompt: str | None = None
     prompt_file: LongText | None = Field(None, description="refused: send the text itself")
-    permission: Permission | None = None
+    permission: Annotated[
+        Permission | None, Field(description=f"what it may do; {FOR_ALL}"), ChangedBy.ALL_AGENTS
+    ] = None
     context: Context | None = None
-    scheduling: Scheduling | None = Field(None, description="for whom it may make schedules")
+    scheduling: Annotated[
+        Scheduling | None,
+        Field(description=f"for whom it may make schedules; {FOR_ALL}"),
+        ChangedBy.ALL_AGENTS,
+    ] = None
     heartbeat: HeartbeatSwitch | None = Field(
         None, description="as /api/agents/<id>/heartbeat takes it"
     )
-    reach: Reach | None = Field(
-        None,
-        description="what the commands of its runs read, and to whom they write; changed by keys "
-        "that reach all agents",
-    )
-    sandbox: Sandbox | None = Field(
-        None,
-        description="what keeps its runs from the rest of the machine; changed by keys that reach "
-        "all agents",
-    )
+    reach: Annotated[
+        Reach | None,
+        Field(description=f"what the commands of its runs read, and to whom they write; {FOR_ALL}"),
+        ChangedBy.ALL_AGENTS,
+    ] = None
+    sandbox: Annotated[
+        Sandbox | None,
+        Field(description=f"what keeps its runs from the rest of the machine; {FOR_ALL}"),
+        ChangedBy.ALL_AGENTS,
+    ] = None
+
+
+FIELDS = {"directory": "working_directory"}
+"""What fields of an agent are called in a body, where it is another name."""
 
 
 class AgentLane(Answer):
@@ -215,14 +245,14 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
         lock_lane(tx, agent_id)
     change = _agent_change(tx, agent_id, body)
     before = find_agent(tx, agent_id) if create else get_agent(tx, agent_id)
-    if not {"reach", "sandbox"}.isdisjoint(only_changes(change, before or Agent(id=agent_id))):
-        require_reach(None)  # what bounds an agent is not changed by a key for some agents
+    news = only_changes(change, before or Agent(id=agent_id))
+    require_changes(AgentBody, [FIELDS.get(name, name) for name in news])
     if before is None:
         if body.name is None or body.provider is None:
             raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
         add_agent(tx, Agent(id=agent_id, **change))
-    elif change := only_changes(change, before):
-        change_agent(tx, agent_id, **change)
+    elif news:
+        change_agent(tx, agent_id, **news)
     if body.heartbeat is not None:
         _switch_heartbeat(tx, agent_id, body.heartbeat)
     return get_agent(tx, agent_id)
@@ -270,7 +300,7 @@ def _agent_change(tx: Transaction, agent_id: str, body: AgentBody) -> AgentChang
         change["provider"] = resolve_provider_name(tx, body.provider)
     if body.model is not None:
         change["model"] = body.model
-    if body.working_directory is not None:
+    if body.working_directory:
         own = PurePath(body.working_directory) == PurePath(tx.settings.workspace / agent_id)
         change["directory"] = "" if own else body.working_directory
     if body.system_prompt is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from flask import Response
 from pydantic import Field, JsonValue
 
-from bullpen.api.context import api, caller, read, require_reach, write
+from bullpen.api.context import api, caller, read, require_reach, require_valid, write
 from bullpen.api.long_poll import client_gone
 from bullpen.api.route import CLAIM, Routes, as_json
 from bullpen.api.routes.files import may_attach, resolve_uploads
@@ -244,6 +244,8 @@ def _try_claim(body: ClaimBody) -> Response | None:
             return None
     lease = None if body.lease is None else body.lease * SECOND
     with write(durable=False) as tx:
+        # The request may have waited for a minute, and its key may have been revoked meanwhile.
+        require_valid(tx)
         claim = claim_for_worker(
             tx, body.worker, body.agent, limit=body.limit, lease=lease, has_ended=has_ended
         )

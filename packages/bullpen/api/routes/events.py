@@ -25,6 +25,8 @@ from bullpen.api.streams.subscribe import (
     split_names,
     starting_point,
 )
+from bullpen.core.access.keys import Key
+from bullpen.core.access.owner import OwnerToken
 from bullpen.core.events.log import EventFilter, id_before_oldest, list_events
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
@@ -137,7 +139,8 @@ def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
     if request.method == "HEAD":
         return Response(mimetype=MIMETYPE, headers=HEADERS)
     if not query.follow:
-        return Response(_backlog(store, wanted, since), mimetype=MIMETYPE, headers=HEADERS)
+        frames = _backlog(store, hub.owner, caller(), wanted, since)
+        return Response(frames, mimetype=MIMETYPE, headers=HEADERS)
     position = starting_point(hub, store, since)
     client = open_stream(hub, store, request.environ, wire=SSE, key=caller(), wanted=wanted)
 
@@ -150,10 +153,15 @@ def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
     return response
 
 
-def _backlog(store: Store, wanted: Filter, since: int | None) -> Iterator[bytes]:
-    """The stored events after this id; none without an id."""
+def _backlog(
+    store: Store, owner: OwnerToken, key: Key, wanted: Filter, since: int | None
+) -> Iterator[bytes]:
+    """The stored events after this id, as long as the key is valid; none without an id."""
     upto = EventTail.from_now(store).position
     position = upto if since is None else min(max(since, id_before_oldest(store)), upto)
     yield SSE.hello(position, store.clock.now())
     for shown in backlog_pages(store, wanted, position, upto):
+        with store.read() as tx:
+            if not owner.still_valid(tx, key):
+                break
         yield b"".join(wanted.frames(SSE, shown))

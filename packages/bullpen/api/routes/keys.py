@@ -49,6 +49,9 @@ class KeyAnswer(Answer):
     expires_at: int | None
     used_at: int | None
     revoked_at: int | None
+    made_by: str | None = Field(
+        description="a key's id, `owner` for the owner's token, null if made on the machine"
+    )
     valid: bool = Field(description="whether it still opens anything")
 
 
@@ -56,6 +59,12 @@ class NewKeyAnswer(KeyAnswer, Done):
     """The new key, with its secret."""
 
     key: str = Field(description="the secret: shown this once, and stored nowhere")
+
+
+class Revoked(Done):
+    """It is revoked."""
+
+    revoked: list[str] = Field(description="the keys and logins that were in force until now")
 
 
 class KeyList(Rows[KeyAnswer]):
@@ -81,18 +90,21 @@ def keys() -> KeyList:
 
 @routes.post("/api/keys", ADMIN)
 def add(body: NewKey) -> NewKeyAnswer:
-    """Make a key. No key makes one that may more, reaches more or lasts longer than itself."""
+    """Make a key. No key makes one that may more, reaches more or lasts longer than itself.
+
+    It ends with the key that makes it, when that is revoked or expires.
+    """
     with write() as tx:
         key, secret = add_key_as(tx, caller(), body.name, body.scopes, body.agents, body.expires_at)
         return NewKeyAnswer.from_row(key, valid=key.valid(tx.now), key=secret)
 
 
 @routes.delete("/api/keys/<key_id>", ADMIN, UnknownKey)
-def revoke(path: KeyPath) -> Done:
-    """Close a key or a browser: it opens nothing with the next request."""
+def revoke(path: KeyPath) -> Revoked:
+    """Revoke a key or browser login, and all keys and logins that it made, from now on."""
     with write() as tx:
-        revoke_key_as(tx, caller(), path.key_id)
-    return Done()
+        revoked = revoke_key_as(tx, caller(), path.key_id)
+    return Revoked(revoked=[each.id for each in revoked])
 
 
 class AuditEntryAnswer(Answer):

@@ -17,7 +17,7 @@ from simple_websocket import ConnectionClosed, Server
 from simple_websocket import ConnectionError as NoHandshake
 from wsproto.utilities import ProtocolError
 
-from bullpen.api.context import api, caller, require_reach, require_scope
+from bullpen.api.context import api, caller, require_reach, require_scope, require_valid
 from bullpen.api.errors import error_response, validation_error_response
 from bullpen.api.route import Routes
 from bullpen.api.routes import history, responses
@@ -36,8 +36,8 @@ from bullpen.api.streams.subscribe import (
     open_stream,
     starting_point,
 )
-from bullpen.core.access.keys import Scope, still_valid
-from bullpen.core.errors import BadRequest, BullpenError, NoAccess
+from bullpen.core.access.keys import Scope
+from bullpen.core.errors import BadRequest, BullpenError
 from bullpen.core.message import NewMessage
 from bullpen.core.strict_json import Json, read_json
 
@@ -153,8 +153,7 @@ def _parse(text: str | bytes) -> dict[str, Json]:
 def _check_key() -> None:
     """Refuse a key that was revoked while its connection is still open."""
     with api().store.read() as tx:
-        if not still_valid(tx, caller()):
-            raise NoAccess("the key was closed")
+        require_valid(tx)
 
 
 def _do(client: Client, command: AnyCommand, ref: Ref) -> None:

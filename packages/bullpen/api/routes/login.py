@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote, urlsplit
 
 from flask import Response, redirect, request
 from pydantic import BaseModel, Field
 
-from bullpen.api.auth import COOKIE, count_failure
-from bullpen.api.context import api, caller, write
+from bullpen.api.auth import SECURE_COOKIE, cookie_name, count_failure
+from bullpen.api.context import api, caller, read, require_valid, write
 from bullpen.api.route import ADMIN, NO_SCOPE, Redirect, Routes
 from bullpen.api.routes.keys import AgentSet
 from bullpen.api.schemas import Answer, Done
-from bullpen.core.access.keys import (
-    BROWSER_DAYS,
-    LINK_MINUTES,
-    KeyKind,
-    Scope,
+from bullpen.core.access.keys import Key, KeyKind, Scope
+from bullpen.core.access.login import (
     create_login_link,
+    is_login_link,
+    log_out,
     redeem_login_link,
-    revoke_key,
 )
-from bullpen.core.clock import DAY, MINUTE, SECOND
+from bullpen.core.clock import SECOND
 from bullpen.core.errors import NoAccess
+from bullpen.core.network import is_loopback
 
 routes = Routes("login", "The way in for a browser.")
 
@@ -45,6 +45,18 @@ class Code(BaseModel):
     code: str = Field(max_length=200)
 
 
+class Nonce(BaseModel):
+    """What is asked."""
+
+    nonce: str = Field(pattern=r"^[0-9a-f]{32}$", description="a number that nobody asked before")
+
+
+class Proof(Answer):
+    """What only this home's API can answer."""
+
+    proof: str
+
+
 class Me(Answer):
     """Who asks, and what that one may do."""
 
@@ -60,46 +72,41 @@ class Me(Answer):
 def make() -> Link:
     """Make a link that lets one browser in, once, within a few minutes.
 
-    What the browser may do is what the key may that makes the link.
+    The browser has the rights of the key that makes the link, and its login ends with that key.
     """
     with write() as tx:
-        code = create_login_link(tx, caller().scopes, caller().agents)
-        until = tx.now + LINK_MINUTES * MINUTE
-    return Link(url=f"{request.host_url}login?code={code}", expires_at=until)
+        require_valid(tx)
+        code, until = create_login_link(tx, caller())
+    return Link(url=_login_url(code), expires_at=until)
 
 
 @routes.get("/login", NO_SCOPE)
 def come_in(query: Code) -> Redirect:
     """Exchange a link's code for a cookie."""
+    if request.method == "HEAD":
+        return _redirect(HOME)  # a preview of the link must not use it up
+    cookie = cookie_name()
+    if cookie is None:
+        # Only with a valid code: others must not learn the name.
+        with read() as tx:
+            valid = is_login_link(tx, query.code)
+        return _redirect(_login_url(query.code)) if valid else _refuse()
     browser = (request.user_agent.string or "a browser")[:NAME_LENGTH]
     with api().store.write() as tx:
         redeemed = redeem_login_link(tx, query.code, browser)
-    if redeemed is None:
-        count_failure()
-        raise NoAccess(
-            "this link was used before, or its time is over",
-            hint="Make another one with `bullpen open`.",
-        )
-    response = _redirect(HOME)
-    response.set_cookie(
-        COOKIE,
-        redeemed[1],
-        max_age=BROWSER_DAYS * DAY // SECOND,
-        httponly=True,
-        secure=request.is_secure,
-        samesite="Lax",
-    )
-    return response
+        now = tx.now
+    return _refuse() if redeemed is None else _let_in(cookie, *redeemed, now)
 
 
 @routes.post("/api/logout", NO_SCOPE, audited=True)
 def leave() -> Annotated[Response, Done]:
-    """Forget this browser: its cookie opens nothing any more."""
+    """End this browser's login; keys that it made stay."""
     if caller().kind is KeyKind.BROWSER:
         with write() as tx:
-            revoke_key(tx, caller().id)
+            log_out(tx, caller())
     response = Response(Done().model_dump_json(), mimetype="application/json")
-    response.delete_cookie(COOKIE)
+    if (cookie := cookie_name()) is not None:
+        response.delete_cookie(cookie, secure=cookie == SECURE_COOKIE)
     return response
 
 
@@ -114,6 +121,43 @@ def me() -> Me:
 def front() -> Redirect:
     """Lead a browser to the page on which the API can be tried."""
     return _redirect(HOME)
+
+
+@routes.get("/api/proof", NO_SCOPE)
+def proof(query: Nonce) -> Proof:
+    """Prove to `bullpen open` that this is the API of its home, before it sends a browser here."""
+    return Proof(proof=api().owner.prove(query.nonce))
+
+
+def _login_url(code: str) -> str:
+    """The link, under the name that browsers use."""
+    base = urlsplit(request.host_url)
+    url = api().settings.public_url or f"{base.scheme}://{base.netloc}"
+    if not api().settings.public_url and is_loopback(base.hostname or ""):
+        port = f":{base.port}" if base.port else ""
+        url = f"{base.scheme}://{api().owner.browser_name()}{port}"
+    return f"{url}/login?code={quote(code)}"
+
+
+def _refuse() -> Response:
+    count_failure()
+    raise NoAccess(
+        "invalid, expired or used login link", hint="Make another one with `bullpen open`."
+    )
+
+
+def _let_in(cookie: str, key: Key, secret: str, now: int) -> Response:
+    response = _redirect(HOME)
+    assert key.expires_at is not None
+    response.set_cookie(
+        cookie,
+        secret,
+        max_age=(key.expires_at - now) // SECOND,
+        httponly=True,
+        secure=cookie == SECURE_COOKIE or request.is_secure,
+        samesite="Lax",
+    )
+    return response
 
 
 def _redirect(path: str) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import selectors
 import socket
 import threading
@@ -13,7 +14,8 @@ from contextlib import suppress
 from bullpen.api.streams.backlog import RecentEvents, load_recent
 from bullpen.api.streams.client import Client, Filter
 from bullpen.api.streams.frames import EncodedEvent, EndReason, StreamProtocol, encode_events
-from bullpen.core.access.keys import Key
+from bullpen.core.access.keys import Key, KeyKind
+from bullpen.core.access.owner import OwnerToken
 from bullpen.core.errors import BullpenError, Overloaded
 from bullpen.core.events.company import KeyRevoked
 from bullpen.core.events.log import EventRecord
@@ -112,8 +114,14 @@ class Hub:
     reconnects with the last id that it has.
     """
 
-    def __init__(self, store: Store, keep_alive: float = KEEP_ALIVE_SECONDS) -> None:
+    def __init__(
+        self, store: Store, owner: OwnerToken, keep_alive: float = KEEP_ALIVE_SECONDS
+    ) -> None:
         self._store = store
+        self.owner = owner
+        self._token = ""
+        self._next_expiry = math.inf
+        """When the first key of a client ends, or earlier."""
         self._limit = store.settings.api_streams
         self._keep_alive = keep_alive
         self._poller = Poller()
@@ -180,6 +188,8 @@ class Hub:
                 raise Overloaded("the API stops")
             client = Client(connection, wire, key, wanted)
             self._clients.add(client)
+            if key.expires_at is not None:
+                self._next_expiry = min(self._next_expiry, key.expires_at)
         self._touch(client)
         return client
 
@@ -318,6 +328,7 @@ class Hub:
         with self._lock:
             self._recent.add(events, self._tail.position)
             self._revoke(events)
+            self._end_invalid()
             followers = [each for each in self._clients if each.following]
             if followers and not self._recent.covers(self._position):
                 # The store was unreachable for so long that recent events no longer cover it.
@@ -359,6 +370,21 @@ class Hub:
             if client.key.id in closed:
                 self._end(client, EndReason.CLOSED, "its key was revoked")
 
+    def _end_invalid(self) -> None:
+        """End the clients whose key has expired, and the owner's whose token was replaced."""
+        now, token = self._store.clock.now(), self.owner.hash()
+        if token == self._token and now < self._next_expiry:
+            return
+        self._token, self._next_expiry = token, math.inf
+        for client in self._clients:
+            key = client.key
+            if key.kind is KeyKind.OWNER and key.token_hash != token:
+                self._end(client, EndReason.CLOSED, "the owner's token was replaced")
+            elif key.expires_at is not None and now >= key.expires_at:
+                self._end(client, EndReason.CLOSED, "its key has expired")
+            elif key.expires_at is not None:
+                self._next_expiry = min(self._next_expiry, key.expires_at)
+
     def _beat(self) -> None:
         with self._lock:
             for client in self._clients:
@@ -366,13 +392,11 @@ class Hub:
                     self._send(client, client.wire.keep_alive, [client.wire.keep_alive])
 
     def _check_deadlines(self) -> None:
-        now = self._store.clock.now()
         with self._lock:
             for client in tuple(self._clients):
                 if time.monotonic() >= client.deadline:
                     self._close(client)
-                elif client.key.expires_at is not None and now >= client.key.expires_at:
-                    self._end(client, EndReason.CLOSED, "its key has expired")
+            self._end_invalid()
 
     def _settle(self) -> None:
         """Flush the touched clients, and close those that are done."""

@@ -18,7 +18,7 @@ from bullpen.api.schemas import Cursor
 from bullpen.api.streams.client import Client, Filter
 from bullpen.api.streams.frames import EncodedEvent, EndReason, StreamProtocol, encode_events
 from bullpen.api.streams.hub import Hub
-from bullpen.core.access.keys import Key, still_valid
+from bullpen.core.access.keys import INVALID, Key
 from bullpen.core.errors import BullpenError, NoAccess
 from bullpen.core.events.log import id_before_oldest, list_events
 from bullpen.core.events.tail import EventTail
@@ -131,10 +131,10 @@ def open_stream(
         raise
     # The hub notices a key that is revoked from now on; this check, one revoked just before.
     with store.read() as tx:
-        valid = still_valid(tx, key)
+        valid = hub.owner.still_valid(tx, key)
     if not valid:
         hub.forget(client)
-        raise NoAccess("the key was closed just now")
+        raise NoAccess(INVALID)
     return client
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sqlalchemy import Column, bindparam, insert, select, update
 
-from bullpen.core.clock import DAY, MINUTE
-from bullpen.core.errors import BadKey, OutOfReach, ScopeTooSmall, UnknownKey
+from bullpen.core.clock import MINUTE
+from bullpen.core.errors import BadKey, NoAccess, OutOfReach, ScopeTooSmall, UnknownKey
 from bullpen.core.events.append import append_event
 from bullpen.core.events.company import KeyAdded, KeyRevoked
 from bullpen.core.ids import check_name
@@ -22,8 +22,6 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import KEY_PREFIX
 
 SECRET_BYTES = 32
-LINK_MINUTES = 5
-BROWSER_DAYS = 30
 USED_AT_INTERVAL = MINUTE
 
 K = API_KEYS.c
@@ -69,6 +67,10 @@ class Key:
     expires_at: int | None = None
     used_at: int | None = None
     revoked_at: int | None = None
+    made_by: str | None = None
+    """The key that made it, `OWNER_ID` for the owner's token; None if made on the machine."""
+    token_hash: str = field(default="", repr=False)
+    """Of the owner's key: the hash of the token that it stands for."""
 
     def has_scope(self, scope: Scope) -> bool:
         """Whether the key has this scope; `admin` includes all."""
@@ -83,7 +85,10 @@ class Key:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-OWNER_KEY = Key(id="owner", kind=KeyKind.OWNER, name="owner", scopes=frozenset(Scope))
+OWNER_ID = "owner"
+INVALID = "invalid or revoked token"
+
+OWNER_KEY = Key(id=OWNER_ID, kind=KeyKind.OWNER, name="owner", scopes=frozenset(Scope))
 
 
 def new_secret() -> str:
@@ -106,6 +111,7 @@ def _key_from_row(
     expires_at: int | None,
     used_at: int | None,
     revoked_at: int | None,
+    made_by: str | None,
 ) -> Key:
     return Key(
         id=id_,
@@ -117,13 +123,14 @@ def _key_from_row(
         expires_at=expires_at,
         used_at=used_at,
         revoked_at=revoked_at,
+        made_by=made_by,
     )
 
 
 def _columns() -> tuple[Column[object], ...]:
     return (
         *(K.id, K.kind, K.name, K.scopes, K.agents),
-        *(K.created_at, K.expires_at, K.used_at, K.revoked_at),
+        *(K.created_at, K.expires_at, K.used_at, K.revoked_at, K.made_by),
     )
 
 
@@ -135,6 +142,15 @@ FIND_BY_ID: Statement[Key] = Statement(
 )
 LOCK_BY_ID: Statement[Key] = Statement(
     lambda: select(*_columns()).where(K.id == bindparam("key")).with_for_update(), _key_from_row
+)
+LOCK_MADE_BY: Statement[Key] = Statement(
+    lambda: (
+        select(*_columns())
+        .where(K.made_by == bindparam("maker"))
+        .order_by(K.created_at, K.id)
+        .with_for_update()
+    ),
+    _key_from_row,
 )
 LIST: Statement[Key] = Statement(
     lambda: select(*_columns()).where(K.kind != bindparam("kind")).order_by(K.created_at, K.id),
@@ -161,6 +177,7 @@ def add_key(
     scopes: Collection[Scope],
     agents: Collection[str] | None = None,
     expires_at: int | None = None,
+    made_by: str | None = None,
 ) -> tuple[Key, str]:
     """Add a key; gives it and its secret, which is not stored."""
     check_display_name(name, tx.settings.message_bytes)
@@ -174,7 +191,7 @@ def add_key(
         raise BadKey(f"the key {name} has expired already")
     for agent in agents or ():
         check_name(agent)
-    key, secret = _insert_key(tx, KeyKind.KEY, name, scopes, agents, expires_at)
+    key, secret = insert_key(tx, KeyKind.KEY, name, scopes, agents, expires_at, made_by)
     append_event(tx, KeyAdded(key=key.id, name=name))
     return key, secret
 
@@ -186,9 +203,12 @@ def find_key(tx: Transaction, secret: str) -> Key | None:
 
 
 def still_valid(tx: Transaction, key: Key) -> bool:
-    """Whether a key that was found before is still valid."""
+    """Whether a key or browser login that was found before is still valid.
+
+    The owner's key is in no table; `OwnerToken.still_valid` knows it as well.
+    """
     stored = tx.one(FIND_BY_ID, {"key": key.id})
-    return key.kind is KeyKind.OWNER or (stored is not None and stored.valid(tx.now))
+    return stored is not None and stored.valid(tx.now)
 
 
 def list_keys(tx: Transaction) -> list[Key]:
@@ -196,13 +216,38 @@ def list_keys(tx: Transaction) -> list[Key]:
     return tx.all(LIST, {"kind": KeyKind.LINK.value})
 
 
-def revoke_key(tx: Transaction, key_id: str) -> None:
-    """Revoke a key or a browser login at once; repeating it changes nothing."""
+def revoke_key(tx: Transaction, key_id: str) -> list[Key]:
+    """Revoke a key or browser login and all that it made; gives those that were still in force."""
     key = tx.one(LOCK_BY_ID, {"key": key_id})
     if key is None or key.kind is KeyKind.LINK:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
-    if tx.change(REVOKE, {"key": key_id, "now": tx.now}):
-        append_event(tx, KeyRevoked(key=key_id))
+    return [*end_key(tx, key), *revoke_made_by(tx, key_id)]
+
+
+def revoke_made_by(tx: Transaction, maker: str, *, keep_keys: bool = False) -> list[Key]:
+    """Revoke what this key or the owner's token made over the API, and what that made in turn.
+
+    `keep_keys` ends login links and browser logins only. Gives those that were still in force.
+    """
+    revoked: list[Key] = []
+    makers = [maker]
+    while makers:
+        for key in tx.all(LOCK_MADE_BY, {"maker": makers.pop()}):
+            if keep_keys and key.kind is KeyKind.KEY:
+                continue
+            # A logged out browser may have made keys: what is revoked already is followed as well.
+            makers.append(key.id)
+            revoked += end_key(tx, key)
+    return [key for key in revoked if key.kind is not KeyKind.LINK]
+
+
+def end_key(tx: Transaction, key: Key) -> list[Key]:
+    """Revoke this key alone; gives it if it was still in force."""
+    if not tx.change(REVOKE, {"key": key.id, "now": tx.now}):
+        return []
+    if key.kind is not KeyKind.LINK:
+        append_event(tx, KeyRevoked(key=key.id))
+    return [key] if key.valid(tx.now) else []
 
 
 def record_use(tx: Transaction, key: Key) -> None:
@@ -210,39 +255,34 @@ def record_use(tx: Transaction, key: Key) -> None:
     tx.write(SET_USED_AT, {"key": key.id, "now": tx.now})
 
 
-def create_login_link(
-    tx: Transaction,
-    scopes: Collection[Scope] = tuple(Scope),
-    agents: Collection[str] | None = None,
-) -> str:
-    """Add a login link for one browser, valid for a few minutes; gives its secret."""
-    until = tx.now + LINK_MINUTES * MINUTE
-    return _insert_key(tx, KeyKind.LINK, "link", scopes, agents, until)[1]
+def get_maker(tx: Transaction, key: Key) -> Key:
+    """The key that made this one; the owner's, if it was made on the machine or with the token."""
+    if key.made_by is None or key.made_by == OWNER_ID:
+        return OWNER_KEY
+    maker = tx.one(FIND_BY_ID, {"key": key.made_by})
+    if maker is None:
+        raise NoAccess(INVALID)
+    return maker
 
 
-def redeem_login_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
-    """Exchange an unused login link for a browser login; gives its key and secret."""
-    link = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
-    if link is None:
-        return None
-    link = tx.one(LOCK_BY_ID, {"key": link.id})  # locked: of two that come with one link, the first
-    if link is None or link.kind is not KeyKind.LINK or not link.valid(tx.now):
-        return None
-    tx.write(REVOKE, {"key": link.id, "now": tx.now})
-    until = tx.now + BROWSER_DAYS * DAY
-    key, cookie = _insert_key(tx, KeyKind.BROWSER, name, link.scopes, link.agents, until)
-    append_event(tx, KeyAdded(key=key.id, name=name))
-    return key, cookie
+def lock_maker(tx: Transaction, maker: Key) -> None:
+    """Refuse a key that has ended meanwhile; who revokes it now waits for what it makes."""
+    if maker.kind is not KeyKind.OWNER:
+        stored = tx.one(LOCK_BY_ID, {"key": maker.id})
+        if stored is None or not stored.valid(tx.now):
+            raise NoAccess(INVALID)
 
 
-def _insert_key(
+def insert_key(
     tx: Transaction,
     kind: KeyKind,
     name: str,
     scopes: Collection[Scope],
     agents: Collection[str] | None,
     expires_at: int | None,
+    made_by: str | None,
 ) -> tuple[Key, str]:
+    """Insert a key of any kind; gives it and its secret."""
     secret = new_secret()
     key = Key(
         id=tx.ids.new("key"),
@@ -252,6 +292,7 @@ def _insert_key(
         agents=None if agents is None else frozenset(agents),
         created_at=tx.now,
         expires_at=expires_at,
+        made_by=made_by,
     )
     tx.write(
         INSERT,
@@ -266,6 +307,7 @@ def _insert_key(
             "expires_at": expires_at,
             "used_at": None,
             "revoked_at": None,
+            "made_by": made_by,
         },
     )
     return key, secret
@@ -285,14 +327,24 @@ def add_key_as(
         raise ScopeTooSmall(f"the key {by.name!r} has not the scopes {', '.join(missing)}")
     if by.agents is not None and (agents is None or not by.agents.issuperset(agents)):
         raise OutOfReach(f"the key {by.name!r} makes keys for its own agents only")
-    # The end of a browser login does not limit the keys that its owner makes.
-    end = by.expires_at if by.kind is KeyKind.KEY else None
+    lock_maker(tx, by)
+    end = _latest_end(tx, by)
     if end is not None and (expires_at is None or expires_at > end):
         raise BadKey(
             f"the key {by.name!r} makes no key that lasts longer than itself",
             hint=f"Give an end of {end} or before.",
         )
-    return add_key(tx, name, scopes, agents, expires_at)
+    return add_key(tx, name, scopes, agents, expires_at, made_by=by.id)
+
+
+def _latest_end(tx: Transaction, by: Key) -> int | None:
+    """When the keys that this one makes must have ended; None is never.
+
+    The end of a browser login is not that of its owner: what counts is the key that let it in.
+    """
+    while by.kind is KeyKind.BROWSER:
+        by = get_maker(tx, by)
+    return by.expires_at
 
 
 def list_keys_as(tx: Transaction, by: Key) -> list[Key]:
@@ -300,11 +352,11 @@ def list_keys_as(tx: Transaction, by: Key) -> list[Key]:
     return [key for key in list_keys(tx) if _can_see(by, key)]
 
 
-def revoke_key_as(tx: Transaction, by: Key, key_id: str) -> None:
+def revoke_key_as(tx: Transaction, by: Key, key_id: str) -> list[Key]:
     """Revoke a key on behalf of another, which must be able to see it."""
     if key_id not in {key.id for key in list_keys_as(tx, by)}:
         raise UnknownKey(f"there is no key {key_id[:40]!r}")
-    revoke_key(tx, key_id)
+    return revoke_key(tx, key_id)
 
 
 def _can_see(by: Key, other: Key) -> bool:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
+import json
 import os
+import secrets
+from contextlib import closing
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from bullpen.core.access.keys import new_secret
-from bullpen.core.errors import UnsafeSecret
+from bullpen.core.access import keys
+from bullpen.core.access.keys import OWNER_KEY, Key, KeyKind, hash_secret, new_secret
+from bullpen.core.errors import ForeignListener, NoApi, UnsafeSecret
 from bullpen.core.files import replace_file
+from bullpen.core.network import listen_addresses
 from bullpen.core.settings import Settings
+from bullpen.core.store.transaction import Transaction
 
 MIN_TOKEN_CHARS = 24
 """A shorter token could be guessed."""
 
 OTHERS_MODE_BITS = 0o077
+NAME_CHARS = 12
+PROOF_SECONDS = 10.0
+MAX_PROOF_BYTES = 4096
 
 
 def ensure_token(settings: Settings) -> str:
@@ -45,22 +58,107 @@ def read_token(settings: Settings) -> str:
     return token
 
 
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """The token as it was read, and what follows from it."""
+
+    file: tuple[int, ...]
+    secret: str
+    key: Key
+    browser_name: str
+
+
 class OwnerToken:
     """The token in memory, read again whenever its file changes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._path = str(settings.token_file)
-        self._seen: tuple[int, ...] = ()
-        self._token = ""
+        self._token = _Token((), "", OWNER_KEY, "")
 
-    def token(self) -> str:
-        """The current token."""
+    def find(self, secret: str) -> Key | None:
+        """The owner's key, if this is their token."""
+        token = self._current()
+        given = secret.encode(errors="surrogateescape")
+        return token.key if hmac.compare_digest(token.secret.encode(), given) else None
+
+    def hash(self) -> str:
+        """The hash of the token; empty while there is none that can be used."""
+        try:
+            return self._current().key.token_hash
+        except (OSError, UnsafeSecret):
+            return ""
+
+    def still_valid(self, tx: Transaction, key: Key) -> bool:
+        """Whether a key that was let in before, the owner's or another, is still valid."""
+        if key.kind is KeyKind.OWNER:
+            return key.token_hash == self.hash()
+        return keys.still_valid(tx, key)
+
+    def browser_name(self) -> str:
+        """The host name under which browsers on this machine use the API."""
+        return self._current().browser_name
+
+    def prove(self, nonce: str) -> str:
+        """The answer to `check_listeners`, which only a process with this token can give."""
+        return _prove(self._current().secret, self._settings.api_port, nonce)
+
+    def _current(self) -> _Token:
         found = os.stat(self._path)  # noqa: PTH116 - every request asks, and Path takes longer
-        seen = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
-        if seen != self._seen:
-            self._token, self._seen = read_token(self._settings), seen
+        file = (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
+        if file != self._token.file:
+            secret = read_token(self._settings)
+            key = replace(OWNER_KEY, token_hash=hash_secret(secret))
+            self._token = _Token(file, secret, key, browser_name(secret))
         return self._token
+
+
+def browser_name(token: str) -> str:
+    """A host name on this machine that nobody can guess.
+
+    Browsers send a cookie to every port of the host that set it, so servers on other ports of
+    127.0.0.1 would get that of a login there. They resolve names below `localhost` by themselves.
+    """
+    digest = hmac.digest(token.encode(), b"browser name", "sha256")
+    return f"bullpen-{base64.b32encode(digest).decode().lower()[:NAME_CHARS]}.localhost"
+
+
+def check_listeners(settings: Settings, token: str) -> None:
+    """Raise unless this home's API, and no other program, listens on the API's address.
+
+    A login link is for nobody else. The API proves that it knows the token.
+    """
+    proven = False
+    for address in listen_addresses(settings):
+        nonce = secrets.token_hex(16)
+        expected = _prove(token, settings.api_port, nonce)
+        try:
+            answer = _ask_proof(address, settings.api_port, nonce)
+        except ConnectionRefusedError:
+            continue
+        except (OSError, ValueError, HTTPException):
+            answer = ""
+        if not hmac.compare_digest(answer.encode(), expected.encode()):
+            raise ForeignListener(
+                f"the program on port {settings.api_port} of {address} is not this home's API"
+            )
+        proven = True
+    if not proven:
+        raise NoApi(f"nothing listens on port {settings.api_port} of {settings.api_host}")
+
+
+def _ask_proof(address: str, port: int, nonce: str) -> str:
+    connection = HTTPConnection(address, port, timeout=PROOF_SECONDS)
+    with closing(connection):
+        connection.request("GET", f"/api/proof?nonce={nonce}", headers={"Host": "localhost"})
+        document = json.loads(connection.getresponse().read(MAX_PROOF_BYTES))
+    proof = document.get("proof") if isinstance(document, dict) else None
+    return proof if isinstance(proof, str) and proof.isascii() else ""
+
+
+def _prove(token: str, port: int, nonce: str) -> str:
+    """With the port, or the listener on another one could pass the question on to the API."""
+    return hmac.new(token.encode(), f"proof {port} {nonce}".encode(), "sha256").hexdigest()
 
 
 def _create_token_file(path: Path) -> None:

@@ -23,6 +23,9 @@ API_KEYS = table(
         # When it was last used, to the minute.
         nullable_column("used_at", Millis),
         nullable_column("revoked_at", Millis),
+        # The key that made it, `owner` for the owner's token, NULL if made on the machine.
+        nullable_column("made_by", Text),
+        Index("ix_api_keys_made_by", "made_by"),
         Index("uq_api_keys_hash", "hash", unique=True),
     ],
 )

@@ -118,9 +118,9 @@ def change_custom_provider(
     before = get_custom_provider(tx, provider_id)
     changed = replace(before, **change)
     _check_custom_provider(tx, changed)
-    if "api_key" not in change and _host(before.base_url) != _host(changed.base_url):
+    if "api_key" not in change and _origin(before.base_url) != _origin(changed.base_url):
         raise BadProvider(
-            f"{provider_id} is to be asked at another host, which must not get the old key",
+            f"{provider_id} is to be asked at another origin, which must not get the old key",
             hint="Give the key along with the new address.",
         )
     values = {**asdict(changed), "harness": changed.harness.value}
@@ -154,8 +154,10 @@ def list_custom_providers(tx: Transaction) -> list[CustomProvider]:
     return tx.all(LIST, {})
 
 
-def _host(address: str) -> str:
-    return urlsplit(address).netloc.lower()
+def _origin(address: str) -> tuple[str, str]:
+    """Who gets the key, and how: a change from https to http would show it to the network."""
+    url = urlsplit(address)
+    return url.scheme, url.netloc.lower()
 
 
 def _check_custom_provider(tx: Transaction, provider: CustomProvider) -> None:

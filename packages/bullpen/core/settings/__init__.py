@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from bullpen.core.errors import BadSchedule, BadSetting
 from bullpen.core.text import url_secrets
@@ -102,6 +103,11 @@ class Settings:
         "",
         "origins of your own pages that may use the API, as `https://office.example.org`",
         fixed="it would let other pages in",
+    )
+    public_url: str = _setting(
+        "",
+        "where browsers reach the API behind a proxy with TLS, as `https://bullpen.example.org`",
+        fixed="it would send browsers elsewhere",
     )
     api_processes: int = _setting(
         2, "how many processes serve the API", least=1, most=64, reader="api"
@@ -338,7 +344,20 @@ def _converted(name: str, default: object, value: object) -> object:
         from bullpen.core.clock import get_zone  # loaded here so that commands start fast
 
         return get_zone(str(value)).key
+    if name == "public_url" and value:
+        return _origin(str(value))
     return str(value)
+
+
+def _origin(value: str) -> str:
+    """Scheme, host and port of a URL that has nothing else."""
+    url = urlsplit(value.strip().lower().rstrip("/"))
+    origin = f"{url.scheme}://{url.netloc}"
+    if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
+        raise ValueError("it must be a URL, as https://bullpen.example.org")
+    if url.geturl() != origin:
+        raise ValueError("it must be scheme and host, with nothing behind them")
+    return origin
 
 
 def _number(default: float, value: object) -> float:
