@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from bullpen.core.access.keys import Scope, add_key
@@ -58,6 +60,62 @@ def test_a_key_makes_none_that_outlives_it(served: Served, inside: Store) -> Non
     late = {**NEW, "expires_at": end + 1}
     assert served.refused("POST", "/api/keys", late, token=secret) == (400, "bad_key")
     served.post("/api/keys", {**NEW, "expires_at": end}, token=secret)
+
+
+def test_what_a_key_made_ends_with_it(served: Served, subtests: pytest.Subtests) -> None:
+    maker = served.post("/api/keys", {**NEW, "scopes": ["admin"]})
+    child = served.post("/api/keys", {**NEW, "scopes": ["admin"]}, token=maker["key"])
+    grandchild = served.post("/api/keys", NEW, token=child["key"])
+    browser = served.browser(token=child["key"])
+    browsers_key = served.post("/api/keys", NEW, token="", headers=browser)
+    link = served.post("/api/login-links", token=child["key"])["url"]
+    other = served.post("/api/keys", NEW)
+    assert (maker["made_by"], child["made_by"]) == ("owner", maker["id"])
+    done = served.ok("DELETE", f"/api/keys/{maker['id']}")
+    ended = {maker["id"], child["id"], grandchild["id"], browsers_key["id"]}
+    assert ended < set(done["revoked"])
+    assert len(done["revoked"]) == 5
+    for made in (maker, child, grandchild, browsers_key):
+        with subtests.test(made["made_by"]):
+            assert served.ask("GET", "/api/me", token=made["key"]).status_code in (401, 429)
+    with subtests.test("browser"):
+        asked = served.ask("GET", "/api/me", token="", headers=browser)
+        assert asked.status_code in (401, 429)
+    with subtests.test("link"):
+        assert served.follow(link).status_code in (401, 429)
+    assert served.get("/api/me", token=other["key"])["id"] == other["id"]
+    assert served.ok("DELETE", f"/api/keys/{maker['id']}")["revoked"] == []
+
+
+def test_an_expired_keys_login_link_opens_nothing(served: Served, inside: Store) -> None:
+    with inside.write() as tx:
+        end = tx.now + 1500
+        _, secret = add_key(tx, "short", [Scope.ADMIN], expires_at=end)
+    made = served.post("/api/login-links", token=secret)
+    assert made["expires_at"] == end
+    browser = served.browser(token=secret)
+    assert served.get("/api/me", token="", headers=browser)["expires_at"] == end
+    refused = served.refused("POST", "/api/keys", NEW, token="", headers=browser)
+    assert refused == (400, "bad_key")
+    again = served.post("/api/login-links", token="", headers=browser)
+    assert again["expires_at"] == end
+    while inside.clock.now() <= end:
+        time.sleep(0.05)
+    for link in (made, again):
+        assert served.follow(link["url"]).status_code in (401, 429)
+    assert served.ask("GET", "/api/me", token="", headers=browser).status_code in (401, 429)
+
+
+def test_who_logs_out_keeps_the_keys_that_they_made(served: Served) -> None:
+    browser = served.browser()
+    key = served.post("/api/keys", NEW, token="", headers=browser)
+    link = served.post("/api/login-links", token="", headers=browser)["url"]
+    served.post("/api/logout", token="", headers=browser)
+    assert served.get("/api/me", token=key["key"])["id"] == key["id"]
+    assert served.follow(link).status_code in (401, 429)
+    done = served.ok("DELETE", f"/api/keys/{key['made_by']}")
+    assert done["revoked"] == [key["id"]]
+    assert served.ask("GET", "/api/me", token=key["key"]).status_code in (401, 429)
 
 
 def test_what_is_no_key_is_refused(served: Served, subtests: pytest.Subtests) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bullpen.core.access.keys import Scope, list_keys, revoke_key
+from bullpen.core.access.owner import rotate_token
 from bullpen.core.events.append import append_event
 from bullpen.core.events.system import ProcessorStart
 from bullpen.core.events.tail import EventTail
@@ -249,6 +250,26 @@ def test_a_revoked_key_is_cut_off_at_once(served: Served, inside: Store, connect
     assert (number, reason) == (1008, "its key was revoked")
     assert "processor_start" not in [each["type"] for each in before]
     assert refused(served.url, secret) == 401
+
+
+def test_an_old_token_is_cut_off_at_once(served: Served, inside: Store, connect: Connect) -> None:
+    talker, quiet = connect(), connect()
+    old = served.token
+    rotate_token(served.settings)
+    served.token = served.settings.token_file.read_text().strip()
+    with inside.write() as tx:
+        append_event(tx, ProcessorStart(worker="seen by others"))
+    with suppress(ConnectionError):
+        talker.say(do="send", message="@coder from the old token")
+    number, reason, before = quiet.end()
+    assert (number, reason) == (1008, "the owner's token was replaced")
+    assert "processor_start" not in [each["type"] for each in before]
+    answers = [each for each in talker.end()[2] if "ref" in each]
+    assert all(each["code"] == "no_access" for each in answers)
+    messages = served.get("/api/messages?agent=coder")
+    assert "from the old token" not in [each["message"] for each in messages]
+    assert refused(served.url, old) == 401
+    connect().ask(do="ping")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bullpen.core.access.keys import Scope, list_keys, revoke_key
+from bullpen.core.access.owner import rotate_token
 from bullpen.core.events.append import append_event
 from bullpen.core.events.system import ProcessorStart, ProcessorStop
 from bullpen.core.events.tail import EventTail
@@ -215,6 +216,29 @@ def test_a_revoked_key_is_cut_off_at_once(served: Served, inside: Store, follow:
     assert (last.event, last.data["reason"]) == ("closed", "its key was revoked")
     assert "processor_start" not in [frame.event for frame in before]
     assert served.refused("GET", PATH, token=secret)[0] == 401
+
+
+def test_an_old_token_is_cut_off_at_once(served: Served, inside: Store, follow: Follow) -> None:
+    listener = follow()
+    old = served.token
+    rotate_token(served.settings)
+    served.token = served.settings.token_file.read_text().strip()
+    with inside.write() as tx:
+        append_event(tx, ProcessorStart(worker="seen by others"))
+    (*before, last) = listener.rest()
+    assert (last.event, last.data["reason"]) == ("closed", "the owner's token was replaced")
+    assert "processor_start" not in [frame.event for frame in before]
+    assert served.refused("GET", PATH, token=old)[0] == 401
+
+
+def test_a_login_that_ended_with_its_maker_is_cut_off_at_once(
+    served: Served, inside: Store, follow: Follow
+) -> None:
+    made = served.post("/api/keys", {"name": "maker", "scopes": ["admin"]})
+    browser = served.post("/api/keys", {"name": "made", "scopes": ["read"]}, token=made["key"])
+    listener = follow(token=browser["key"])
+    served.ok("DELETE", f"/api/keys/{made['id']}")
+    assert listener.rest()[-1].data["reason"] == "its key was revoked"
 
 
 def test_a_slow_client_is_dropped_with_the_reason_and_comes_back_without_loss(

@@ -16,7 +16,8 @@ import pytest
 import requests
 
 from bullpen.api.long_poll import POLL_SECONDS
-from bullpen.core.access.keys import Scope
+from bullpen.core.access.keys import Scope, revoke_key
+from bullpen.core.access.owner import rotate_token
 from bullpen.core.queue.lanes import lock_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -73,6 +74,36 @@ def test_a_delayed_message_wakes_when_it_is_due(served: Served, agent: str) -> N
     assert ids(claim(served, agent, wait=60)) == [sent]
     assert time.monotonic() - began < 50
     assert claimed_at(served, agent) >= due
+
+
+def test_a_waiting_claim_of_a_revoked_key_takes_nothing(
+    served: Served, inside: Store, agent: str
+) -> None:
+    secret = served.key(Scope.CLAIM)
+    key = served.get("/api/me", token=secret)["id"]
+    with ThreadPoolExecutor(1) as pool:
+        body = {"agent": agent, "wait": 60}
+        waiting = pool.submit(served.refused, "POST", "/api/queue/claim", body, token=secret)
+        time.sleep(POLL_SECONDS / 2)
+        with inside.write() as tx:
+            revoke_key(tx, key)
+        sent = send(served, agent, "for somebody else")
+        assert waiting.result(LIMIT) == (401, "no_access")
+    assert served.get(f"/api/messages/{sent}")["status"] == "pending"
+    assert ids(claim(served, agent)) == [sent]
+
+
+def test_a_waiting_claim_of_an_old_token_takes_nothing(served: Served, agent: str) -> None:
+    old = served.token
+    with ThreadPoolExecutor(1) as pool:
+        body = {"agent": agent, "wait": 60}
+        waiting = pool.submit(served.refused, "POST", "/api/queue/claim", body, token=old)
+        time.sleep(POLL_SECONDS / 2)
+        rotate_token(served.settings)
+        served.token = served.settings.token_file.read_text().strip()
+        sent = send(served, agent, "for somebody else")
+        assert waiting.result(LIMIT) == (401, "no_access")
+    assert ids(claim(served, agent)) == [sent]
 
 
 def test_who_dies_while_he_waits_takes_no_message_along(served: Served, agent: str) -> None:

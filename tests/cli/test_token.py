@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import urlsplit
+
 from bullpen.core.text import MASK
 from tests.api.served import serving
 from tests.cli.command import Bullpen
@@ -39,6 +42,36 @@ def test_a_new_one_opens_and_the_old_one_no_longer(stores: Stores) -> None:
         assert served.get("/api/me", token=new)["id"] == "owner"
     assert settings.token_file.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in settings.home.glob(".token*")] == []
+
+
+def test_a_new_one_ends_what_the_old_one_made(stores: Stores) -> None:
+    settings = stores.settings("sqlite")
+    bullpen = Bullpen(settings.home)
+    with serving(settings) as served:
+        stays = bullpen.ok("key", "add", "stays", "--scope", "read").out.strip()
+        body = {"name": "goes", "scopes": ["admin"]}
+
+        def make() -> tuple[dict[str, Any], dict[str, str], str]:
+            link = served.post("/api/login-links")["url"]
+            return served.post("/api/keys", body), served.browser(), link
+
+        key, browser, link = make()
+        bullpen.ok("token", "rotate", "--yes", "--keep-keys")
+        served.token = settings.token_file.read_text().strip()
+        assert served.get("/api/me", token=key["key"])["id"] == key["id"]
+        assert served.ask("GET", "/api/me", token="", headers=browser).status_code == 403
+        assert served.follow(link).status_code == 403  # the name is of the old token, too
+        key, browser, link = make()
+        done = bullpen.ok("token", "rotate", "--yes", "--json").json
+        assert key["id"] in done["revoked"]
+        assert len(done["revoked"]) == 3
+        served.token = settings.token_file.read_text().strip()
+        assert served.refused("GET", "/api/me", token=key["key"]) == (401, "no_access")
+        name = str(urlsplit(served.post("/api/login-links")["url"]).netloc)
+        moved = {**browser, "Host": name}
+        assert served.refused("GET", "/api/me", token="", headers=moved) == (401, "no_access")
+        assert served.follow(urlsplit(link)._replace(netloc=name).geturl()).status_code == 401
+        assert served.get("/api/me", token=stays)["name"] == "stays"
 
 
 def test_one_that_others_may_read_is_said_so_and_can_be_replaced(empty: Bullpen) -> None:

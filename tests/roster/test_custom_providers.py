@@ -108,7 +108,11 @@ def test_what_cannot_be_reached_or_paid_is_refused(store: Store) -> None:
 
 def test_another_host_does_not_get_the_old_key(store: Store) -> None:
     do(store, add_custom_provider, OWN)
-    for url in ("https://llm.example/v1", "https://other.example:8443/v1"):
+    for url in (
+        "https://llm.example/v1",
+        "https://other.example:8443/v1",
+        "http://llm.example:8443/v1",
+    ):
         change = partial(change_custom_provider, base_url=url)
         refused(store, BadProvider, change, "own")
     with store.read() as tx:
