@@ -67,7 +67,6 @@ ENTRIES: Mapping[str, Entry] = {
     "logs": Entry(list[home.LogLine], storeless=True),
     "model list": Entry(list[roster.Model]),
     "model set": Entry(roster.Switched, "small --provider custom:local --yes"),
-    "open": Entry(home.Link, "--print"),
     "provider add": Entry(
         roster.Provider, "mine --harness codex --base-url http://127.0.0.1:7", stdin="a-key\n"
     ),
@@ -121,7 +120,7 @@ ENTRIES: Mapping[str, Entry] = {
     "room open": Entry(list[conversations.Post], "dev", screen=True),
     "token": Entry(home.Token, storeless=True),
     "token path": Entry(home.TokenPath, storeless=True),
-    "token rotate": Entry(home.Token, "--yes", storeless=True),
+    "token rotate": Entry(home.TokenRotated, "--yes", storeless=True),
     "token show": Entry(home.Token, storeless=True),
     "trace": Entry(conversations.Trace, "telegram_done"),
 }
@@ -140,6 +139,7 @@ WITH_SERVICES: Mapping[str, Entry] = {
     "up": Entry(home.Up),
     "status": Entry(home.Status),
     "logs": Entry(list[home.LogLine]),
+    "open": Entry(home.Link, "--print"),
     "restart": Entry(home.Restarted, "scheduler"),
     "down": Entry(home.Down),
 }

@@ -153,6 +153,7 @@ class Key(Document):
     expires_at: int | None
     used_at: int | None
     revoked_at: int | None
+    made_by: str | None
     valid: bool
 
 
@@ -267,3 +268,7 @@ class Token(TokenPath):
     rights: str | None
     problem: str | None
     token: str | None
+
+
+class TokenRotated(Token):
+    revoked: list[str]
