@@ -71,7 +71,7 @@ SCHEDULE_FIELDS = {
 }
 
 FREE_FIELDS = {
-    "AgentBody": {"name", "model", "system_prompt", "prompt_file", "context"},
+    "AgentBody": {*("name", "model", "system_prompt", "prompt_file", "context", "heartbeat")},
     "HeartbeatBody": {
         *("content", "enabled", "interval", "hours", "budget", "max_silent", "to"),
     },
