@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -106,6 +109,39 @@ def test_a_lock_is_waited_for(tmp_path: Path) -> None:
     with file_lock(path, 30.0) as held:
         assert held is not None
     holder.join(30)
+
+
+def test_a_lock_ends_with_its_process_though_a_forked_child_lives_on(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from bullpen.core.files import file_lock
+with file_lock(Path(sys.argv[1]), 0.0):
+    if os.fork():
+        print(sys.stdin.readline(), flush=True)
+        os._exit(0)
+    sys.stdin = None
+    print("forked", flush=True)
+    os.read(int(sys.argv[2]), 1)
+"""
+    path = tmp_path / "lock"
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path), str(reading)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        pass_fds=[reading],
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"forked\n"
+        assert is_locked(path)
+        holder.kill()
+        assert holder.wait(30) == -signal.SIGKILL
+        freed = not is_locked(path)
+        os.close(writing)
+        os.close(reading)
+    assert freed
 
 
 def test_nobody_holds_a_lock_that_was_never_made(tmp_path: Path) -> None:

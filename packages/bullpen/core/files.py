@@ -26,6 +26,18 @@ RESERVE_DIVISOR = 20
 _spaces: dict[Path, tuple[float, int, int]] = {}
 """Of each directory: when its disk was looked at, the free bytes and all bytes."""
 
+_locks: set[int] = set()
+"""The descriptors of the locks that this process holds or waits for."""
+
+
+def _close_inherited_locks() -> None:
+    """In a forked child: a lock belongs to the process that took it, and ends with it."""
+    while _locks:
+        os.close(_locks.pop())
+
+
+os.register_at_fork(after_in_child=_close_inherited_locks)
+
 
 def replace_file(path: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
     """Write a file completely or not at all; once this returns, it survives a power cut."""
@@ -90,10 +102,12 @@ def file_lock(path: Path, seconds: float | None = None) -> Iterator[int | None]:
     """Hold the lock of a file, which is made if it is missing, or of a directory.
 
     Yields the descriptor; None if another process still holds the lock after this time. The system
-    releases the lock of a process that ends, and programs that it starts do not inherit it.
+    releases the lock of a process that ends; neither programs that it starts nor processes that it
+    forks inherit it.
     """
     access = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
     number = os.open(path, access | os.O_CLOEXEC, PRIVATE_FILE_MODE)
+    _locks.add(number)
     try:
         if seconds is None:
             fcntl.flock(number, fcntl.LOCK_EX)
@@ -102,7 +116,9 @@ def file_lock(path: Path, seconds: float | None = None) -> Iterator[int | None]:
             held = poll_until(lambda: _try_lock(number, fcntl.LOCK_EX), seconds, LOCK_POLL_SECONDS)
             yield number if held else None
     finally:
-        os.close(number)
+        if number in _locks:  # not in a forked child, where the number may be another file's
+            _locks.remove(number)
+            os.close(number)
 
 
 def is_locked(path: Path) -> bool:
