@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import time
+import urllib.request
+from contextlib import ExitStack
 
 import psutil
 import pytest
@@ -14,7 +18,7 @@ from bullpen.core.errors import RunsAlready
 from bullpen.core.settings import Settings
 from bullpen.ops.services.crash_guard import EXITED, MAX_CRASHES, CrashGuard
 from bullpen.ops.services.launch import service_lock, start_lock
-from bullpen.ops.services.supervisor import wait_for_exit
+from bullpen.ops.services.supervisor import Supervisor, wait_for_exit
 from tests.cli.command import PROGRAM, Bullpen
 from tests.processor.working import eventually
 from tests.services.running import begun_at, of_home, pids, services_of, supervisor
@@ -44,6 +48,54 @@ def test_kill_9_of_a_service_and_it_is_back_within_three_seconds(
 ) -> None:
     assert any(comes_back(at_work, name) <= BACK_SECONDS for _ in range(PATIENCE))
     one_of_each(at_work)
+
+
+def test_kill_9_of_the_api_with_open_connections_and_it_is_back_within_seconds(
+    at_work: Bullpen,
+) -> None:
+    """What its workers still do for their clients holds neither the lock nor the port."""
+    at_work.ok("agent", "add", "outside", "--provider", "http")
+    port = int(at_work.environ["BULLPEN_API_PORT"])
+    token = (at_work.home / "token").read_text().strip()
+    body = json.dumps({"agent": "outside", "wait": 60})
+    claim = (
+        f"POST /api/queue/claim HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    )
+    idle = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
+    for _ in range(3):
+        all_run(at_work)
+        old = pids(at_work)["api"]
+        with ExitStack() as open_ones:
+            for request in (claim, idle, idle[:10], ""):
+                for _ in range(4):
+                    peer = socket.create_connection(("127.0.0.1", port))
+                    open_ones.enter_context(peer).sendall(request.encode())
+            eventually(lambda: answers(port), "it serves", LONG)
+            os.kill(old, signal.SIGKILL)
+            killed = time.monotonic()
+            eventually(lambda: state_of(at_work, "api")[0] != old, "a new one", LONG)  # noqa: B023
+            eventually(lambda: answers(port), "it serves again", LONG)
+            assert time.monotonic() - killed < BACK_SECONDS * PATIENCE
+    log = (at_work.home / "logs" / "api.log").read_text()
+    assert "runs already" not in log
+    assert "is taken" not in log
+
+
+def answers(port: int) -> bool:
+    """Whether the API answers a new connection."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def state_of(bullpen: Bullpen, name: str) -> tuple[int, str]:
+    """The process and the state of a service."""
+    service = Supervisor(Settings.load(bullpen.environment())).service(name)
+    return service["pid"], service["state"]
 
 
 def test_kill_9_of_the_processor_in_the_middle_of_a_run_loses_nothing(empty: Bullpen) -> None:

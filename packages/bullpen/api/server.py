@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import signal
 import socket
 import threading
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ from bullpen.core.errors import BadRequest, BadSetting, BullpenError
 from bullpen.core.network import is_loopback, listen_addresses
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
+from bullpen.ops.services.launch import terminate_with_parent
 
 log = logging.getLogger(__name__)
 
@@ -118,9 +120,23 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop, together with open streams and idle connections."""
         super().handle_exit(sig, frame)
+        self.method_queue.defer(self._close_listeners)
         self.method_queue.defer(self._stop_waiting)
         # In a thread of its own: this one may be interrupted in the middle of anything.
         threading.Thread(target=self._close_streams, name="close streams", daemon=True).start()
+
+    def is_parent_alive(self) -> bool:
+        """Whether the main process lives; without it this one stops as with SIGTERM."""
+        alive: bool = super().is_parent_alive()
+        if not alive and self.alive:
+            self.handle_exit(signal.SIGTERM, None)
+        return alive
+
+    def _close_listeners(self) -> None:
+        """Free the port for the next process, while the requests in progress end."""
+        self.set_accept_enabled(False)
+        for each in self.sockets:
+            each.close()
 
     def _close_streams(self) -> None:
         if self.app.process is not None:
@@ -270,6 +286,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             "logger_class": Quiet,
             "control_socket_disable": True,
             "proc_name": "bullpen-api",
+            "post_fork": _forked,
             "worker_exit": _stopped,
             "forwarded_allow_ips": "",
         }
@@ -281,6 +298,10 @@ class Server(BaseApplication):  # type: ignore[misc]
         self.process = ApiProcess(self.settings)
         self.process.start()
         return self.process.app
+
+
+def _forked(_: object, worker: Worker) -> None:
+    terminate_with_parent(worker.ppid)
 
 
 def _stopped(_: object, worker: Worker) -> None:
