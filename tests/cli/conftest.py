@@ -56,6 +56,8 @@ def remove(home: Path) -> None:
 def stop_all(home: Path) -> None:
     """Kill the supervisors that a test left running in this home, and what they had started."""
     family: list[psutil.Process] = []
+    for path in home.rglob("recover"):
+        path.unlink(missing_ok=True)
     for path in home.rglob("supervisord.pid"):
         with contextlib.suppress(OSError, ValueError, psutil.Error):
             supervisor = psutil.Process(int(path.read_text()))

@@ -16,7 +16,16 @@ import pytest
 
 from bullpen.core.errors import RunsAlready
 from bullpen.core.settings import Settings
-from bullpen.ops.services.crash_guard import EXITED, MAX_CRASHES, CrashGuard
+from bullpen.ops.services.crash_guard import (
+    EXITED,
+    FATAL,
+    MAX_CRASHES,
+    MAX_PAUSE_SECONDS,
+    PAUSE_SECONDS,
+    STOPPED,
+    TICK,
+    CrashGuard,
+)
 from bullpen.ops.services.launch import service_lock, start_lock
 from bullpen.ops.services.supervisor import Supervisor, wait_for_exit
 from tests.cli.command import PROGRAM, Bullpen
@@ -64,7 +73,7 @@ def test_kill_9_of_the_api_with_open_connections_and_it_is_back_within_seconds(
         f"Content-Length: {len(body)}\r\n\r\n{body}"
     )
     idle = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
-    for _ in range(3):
+    for _ in range(2):
         all_run(at_work)
         old = pids(at_work)["api"]
         with ExitStack() as open_ones:
@@ -126,10 +135,14 @@ def test_kill_9_of_the_supervisor_then_up_gives_one_of_each_service(empty: Bullp
     with said.open("wb") as err:
         environ = empty.environment(BULLPEN_GRACE_SECONDS=str(LONG))
         again = subprocess.Popen([*PROGRAM, "up"], env=environ, stdout=err, stderr=err)
-    eventually(lambda: f"processor ({processor.pid})" in said.read_text(), "it is found", LONG)
+
+    def told() -> str:  # whoever is first: the person's command, or the recovery
+        return said.read_text() + (empty.home / "logs" / "guard.log").read_text()
+
+    eventually(lambda: f"processor ({processor.pid})" in told(), "it is found", LONG)
     processor.resume()
     assert again.wait(LONG) == 0
-    assert "killed" not in said.read_text()
+    assert "are killed" not in told()
     one_of_each(empty)
     assert not old & {each.pid for each in of_home(empty.home)}
     eventually(lambda: counts(empty)["processing"] == 1, "the run again", LONG)
@@ -151,8 +164,22 @@ def test_a_supervisor_that_stands_still_is_not_taken_for_gone(at_work: Bullpen, 
     assert pids(at_work) == before
 
 
-def test_services_end_with_their_supervisor_without_another_up(up: Bullpen) -> None:
+def test_the_supervisor_is_started_again_each_time_it_is_killed(up: Bullpen) -> None:
+    for _ in range(2):
+        old = supervisor(up)
+        kill_supervisor(up)
+        eventually(lambda: supervisor(up) != old, "another one", LONG)  # noqa: B023
+        one_of_each(up)
+    assert up.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
+    up.ok("down")
+    assert of_home(up.home) == []
+
+
+def test_down_after_the_supervisor_was_killed_leaves_nothing_that_starts_it_again(
+    up: Bullpen,
+) -> None:
     kill_supervisor(up)
+    up.ok("down")
     eventually(lambda: of_home(up.home) == [], "all have ended", LONG)
     assert "does not run" in up.ok("down").out
 
@@ -240,6 +267,36 @@ def test_a_crash_loop_that_cannot_be_stopped_is_told_as_such(at_work: Bullpen) -
     text = f"scheduler crashed {MAX_CRASHES} times in 10 minutes and cannot be stopped"
     assert text in at_work.ok("response", "read").out
     assert pids(at_work) == before
+
+
+def test_a_service_that_did_not_start_is_started_again_after_a_pause(at_work: Bullpen) -> None:
+    """Though the guard that saw it fail was killed as well."""
+    all_run(at_work)
+    settings = Settings.load(at_work.environment())
+    Supervisor(settings).stop("scheduler", LONG)
+    CrashGuard(settings).handle(FATAL, "scheduler", 0.0)
+    CrashGuard(settings).handle(TICK, "", PAUSE_SECONDS - 1)
+    assert state_of(at_work, "scheduler")[1] == "STOPPED"
+    CrashGuard(settings).handle(TICK, "", PAUSE_SECONDS)
+    all_run(at_work, "scheduler")
+
+
+def test_a_crash_loop_is_paused_and_what_a_person_stops_stays_stopped(at_work: Bullpen) -> None:
+    all_run(at_work)
+    settings = Settings.load(at_work.environment())
+    guard = CrashGuard(settings)
+    for second in range(MAX_CRASHES):
+        guard.handle(EXITED, "scheduler", second)
+    assert state_of(at_work, "scheduler")[1] == "STOPPED"
+    guard = CrashGuard(settings)  # another one, after the first was killed
+    guard.handle(STOPPED, "scheduler", MAX_CRASHES)
+    guard.handle(TICK, "", MAX_CRASHES + PAUSE_SECONDS)
+    all_run(at_work, "scheduler")
+    Supervisor(settings).stop("scheduler", LONG)
+    guard.handle(STOPPED, "scheduler", 100.0)
+    guard.handle(TICK, "", 100.0 + 10 * MAX_PAUSE_SECONDS)
+    assert state_of(at_work, "scheduler")[1] == "STOPPED"
+    at_work.ok("restart", "scheduler")
 
 
 def test_a_service_that_gives_up_starting_is_told(empty: Bullpen) -> None:

@@ -12,14 +12,14 @@ from bullpen.cli.output import echo
 from bullpen.cli.status import NO_SERVICES, service_rows
 from bullpen.cli.up import (
     START_SECONDS,
-    end_orphaned_services,
     failure_reason,
     start_services,
     wait_for_services,
 )
 from bullpen.core.errors import NoSupervisor, ServiceFailed
 from bullpen.core.settings import Settings
-from bullpen.ops.services.launch import STOP_MARGIN_SECONDS, start_lock
+from bullpen.ops.services.launch import STOP_MARGIN_SECONDS, recovery_file, start_lock
+from bullpen.ops.services.recovery import end_orphaned_services
 from bullpen.ops.services.supervisor import Supervisor
 
 OTHER_SERVICES_SECONDS = 60
@@ -72,6 +72,7 @@ def stop_all(settings: Settings) -> bool:
     if not settings.run.is_dir():
         return False
     with start_lock(settings):
+        recovery_file(settings).unlink(missing_ok=True)
         supervisor = Supervisor(settings)
         ran = supervisor.alive()
         if ran and not supervisor.shutdown(_stop_seconds(settings)):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -15,8 +18,14 @@ from bullpen.core.network import check_api_address
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import has_valid_database_url, open_store
-from bullpen.ops.services.launch import is_supervised, service_lock, terminate_with_supervisor
+from bullpen.ops.services.launch import (
+    is_supervised,
+    service_lock,
+    supervisor_pid,
+    terminate_with_parent,
+)
 from bullpen.ops.services.programs import RENAMED_SERVICES
+from bullpen.ops.services.recovery import begin_recovery
 
 
 @click.group(cls=LazyGroup, aliases=RENAMED_SERVICES)
@@ -32,8 +41,22 @@ def run(settings: Settings) -> None:
     """
     require_person("run services")
     if is_supervised(os.environ):
-        terminate_with_supervisor(settings)
+        _end_with_supervisor(settings)
     configure_logging(settings)
+
+
+def _end_with_supervisor(settings: Settings) -> None:
+    """End when the supervisor does; if that was killed, see to it that it is started again."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the service has its own handler
+    process, supervisor = os.getpid(), supervisor_pid(os.environ)
+
+    def recover() -> None:
+        # A process that this one forked ends here as well.
+        if os.getpid() == process and os.getppid() != supervisor:
+            begin_recovery(settings)
+
+    atexit.register(recover)
+    terminate_with_parent(supervisor)
 
 
 @run.command()
@@ -121,11 +144,21 @@ def guard(settings: Settings) -> None:
     """
     if not is_supervised(os.environ):
         raise click.UsageError("Only the supervisor can run this; see services/guard.conf.")
-    with service_lock(settings, "guard"):
+    with _single_instance(settings, "guard"):
         with keep_imports():
             from bullpen.ops.services import crash_guard as process
 
         process.run(settings)
+
+
+@run.command(hidden=True)
+@click.pass_obj
+def recovery(settings: Settings) -> None:
+    """Start the supervisor again after it was killed. A service that it left begins this."""
+    with keep_imports():
+        from bullpen.ops.services import recovery as process
+
+    process.run(settings)
 
 
 @contextmanager

@@ -32,8 +32,14 @@ from bullpen.core.settings import Settings
 from bullpen.core.settings.parse import load_lenient
 from bullpen.core.store import open
 from bullpen.core.store.open import has_valid_database_url, open_store
-from bullpen.ops.services.launch import end_orphans, find_orphans, launch, lock_holders, start_lock
-from bullpen.ops.services.programs import list_programs, make_directories, write_channel_programs
+from bullpen.ops.services.launch import launch, lock_holders, start_lock
+from bullpen.ops.services.programs import (
+    list_programs,
+    make_directories,
+    programs_set_up,
+    write_channel_programs,
+)
+from bullpen.ops.services.recovery import SUPERVISOR_SECONDS, end_orphaned_services
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
 API = "api"
@@ -45,7 +51,6 @@ HTTP_SECONDS = 2.0
 SLOW_SECONDS = 30.0
 """An API that is ready within this time is slow, which is no reason to restart it."""
 REASON_LINES = 2
-SUPERVISOR_SECONDS = 30.0
 LOG_POLL_SECONDS = 0.2
 
 
@@ -60,16 +65,6 @@ def prepare(settings: Settings, tell: PrintLine) -> None:
         return  # the API reports it, and the other services do not start
     migrate_database(settings, tell)
     _ensure_agent(settings, tell)
-
-
-def end_orphaned_services(settings: Settings, tell: PrintLine) -> None:
-    """End the services that a dead supervisor left: none may ever run twice."""
-    orphans = find_orphans(settings)
-    if orphans:
-        names = ", ".join(f"{name} ({each.pid})" for name, each in orphans.items())
-        seconds = settings.grace_seconds
-        tell(f"An earlier supervisor is gone and left {names}; they get {seconds} s to end.")
-        end_orphans(orphans, seconds, tell)
 
 
 def migrate_database(settings: Settings, tell: PrintLine) -> None:
@@ -232,8 +227,7 @@ def start_supervisor(settings: Settings, *, stays: bool = True) -> subprocess.Po
     end_orphaned_services(settings, _print_note)
     prepare(settings, _print_note)
     write_channel_programs(settings)
-    services = [each for each in list_programs(settings) if each.set_up(settings)]
-    return launch(settings, services, stays=stays)
+    return launch(settings, programs_set_up(settings), stays=stays)
 
 
 def _print_result(

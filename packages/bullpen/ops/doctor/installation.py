@@ -36,7 +36,8 @@ def run_with_timeout(seconds: float, function: Callable[[], Result]) -> Result |
     return results[0] if results else None
 
 
-SUPERVISOR = "supervisor.supervisord"
+SUPERVISORS = frozenset({"bullpen.ops.services.supervisord", "supervisor.supervisord"})
+"""The module that is the supervisor, and that of versions before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Process:
     @property
     def is_supervisor(self) -> bool:
         """Whether it is a supervisor."""
-        return SUPERVISOR in self.arguments
+        return not SUPERVISORS.isdisjoint(self.arguments)
 
     def __str__(self) -> str:
         return f"{self.name} (process {self.pid})"

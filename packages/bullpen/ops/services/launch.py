@@ -18,6 +18,7 @@ from bullpen.core.errors import Overloaded, RunsAlready
 from bullpen.core.files import file_lock, is_locked
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
+from bullpen.ops.services import SUPERVISOR_VARIABLE
 from bullpen.ops.services.programs import (
     RENAMED_SERVICES,
     ServiceProgram,
@@ -36,12 +37,19 @@ STOP_MARGIN_SECONDS = 30
 START_LOCK_SECONDS = 120.0
 KILL_SECONDS = 10.0
 LOCK_SUFFIX = ".lock"
+PAUSES_FILE = "pauses.json"
+"""In run/: what the crash guard stopped, and when it starts it again."""
 
 
 def launch(
     settings: Settings, services: Sequence[ServiceProgram], *, stays: bool = True
 ) -> subprocess.Popen[bytes]:
     """Start supervisord with these services; unless it `stays`, it ends with this process."""
+    (settings.run / PAUSES_FILE).unlink(missing_ok=True)  # all services begin anew
+    if stays:
+        recovery_file(settings).touch()
+    else:
+        recovery_file(settings).unlink(missing_ok=True)
     with (settings.logs / "supervisord.out").open("ab") as out:
         return subprocess.Popen(
             supervisor_command(supervisor_config()),
@@ -59,7 +67,7 @@ def supervisor_command(config: Path) -> list[str]:
     """The command line of supervisord with this configuration."""
     # Run as root it asks for an explicit user.
     user = ("-u", "root") if os.geteuid() == 0 else ()
-    return [sys.executable, "-m", "supervisor.supervisord", "-c", str(config), *user]
+    return [sys.executable, "-m", "bullpen.ops.services.supervisord", "-c", str(config), *user]
 
 
 def supervisor_environment(
@@ -86,9 +94,14 @@ def terminate_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def terminate_with_supervisor(settings: Settings) -> None:
-    """Let this process get SIGTERM when the supervisor of its home ends, or has ended."""
-    terminate_with_parent(int((settings.run / "supervisord.pid").read_text(encoding="utf-8")))
+def supervisor_pid(environ: Mapping[str, str]) -> int:
+    """The process id of the supervisor that started this process; it may have ended."""
+    return int(environ.get(SUPERVISOR_VARIABLE) or os.getppid())
+
+
+def recovery_file(settings: Settings) -> Path:
+    """The file that exists while the supervisor is to be started again if it dies."""
+    return settings.run / "recover"
 
 
 def is_supervised(environ: Mapping[str, str]) -> bool:

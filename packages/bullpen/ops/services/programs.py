@@ -78,6 +78,11 @@ def list_programs(settings: Settings) -> list[ServiceProgram]:
     return [_read(files[name]) for name in sorted(files)]
 
 
+def programs_set_up(settings: Settings) -> list[ServiceProgram]:
+    """The services that are to run: all that they need is set."""
+    return [each for each in list_programs(settings) if each.set_up(settings)]
+
+
 def write_channel_programs(settings: Settings) -> None:
     """Write a program file for each channel of a package, and delete those of packages gone."""
     directory = _generated_directory(settings)
