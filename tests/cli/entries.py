@@ -129,7 +129,7 @@ WITHOUT_JSON: Mapping[str, str] = {
     "attach": "it gives the terminal to tmux",
     "completion": "it prints a script for a shell",
     **dict.fromkeys(
-        ("run api", "run channel", "run guard", "run processor", "run scheduler"),
+        ("run api", "run channel", "run guard", "run processor", "run recovery", "run scheduler"),
         "it is a service, and logs",
     ),
 }

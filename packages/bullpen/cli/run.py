@@ -151,10 +151,15 @@ def guard(settings: Settings) -> None:
         process.run(settings)
 
 
-@run.command(hidden=True)
+@run.command()
 @click.pass_obj
 def recovery(settings: Settings) -> None:
-    """Start the supervisor again after it was killed. A service that it left begins this."""
+    """Start the supervisor again after it was killed. The services that it left begin this.
+
+    \b
+    Example:
+      bullpen run recovery
+    """
     with keep_imports():
         from bullpen.ops.services import recovery as process
 
