@@ -6,11 +6,12 @@ import shlex
 
 import pytest
 
-from bullpen.core.answers.complete import complete
+from bullpen.core.answers.complete import complete, fail
+from bullpen.core.clock import HOUR
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneClosed
 from bullpen.core.intake import post_in_room
-from bullpen.core.message import RunOutput, Usage
+from bullpen.core.message import ErrorKind, Failure, RunOutput, Usage
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.conversations import cancel_conversation, resume_conversation
 from bullpen.core.queue.lanes import drain_lane
@@ -34,7 +35,7 @@ from tests.conformance.verbs import (
     to_archive,
     try_claim,
 )
-from tests.stores import Stores
+from tests.stores import FakeClock, Stores
 
 BOUND = 200
 """More runs than any limit allows."""
@@ -131,6 +132,21 @@ def test_the_cost_limit_counts_the_run_that_reaches_it(store: Store) -> None:
     answer(store, "a", "[@b: 1]", usage=Usage(cost=0.6))
     assert _held(store) == []
     answer(store, "b", "[@a: 2]", usage=Usage(cost=0.5))
+    assert _held(store) == ["the conversation has cost 1.10 dollars of at most 1.00"]
+
+
+def test_the_cost_limit_counts_what_failed_and_crashed_runs_cost(
+    store: Store, clock: FakeClock
+) -> None:
+    team(store, "a", "b", max_cost=1.0)
+    write(store, "@dev go")
+    for kind, cost in ((ErrorKind.RETRYABLE, 0.4), (ErrorKind.CRASH, 0.3)):
+        failure = Failure(kind=kind, error="it broke", usage=Usage(cost=cost))
+        do(store, fail, take(store, "a").token, failure)
+        clock.advance(HOUR)
+    answer(store, "a", "[@b: 1]", usage=Usage(cost=0.2))
+    assert _held(store) == []
+    answer(store, "b", "[@a: 2]", usage=Usage(cost=0.2))
     assert _held(store) == ["the conversation has cost 1.10 dollars of at most 1.00"]
 
 

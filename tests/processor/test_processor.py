@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,9 @@ from bullpen.core.queue.lanes import Batching, LanePolicy
 from bullpen.core.queue.manage import cancel
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.store.sqlite import SqliteStore
 from bullpen.processor.providers.base import Reply
+from bullpen.processor.providers.command_line import CliProvider
 from tests.conformance.verbs import (
     do,
     events,
@@ -34,6 +37,7 @@ from tests.conformance.verbs import (
     statuses,
     take,
 )
+from tests.processor.turns import CLAUDE, Place
 from tests.processor.working import (
     SOON,
     Scripted,
@@ -291,6 +295,72 @@ def test_a_stop_lets_runs_end_within_their_grace(stores: Stores, kind: str) -> N
         with processing(store):
             eventually(lambda: status(store, "api_1") != "pending", "it runs")
         assert status(store, "api_1") == "completed"
+
+
+def test_a_program_is_asked_to_end_when_its_grace_is_over_and_has_time_for_it(
+    stores: Stores, kind: str, place: Place
+) -> None:
+    settings = stores.settings(kind, grace_seconds=0)
+    place.program(
+        "claude",
+        "trap 'sleep 0.2; echo asked > $here/ended; exit 0' INT\n"
+        "echo ready > $here/ready\nwhile :; do sleep 0.05; done\n",
+    )
+    line = CliProvider(CLAUDE, place.launcher, settings, place.environ)
+    with stores.opened(settings) as store:
+        hire(store)
+        send(store, message_id="api_1")
+        with processing(store, line):
+            eventually((place.path / "ready").exists, "it runs")
+        assert (place.path / "ended").read_text() == "asked\n"
+        row = message(store, "api_1")
+        assert (row["status"], row["retry_count"], row["crash_count"]) == ("pending", 0, 0)
+
+
+class Commits:
+    """The transactions that a SQLite store commits, with what each waits for."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._level = 2
+        self._statements: list[str] = []
+        self.done: list[tuple[int, str]] = []
+        store.writer().set_trace_callback(self._trace)
+
+    def _trace(self, sql: str) -> None:
+        if found := re.fullmatch(r"PRAGMA synchronous = (\d)", sql):
+            self._level = int(found[1])
+        elif sql.startswith("BEGIN"):
+            self._statements = []
+        elif sql == "COMMIT":
+            self.done.append((self._level, "\n".join(self._statements)))
+        else:
+            self._statements.append(sql)
+
+    def of(self, table: str) -> list[int]:
+        """How the commits that write into this table waited: 2 is for the disk."""
+        return [level for level, text in self.done if f"INSERT INTO {table} " in text]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_the_end_of_a_run_waits_for_the_disk(store: Store) -> None:
+    """Else a power cut takes back an answer that was delivered, and the run is made again."""
+    assert isinstance(store, SqliteStore)
+    commits = Commits(store)
+    hire(store)
+    hire(store, "broken")
+    hire(store, "slow")
+    send(store, "!say done")
+    send(store, "!fail permanent", agent="broken")
+    with processing(store):
+        completed(store, 1)
+        eventually(lambda: statuses(store).get("dead") == 1, "one is dead")
+    with processing(store, Scripted()):
+        send(store, agent="slow")
+        eventually(lambda: statuses(store).get("processing") == 1, "it runs")
+    outcomes = {row["outcome"] for row in rows(store, ATTEMPTS)}
+    assert outcomes == {"completed", "failed", "released"}
+    assert commits.of("attempts") == [2, 2, 2]
+    assert 1 in {level for level, _ in commits.done}, "a claim waits for no disk"
 
 
 def test_a_stop_releases_what_does_not_end_and_counts_nothing(store: Store) -> None:
