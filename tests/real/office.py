@@ -13,7 +13,7 @@ from bullpen.core.company import add_agent
 from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage
 from bullpen.core.models import ATTEMPTS, RESPONSES, SESSIONS
-from bullpen.core.roster.agents import Agent, Permission
+from bullpen.core.roster.agents import Agent, Permission, Sandbox
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import Row, rows, status
 from tests.processor.working import SOON, child, eventually, output
@@ -48,6 +48,7 @@ class Office:
         permission: Permission = Permission.EDIT,
         directory: Path | None = None,
         system_prompt: str = "",
+        sandbox: Sandbox = Sandbox.NONE,
     ) -> None:
         """Take on an agent that this command line answers for."""
         self._environ.update(cli.environ)
@@ -58,6 +59,7 @@ class Office:
             permission=permission,
             directory=str(directory or ""),
             system_prompt=system_prompt,
+            sandbox=sandbox,
         )
         with self.store.write() as tx:
             add_agent(tx, made)
