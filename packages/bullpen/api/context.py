@@ -140,8 +140,9 @@ def check_reach(key: Key, agent: str | None) -> None:
 
 @contextmanager
 def read() -> Iterator[Transaction]:
-    """A transaction that only reads."""
+    """A transaction that only reads; the bytes of its pages are bounded."""
     with api().store.read() as tx:
+        tx.page_bytes = tx.settings.page_bytes
         yield tx
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
 from flask_openapi3.openapi import OpenAPI
@@ -20,6 +21,12 @@ from bullpen.core.store.open import open_store
 from bullpen.ops.services.supervisor import Supervisor
 
 KIND = "api"
+
+LARGE_BYTES = 1 << 18
+"""A block of memory of this size or more goes back to the system when it is not used any more."""
+
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+"""Parameters of glibc's mallopt."""
 
 
 class ApiProcess:
@@ -49,6 +56,7 @@ class ApiProcess:
 
     def start(self) -> None:
         """Begin to work."""
+        _return_memory()
         self.hub.start()
         self._process.start()
         # What is there now stays: looked through again and again, it would stop all streams, and
@@ -70,3 +78,11 @@ class ApiProcess:
     def _refresh_metrics(self) -> float:
         metrics.metrics_of(self.app).refresh()
         return float(LIVENESS_SECONDS)
+
+
+def _return_memory() -> None:
+    """Let long texts take memory only while they are used: glibc would keep it for each thread."""
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if set_option is not None:
+        set_option(_M_MMAP_THRESHOLD, LARGE_BYTES)
+        set_option(_M_ARENA_MAX, 2)

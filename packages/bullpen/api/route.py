@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -35,6 +37,11 @@ ALWAYS = (400, 401, 403, 413, 415, 429, 503)
 """What any request may be answered with."""
 
 ERROR = f"{OPENAPI3_REF_PREFIX}/{ErrorAnswer.__name__}"
+
+MAX_READERS = 4
+"""How many large answers a process makes at once; they are sent without this limit."""
+
+_READERS = threading.BoundedSemaphore(MAX_READERS)
 
 View = TypeVar("View", bound=Callable[..., BaseModel | Response])
 Error = type[BullpenError]
@@ -132,6 +139,8 @@ class Routes:
 
         def decorate(view: View) -> View:
             guarded = _guard(view, scope, audited=audited)
+            if method == "get":
+                guarded = _in_turn(guarded)
             getattr(self.blueprint, method)(path)(guarded)
             self._describe.append(describe(view, guarded))
             return view
@@ -173,6 +182,18 @@ def _guard(
     return guarded
 
 
+def _in_turn(view: Callable[..., Response]) -> Callable[..., Response]:
+    """The view; if it answers much, few are at work at once, for the memory that they take."""
+    large = functools.cache(lambda: bool(getattr(_answer_of(view), "large", False)))
+
+    @functools.wraps(view)
+    def in_turn(**values: Any) -> Response:  # noqa: ANN401 - what the view asks for
+        with _READERS if large() else nullcontext():
+            return view(**values)
+
+    return in_turn
+
+
 def as_json(answer: BaseModel) -> Response:
     """A model as an answer; a list that goes on has its cursor in a header."""
     cursor = answer.next_cursor if isinstance(answer, Rows) else None
@@ -194,15 +215,19 @@ def _responses(
     statuses = sorted({*ALWAYS, *(error.http_status for error in errors)})
     responses: dict[str | int, Any] = {status: _error() for status in statuses}
     responses[statuses[0]] = ErrorAnswer
-    answer = get_type_hints(view, include_extras=True)["return"]
-    if get_origin(answer) is Annotated:
-        answer = get_args(answer)[1]
+    answer = _answer_of(view)
     if isinstance(answer, Described):
         responses[answer.status] = answer.document()
     else:
         assert issubclass(answer, BaseModel), f"{view.__name__} does not say what it answers"
         responses[200] = answer
     return responses
+
+
+def _answer_of(view: Callable[..., object]) -> Any:  # noqa: ANN401 - a model, or `Described`
+    """What the view says that it answers."""
+    answer = get_type_hints(view, include_extras=True)["return"]
+    return get_args(answer)[1] if get_origin(answer) is Annotated else answer
 
 
 def _error() -> dict[str, object]:

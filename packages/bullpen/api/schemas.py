@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Generic, Literal, Protocol, Self, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import (
     AliasGenerator,
@@ -21,6 +21,7 @@ from bullpen.api.context import api
 from bullpen.core.models.base import decode_texts
 from bullpen.core.store.committed import committed_up_to
 from bullpen.core.store.paging import MAX_ROW_ID
+from bullpen.core.store.transaction import Cut
 from bullpen.core.strict_json import read_json_column
 
 MAX_PAGE_ROWS = 500
@@ -133,7 +134,8 @@ Item = TypeVar("Item")
 
 def next_cursor(rows: Sequence[Numbered], page: Page) -> int | None:
     """What to give as `since_id` for the next page; None if these are all."""
-    if rows and (page.since_id is not None or len(rows) == page.limit):
+    full = len(rows) == page.limit or isinstance(rows, Cut)
+    if rows and (page.since_id is not None or full):
         return max(each.id for each in rows)
     return None
 
@@ -142,6 +144,9 @@ class Rows(RootModel[list[Item]], Generic[Item]):
     """A list of answers; of a page that may not be the last, with the cursor of the next one."""
 
     model_config = ConfigDict(from_attributes=True)
+
+    large: ClassVar[bool] = True
+    """Few of these are made at once."""
 
     _next_cursor: int | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -24,7 +24,7 @@ from bullpen.core.models import ATTEMPTS, MESSAGES
 from bullpen.core.queue.attempts import AttemptOutcome, list_attempts
 from bullpen.core.queue.conversations import cancel_conversation, resume_conversation
 from bullpen.core.states import MessageState
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Transaction, map_page
 
 attempt_routes = Routes("attempts", "Runs that have ended.")
 
@@ -163,7 +163,12 @@ class TotalsAnswer(Answer):
 
 
 class TraceAnswer(Answer):
-    """A conversation with its whole life; of a very long one, the first thousand of each kind."""
+    """A conversation with its whole life; of a very long one, the first thousand of each kind.
+
+    Of very long texts less: `/api/messages` and `/api/responses` list the rest by conversation.
+    """
+
+    large: ClassVar[bool] = True
 
     conversation_id: str
     state: ConversationState
@@ -186,7 +191,7 @@ def newest(query: ConversationQuery) -> ConversationList:
     last = page_end(MESSAGES, query)
     with read() as tx:
         rows = list_conversations(tx, filters, query.since_id, query.limit, upto=last)
-    return ConversationList.page([_conversation_answer(each) for each in rows], query)
+    return ConversationList.page(map_page(rows, _conversation_answer), query)
 
 
 @routes.get("/api/conversations/<conversation_id>", READ, NotFound)
@@ -197,7 +202,8 @@ def conversation(path: ConversationPath) -> TraceAnswer:
     """
     with read() as tx:
         conversation = trace(tx, path.conversation_id)
-    for agent in sorted(conversation.agents):
+        agents = conversation.agents.union(list_conversation_agents(tx, path.conversation_id))
+    for agent in sorted(agents):
         require_reach(agent)
     return _trace_answer(conversation)
 

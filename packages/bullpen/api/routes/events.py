@@ -30,6 +30,7 @@ from bullpen.core.access.owner import OwnerToken
 from bullpen.core.events.log import EventFilter, id_before_oldest, list_events
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Cut
 
 routes = Routes("events", "Everything that happens, in order.")
 
@@ -52,6 +53,9 @@ StreamResponse = Annotated[
         },
     ),
 ]
+
+ENCODED_TOGETHER = 20
+"""How many events are given their texts at once, of a list that may be cut."""
 
 HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 """A proxy that buffers the stream would delay events."""
@@ -120,7 +124,12 @@ def events(query: EventQuery) -> Annotated[Response, EventList]:
     upto = EventTail.from_now(api().store).position
     with read() as tx:
         rows = list_events(tx, filters, query.since_id, upto, query.limit)
-    documents = map(encode, event_documents(api().store, rows))
+    documents: list[bytes] = []
+    while len(documents) < len(rows) and sum(map(len, documents)) < api().settings.page_bytes:
+        some = rows[len(documents) : len(documents) + ENCODED_TOGETHER]
+        documents += map(encode, event_documents(api().store, some))
+    if len(documents) < len(rows):
+        rows = Cut(rows[: len(documents)])
     return json_response(b"[" + b",".join(documents) + b"]", next_cursor(rows, query))
 
 

@@ -34,7 +34,7 @@ from bullpen.core.inspect.queue import (
 from bullpen.core.message import ErrorKind
 from bullpen.core.queue.manage import drop, resume, retry
 from bullpen.core.states import LaneState, MessageState
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Transaction, map_page
 
 routes = Routes("queue", "How full the queue is, what runs, and what waits for a person.")
 
@@ -225,7 +225,7 @@ def dead(query: DeadOrHeldQuery) -> DeadList:
     one of them.
     """
     messages = _list_dead_or_held(MessageState.DEAD, query)
-    return DeadList.page([_dead_answer(each) for each in messages], query)
+    return DeadList.page(map_page(messages, _dead_answer), query)
 
 
 @routes.post("/api/queue/dead/retry", APPROVE, LaneError)

@@ -42,6 +42,10 @@ MAX_INBOX_MESSAGES = 16
 WAIT_SECONDS = 0.01
 MAX_FILTER_CHARS = 2000
 PAGE = 100
+PAGE_BYTES = 1 << 19
+"""A page of so many bytes ends, whatever is in it."""
+
+ENCODED_TOGETHER = 20
 PAGE_SECONDS = 30.0
 """A client that takes longer for a page is too slow."""
 
@@ -188,8 +192,11 @@ def _page(store: Store, wanted: Filter, position: int, upto: int) -> tuple[list[
     with _page_readers:
         with store.read() as tx:
             events = list_events(tx, wanted.store_filter, position, upto, PAGE)
-        encoded = encode_events(store, events)
-    return encoded, events[-1].id if len(events) == PAGE else max(position, upto)
+        encoded: list[EncodedEvent] = []
+        while len(encoded) < len(events) and sum(each.size for each in encoded) < PAGE_BYTES:
+            encoded += encode_events(store, events[len(encoded) : len(encoded) + ENCODED_TOGETHER])
+    more = len(encoded) < len(events) or len(events) == PAGE
+    return encoded, encoded[-1].record.id if more else max(position, upto)
 
 
 class HandoverResponse(Response):

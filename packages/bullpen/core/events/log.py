@@ -97,8 +97,8 @@ def list_events(
     names = frozenset(values)
     values.update(upto=upto, limit=limit)
     if after is None:
-        return tx.all(_select_newest(names), values)
-    return tx.all(_select_page(names), {**values, "after": after})
+        return tx.page(_select_newest(names), values)
+    return tx.page(_select_page(names), {**values, "after": after})
 
 
 def last_event_id(tx: Transaction) -> int:

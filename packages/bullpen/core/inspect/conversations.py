@@ -17,7 +17,7 @@ from bullpen.core.queue.conversations import conversation_totals, count_by_state
 from bullpen.core.states import ACTIVE_STATES, MessageState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement, columns
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Transaction, map_page
 from bullpen.core.text import check_text
 
 
@@ -113,7 +113,7 @@ def list_conversations(
     values of their first messages by column; None matches anything.
     """
     rows = CONVERSATION_LISTING.page(tx, wanted, since, limit, upto)
-    return [_summary(tx, each) for each in rows]
+    return map_page(rows, lambda each: _summary(tx, each))
 
 
 def _summary(tx: Transaction, first: MessageRecord) -> ConversationSummary:

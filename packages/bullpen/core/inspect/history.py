@@ -26,9 +26,9 @@ from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES, MESSAGE
 from bullpen.core.models.base import const
 from bullpen.core.queue.reach import Run, by_person, person_key
 from bullpen.core.roster.agents import Reach
-from bullpen.core.store.paging import MAX_ROW_ID, first_id_since
+from bullpen.core.store.paging import MAX_ROW_ID, cut_page, first_id_since
 from bullpen.core.store.statement import Statement, columns
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Cut, Transaction
 from bullpen.core.text import check_text
 
 H = AGENT_MESSAGES.c
@@ -96,7 +96,7 @@ def newest_history(
     """The newest entries of these agents, the newest first; None is all agents."""
     values = {**_agent_values(tx, agents), "limit": limit}
     statement = _select_newest(None if agents is None else len(agents))
-    return tx.all(statement, values)
+    return tx.page(statement, values)
 
 
 def history_since(
@@ -105,7 +105,7 @@ def history_since(
     """The entries of these agents after an id and up to another, the oldest first."""
     values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
     statement = _select_page(None if agents is None else len(agents))
-    return tx.all(statement, values)
+    return tx.page(statement, values)
 
 
 @cache
@@ -307,9 +307,12 @@ def search_history(
     page = max(PAGE_ROWS, limit)
     found: list[HistoryEntry] = []
     while len(found) < limit:
-        rows = tx.all(statement, {**values, "limit": page})
+        rows = tx.page(statement, {**values, "limit": page})
         found += [each for each in rows if plain in each.content.casefold()]
-        if len(rows) < page:
+        cut = cut_page(tx, found[:limit])
+        if isinstance(cut, Cut):
+            return cut
+        if len(rows) < page and not isinstance(rows, Cut):
             break
         values["before"] = rows[-1].id
     return found[:limit]
@@ -402,7 +405,7 @@ SELECT_LAST_POSTED_AT: Statement[tuple[str, int | None]] = Statement(
 
 def newest_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
     """The newest posts of a room, the newest first."""
-    return tx.all(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})
+    return tx.page(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})
 
 
 def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
@@ -419,7 +422,7 @@ def posts_since(
         row = tx.one(SELECT_LAST_ID_BEFORE, {"team": team, "before": since - MINUTE})
         since_id = max(since_id, 0 if row is None else row[0])
     values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
-    return tx.all(SELECT_POSTS_SINCE, values)
+    return tx.page(SELECT_POSTS_SINCE, values)
 
 
 def list_posts(

@@ -16,7 +16,14 @@ from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_an
 from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.queue.lanes import pending, ready
 from bullpen.core.states import ARCHIVED_STATES, NEEDS_PERSON_STATES, MessageState
-from bullpen.core.store.paging import MAX_ROW_ID, JsonIn, TablePager, encode_ids, parse_row_id
+from bullpen.core.store.paging import (
+    MAX_ROW_ID,
+    JsonIn,
+    TablePager,
+    cut_page,
+    encode_ids,
+    parse_row_id,
+)
 from bullpen.core.store.scan import (
     BatchCursor,
     BoundScan,
@@ -36,6 +43,8 @@ MAX_SORTED_MESSAGES = 5_000
 """Up to so many pending messages are read and sorted by id; of more, the newest are met soon."""
 
 BATCH_MESSAGES = 1_000
+FETCHED_TOGETHER = 16
+"""How many messages are fetched at once of a page that may be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +108,15 @@ def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
 
 def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[MessageRecord]:
     """The live messages of these row ids, in this order; a deleted one is left out."""
-    messages = tx.one_each(SELECT_MESSAGE_BY_NUMBER, [{"number": each} for each in numbers])
-    return [each for each in messages if each is not None]
+    batches = [
+        numbers[at : at + FETCHED_TOGETHER] for at in range(0, len(numbers), FETCHED_TOGETHER)
+    ]
+    found = (
+        each
+        for batch in batches
+        for each in tx.one_each(SELECT_MESSAGE_BY_NUMBER, [{"number": number} for number in batch])
+    )
+    return cut_page(tx, (each for each in found if each is not None))
 
 
 def list_messages(

@@ -16,7 +16,7 @@ from bullpen.core.models.base import const
 from bullpen.core.outbox.delivery import Response, pending
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
-from bullpen.core.store.paging import MAX_ROW_ID, TablePager, parse_row_id
+from bullpen.core.store.paging import MAX_ROW_ID, TablePager, cut_page, parse_row_id
 from bullpen.core.store.scan import (
     BatchCursor,
     BoundScan,
@@ -121,16 +121,17 @@ def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> l
     if channel not in PULL_CHANNELS and find_hold(tx) is not None:
         return []
     values = {"channel": channel, "since": since, "limit": limit, "now": tx.now}
-    return tx.all(SELECT_DELIVERABLE, values)
+    return tx.page(SELECT_DELIVERABLE, values)
 
 
 def list_responses_to(tx: Transaction, message_ids: Sequence[str]) -> list[ResponseRecord]:
     """The responses to these messages, archived ones included, by id."""
-    found = {
-        response.id: response
+    responses = (
+        response
         for message_id in message_ids
-        for response in tx.all(SELECT_RESPONSES_TO, {"message_id": message_id})
-    }
+        for response in tx.page(SELECT_RESPONSES_TO, {"message_id": message_id})
+    )
+    found = {each.id: each for each in cut_page(tx, responses)}
     return [found[number] for number in sorted(found)]
 
 

@@ -119,8 +119,8 @@ def trace(tx: Transaction, conversation_id: str) -> Trace:
     """The conversation of this id, archived rows included."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     asked: dict[str, object] = {"conversation": conversation_id}
-    found = [(each, False) for each in tx.all(SELECT_LIVE, asked)]
-    found += [(each, True) for each in tx.all(SELECT_ARCHIVED, asked)]
+    found = [(each, False) for each in tx.page(SELECT_LIVE, asked)]
+    found += [(each, True) for each in tx.page(SELECT_ARCHIVED, asked)]
     found.sort(key=lambda each: each[0].id)
     attempts = list_attempts(tx, {"conversation_id": conversation_id}, 0, MAX_ROWS)
     named = {conversation_id, *(message.message_id for message, _ in found[:MAX_ROWS])}

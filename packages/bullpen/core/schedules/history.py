@@ -17,7 +17,7 @@ from bullpen.core.schedules.model import Schedule
 from bullpen.core.schedules.timing import Timing
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Transaction, map_page
 
 R = SCHEDULE_RUNS.c
 
@@ -140,7 +140,7 @@ def list_schedule_runs(
 ) -> list[ScheduleRun]:
     """The runs of a schedule after this number and up to another; without one the newest first."""
     runs = RUN_LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
-    return [_with_result(tx, run) for run in runs]
+    return map_page(runs, lambda run: _with_result(tx, run))
 
 
 def next_due_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:

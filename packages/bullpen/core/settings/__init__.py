@@ -156,6 +156,12 @@ class Settings:
         "with less free disk space uploads and long texts are refused; 0 is 5 % of the disk, at "
         "most 200 MB",
     )
+    page_bytes: int = _setting(
+        2 << 20,
+        "after how many bytes of text a list's page over the API ends, whatever its `limit`",
+        least=1024,
+        reader="api",
+    )
     log_format: LogFormat = _setting(LogFormat.TEXT, "how the services log: `text` or `json`")
     durability: Durability = _setting(
         Durability.DURABLE,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Boolean, Column, ColumnElement, Table, Text, bindparam, func, select
@@ -14,7 +16,7 @@ from sqlalchemy.ext.compiler import compiles
 from bullpen.core.clock import MINUTE
 from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement, columns
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import Cut, Transaction, row_bytes
 from bullpen.core.text import check_text
 
 Row = TypeVar("Row")
@@ -70,7 +72,7 @@ class TablePager(Generic[Row]):
         values["limit"] = limit
         if since is not None:
             values.update(since=since, upto=upto)
-        return tx.all(self._statement(names, since is not None), values)
+        return tx.page(self._statement(names, since is not None), values)
 
     def _build_statement(self, names: frozenset[str], forward: bool) -> Statement[Row]:
         id_ = self._table.c.id
@@ -90,6 +92,31 @@ class TablePager(Generic[Row]):
             ),
             self._row,
         )
+
+
+def cut_page(tx: Transaction, rows: Iterable[Row]) -> list[Row]:
+    """The first of these rows, which are dataclasses, as `Transaction.page` would cut them."""
+    if tx.page_bytes is None:
+        return list(rows)
+    taken: list[Row] = []
+    held = 0
+    for each in rows:
+        held += _bytes_of(each)
+        if taken and held > tx.page_bytes:
+            return Cut(taken)
+        taken.append(each)
+    return taken
+
+
+def _bytes_of(row: object) -> int:
+    kind: type = type(row)
+    return row_bytes(_fields_of(kind)(row))
+
+
+@cache
+def _fields_of(kind: type) -> Callable[[object], tuple[object, ...]]:
+    """What reads the fields of a dataclass."""
+    return attrgetter(*(each.name for each in fields(kind)))
 
 
 def first_id_since(tx: Transaction, table: Table, moment: int) -> int:

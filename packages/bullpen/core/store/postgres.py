@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -35,7 +36,14 @@ from bullpen.core.store.base import SELECT_REVISION, Store
 from bullpen.core.store.permits import Permits
 from bullpen.core.store.postgres_pipeline import PendingResult, PipelineConnection
 from bullpen.core.store.statement import Statement
-from bullpen.core.store.transaction import DeferredRow, Transaction, Values, make_row, make_rows
+from bullpen.core.store.transaction import (
+    DeferredRow,
+    Transaction,
+    Values,
+    make_page,
+    make_row,
+    make_rows,
+)
 from bullpen.core.wake.postgres import NOTIFY_CHANNEL, NotifyListener
 
 MAX_IDLE_CONNECTIONS = 8
@@ -316,6 +324,12 @@ class PipelineTransaction(Transaction):
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """Wait for all rows."""
         return make_rows(statement, self._pipe.rows(self._send(statement, values)))
+
+    def page(self, statement: Statement[Row], values: Values) -> list[Row]:
+        """Wait for rows, one by one, as many as `page_bytes` allows."""
+        reply = self._pipe.send(statement, values)
+        with closing(self._pipe.rows_one_by_one(reply)) as rows:
+            return make_page(statement, rows, self.page_bytes)
 
     def fetch(self, sql: str) -> tuple[object, ...] | None:
         """Wait for the first row."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -125,6 +125,23 @@ class PipelineConnection:
         """Wait for the rows of a reply."""
         return _rows(self.wait(reply), None)
 
+    def rows_one_by_one(self, reply: PendingResult) -> Generator[Any, None, None]:
+        """Wait for each row; when closed early, receive the rest without keeping it."""
+        self._pg.send_flush_request()
+        while self._expected[0] is not reply:
+            self._receive(quiet=False)
+        self._pg.set_single_row_mode()
+        result = self._next()
+        loaders = _loaders(result)
+        try:
+            while result.status == ExecStatus.SINGLE_TUPLE:
+                yield _row(result, 0, loaders)
+                result = self._next()
+        finally:
+            while result.status == ExecStatus.SINGLE_TUPLE:
+                result = self._next()
+            self._finish(result, quiet=False)
+
     def row(self, reply: PendingResult) -> Any:  # noqa: ANN401 - the statement knows its row
         """Wait for the first row of a reply."""
         rows = _rows(self.wait(reply), 1)
@@ -166,7 +183,10 @@ class PipelineConnection:
 
     def _receive(self, *, quiet: bool) -> None:
         """Receive the next result."""
-        result = self._next()
+        self._finish(self._next(), quiet=quiet)
+
+    def _finish(self, result: PGresult, *, quiet: bool) -> None:
+        """Take the last part of the next result."""
         reply = self._expected.popleft()
         reply.result = result
         status = result.status
@@ -213,14 +233,20 @@ class PipelineConnection:
 
 
 def _rows(result: PGresult, limit: int | None) -> list[Any]:
-    loaders = [_LOADERS.get(result.ftype(at), bytes.decode) for at in range(result.nfields)]
+    loaders = _loaders(result)
+    count = result.ntuples if limit is None else min(limit, result.ntuples)
+    return [_row(result, row, loaders) for row in range(count)]
+
+
+def _loaders(result: PGresult) -> list[Callable[[bytes], object]]:
+    return [_LOADERS.get(result.ftype(at), bytes.decode) for at in range(result.nfields)]
+
+
+def _row(result: PGresult, row: int, loaders: list[Callable[[bytes], object]]) -> Any:  # noqa: ANN401
     value = result.get_value
-    return [
-        tuple(
-            [
-                None if (raw := value(row, column)) is None else load(raw)
-                for column, load in enumerate(loaders)
-            ]
-        )
-        for row in range(result.ntuples if limit is None else min(limit, result.ntuples))
-    ]
+    return tuple(
+        [
+            None if (raw := value(row, column)) is None else load(raw)
+            for column, load in enumerate(loaders)
+        ]
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from bullpen.core.ids import Ids
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     Cursor: TypeAlias = sqlite3.Cursor | psycopg.Cursor[Any]
 
 Row = TypeVar("Row")
+Other = TypeVar("Other")
+
+
+class Cut(list[Row]):
+    """The first rows of a page that was cut because they hold so many bytes."""
+
+
 DeferredRow: TypeAlias = "Callable[[], Row | None]"
 """Waits for the first row of a statement that was sent."""
 Values = Mapping[str, object]
@@ -41,6 +48,8 @@ class Transaction(ABC):
         self.settings = settings
         self.chance = chance
         self.topics: set[str] = set()
+        self.page_bytes: int | None = None
+        """How many bytes the rows of one page may hold; None is any."""
 
     @abstractmethod
     def write(self, statement: Statement[Any], values: Values) -> None:
@@ -73,6 +82,13 @@ class Transaction(ABC):
     @abstractmethod
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """All rows of the result."""
+
+    @abstractmethod
+    def page(self, statement: Statement[Row], values: Values) -> list[Row]:
+        """The first rows of the result, as many as `page_bytes` allows and at least one.
+
+        `Cut` if there are more. What does not fit is never in memory.
+        """
 
     @abstractmethod
     def fetch(self, sql: str) -> tuple[object, ...] | None:
@@ -127,6 +143,11 @@ class CursorTransaction(Transaction):
         self._cursor.execute(statement.text[self.dialect], values)
         return make_rows(statement, self._cursor.fetchall())
 
+    def page(self, statement: Statement[Row], values: Values) -> list[Row]:
+        """The first rows of the result, as many as `page_bytes` allows."""
+        self._cursor.execute(statement.text[self.dialect], values)
+        return make_page(statement, self._cursor, self.page_bytes)
+
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
         """Run a statement with each of these values; returns how many rows each changed."""
         return [self.change(statement, each) for each in values]
@@ -157,3 +178,29 @@ def make_rows(statement: Statement[Row], values: list[Any]) -> list[Row]:
     """The rows of these values."""
     make = statement.make_row
     return values if make is None else [make(*each) for each in values]
+
+
+def make_page(statement: Statement[Row], values: Iterable[Any], most: int | None) -> list[Row]:
+    """The rows of these values up to so many bytes; no more of them are read."""
+    if most is None:
+        return make_rows(statement, list(values))
+    taken: list[Any] = []
+    held = 0
+    for each in values:
+        held += row_bytes(each)
+        if taken and held > most:
+            return Cut(make_rows(statement, taken))
+        taken.append(each)
+    return make_rows(statement, taken)
+
+
+def map_page(rows: Sequence[Row], make: Callable[[Row], Other]) -> list[Other]:
+    """What is made of each row; of a page that was cut, as such a page."""
+    made = [make(each) for each in rows]
+    return Cut(made) if isinstance(rows, Cut) else made
+
+
+def row_bytes(values: Iterable[object]) -> int:
+    """About how many bytes the texts of a row take in memory."""
+    texts = [each for each in values if isinstance(each, str)]
+    return sum([len(each) if each.isascii() else 4 * len(each) for each in texts])
