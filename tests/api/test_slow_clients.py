@@ -19,6 +19,9 @@ MANY = int(os.environ.get("CROWD", "300"))
 """More than the threads of the API under test. `make crowd` has more."""
 
 TEXT = "x" * 900_000
+EVENTS = 60
+EVENT_TEXT = "y" * 20_000
+"""As long as a text with an event can be; together more than a client's buffers hold."""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,8 @@ def small(stores: Stores) -> Iterator[Served]:
     ) as served:
         for _ in range(8):
             served.post("/api/message", {"message": TEXT, "agent": "w"})
+        for _ in range(EVENTS):
+            served.post("/api/responses", {"message": EVENT_TEXT, "channel": "web", "sender": "a"})
         yield served
 
 
@@ -97,6 +102,19 @@ def test_who_does_not_read_an_answer_keeps_nobody_waiting_and_is_closed(small: S
         while chunk := peers[0].recv(65536):
             got += len(chunk)
         assert got < 8 * len(TEXT)
+
+
+def test_streams_that_read_what_happened_slowly_keep_nobody_waiting(small: Served) -> None:
+    wanted = head(small, "GET", "/api/events/stream?since_id=0")
+    with crowd_of(small, 50, wanted, receive_buffer=4096) as peers:
+        for peer in peers:
+            assert peer.recv(12) == b"HTTP/1.1 200"
+        assert health_milliseconds(small) < MOST_MILLISECONDS
+        found = b""
+        while found.count(b"event: response_ready") < EVENTS:
+            chunk = peers[-1].recv(1 << 20)
+            assert chunk, found[-1000:]
+            found += chunk
 
 
 def test_a_slow_reader_that_goes_on_reading_gets_all(small: Served) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from bullpen.api.streams.client import Client, Filter
 from bullpen.api.streams.frames import SSE
 from bullpen.api.streams.hub import Hub
-from bullpen.api.streams.subscribe import catch_up
+from bullpen.api.streams.replay import catch_up
 from bullpen.core.access.keys import OWNER_KEY, Key
 from bullpen.core.store.base import Store
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from bullpen.api.streams import backlog, subscribe
+from bullpen.api.streams import backlog, replay
 from bullpen.api.streams import hub as hub_module
 from bullpen.api.streams.client import MAX_PENDING_BYTES, Filter
 from bullpen.api.streams.frames import EncodedEvent, EndReason, encode_events
@@ -313,7 +313,7 @@ def test_one_for_whom_the_store_fails_is_told_so_and_can_come_back(
         raise StoreBusy("busy")
 
     with monkeypatch.context() as patch:
-        patch.setattr(subscribe, "list_events", failing)
+        patch.setattr(replay, "list_events", failing)
         listener, _ = audience.join(hub, store, since=0)
         assert [frame.event for frame in listener.rest()] == ["failed"]
     again, _ = audience.join(hub, store, since=0)

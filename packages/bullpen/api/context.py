@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from bullpen.api.long_poll import LongPoll
 from bullpen.api.streams.hub import Hub
+from bullpen.api.streams.replay import Replays
 from bullpen.core.access.audit import record_audit
 from bullpen.core.access.keys import INVALID, Key, Scope
 from bullpen.core.access.owner import OwnerToken
@@ -63,6 +64,7 @@ class Api:
 
     store: Store
     hub: Hub
+    replays: Replays
     long_poll: LongPoll
     supervisor: Supervisor
     owner: OwnerToken

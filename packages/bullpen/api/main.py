@@ -12,6 +12,7 @@ from bullpen.api.app import create_app
 from bullpen.api.context import Api
 from bullpen.api.long_poll import LongPoll
 from bullpen.api.streams.hub import Hub
+from bullpen.api.streams.replay import Replays
 from bullpen.api.streams.subscribe import raise_descriptor_limit
 from bullpen.core.access.owner import OwnerToken
 from bullpen.core.background import LIVENESS_SECONDS, Loop, WorkerProcess
@@ -38,6 +39,7 @@ class ApiProcess:
         self._process = WorkerProcess(self._store, KIND)
         owner = OwnerToken(settings)
         self.hub = Hub(self._store, owner)
+        self.replays = Replays(self.hub, self._store)
         self.long_poll = LongPoll(settings.api_threads // 2)
         self._process.on("messages", self.long_poll.notify)
         self._process.on("events", self.hub.wake)
@@ -46,6 +48,7 @@ class ApiProcess:
             Api(
                 store=self._store,
                 hub=self.hub,
+                replays=self.replays,
                 long_poll=self.long_poll,
                 supervisor=Supervisor(settings),
                 owner=owner,
@@ -58,6 +61,7 @@ class ApiProcess:
         """Begin to work."""
         _return_memory()
         self.hub.start()
+        self.replays.start()
         self._process.start()
         # What is there now stays: looked through again and again, it would stop all streams, and
         # in the end for seconds the process itself.
@@ -67,6 +71,7 @@ class ApiProcess:
     def close_streams(self) -> None:
         """End every stream and every long poll: none would end by itself."""
         self.long_poll.close()
+        self.replays.stop()
         self.hub.stop()
 
     def stop(self) -> None:

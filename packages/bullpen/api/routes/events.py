@@ -14,13 +14,12 @@ from bullpen.api.schemas import Answer, Page, Rows, next_cursor
 from bullpen.api.streams.client import Filter, add_own_names
 from bullpen.api.streams.documents import encode, event_documents
 from bullpen.api.streams.frames import SSE
+from bullpen.api.streams.replay import backlog_pages
 from bullpen.api.streams.subscribe import (
     EventTypes,
     HandoverResponse,
     Name,
     StreamQuery,
-    backlog_pages,
-    catch_up,
     open_stream,
     split_names,
     starting_point,
@@ -155,7 +154,7 @@ def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
 
     def begin(head: bytes) -> None:
         hub.write_to(client, [head, SSE.hello(position, store.clock.now())])
-        catch_up(hub, store, client, position)
+        api().replays.add(client, position)
 
     response = HandoverResponse(MIMETYPE, begin)
     response.headers.update(HEADERS)

@@ -26,12 +26,12 @@ from bullpen.api.schemas import MAX_JSON_INT, CamelBody, Cursor, StrictBody
 from bullpen.api.streams.client import Client
 from bullpen.api.streams.documents import Document
 from bullpen.api.streams.frames import WEBSOCKET, EndReason
+from bullpen.api.streams.replay import catch_up
 from bullpen.api.streams.subscribe import (
     SOCKET,
     HubSocket,
     Name,
     StreamQuery,
-    catch_up,
     make_filter,
     open_stream,
     starting_point,

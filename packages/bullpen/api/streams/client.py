@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -112,6 +112,8 @@ class Client:
         self.drained = threading.Event()
         """Set while few bytes wait, and at the end."""
         self.drained.set()
+        self.on_drained: Callable[[Client], None] | None = None
+        """Called whenever few bytes wait; it must not wait for anything."""
         self.pending = 0
         """The bytes that wait."""
         self._frames: deque[bytes] = deque()
@@ -162,7 +164,7 @@ class Client:
                 break
             self._advance(taken)
         if self.pending <= LOW_PENDING_BYTES:
-            self.drained.set()
+            self._drain()
 
     def end(self, goodbye: bytes, seconds: float, *, at_once: bool) -> None:
         """Write this as the last frame, and close. `at_once`: frames that wait are discarded.
@@ -184,7 +186,7 @@ class Client:
         self.following = False
         self.closing = True
         self.deadline = time.monotonic() + seconds
-        self.drained.set()
+        self._drain()
 
     def finish(self, seconds: float) -> None:
         """Shut down the sending direction once everything was sent."""
@@ -216,12 +218,17 @@ class Client:
         self.following = False
         self._frames.clear()
         self.pending = self._sent = 0
-        self.drained.set()
+        self._drain()
 
     def close(self) -> None:
         """Give the socket back to the system."""
         self.leave()
         self.socket.close()
+
+    def _drain(self) -> None:
+        self.drained.set()
+        if self.on_drained is not None:
+            self.on_drained(self)
 
     def _advance(self, taken: int) -> None:
         self.pending -= taken

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import resource
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,19 +14,17 @@ from pydantic import BaseModel, Field
 
 from bullpen.api.schemas import Cursor
 from bullpen.api.streams.client import Client, Filter
-from bullpen.api.streams.frames import EncodedEvent, EndReason, StreamProtocol, encode_events
+from bullpen.api.streams.frames import StreamProtocol
 from bullpen.api.streams.hub import Hub
 from bullpen.core.access.keys import INVALID, Key
-from bullpen.core.errors import BullpenError, NoAccess
-from bullpen.core.events.log import id_before_oldest, list_events
+from bullpen.core.errors import NoAccess
+from bullpen.core.events.log import id_before_oldest
 from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 from bullpen.core.text import check_text
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-log = logging.getLogger(__name__)
 
 SOCKET = "gunicorn.socket"
 """Where gunicorn has the connection of a request."""
@@ -41,19 +37,6 @@ MAX_INBOX_MESSAGES = 16
 
 WAIT_SECONDS = 0.01
 MAX_FILTER_CHARS = 2000
-PAGE = 100
-PAGE_BYTES = 1 << 19
-"""A page of so many bytes ends, whatever is in it."""
-
-ENCODED_TOGETHER = 20
-PAGE_SECONDS = 30.0
-"""A client that takes longer for a page is too slow."""
-
-MAX_PAGE_READERS = 2
-"""How many requests read pages at once, so that a mass reconnect does not block the others."""
-
-_page_readers = threading.BoundedSemaphore(MAX_PAGE_READERS)
-
 Name = Annotated[str, Field(max_length=200)]
 
 EventTypes = Annotated[
@@ -154,49 +137,6 @@ def starting_point(hub: Hub, store: Store, since: int | None) -> int:
         return max(since, id_before_oldest(store))
     # Another process may already have sent an event that this one has not read.
     return since if since <= EventTail.from_now(store).position else now
-
-
-def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
-    """Write everything after this position to the client, then let it follow live events.
-
-    The thread of the client's own request reads the backlog page by page, each when the client has
-    taken the one before, until the hub's recent events cover the rest.
-    """
-    try:
-        while not hub.follow(client, position):
-            events, position = _page(store, client.filter, position, hub.position)
-            hub.write_to(client, client.filter.frames(client.wire, events))
-            if not client.drained.wait(PAGE_SECONDS):
-                hub.end(client, EndReason.DROPPED, "it reads too slowly what happened before")
-            if client.closing or client.disconnected:
-                return
-    except BullpenError as error:
-        log.warning("a stream ends: %s (%s)", error, error.hint)
-        hub.end(client, EndReason.FAILED, "the events cannot be read")
-    except Exception:
-        log.exception("a stream failed")
-        hub.end(client, EndReason.FAILED, "something in Bullpen failed")
-
-
-def backlog_pages(
-    store: Store, wanted: Filter, position: int, upto: int
-) -> Iterator[list[EncodedEvent]]:
-    """The wanted events after `position` and up to `upto`, a page at a time."""
-    while position < upto:
-        events, position = _page(store, wanted, position, upto)
-        yield events
-
-
-def _page(store: Store, wanted: Filter, position: int, upto: int) -> tuple[list[EncodedEvent], int]:
-    """The next events, and the position after them."""
-    with _page_readers:
-        with store.read() as tx:
-            events = list_events(tx, wanted.store_filter, position, upto, PAGE)
-        encoded: list[EncodedEvent] = []
-        while len(encoded) < len(events) and sum(each.size for each in encoded) < PAGE_BYTES:
-            encoded += encode_events(store, events[len(encoded) : len(encoded) + ENCODED_TOGETHER])
-    more = len(encoded) < len(events) or len(events) == PAGE
-    return encoded, encoded[-1].record.id if more else max(position, upto)
 
 
 class HandoverResponse(Response):
