@@ -84,13 +84,11 @@ class Notifier:
             self._refresh(now)
         if not self._addresses:
             return
-        if self._socket is None:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            self._socket.setblocking(False)
+        sender = self._socket or self._open()
         packet = " ".join(topics).encode()
         for address in self._addresses:
             try:
-                self._socket.sendto(packet, address)
+                sender.sendto(packet, address)
             except OSError:
                 # A full socket's worker is awake; a missing socket's worker has ended.
                 continue
@@ -100,6 +98,14 @@ class Notifier:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+    def _open(self) -> socket.socket:
+        """The socket; several threads may ask for the first time at once."""
+        with self._lock:
+            if self._socket is None:
+                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                self._socket.setblocking(False)
+            return self._socket
 
     def _refresh(self, now: float) -> None:
         with self._lock:
