@@ -11,7 +11,7 @@ import pytest
 
 from bullpen.core.company import remove_agent
 from bullpen.core.message import ErrorKind
-from bullpen.core.queue.manage import hold
+from bullpen.core.queue.manage import drop, hold
 from bullpen.core.store.base import Store
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die, many_dead
@@ -306,3 +306,23 @@ def test_what_dies_again_meanwhile_is_not_retried_again(bullpen: Bullpen) -> Non
         retried = Counter(row["message_id"] for row in events(store, "message_retried"))
         assert (len(retried), set(retried.values())) == (MANY, {1})
         assert f"{MANY} messages wait again" in person.shown
+
+
+def test_what_dies_again_does_not_take_the_place_of_what_is_gone(bullpen: Bullpen) -> None:
+    """The count that was agreed to has room for them, because others were dropped meanwhile."""
+    with direct(company(bullpen)) as store:
+        died = many_dead(store, MANY)
+        args = ("queue", "retry", "--all", "--yes")
+        with terminal(bullpen, *args, program=BATCH_BY_BATCH) as person:
+            eventually(lambda: statuses(store).get("pending") == 100, "the first batch is done")
+            while (found := try_claim(store, "coder")) is not None:
+                failed(store, found.token, ErrorKind.PERMANENT, "at once")
+            with store.write() as tx:
+                for each in died[100:]:
+                    drop(tx, each)
+            person.type("\n\n\n")
+            assert person.end() == 0
+        assert statuses(store) == {"dead": 100}
+        retried = Counter(row["message_id"] for row in events(store, "message_retried"))
+        assert (len(retried), set(retried.values())) == (100, {1})
+        assert "150 messages had moved meanwhile" in person.shown

@@ -232,6 +232,27 @@ def test_a_day_has_its_budget(stores: Stores, kind: str) -> None:
         assert outcomes(store).count("skipped") == 3
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_the_budget_begins_anew_at_the_owners_midnight(
+    stores: Stores, kind: str, zone: str
+) -> None:
+    """Not at that of UTC, which comes in the evening of New York and in the morning of Tokyo."""
+    evening = datetime(2026, 11, 18, 23, 30, tzinfo=get_zone(zone))
+    clock = FakeClock(int(evening.timestamp()) * SECOND)
+    with stores.opened(stores.settings(kind, time_zone=zone), clock) as store:
+        awake(store, every=MINUTE, budget=5, max_silent=0)
+        for _ in range(24 * 60):
+            wait(store, clock, MINUTE)
+            if (found := try_claim(store)) is not None:
+                said(store, found, "HEARTBEAT_OK")
+        sent = [row["fired_at"] for row in beats(store) if row["outcome"] == "silent"]
+        shown = [datetime.fromtimestamp(each / SECOND, get_zone(zone)) for each in sent]
+        assert [each.strftime("%d %H:%M") for each in shown] == [
+            *(f"18 23:3{minute}" for minute in range(1, 6)),
+            *(f"19 00:0{minute}" for minute in range(5)),
+        ]
+
+
 def test_it_is_left_in_peace_outside_of_its_hours(stores: Stores, kind: str) -> None:
     begin = int(datetime.fromisoformat("2026-11-18T12:00:00+01:00").timestamp()) * SECOND
     clock = FakeClock(begin)
