@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,7 +89,9 @@ class Listener:
     def rest(self) -> list[Frame]:
         """The frames up to the end that are no comments."""
         found = []
+        deadline = time.monotonic() + LIMIT_SECONDS  # a keep-alive would go on for ever
         while (frame := self.next()) is not None:
+            assert time.monotonic() < deadline, "the stream does not end"
             if not frame.comment:
                 found.append(frame)
         return found
