@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
