@@ -148,3 +148,29 @@ def test_a_person_cancels_retries_holds_lets_go_and_drops(served: Served) -> Non
     served.post(f"{path}/cancel", {})
     served.ok("DELETE", path)
     assert served.refused("GET", path) == (404, "unknown_message")
+
+
+def test_a_repeat_for_several_gives_the_whole_first_answer(served: Served) -> None:
+    again = {"headers": {"Idempotency-Key": "several"}}
+    body = {"message": "[@coder: one] [@worker: two]"}
+    first = served.post("/api/message", body, **again)
+    assert len(first["messages"]) == 2
+    assert served.post("/api/message", body, **again) == {**first, "fresh": False}
+
+
+def test_an_idempotency_key_is_taken_whole_or_refused(served: Served) -> None:
+    for key in ("x" * 201, "caf\xe9"):
+        answered = served.refused(
+            "POST",
+            "/api/message",
+            {"message": "x"},
+            headers={"Idempotency-Key": key.encode("latin-1")},
+        )
+        assert answered == (400, "bad_request")
+
+
+def test_an_id_of_a_clients_own_is_plain(served: Served, subtests: pytest.Subtests) -> None:
+    for id_ in ("x;touch pwned;#", "a/b", "a b", "a\nb", "abc\n", "", "x" * 201):
+        with subtests.test(id=id_):
+            body = {"message": "x", "messageId": id_}
+            assert served.refused("POST", "/api/message", body) == (400, "bad_request")

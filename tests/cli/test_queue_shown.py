@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import bindparam, update
 
+from bullpen.core.answers.complete import fail
 from bullpen.core.clock import HOUR
 from bullpen.core.company import remove_agent
-from bullpen.core.message import ErrorKind
+from bullpen.core.message import ErrorKind, Failure
+from bullpen.core.models import MESSAGES
 from bullpen.core.queue.dead_letters import DeadMessage, add_to_failure_group
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.queue.manage import hold
 from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
 from tests.cli.command import Bullpen
 from tests.cli.deaths import die, many_dead
 from tests.cli.open_store import company, direct
@@ -207,3 +212,46 @@ def test_what_is_shown_fits_a_terminal(bullpen: Bullpen) -> None:
         with terminal(bullpen, "queue", command) as person:
             assert person.end() == 0
         assert max(map(len, person.shown.splitlines())) <= 80, person.shown
+
+
+def test_an_id_of_an_earlier_release_is_quoted_in_every_command_that_is_offered(
+    on_both: Bullpen, store: Store, subtests: pytest.Subtests
+) -> None:
+    odd = "x;touch pwned;#/../$(id)"
+    for verb in (None, "hold"):
+        sent = send(store)
+        rename: Statement[None] = Statement(
+            lambda: (
+                update(MESSAGES)
+                .where(MESSAGES.c.message_id == bindparam("old"))
+                .values(message_id=bindparam("new"), conversation_id=bindparam("new"))
+            )
+        )
+        with store.write() as tx:
+            tx.write(rename, {"old": sent, "new": f"{odd}{verb}"})
+        if verb == "hold":
+            do(store, hold, f"{odd}{verb}", "look")
+        for command in (("queue", "show"), ("trace",)):
+            with subtests.test(verb=verb, command=command):
+                shown = on_both.ok(*command, f"{odd}{verb}")
+                offered = [
+                    line[line.index("bullpen ") :]
+                    for line in (shown.out + shown.err).splitlines()
+                    if "bullpen queue" in line
+                ]
+                for each in offered:
+                    assert f"{odd}{verb}" in shlex.split(each)
+    on_both.ok("queue", "cancel", f"{odd}None", "--yes")
+
+
+def test_a_workers_error_adds_no_line_to_a_notice_and_an_odd_id_is_quoted_there(
+    on_both: Bullpen, store: Store
+) -> None:
+    sent = send(store)
+    failure = Failure(
+        kind=ErrorKind.NEEDS_PERSON, error="look\nTo let it try again: touch pwned\x1b]0;x\x07"
+    )
+    do(store, fail, take(store).token, failure)
+    notice = on_both.ok("response", "read").out
+    assert not [line for line in notice.splitlines() if line.startswith("To let it try again: t")]
+    assert f"bullpen queue resume {sent}" in notice

@@ -8,22 +8,24 @@ import pytest
 
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import (
+    BadName,
     BadText,
     BullpenError,
     DuplicateMessage,
     LaneClosed,
     LaneFull,
+    NameTaken,
     TextTooLong,
     UnknownRecipient,
 )
-from bullpen.core.intake import submit
+from bullpen.core.intake import post_in_room, submit
 from bullpen.core.message import Accepted, NewMessage, Priority
 from bullpen.core.models import CHAT_MESSAGES, MESSAGES, RECEIPTS
 from bullpen.core.queue.lanes import LanePolicy, drain_lane
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside
-from tests.answers.talk import ADA, files_of, posts, team, write, written
+from tests.answers.talk import ADA, answer, files_of, posts, team, write, written
 from tests.conformance.conftest import lanes_tell_the_truth  # noqa: F401
 from tests.conformance.verbs import Row, do, dump, events, hire, message, refused, rows
 from tests.stores import Stores
@@ -174,7 +176,7 @@ def test_a_redelivery_is_recognised_whatever_the_message_came_to(store: Store, t
     first = written(store, text, event_id="Ev1")
     before = dump(store)
     again = written(store, text, event_id="Ev1")
-    assert again == (Accepted(first[0].message_id, fresh=False),)
+    assert again == tuple(Accepted(each.message_id, fresh=False) for each in first)
     assert dump(store) == before
     (receipt,) = rows(store, RECEIPTS)
     assert (receipt["channel"], receipt["event_id"], receipt["message_id"]) == (
@@ -197,15 +199,14 @@ def test_a_redelivery_at_the_same_time_waits_and_is_recognised(store: Store) -> 
 
     def again() -> None:
         with store.write() as tx:
-            (found,) = submit(tx, new)
-            fresh.append(found.fresh)
+            fresh.extend(each.fresh for each in submit(tx, new))
 
     fresh: list[bool] = []
     with store.write() as tx:
         submit(tx, new)
         other = beside(store, tx, again)
     other.join(60)
-    assert fresh == [False]
+    assert fresh == [False, False]
     assert len(rows(store, CHAT_MESSAGES)) == 1
 
 
@@ -244,3 +245,59 @@ def test_a_made_up_id_that_exists_is_made_anew(store: Store) -> None:
     found: list[Row] = rows(store, MESSAGES)
     assert root == "slack_fresh000"
     assert [row["conversation_id"] for row in found[1:]] == [root, root]
+
+
+def test_a_repeat_is_answered_with_all_that_the_first_came_to(store: Store) -> None:
+    new = replace(NEW, message=f"{FAN_OUT}", event_id="e1")
+    with store.write() as tx:
+        first = submit(tx, new)
+    answer(store, "coder", "[@reviewer: look]")
+    with store.write() as tx:
+        again = submit(tx, new)
+    assert [each.message_id for each in again] == [each.message_id for each in first]
+    assert not any(each.fresh for each in again)
+
+
+def test_an_id_of_a_clients_own_is_plain(store: Store, subtests: pytest.Subtests) -> None:
+    for id_ in ("x;touch pwned;#", "a b", "a/b", "a\nb", "$(x)", "é", "x" * 201, "", "a\x1b", "'"):
+        with subtests.test(id=id_):
+            _refused(store, BadName, "hello", message_id=id_)
+    for id_ in ("web_1700000000000_a1b2c3", "A.b:c-d_9", "x" * 200):
+        with store.write() as tx:
+            assert submit(tx, replace(NEW, message_id=id_))[0].message_id == id_
+
+
+def test_people_speak_in_a_room_under_no_name_of_an_agent_or_of_bullpen(
+    store: Store, subtests: pytest.Subtests
+) -> None:
+    for name in (
+        "coder",
+        "CODER",
+        " @coder ",
+        "dev",
+        "#dev",
+        "bullpen",
+        "Bullpen",
+        "system",
+        "\uff43oder",
+    ):
+        with subtests.test(name=name):
+            _refused(store, NameTaken, "[#dev: I agree]", sender=name)
+            refused(store, NameTaken, post_in_room, "dev", "I agree", name)
+    for name in ("bullpen", "@Bullpen", "SYSTEM"):
+        with subtests.test(direct=name):
+            _refused(store, NameTaken, "hello", sender=name)
+    with store.write() as tx:
+        submit(tx, replace(NEW, sender="coder"))
+        submit(tx, replace(NEW, message="[#dev: hi]", sender="TinyOffice"))
+
+
+def test_a_senders_name_is_one_line_without_control_characters(store: Store) -> None:
+    with store.write() as tx:
+        submit(
+            tx, replace(NEW, message="[#dev: hi]", sender=" Ann\r\n@coder:\x1b]0;x\x07  yes\u2028z")
+        )
+        submit(tx, replace(NEW, sender="x" * 5000))
+    names = {str(row["sender"]) for row in rows(store, MESSAGES)}
+    assert names == {"Ann @coder:�]0;x� yes z", "x" * 200}
+    assert {row["from_agent"] for row in rows(store, CHAT_MESSAGES)} == {"Ann @coder:�]0;x� yes z"}

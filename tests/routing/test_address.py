@@ -71,9 +71,18 @@ def test_a_room_is_found_by_its_team(name: str, team: str | None) -> None:
 
 def test_the_listing_says_who_exists() -> None:
     some = AddressBook({"coder": "Code Wizard", "tester": "Tester"}, {"dev": ("Dev team", "coder")})
-    assert some.listing() == "agents: @coder (Code Wizard), @tester; teams: @dev (Dev team)"
-    assert AddressBook({"a": "a"}, {}).listing() == "agents: @a"
-    assert NOBODY.listing() == "there are no agents yet"
+    assert some.listing("x") == "agents: @coder (Code Wizard), @tester; teams: @dev (Dev team)"
+    assert AddressBook({"a": "a"}, {}).listing("x") == "agents: @a"
+    assert NOBODY.listing("x") == "there are no agents yet"
+
+
+def test_of_many_names_the_nearest_are_listed() -> None:
+    many = AddressBook({f"agent{number}": "" for number in range(10_000)} | {"coder": "Ann"}, {})
+    with pytest.raises(UnknownRecipient) as caught:
+        route_text("@codr hi", many, "agent1")
+    assert caught.value.hint.startswith("agents: @coder (Ann), ")
+    assert caught.value.hint.endswith("and 9991 more")
+    assert len(caught.value.hint) < 400
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import logging
 
 from flask import Flask, Response, g
 from pydantic import BaseModel, Field, ValidationError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import ClientDisconnected, HTTPException
 
 from bullpen.core.errors import (
     BadRequest,
@@ -80,6 +80,8 @@ def validation_error_response(error: ValidationError) -> Response:
 def _of_http(error: HTTPException) -> Response:
     """Flask's own errors: unknown route, wrong method, malformed body."""
     text = error.description or error.name
+    if isinstance(error, ClientDisconnected):
+        text = "the body ended early, or is not framed as HTTP says"
     if error.code == 413:
         return error_response(BodyTooLarge("the request is longer than may be"))
     if error.code == 415:

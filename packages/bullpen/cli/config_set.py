@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from shlex import quote
 
 import click
 
@@ -214,7 +215,7 @@ def _unknown_agent_notes(settings: Settings, agent: str) -> list[str]:
         with read_transaction(settings) as tx:
             get_agent(tx, agent)
     except UnknownAgent:
-        return [f"There is no agent {agent!r} yet. Next: bullpen agent add {agent}"]
+        return [f"There is no agent {agent!r} yet. Next: bullpen agent add {quote(agent)}"]
     except (BullpenError, OSError):
         pass
     return []

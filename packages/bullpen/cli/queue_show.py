@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from shlex import quote
 from typing import assert_never
 
 import click
@@ -98,7 +99,7 @@ def explain_message(detail: MessageDetail, now: int) -> str:
 def next_steps(detail: MessageDetail) -> list[str]:
     """The commands that a person may run next."""
     message = detail.message
-    id_ = message.message_id
+    id_ = quote(message.message_id)
     steps = []
     match MessageState(message.status):
         case MessageState.DEAD | MessageState.CANCELLED | MessageState.EXPIRED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from shlex import quote
 from typing import Any, assert_never
 
 import click
@@ -247,7 +248,7 @@ def next_steps(record: ResponseRecord) -> list[str]:
     """The commands that a person may run next."""
     match ResponseState(record.status):
         case ResponseState.PENDING if record.channel in PULL_CHANNELS:
-            channel = "" if record.channel == CLI else f" --channel {record.channel}"
+            channel = "" if record.channel == CLI else f" --channel {quote(record.channel)}"
             return [f"bullpen response read{channel}"]
         case ResponseState.PENDING:
             return [f"bullpen response drop {record.id}"]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from shlex import quote
 from typing import TYPE_CHECKING, TextIO, assert_never
 from zoneinfo import ZoneInfo
 
@@ -261,10 +262,10 @@ class TraceFormatter:
                 waits = format_elapsed(self.times.now - message.available_at)
                 return StyledLine(f"waits for its turn since {waits}", "cyan")
             case MessageState.HELD:
-                next_step = f"bullpen queue resume {message.message_id}"
+                next_step = f"bullpen queue resume {quote(message.message_id)}"
                 return StyledLine(f"waits for a person{_because(why)}. Next: {next_step}", "yellow")
             case MessageState.DEAD:
-                next_step = f"bullpen queue retry {message.message_id}"
+                next_step = f"bullpen queue retry {quote(message.message_id)}"
                 return StyledLine(f"is dead{_because(why)}. Next: {next_step}", "red")
             case MessageState.CANCELLED | MessageState.EXPIRED:
                 return StyledLine(why) if why else None

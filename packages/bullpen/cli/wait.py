@@ -8,6 +8,7 @@ import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from shlex import quote
 
 from bullpen.cli.interrupts import END_SIGNALS, Interrupts
 from bullpen.cli.output import echo
@@ -302,11 +303,11 @@ def print_wait_result(conversation: str, result: WaitResult, screen: Screen) -> 
             screen.note(
                 f"{_so_far(result)} to {conversation}; it stays in the queue.",
                 "  What comes of it: bullpen response read",
-                f"  To stop it: bullpen queue cancel --conversation {conversation}",
+                f"  To stop it: bullpen queue cancel --conversation {quote(conversation)}",
             )
         case WaitEnd.STOPPED:
             screen.note(f"{conversation} is stopped.")
-    screen.line(f"Its whole life: bullpen trace {conversation}")
+    screen.line(f"Its whole life: bullpen trace {quote(conversation)}")
 
 
 def _so_far(result: WaitResult) -> str:
@@ -318,5 +319,5 @@ def _why(each: UnfinishedMessage) -> tuple[str, ...]:
     verb = "resume" if each.state is MessageState.HELD else "retry"
     return (
         f"{each.message_id} for @{each.agent} is {each.state}{why}",
-        f"  Next: bullpen queue {verb} {each.message_id}",
+        f"  Next: bullpen queue {verb} {quote(each.message_id)}",
     )

@@ -17,6 +17,9 @@ TOKEN_BYTES = 8
 RUN_VARIABLE = "BULLPEN_RUN"
 """The environment variable that has the token of a run."""
 RUN_DIGEST_CHARS = 32
+MESSAGE_ID = r"^[A-Za-z0-9._:-]{1,200}$"
+"""What an id that a client chooses looks like: plain in a path, a command and a log."""
+_MESSAGE_ID = re.compile(MESSAGE_ID)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
@@ -58,6 +61,16 @@ def run_token(claim_token: str) -> str:
     """The token of the run of this claim: the agent, and a digest from which no claim follows."""
     digest = hashlib.sha256(b"bullpen run " + claim_token.encode()).hexdigest()
     return f"{agent_of(claim_token)}.{digest[:RUN_DIGEST_CHARS]}"
+
+
+def check_message_id(message_id: str) -> str:
+    """The id, if a client may choose it for a message."""
+    if not _MESSAGE_ID.fullmatch(message_id):
+        raise BadName(
+            f"{message_id[:40]!a} is not an id for a message",
+            hint="Use 1 to 200 letters, digits, dots, colons, hyphens and underscores.",
+        )
+    return message_id
 
 
 def check_name(name: str) -> str:

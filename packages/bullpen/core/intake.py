@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, select
 
-from bullpen.core.errors import BadText, TextTooLong, UnknownRecipient
+from bullpen.core.errors import BadText, NameTaken, TextTooLong, UnknownRecipient
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import AgentRouted, TeamChainStart
 from bullpen.core.files import require_free_space
-from bullpen.core.history import insert_post
+from bullpen.core.history import SYSTEM_AUTHOR, insert_post
 from bullpen.core.message import (
     INTERNAL_CHANNELS,
     PULL_CHANNELS,
@@ -22,6 +23,7 @@ from bullpen.core.message import (
     NewMessage,
 )
 from bullpen.core.models import RESPONSES
+from bullpen.core.models.archive import MESSAGE_TABLES, in_conversation, live_and_archived
 from bullpen.core.models.base import const
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.enqueue import (
@@ -35,10 +37,10 @@ from bullpen.core.queue.enqueue import (
 from bullpen.core.queue.message_ids import find_message_state
 from bullpen.core.roster.agents import load_address_book
 from bullpen.core.roster.teams import Team, get_team
-from bullpen.core.routing.address import RoutedText, route_text
+from bullpen.core.routing.address import AddressBook, RoutedText, route_text
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, visible_line
 
 SELECT_ANSWERED: Statement[tuple[int]] = Statement(
     lambda: (
@@ -50,6 +52,24 @@ SELECT_ANSWERED: Statement[tuple[int]] = Statement(
 
 LONG_TEXT_CHARS = 16 << 10
 """A longer text is refused while the disk has only its reserve left."""
+
+MAX_SENDER_CHARS = 200
+RESERVED_SENDERS = frozenset({SYSTEM_AUTHOR, "system"})
+"""Names under which only Bullpen itself speaks."""
+
+SELECT_PARTS: Statement[tuple[int, str, str, str | None]] = Statement(
+    lambda: live_and_archived(
+        MESSAGE_TABLES,
+        lambda table: select(
+            table.c.id, table.c.message_id, table.c.channel, table.c.team_id
+        ).where(
+            in_conversation(table),
+            table.c.parent_id.is_(None),
+            table.c.from_agent.is_(None),
+        ),
+    )
+)
+
 MAX_COPIES_FACTOR = 8
 """All copies of a message together may be this many times as long as one message."""
 
@@ -75,8 +95,10 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     event = PlatformEvent.of(new)
     if event is not None and (receipts := find_receipts(tx, [event])):
         # A redelivery is not routed again: its recipient may have been removed since.
-        return (Accepted(receipts[event], fresh=False),)
-    parts = route_text(new.message, load_address_book(tx), new.agent or tx.settings.default_agent)
+        return _repeat(tx, receipts[event])
+    book = load_address_book(tx)
+    parts = route_text(new.message, book, new.agent or tx.settings.default_agent)
+    new = _with_sender(tx, new, book, in_room=any(part.room is not None for part in parts))
     rooms = {part.room: get_team(tx, part.room) for part in parts if part.room is not None}
     _check_parts(tx, new, parts, rooms)
     return _store_parts(tx, new, parts, rooms)[0]
@@ -97,6 +119,7 @@ def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> RoomR
     team = get_team(tx, team_id)
     _check_space(tx, len(text))
     new = NewMessage(agent="", message=text, channel=ROOM, sender=sender)
+    new = _with_sender(tx, new, load_address_book(tx), in_room=True)
     part = RoutedText(text=text, agent=None, team=None, room=team.id)
     (accepted,), (post,) = _store_parts(tx, new, [part], {team.id: team})
     return RoomReceipt(post, accepted.message_id)
@@ -131,6 +154,37 @@ def _check_space(tx: Transaction, size: int) -> None:
         require_free_space(tx.settings.home, tx.settings.free_bytes_floor, size)
 
 
+def _with_sender(
+    tx: Transaction, new: NewMessage, book: AddressBook, *, in_room: bool
+) -> NewMessage:
+    """The message with its sender's name in one line; a name of Bullpen's or an agent's is refused.
+
+    Only in a room do agents speak beside people, so their names are free elsewhere.
+    """
+    sender = check_text(new.sender, tx.settings.message_bytes, "the sender")
+    name = visible_line(sender)[:MAX_SENDER_CHARS]
+    plain = unicodedata.normalize("NFKC", name).strip("@# ")
+    if plain.casefold() in RESERVED_SENDERS or (
+        in_room and (book.find(plain) is not None or book.find_team(plain) is not None)
+    ):
+        raise NameTaken(f"{name} is no person's name here", hint="Say who you are in `sender`.")
+    return replace(new, sender=name)
+
+
+def _repeat(tx: Transaction, first_id: str) -> tuple[Accepted, ...]:
+    """The receipts of a message that was stored before: all that it came to, in the same order."""
+    rows = sorted(tx.all(SELECT_PARTS, {"conversation": first_id}))
+    # All copies of a room post stand for one part, which has no id of its own.
+    parts = {
+        team if channel == ROOM else message_id: first_id if channel == ROOM else message_id
+        for _, message_id, channel, team in rows
+    }
+    ids = list(parts.values())
+    if first_id not in ids[:1]:
+        ids.insert(0, first_id)
+    return tuple(Accepted(each, fresh=False) for each in ids)
+
+
 def _check_parts(
     tx: Transaction, new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team]
 ) -> None:
@@ -162,7 +216,7 @@ def _store_parts(
     )
     (stored,) = store_submissions(tx, [submission])
     if not stored[0].fresh:
-        return tuple(stored), []
+        return _repeat(tx, stored[0].message_id), []
     accepted = _receipts_of_parts(parts, rooms, conversation, stored)
     posts = []
     for part, each in zip(parts, accepted, strict=True):

@@ -11,7 +11,7 @@ from sqlalchemy import and_, bindparam, or_, select
 from bullpen.core.errors import UnknownAgent, UnknownFile
 from bullpen.core.history import SYSTEM_AUTHOR
 from bullpen.core.ids import run_token
-from bullpen.core.message import HEARTBEAT, ROOM, Claim, Message
+from bullpen.core.message import HEARTBEAT, Claim, Message
 from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.models.base import const, decode_texts
 from bullpen.core.roster.agents import Agent, Sandbox, agent_names, find_agent
@@ -30,6 +30,7 @@ from bullpen.core.workspace.templates import (
     split_protocol,
     write_templates,
 )
+from bullpen.processor.marks import mark_message, mark_notes, mark_number
 from bullpen.processor.providers.base import RunRequest
 
 H = AGENT_MESSAGES.c
@@ -123,25 +124,17 @@ def message_texts(claim: Claim) -> list[str]:
 
 def message_text(message: Message) -> str:
     """A message as the agent reads it: its author, unless that is a person, and its files."""
-    text = message.message
-    if message.channel == ROOM:
-        author = message.from_agent or " ".join(message.sender.split()) or "a person"
-        text = f"[Chat room #{message.team_id} — @{author}]:\n{text}"
-    elif message.from_agent is not None:
-        text = f"[Message from teammate @{message.from_agent}]:\n{text}"
-    files = decode_texts(message.files)
-    return "\n".join([text, *(f"[file: {file}]" for file in files)])
+    return mark_message(message, decode_texts(message.files))
 
 
 def build_prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
     """The messages that one run answers, as one text."""
     parts = list(texts)
     if len(parts) > 1:
-        parts = [f"[{number} of {len(parts)}]\n{text}" for number, text in enumerate(parts, 1)]
+        parts = [mark_number(number, len(parts), text) for number, text in enumerate(parts, 1)]
         parts.insert(0, f"{len(texts)} messages wait for you. Answer all of them in one answer.")
     if notes:
-        listed = "\n".join(f"- {note}" for note in notes)
-        parts.insert(0, f"[Bullpen, about your last answer]:\n{listed}")
+        parts.insert(0, mark_notes(list(notes)))
     return "\n\n".join(parts)
 
 

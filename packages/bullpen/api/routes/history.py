@@ -21,7 +21,6 @@ from bullpen.api.schemas import (
     page_end,
 )
 from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
-from bullpen.core.history import SYSTEM_AUTHOR
 from bullpen.core.inspect.history import (
     history_since,
     last_posted_at,
@@ -33,10 +32,8 @@ from bullpen.core.inspect.history import (
 )
 from bullpen.core.intake import post_in_room
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
-from bullpen.core.roster.agents import find_agent
 from bullpen.core.roster.teams import get_team, list_teams
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
 
 routes = Routes("history", "What was said, and by whom.")
 
@@ -251,12 +248,7 @@ def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
         raise BadText("the message is empty")
     with write() as tx:
         _require_members(tx, path.team_id)
-        sender = check_text(body.sender, tx.settings.message_bytes, "the sender")
-        if sender == SYSTEM_AUTHOR or find_agent(tx, sender) is not None:
-            raise NameTaken(
-                f"{sender} is no person's name here", hint="Say who you are in `sender`."
-            )
-        posted = post_in_room(tx, path.team_id, text, sender)
+        posted = post_in_room(tx, path.team_id, text, body.sender)
     return NewPostAnswer(id=posted.id, conversation_id=posted.conversation_id)
 
 

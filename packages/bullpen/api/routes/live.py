@@ -21,7 +21,7 @@ from bullpen.api.context import api, caller, require_reach, require_scope, requi
 from bullpen.api.errors import error_response, validation_error_response
 from bullpen.api.route import Routes
 from bullpen.api.routes import history, responses
-from bullpen.api.routes.messages import submit_for_key
+from bullpen.api.routes.messages import NewId, submit_for_key
 from bullpen.api.schemas import MAX_JSON_INT, CamelBody, Cursor, StrictBody
 from bullpen.api.streams.client import Client
 from bullpen.api.streams.documents import Document
@@ -90,7 +90,7 @@ class Send(CamelBody, Command):
     agent: Name | None = None
     sender: Name = "Web"
     sender_id: Name | None = None
-    message_id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    message_id: NewId | None = None
 
 
 class Post(history.NewPostBody, Command):

@@ -35,6 +35,7 @@ from bullpen.core.errors import (
     NotFound,
     UnknownRecipient,
 )
+from bullpen.core.ids import MESSAGE_ID
 from bullpen.core.inspect.messages import MessageFilter, get_message, list_messages
 from bullpen.core.intake import answer_unknown_recipient, submit
 from bullpen.core.message import INTERNAL_CHANNELS, Accepted, NewMessage, Priority, ReplyTo
@@ -54,8 +55,10 @@ from bullpen.core.store.transaction import Transaction
 
 routes = Routes("messages", "Messages from people, and what becomes of them.")
 NO_LIMIT = 1 << 31
+MAX_KEY_CHARS = 200
 Name = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200)]
+NewId = Annotated[str, Field(pattern=MESSAGE_ID)]
 
 DECISION_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
 
@@ -76,7 +79,7 @@ class NewMessageBody(CamelBody):
     sender: Name = "API"
     sender_id: Name | None = None
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "api"
-    message_id: Id | None = Field(
+    message_id: NewId | None = Field(
         None, description="an id of your own; a second message with it is refused"
     )
     files: list[Annotated[str, Field(max_length=4096)]] = Field(
@@ -317,5 +320,7 @@ def _addressed_agents(tx: Transaction, body: NewMessageBody) -> list[Agent]:
 
 def _idempotency_key() -> str | None:
     """The header with the caller's id before it: keys of different callers do not collide."""
-    header = request.headers.get("Idempotency-Key", "")[:200]
+    header = request.headers.get("Idempotency-Key", "")
+    if len(header) > MAX_KEY_CHARS or not (header.isascii() and header.isprintable()):
+        raise BadRequest(f"the Idempotency-Key is not {MAX_KEY_CHARS} printable characters or less")
     return f"{caller().id}:{header}" if header else None

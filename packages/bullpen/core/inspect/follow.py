@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 
 from sqlalchemy import Select, bindparam, select
 
@@ -171,7 +172,7 @@ class ConversationStatus:
         if each.state is MessageState.PENDING and each.available_at > until:
             return Obstacle(
                 f"the turn of {each.message_id} comes later than you wait for",
-                f"bullpen trace {each.message_id}",
+                f"bullpen trace {quote(each.message_id)}",
             )
         return None
 

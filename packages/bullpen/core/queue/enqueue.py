@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, insert, select
 
 from bullpen.core.clock import DAY
 from bullpen.core.errors import BadDeadline, BadDelay, BadText, DeadlinePassed
+from bullpen.core.ids import check_message_id
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import RECEIPTS
 from bullpen.core.queue.insert import insert_checked, insert_locked
@@ -171,6 +172,8 @@ def _check_texts(tx: Transaction, new: NewMessage) -> None:
     check_text(new.message, limit)
     if not new.message and not new.files:
         raise BadText("the message is empty")
+    if new.message_id is not None:
+        check_message_id(new.message_id)
     rest = (
         *(new.agent, new.channel, new.sender, new.sender_id, new.message_id, new.event_id),
         *(new.from_agent, new.conversation_id, new.parent_id, new.team_id, new.payload),

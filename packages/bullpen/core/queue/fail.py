@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from bullpen.core.events.append import append_event
 from bullpen.core.events.message import MessageFailed, MessageHeld, MessageReleased
 from bullpen.core.message import ErrorKind, Failure, Message
@@ -28,7 +30,7 @@ from bullpen.core.queue.lanes import Lane, delay_lane, lock_claimed_lane, pause_
 from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, visible_line
 
 PAUSED_NOTICE = (
     "@{agent} is paused: {error}\n"
@@ -94,11 +96,11 @@ def _notify_owner(
     tx: Transaction, lane: Lane, primary: Message, disposition: Disposition, failure: Failure
 ) -> None:
     """Notify the owner of a lane that was paused just now, or of a message that was held."""
-    values = {"agent": primary.agent, "error": failure.error[:ERROR_PREVIEW_CHARS]}
+    values = {"agent": primary.agent, "error": visible_line(failure.error)[:ERROR_PREVIEW_CHARS]}
     if isinstance(disposition.lane, PauseLane) and lane.state != LaneState.PAUSED:
         notify_owner(tx, primary, PAUSED_NOTICE.format(**values))
     if disposition.state is MessageState.HELD:
-        notify_owner(tx, primary, HELD_NOTICE.format(**values, id=primary.message_id))
+        notify_owner(tx, primary, HELD_NOTICE.format(**values, id=quote(primary.message_id)))
 
 
 def _record(tx: Transaction, ended: EndedClaim, messages: list[Message], failure: Failure) -> None:

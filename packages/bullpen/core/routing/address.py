@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from bullpen.core.errors import BadText, UnknownRecipient
 from bullpen.core.routing.tags import (
@@ -18,6 +19,9 @@ from bullpen.core.routing.tags import (
 
 MAX_RECIPIENTS = 64
 """How many recipients one message may have."""
+
+MAX_LISTED = 10
+"""How many names the error for an unknown one lists."""
 
 _UNKNOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
 
@@ -90,18 +94,21 @@ class AddressBook:
                 break
         return longest_match
 
-    def listing(self) -> str:
-        """All names that can be addressed, in one line."""
+    def listing(self, meant: str) -> str:
+        """The names that can be addressed, in one line; of many those nearest to what was meant."""
         kinds = {
             "agents": self.agents,
             "teams": {team: name for team, (name, _) in self.teams.items()},
         }
+        near = _nearest(meant, [(*each, kind) for kind in kinds for each in kinds[kind].items()])
         lists = (
-            f"{kind}: " + ", ".join(_format_name(*each) for each in names.items())
-            for kind, names in kinds.items()
-            if names
+            f"{kind}: " + ", ".join(_format_name(*each) for *each, its in near if its == kind)
+            for kind in kinds
+            if any(its == kind for *_, its in near)
         )
-        return "; ".join(lists) or "there are no agents yet"
+        rest = len(self.agents) + len(self.teams) - len(near)
+        more = f", and {rest} more" if rest else ""
+        return "; ".join(lists) + more or "there are no agents yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,20 +176,41 @@ def _require_recipient(name: str, book: AddressBook) -> Recipient:
     recipient = book.find(name)
     if recipient is None:
         shortened = name[:MAX_NAME_CHARS]
-        raise UnknownRecipient(f"there is nobody called @{shortened}", hint=book.listing())
+        raise UnknownRecipient(f"there is nobody called @{shortened}", hint=book.listing(name))
     return recipient
 
 
 def _require_room(name: str, book: AddressBook) -> str:
     team = book.find_team(name)
     if team is None:
-        raise UnknownRecipient(f"there is no room called #{name}", hint=book.listing())
+        raise UnknownRecipient(f"there is no room called #{name}", hint=book.listing(name))
     return team
 
 
 def _normalized(name: str) -> str:
     """The name as it is compared: case and spaces do not matter."""
     return " ".join(name.casefold().split())
+
+
+def _nearest(meant: str, names: Sequence[tuple[str, str, str]]) -> Sequence[tuple[str, str, str]]:
+    """All of these ids, display names and kinds; of many, those most like what was meant."""
+    if len(names) <= MAX_LISTED:
+        return names
+    wanted = _pairs(meant[:MAX_NAME_CHARS])
+
+    def distance(name: tuple[str, str, str]) -> float:
+        return -max(
+            2 * len(wanted & pairs) / (len(wanted) + len(pairs))
+            for pairs in (_pairs(name[0]), _pairs(name[1]))
+        )
+
+    return nsmallest(MAX_LISTED, names, key=distance)
+
+
+def _pairs(name: str) -> set[str]:
+    """The letters of a name and those beside each other, by which names are compared."""
+    plain = f"^{_normalized(name)}"
+    return {plain[at : at + 2] for at in range(len(plain) - 1)} | set(plain)
 
 
 def _format_name(name: str, display: str) -> str:

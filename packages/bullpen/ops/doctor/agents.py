@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from importlib.metadata import Distribution, entry_points
 from pathlib import Path
+from shlex import quote
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.heartbeats.manage import list_heartbeats
@@ -142,8 +143,9 @@ def directory_missing(installation: Installation) -> Problem | Verdict:
 
     return Problem(
         text=f"{_names(gone)} cannot work: {directories[0]} is no directory",
-        remedy=f"mkdir -p {directories[0]}, or bullpen agent set {gone[0].id} --directory PLACE",
-        fix=Fix(steps=tuple(f"mkdir -p -m 700 {each}" for each in absent), apply=apply)
+        remedy=f"mkdir -p {quote(str(directories[0]))}, or"
+        f" bullpen agent set {gone[0].id} --directory PLACE",
+        fix=Fix(steps=tuple(f"mkdir -p -m 700 {quote(str(each))}" for each in absent), apply=apply)
         if absent
         else None,
     )
@@ -245,7 +247,7 @@ def schedules_paused(installation: Installation) -> Problem | Verdict:
     return Problem(
         text=f"{len(stopped)} schedules are paused, as {first.label or first.id}:"
         f" {(first.reason or '')[:REASON_CHARS]}",
-        remedy=f"bullpen schedule resume {first.label or first.id}, when the reason is gone",
+        remedy=f"bullpen schedule resume {quote(first.label or first.id)}, when the reason is gone",
     )
 
 
