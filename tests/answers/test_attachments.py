@@ -176,6 +176,17 @@ def test_only_entries_of_the_directory_of_files_are_stored_files(tmp_path: Path)
     assert attachments.resolve_allowed("a.txt", [root], lambda _: True) == files / "a.txt"
 
 
+def test_a_directory_that_was_replaced_by_a_link_is_named_as_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.txt").write_text("x")
+    (tmp_path / "files").symlink_to("elsewhere")
+    root = Root(tmp_path, ("files",), stored=True)
+    for path in ("a.txt", str(tmp_path / "files" / "a.txt")):
+        found = attachments.resolve_allowed(path, [root], lambda _: True)
+        assert isinstance(found, RefusedFile)
+        assert found.why == f"{tmp_path / 'files'} is a link, which is not followed"
+
+
 def test_an_own_directory_that_became_a_link_lets_nothing_leave(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "secret.txt").write_text("secret")

@@ -40,6 +40,7 @@ class Asked(TypedDict, total=False):
     conversation_id: str
     from_agent: str
     origin: str
+    files: tuple[str, ...]
 
 
 ANN = NewMessage(agent="", message="", channel="telegram", sender="Ann", sender_id="4711")

@@ -99,6 +99,26 @@ def test_a_run_writes_only_to_people_who_wrote_to_its_agent(office: Bullpen) -> 
     assert office.ok("queue", "status", "--json").json["outgoing"] == 2 + 3
 
 
+def test_a_run_sends_a_stored_file_only_to_a_person_who_has_part_in_it(office: Bullpen) -> None:
+    files, own = office.home / "files", office.home / "workspace" / "coder"
+    for each in (files, own):
+        each.mkdir(parents=True, exist_ok=True)
+    for path in (files / "anns", files / "nobodys", office.home / "secret"):
+        path.write_text("x")
+    run = at_work(office, "coder", "look", files=(str(files / "anns"),))
+    send = (*SEND, "telegram", "--to")
+    assert office.ok(*send, "4711", "--file", str(files / "anns"), **run).out
+    for to, path in (
+        ("666", files / "anns"),
+        ("4711", files / "nobodys"),
+        ("4711", office.home / "secret"),
+    ):
+        result = office(*send, to, "--file", str(path), **run)
+        assert result.status != 0, (to, path)
+        assert "was not sent" in result.err
+    assert office.ok(*send, "666", "--file", str(files / "nobodys")).out  # a person sends any
+
+
 def test_a_run_sees_and_changes_only_schedules_of_whom_it_answers(office: Bullpen) -> None:
     for_bob = ("schedule", "add", "Bob's errand", "--in", "1h", "--json")
     bobs = at_work(office, "coder", **BOB)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, MetaData, Table, create_engine, insert, inspe
 from sqlalchemy.types import BigInteger, Boolean, Double, Float, Integer
 
 from bullpen.core.errors import SchemaTooNew, SchemaTooOld
+from bullpen.core.file_records import is_used_in
 from bullpen.core.message import NewMessage
 from bullpen.core.models import whole_schema
 from bullpen.core.queue.claim import claim
@@ -204,6 +205,26 @@ def test_data_of_every_revision_survive_the_way_to_the_newest(empty: Store, late
             assert values == after[name], (revision, name)
         assert migrate.differences(empty) == []
         migrate.downgrade(empty, "base")
+
+
+def test_files_that_rows_name_before_the_upgrade_stay_in_their_conversations(
+    empty: Store, later: str
+) -> None:
+    migrate.upgrade(empty, "0006")
+    with empty.engine.begin() as connection:
+        tables = MetaData()
+        tables.reflect(connection)
+        for name, base in (("messages", 100), ("messages_archive", 200), ("responses", 300)):
+            table = tables.tables[name]
+            row = _row(table, base) | {"conversation_id": name, "agent": "coder"}
+            row |= {"files": f'["/h/files/{name}.txt", "/work/notes.md", 5]', "channel": "slack"}
+            connection.execute(insert(table).values(row))
+    migrate.upgrade(empty)
+    with empty.read() as tx:
+        for name in ("messages", "messages_archive", "responses"):
+            assert is_used_in(tx, f"{name}.txt", name, "other", None)
+            assert not is_used_in(tx, f"{name}.txt", "another", "coder", None)
+            assert not is_used_in(tx, "notes.md", name, "coder", None)
 
 
 def test_an_upgrade_of_what_is_new_already_changes_nothing(empty: Store) -> None:

@@ -48,6 +48,7 @@ def test_it_is_seen_when_it_is_whole(files: Path) -> None:
     assert (kept.size, kept.sha256) == (11, hashlib.sha256(b"hello world").hexdigest())
     assert stat.S_IMODE(kept.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(files.stat().st_mode) == 0o700
+    assert kept.path.stat().st_nlink == 1
     incoming.drop()
     assert shown(files) == [kept.name]
     assert unfinished(files) == []

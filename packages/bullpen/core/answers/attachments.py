@@ -122,6 +122,10 @@ def _find_root(path: str, roots: Sequence[Root]) -> tuple[Root, tuple[str, ...]]
             if root.stored and (len(parts) > 1 or parts[0].startswith(".")):
                 return RefusedFile(path, "it is not one of the stored files")
             return root, parts
+    given = roots[0].path / path if roots else Path(path)
+    for root in roots:
+        if root.path.is_symlink() and given.is_relative_to(root.path):
+            return RefusedFile(path, f"{root.path} is a link, which is not followed")
     return RefusedFile(path, "it lies outside of the agent's workspace and the stored files")
 
 
