@@ -6,20 +6,22 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from bullpen.core.clock import MINUTE
 from bullpen.core.errors import DuplicateMessage, IllegalMove, StaleToken, StoreBusy
-from bullpen.core.message import Accepted, Claim, NewMessage
+from bullpen.core.message import Accepted, Claim, NewMessage, Outcome
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.finish import finish
-from bullpen.core.queue.lanes import lock_lane
+from bullpen.core.queue.lanes import LOCK_LANE, lock_lane
 from bullpen.core.queue.manage import cancel
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import (
     AGENT,
     ANSWERED,
@@ -219,3 +221,86 @@ def test_of_a_finish_and_a_cancel_at_once_one_wins_whole(
     verbs = [finish_it, cancel_it] if first == "finish" else [cancel_it, finish_it]
     assert sum(pool.map(attempt, verbs)) == 1
     assert statuses(store) in ({"completed": 1}, {"cancelled": 1})
+
+
+def _watch_lane_locks(
+    tx: Transaction, locked: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Call this with each lane that the transaction locks, as soon as it has the lock."""
+    one, deferred, each = tx.one, tx.one_deferred, tx.one_each
+
+    def watched_one(statement: Any, values: Any) -> Any:  # noqa: ANN401 - as the transaction's own
+        row = one(statement, values)
+        if statement is LOCK_LANE:
+            locked(str(values["agent"]))
+        return row
+
+    def watched_deferred(statement: Any, values: Any) -> Any:  # noqa: ANN401
+        reply = deferred(statement, values)
+        if statement is LOCK_LANE:
+            row = reply()
+            locked(str(values["agent"]))
+            return lambda: row
+        return reply
+
+    def watched_each(statement: Any, values: Any) -> Any:  # noqa: ANN401
+        rows = each(statement, values)
+        if statement is LOCK_LANE:
+            for one_of_them in values:
+                locked(str(one_of_them["agent"]))
+        return rows
+
+    monkeypatch.setattr(tx, "one", watched_one)
+    monkeypatch.setattr(tx, "one_deferred", watched_deferred)
+    monkeypatch.setattr(tx, "one_each", watched_each)
+
+
+def _hand_to(*agents: str) -> Outcome:
+    return Outcome(handoffs=tuple(NewMessage(agent=agent, message="yours") for agent in agents))
+
+
+def test_a_finish_locks_its_lanes_in_the_order_of_their_names(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for agent in ("ann", "mia", "zoe"):
+        lane(store, agent)
+    for by_token in (True, False):
+        send(store, agent="mia")
+        claimed = take(store, "mia")
+        order: list[str] = []
+        with store.write() as tx:
+            _watch_lane_locks(tx, order.append, monkeypatch)
+            finish(tx, claimed.token if by_token else claimed, _hand_to("zoe", "ann"))
+        assert list(dict.fromkeys(order)) == ["ann", "mia", "zoe"]
+
+
+def test_two_agents_that_hand_to_each_other_at_once_wait_in_no_circle(
+    store: Store, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stops after its first lock, until the other has its own or evidently waits for one."""
+    _postgres_only(store)
+    for agent in ("ann", "zoe"):
+        lane(store, agent)
+    for _ in range(3):
+        claims = {}
+        for agent in ("ann", "zoe"):
+            send(store, agent=agent)
+            claims[agent] = take(store, agent, limit=1)
+        barrier = threading.Barrier(2)
+
+        def hand_over(mine: Claim, other: str, barrier: threading.Barrier = barrier) -> None:
+            def wait(_: str) -> None:
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    barrier.wait(0.3)
+
+            with store.write() as tx:
+                _watch_lane_locks(tx, wait, monkeypatch)
+                finish(tx, mine, _hand_to(other))
+
+        sides = [
+            pool.submit(hand_over, claims["ann"], "zoe"),
+            pool.submit(hand_over, claims["zoe"], "ann"),
+        ]
+        for side in sides:
+            side.result(60)
+    assert statuses(store)["completed"] == 6

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 from sqlalchemy import bindparam, func, select
 
 from bullpen.core.message import NewMessage, ReplyTo
@@ -121,6 +122,20 @@ class Processors:
             )
         self._logs[process.pid] = path
         return process
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """SIGSTOP each of them and what it has started, as a machine that sleeps; then SIGCONT."""
+        pids = [process.pid for process in (*self.alive(), *self._schedulers)]
+        parents = [psutil.Process(pid) for pid in pids]
+        everyone = [*parents, *(each for one in parents for each in one.children(recursive=True))]
+        for each in everyone:
+            each.suspend()
+        try:
+            yield
+        finally:
+            for each in everyone:
+                each.resume()
 
     def end_leases_of_the_dead(self, store: Store) -> None:
         """Let the time be over for which the dead ones had claimed something."""

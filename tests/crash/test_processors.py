@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -92,6 +93,22 @@ def test_what_a_killed_processor_was_running_is_taken_up_by_another(
     assert (message["crash_count"], message["retry_count"]) == (1, 0)
     answers = [row["message"] for row in rows(store, RESPONSES) if row["message_id"] == asked]
     assert answers == ["after all"]
+
+
+@pytest.mark.slow
+def test_a_sleep_of_the_machine_longer_than_a_lease_ends_no_run(
+    settings: Settings, store: Store
+) -> None:
+    with processing(settings, 1, lease_seconds=3) as processors:
+        asked = [ask(store, agent, "!sleep 7\n!say awake")[0] for agent in AGENTS[:6]]
+        for each in asked:
+            holder(store, each)
+        with processors.asleep():
+            time.sleep(4.5)
+        wait_for_states(store, {"completed": len(asked)}, LONG)
+        processors.stop()
+    assert {row["crash_count"] for row in rows(store, MESSAGES)} == {0}
+    assert [row["outcome"] for row in rows(store, ATTEMPTS)] == ["completed"] * len(asked)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, insert, select
@@ -79,6 +80,25 @@ def test_who_begins_later_is_not_waited_for(pg: Store, monkeypatch: pytest.Monke
     looks = iter([frozenset({"first"}), frozenset({"first", "second"}), frozenset({"second"})])
     monkeypatch.setattr(committed, "active_writers", lambda *_: next(looks))
     assert committed_up_to(pg, CHAT_MESSAGES) == number
+
+
+@pytest.mark.postgres
+def test_who_begins_while_others_are_waited_for_is_not_passed_over(
+    pg: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number is noted before the wait: later writers may commit out of order."""
+    number = post_now(pg)
+    wait_for_writers = committed.wait_for_writers
+    with pg.engine.connect() as late:
+
+        def wait_and_be_overtaken(*arguments: Any) -> bool:  # noqa: ANN401
+            ended = wait_for_writers(*arguments)
+            assert post(late) < post_now(pg)
+            return ended
+
+        monkeypatch.setattr(committed, "wait_for_writers", wait_and_be_overtaken)
+        assert committed_up_to(pg, CHAT_MESSAGES) == number
+        late.commit()
 
 
 @pytest.mark.postgres
