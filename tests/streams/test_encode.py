@@ -233,8 +233,12 @@ def test_what_a_person_or_its_deadline_ended_is_done_for_the_references_clients(
     held = ask(store, "@coder three")
     clock.advance(2)
     failed(store, take(store).token, ErrorKind.NEEDS_PERSON)
-    owner = [each for each in _dones(store) if each[0] in (killed, late, held)]
-    assert [each for each, channel, _ in owner if channel == "slack"] == [killed, late, held]
+    theirs = [each for each in _dones(store) if each[0] in (killed, late, held)]
+    assert [each for each, channel, _ in theirs if channel == "slack"] == [killed, late, held]
+    # Who was at work has responded, and said nothing.
+    responses = told(store, types=frozenset({"agent:response"}))
+    found = [(each["messageId"], each["content"]) for each in responses]
+    assert found == [(killed, ""), (held, "")]
 
 
 def test_what_no_person_wrote_to_an_agent_is_no_incoming_message(store: Store) -> None:

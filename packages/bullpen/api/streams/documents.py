@@ -54,8 +54,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     MessageDead.type: (RESPONSE,),
     ChainHandoff.type: (MENTION,),
     ResponseReady.type: (DONE,),
-    MessageHeld.type: (DONE,),
-    MessageCancelled.type: (DONE,),
+    MessageHeld.type: (RESPONSE, DONE),
+    MessageCancelled.type: (RESPONSE, DONE),
     MessageExpired.type: (DONE,),
 }
 """The names that the reference's program gives its events; its documents give them ours.
@@ -185,10 +185,25 @@ def _aliases(record: EventRecord, details: EventDetails) -> Iterator[tuple[str, 
             yield RESPONSE, {**who, **_response(record, details, told)}
         case ResponseReady():
             yield DONE, _response_done(record, details)
-        case MessageHeld() | MessageCancelled() | MessageExpired():
-            yield from _dones(record, details, [record.message_id])
+        case MessageHeld() | MessageCancelled() | MessageExpired() as over:
+            yield from _without_answer(record, details, who, over)
         case _:
             return
+
+
+def _without_answer(
+    record: EventRecord,
+    details: EventDetails,
+    who: Document,
+    event: MessageHeld | MessageCancelled | MessageExpired,
+) -> Iterator[tuple[str, Document]]:
+    match event:
+        case MessageHeld(kind=None) | MessageExpired():
+            pass  # no run of it has ended just now
+        case MessageHeld() | MessageCancelled():
+            # The terminal viewer shows the agent at work until it has responded.
+            yield RESPONSE, {**who, **_response(record, details, "")}
+    yield from _dones(record, details, [record.message_id])
 
 
 def _where(record: EventRecord, origin: MessageOrigin | None) -> Document:
