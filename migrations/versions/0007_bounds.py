@@ -47,6 +47,9 @@ def _history_before() -> None:
 
 
 def _queue_before() -> None:
+    op.drop_index("ix_messages_key", "messages")
+    op.drop_column("messages", "key_bytes")
+    op.drop_column("messages", "key_id")
     op.drop_column("lanes", "newest_at")
     op.drop_column("lanes", "lease_ms")
 
@@ -137,6 +140,16 @@ def _agents() -> None:
 def _queue() -> None:
     op.add_column("lanes", sa.Column("lease_ms", sa.BigInteger(), nullable=True))
     op.add_column("lanes", sa.Column("newest_at", sa.BigInteger(), nullable=True))
+    op.add_column("messages", sa.Column("key_id", sa.Text(), nullable=True))
+    op.add_column("messages", sa.Column("key_bytes", sa.Integer(), nullable=True))
+    of_keys = sa.text("key_id IS NOT NULL AND status IN ('pending', 'held')")
+    op.create_index(
+        "ix_messages_key",
+        "messages",
+        ["key_id", "key_bytes"],
+        sqlite_where=of_keys,
+        postgresql_where=of_keys,
+    )
     # Larger numbers were taken once, which PostgreSQL's columns cannot hold.
     op.execute("UPDATE lanes SET max_depth = 1000000000 WHERE max_depth > 1000000000")
     op.execute("UPDATE lanes SET max_attempts = 1000000000 WHERE max_attempts > 1000000000")

@@ -52,6 +52,7 @@
     ├── UnsafeSecret               blank, short, or readable by others
     ├── Overloaded                 too many at once; try again
     ├── UploadQuotaExceeded        an API key has as many bytes of files as it may
+    ├── KeyBacklog                 as many messages of one key wait as may
     ├── NoSupervisor               the request needs a running supervisor
     ├── RunsAlready                a home has only one of it
     ├── UnsafeDirectory            others could put their own sockets into it
@@ -397,6 +398,16 @@ class UploadQuotaExceeded(
     ),
 ):
     """The files that a key has stored are as large as they may be in all."""
+
+
+class KeyBacklog(
+    BullpenError,
+    exit_status=75,
+    http_status=429,
+    hint="Wait until some are answered; the limits are the settings `key_pending` and "
+    "`key_pending_bytes`.",
+):
+    """Messages of one key wait, as many as may."""
 
 
 class NoSupervisor(BullpenError, http_status=409, hint="Start Bullpen with `bullpen up`."):

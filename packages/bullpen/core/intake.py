@@ -114,11 +114,13 @@ def submit_to(tx: Transaction, new: NewMessage) -> Accepted:
     return accepted
 
 
-def post_in_room(tx: Transaction, team_id: str, text: str, sender: str) -> RoomReceipt:
+def post_in_room(
+    tx: Transaction, team_id: str, text: str, sender: str, key_id: str | None = None
+) -> RoomReceipt:
     """Store a person's post in a room, for every member; its text is not routed."""
     team = get_team(tx, team_id)
     _check_space(tx, len(text))
-    new = NewMessage(agent="", message=text, channel=ROOM, sender=sender)
+    new = NewMessage(agent="", message=text, channel=ROOM, sender=sender, key_id=key_id)
     new = _with_sender(tx, new, load_address_book(tx), in_room=True)
     part = RoutedText(text=text, agent=None, team=None, room=team.id)
     (accepted,), (post,) = _store_parts(tx, new, [part], {team.id: team})

@@ -121,8 +121,15 @@ class NewMessage:
     schema: str | None = None
     hold_reason: str | None = None
     """Why it is held for a person; None is not held."""
+    key_id: str | None = None
+    """The key that sends it, if what it may have waiting is bounded."""
     origin: str | None = None
     """What wrote it if not a person or an agent: `schedule`. Its id's prefix; it runs alone."""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of its text and payload."""
+        return len(self.message.encode()) + len((self.payload or "").encode())
 
     @property
     def batch_key(self) -> str | None:

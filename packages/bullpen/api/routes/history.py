@@ -248,7 +248,7 @@ def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
         raise BadText("the message is empty")
     with write() as tx:
         _require_members(tx, path.team_id)
-        posted = post_in_room(tx, path.team_id, text, body.sender)
+        posted = post_in_room(tx, path.team_id, text, body.sender, caller().bounded_id)
     return NewPostAnswer(id=posted.id, conversation_id=posted.conversation_id)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -275,8 +276,10 @@ def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
             hint="Rooms are at `/api/chatroom/<team>`, heartbeats at `/api/agents/<id>/heartbeat`.",
         )
 
+    sent = replace(new, key_id=key.bounded_id)
+
     def store(tx: Transaction) -> tuple[Accepted, ...]:
-        accepted = submit(tx, new)
+        accepted = submit(tx, sent)
         if key.agents is not None:
             conversation = MessageFilter(conversation_id=accepted[0].message_id)
             for each in list_messages(tx, conversation, 0, NO_LIMIT):

@@ -72,6 +72,11 @@ class Key:
     token_hash: str = field(default="", repr=False)
     """Of the owner's key: the hash of the token that it stands for."""
 
+    @property
+    def bounded_id(self) -> str | None:
+        """Its id, if what it may have waiting is bounded; None for the owner's token."""
+        return None if self.kind is KeyKind.OWNER else self.id
+
     def has_scope(self, scope: Scope) -> bool:
         """Whether the key has this scope; `admin` includes all."""
         return scope in self.scopes or Scope.ADMIN in self.scopes

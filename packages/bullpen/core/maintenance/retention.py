@@ -136,7 +136,7 @@ def _move(
 
 def _copy_rows(source: Table, target: Table) -> Statement[None]:
     def build() -> Insert:
-        names = [column.name for column in source.c]
+        names = [column.name for column in target.c]
         rows = select(*(source.c[name] for name in names)).where(JsonIn(source.c.id, "rows"))
         return insert(target).from_select(names, rows)
 

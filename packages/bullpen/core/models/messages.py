@@ -121,6 +121,14 @@ MESSAGES = table(
     lambda: [
         column("id", BigId, primary_key=True),
         *_columns(),
+        # The key that sent it, other than the owner's, and its bytes, for what a key may send.
+        nullable_column("key_id", Text),
+        nullable_column("key_bytes", Integer),
+        partial_index(
+            "ix_messages_key",
+            *("key_id", "key_bytes"),
+            where="key_id IS NOT NULL AND status IN ('pending', 'held')",
+        ),
         Index("uq_messages_message_id", "message_id", unique=True),
         # The root of a conversation is found by its message_id, which is the conversation's id.
         partial_index(

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, func, insert, select
 
 from bullpen.core.clock import DAY
-from bullpen.core.errors import BadDeadline, BadDelay, BadText, DeadlinePassed
+from bullpen.core.errors import BadDeadline, BadDelay, BadText, DeadlinePassed, KeyBacklog
 from bullpen.core.ids import check_message_id
 from bullpen.core.message import Accepted, NewMessage
-from bullpen.core.models import RECEIPTS
+from bullpen.core.models import MESSAGES, RECEIPTS
+from bullpen.core.models.base import const
 from bullpen.core.queue.insert import insert_checked, insert_locked
 from bullpen.core.queue.lanes import lock_lanes
 from bullpen.core.queue.message_ids import MessageIds
+from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.strict_json import check_json_column
@@ -34,6 +36,16 @@ INSERT_RECEIPT: Statement[None] = Statement(
         event_id=bindparam("event_id"),
         message_id=bindparam("message_id"),
         created_at=bindparam("created_at"),
+    )
+)
+
+
+M = MESSAGES.c
+WAITING = tuple(const(each.value) for each in (MessageState.PENDING, MessageState.HELD))
+
+SELECT_WAITING_OF_KEY: Statement[tuple[int, int]] = Statement(
+    lambda: select(func.count(), func.coalesce(func.sum(M.key_bytes), const(0))).where(
+        M.key_id == bindparam("key"), M.status.in_(WAITING)
     )
 )
 
@@ -113,6 +125,8 @@ def check_message(tx: Transaction, new: NewMessage) -> None:
     """Raise an error for a message that cannot be stored, before anything is written."""
     _check_texts(tx, new)
     _check_times(tx, new)
+    if new.key_id is not None:
+        _check_key(tx, new)
 
 
 def _enqueue_events(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
@@ -184,6 +198,17 @@ def _check_texts(tx: Transaction, new: NewMessage) -> None:
         check_json_column(new.payload, "the payload")
     if new.reply_to is not None:
         check_text(str(new.reply_to), limit, "the reply address")
+
+
+def _check_key(tx: Transaction, new: NewMessage) -> None:
+    """Refuse a message of a key that has as many waiting, or as many bytes, as it may."""
+    row = tx.one(SELECT_WAITING_OF_KEY, {"key": new.key_id})
+    count, held = row or (0, 0)
+    most, most_bytes = tx.settings.key_pending, tx.settings.key_pending_bytes
+    if most and count >= most:
+        raise KeyBacklog(f"{count} messages of this key wait already")
+    if most_bytes and count and held + new.bytes > most_bytes:
+        raise KeyBacklog(f"{count} messages of this key with {held} bytes wait already")
 
 
 def _check_times(tx: Transaction, new: NewMessage) -> None:

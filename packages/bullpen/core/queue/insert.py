@@ -152,6 +152,7 @@ def _message_values(
         "available_at": tx.now + new.delay,
         "status": PENDING if new.hold_reason is None else HELD,
         "last_error": new.hold_reason,
+        "key_bytes": None if new.key_id is None else new.bytes,
         "now": tx.now,
     }
 

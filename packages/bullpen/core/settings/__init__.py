@@ -156,6 +156,16 @@ class Settings:
         "with less free disk space uploads and long texts are refused; 0 is 5 % of the disk, at "
         "most 200 MB",
     )
+    key_pending: int = _setting(
+        1000,
+        "how many messages of one API key may wait, the owner's token excepted; 0 is any",
+        reader="api",
+    )
+    key_pending_bytes: int = _setting(
+        64 << 20,
+        "how many bytes the waiting messages of one API key may have; 0 is any",
+        reader="api",
+    )
     page_bytes: int = _setting(
         2 << 20,
         "after how many bytes of text a list's page over the API ends, whatever its `limit`",
