@@ -146,7 +146,7 @@ def _queue() -> None:
     op.create_index(
         "ix_messages_key",
         "messages",
-        ["key_id", "key_bytes"],
+        ["key_id", "status", "key_bytes"],
         sqlite_where=of_keys,
         postgresql_where=of_keys,
     )

@@ -126,7 +126,7 @@ MESSAGES = table(
         nullable_column("key_bytes", Integer),
         partial_index(
             "ix_messages_key",
-            *("key_id", "key_bytes"),
+            *("key_id", "status", "key_bytes"),
             where="key_id IS NOT NULL AND status IN ('pending', 'held')",
         ),
         Index("uq_messages_message_id", "message_id", unique=True),
