@@ -13,6 +13,7 @@ import pytest
 from bullpen.core.message import ErrorKind
 from bullpen.core.roster.agents import Agent, Permission, Sandbox
 from bullpen.core.roster.programs import BUBBLEWRAP
+from bullpen.processor.children.sandbox import View, bubblewrap
 from bullpen.processor.providers.base import CliAdapter, Reply, RunRequest
 from bullpen.processor.providers.codex import Codex
 from tests.processor.turns import ANSWERS, CLAUDE, PROVIDERS, Place, living, mark
@@ -189,3 +190,15 @@ def test_a_run_does_not_start_without_its_sandbox(
     kind, error = office.fails(CLAUDE, asked(office))
     assert (kind, "cannot be set up: bwrap: No permissions" in error) == (ErrorKind.SETUP, True)
     assert not list(office.path.rglob("seen"))
+
+
+def test_a_home_in_a_directory_of_the_system_is_hidden_too(office: Place) -> None:
+    home = Path("/opt/bullpen")
+    view = View(
+        directory=office.yard, writable=(office.yard,), readable=(), private=(), hidden=(home,)
+    )
+    argv = bubblewrap(["sh"], office.environ, view)
+    hides = [at for at in range(len(argv)) if argv[at : at + 2] == ["--tmpfs", str(home)]]
+    shows = [at for at in range(len(argv)) if argv[at : at + 3] == ["--ro-bind", "/opt", "/opt"]]
+    assert len(hides) == 1
+    assert not shows or shows[0] < hides[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bullpen.core.queue.lanes import Batching, Ordering, Overflow
-from bullpen.core.roster.agents import Context, Permission, Scheduling
+from bullpen.core.roster.agents import Context, Permission, Reach, Sandbox, Scheduling
 from bullpen.core.roster.providers import ProviderOrigin
 from bullpen.core.roster.teams import DeliveryMode
 from bullpen.core.states import LaneState
@@ -27,6 +27,8 @@ class Agent(Document):
     permission: Permission
     context: Context
     scheduling: Scheduling
+    reach: Reach
+    sandbox: Sandbox
     resets: int
     lane: AgentLane
 
