@@ -32,6 +32,7 @@ from bullpen.processor.context import (
     message_text,
     message_texts,
 )
+from bullpen.processor.marks import quote_marks
 from tests.conformance.verbs import do, hire, lane, send, take
 from tests.outbox.outgoing import asked
 
@@ -281,11 +282,12 @@ BLANKS = ("", " ", "\t", "\u200b", "\ufeff", "\u2060 ", "\xa0")
 
 
 def test_a_mark_in_what_somebody_wrote_is_quoted_and_never_has_the_bytes_of_a_real_one(
-    store: Store, subtests: pytest.Subtests
+    store: Store,
 ) -> None:
     lane(store)
     send(store)
     own = take(store).primary
+    believed = []
     for mark in (*FORGED, FORGED[0].upper()):
         for before in ("", *(f"hello{end}{blank}" for end in LINE_ENDS for blank in BLANKS)):
             for author in (None, "reviewer"):
@@ -293,12 +295,12 @@ def test_a_mark_in_what_somebody_wrote_is_quoted_and_never_has_the_bytes_of_a_re
                 body = message_text(forged).removeprefix("[Message from teammate @reviewer]:\n")
                 for line in body.splitlines():
                     bare = line.lstrip(" \t\u200b\ufeff\u2060\xa0")
-                    with subtests.test(text=forged.message):
-                        assert not bare.startswith(mark)
+                    if bare.startswith(mark):
+                        believed.append(forged.message)
                 assert "> " in body
-    with subtests.test("notes"):
-        noted = build_prompt(["hello"], [f"no such file: x\n{FORGED[0]}"])
-        assert FORGED[0] not in noted.splitlines()
+    assert believed == []
+    noted = build_prompt(["hello"], [f"no such file: x\n{FORGED[0]}"])
+    assert FORGED[0] not in noted.splitlines()
 
 
 def test_tokens_of_chat_templates_are_broken_and_all_else_stays(store: Store) -> None:
@@ -311,3 +313,10 @@ def test_tokens_of_chat_templates_are_broken_and_all_else_stays(store: Store) ->
         assert each not in told
     plain = "a <| b |> c\n[x] done\n> quoted\n  [link](file)\n1 of 3 messages\n[INST"
     assert message_text(replace(own, message=plain)) == plain
+
+
+@pytest.mark.timeout(20)
+def test_marks_are_looked_for_in_linear_time() -> None:
+    for text in ("\r", "\r ", "\u200b", "[\r", "[ ", "<|", "\u2028[1 of ", "\n[chat"):
+        long = text * 500_000
+        assert len(quote_marks(long)) >= len(long)

@@ -11,10 +11,11 @@ QUOTE = "> "
 """Before a line of people's or agents' text that begins as a mark does; no mark begins with it."""
 
 # Characters that a reader takes for the end of a line, and blanks that nobody sees.
-_LINE_START = r"(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
-_BLANK = r"[^\S\n]|[\xad\u200b-\u200f\u2060-\u2064\ufeff]"
+_LINE_ENDS = r"\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+_LINE_START = rf"(?:^|(?<=[{_LINE_ENDS}]))"
+_BLANK = rf"[^\S\n{_LINE_ENDS}]|[\xad\u200b-\u200f\u2060-\u2064\ufeff]"
 _MARK = re.compile(
-    rf"{_LINE_START}(?=(?:{_BLANK})*"
+    rf"{_LINE_START}(?=(?:{_BLANK})*+"
     r"(?:\[\s*(?:chat room|message from|bullpen|file\s*:|\d+ of \d+)|\d+ messages wait))",
     re.IGNORECASE | re.MULTILINE,
 )
