@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from sqlalchemy import bindparam, update
 
 from bullpen.core.answers.complete import MAX_NOTES, complete
 from bullpen.core.answers.leases import expire_leases
@@ -13,9 +14,11 @@ from bullpen.core.clock import MINUTE
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import RunOutput, Usage
 from bullpen.core.models import ATTEMPTS, MESSAGES
+from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import drain_lane
 from bullpen.core.queue.manage import cancel
 from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
 from bullpen.core.workspace.safe_files import Root
 from tests.answers.talk import (
     ADA,
@@ -231,7 +234,16 @@ def test_a_file_for_nobody_is_told_to_the_agent(store: Store, files: Path) -> No
 def test_a_long_answer_is_a_file_with_a_preview(store: Store, files: Path) -> None:
     hire(store, "coder")
     exact, longer = "y" * 4000, "lorem ipsum " * 400
-    write(store, "@coder go", message_id="../../../tmp/x")
+    sent = write(store, "@coder go")
+    odd: Statement[None] = Statement(  # as clients could choose it once
+        lambda: (
+            update(MESSAGES)
+            .where(MESSAGES.c.message_id == bindparam("sent"))
+            .values(message_id=const("../../../tmp/x"))
+        )
+    )
+    with store.write() as tx:
+        tx.write(odd, {"sent": sent})
     answer(store, "coder", longer, roots=[Root(files)])
     write(store, "@coder again")
     answer(store, "coder", exact, roots=[Root(files)])
