@@ -27,8 +27,8 @@ unknown_file unknown_service conflict duplicate_message name_taken stale_token i
 service_failed too_many in_the_way no_right no_access too_many_failures scope_too_small
 out_of_reach foreign_host foreign_page unsafe_secret overloaded no_supervisor runs_already
 unsafe_directory address_taken lane_error lane_full lane_closed lane_busy store_error store_busy
-store_unavailable commit_unknown store_full store_read_only store_corrupt backup_failed
-bad_backup schema_too_new schema_too_old
+store_unavailable commit_unknown store_full store_read_only store_corrupt store_missing
+backup_failed bad_backup schema_too_new schema_too_old
 """
 
 

@@ -14,6 +14,7 @@ from bullpen import __version__
 from bullpen.cli.lazy import COMPLETE_VARIABLE, LazyGroup
 from bullpen.cli.output import echo
 from bullpen.core.errors import BullpenError
+from bullpen.core.files import check_home
 from bullpen.core.settings import DEFAULTS
 from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
 
@@ -51,6 +52,12 @@ COMMAND_MODULES = {
 
 REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
 """Commands that report problems of settings.toml themselves."""
+
+IN_ANY_HOME = frozenset({"completion", "config", "doctor", "down"})
+"""Commands that work in a home that others can write to: they look, or stop what runs."""
+
+UMASK = 0o077
+"""What Bullpen and its agents make is the owner's alone, whatever the shell says."""
 
 
 def print_error(text: str, hint: str, code: str) -> None:
@@ -105,12 +112,15 @@ def cli(context: click.Context) -> None:
       bullpen send "hello"
     """
     context.obj, problems = load_lenient(os.environ)
+    if context.invoked_subcommand not in IN_ANY_HOME:
+        check_home(context.obj.home)
     if context.invoked_subcommand not in REPORTS_SETTINGS_ITSELF:
         print_problems(problems)
 
 
 def main() -> None:
     """Run the command; an error is printed with a hint and an exit status, never a traceback."""
+    os.umask(UMASK)
     if COMPLETE_VARIABLE in os.environ:
         from bullpen.cli import completion
 

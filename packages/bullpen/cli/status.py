@@ -15,7 +15,7 @@ from bullpen.cli.options import MAX_LIMIT
 from bullpen.cli.output import Ansi, echo, format_duration, print_table
 from bullpen.cli.response import CLI
 from bullpen.core.clock import SECOND
-from bullpen.core.errors import BullpenError, UnknownService
+from bullpen.core.errors import BullpenError, UnknownService, UnsafeDirectory
 from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.inspect.responses import list_deliverable
 from bullpen.core.logs import read_log_tail
@@ -196,7 +196,11 @@ def status(settings: Settings, every: bool, watch: bool, seconds: float) -> Resu
 def list_services(settings: Settings) -> list[Service]:
     """The services; none if no supervisor answers."""
     supervisor = Supervisor(settings)
-    return supervisor.services() if supervisor.alive() else []
+    try:
+        return supervisor.services() if supervisor.alive() else []
+    except UnsafeDirectory as error:
+        echo(f"bullpen: {error}\n  {error.hint}", err=True)
+        return []
 
 
 def _watch(settings: Settings, every: bool, seconds: float) -> None:

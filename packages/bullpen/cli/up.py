@@ -31,7 +31,9 @@ from bullpen.core.roster.agents import ECHO, Agent, find_agent
 from bullpen.core.settings import Settings
 from bullpen.core.settings.parse import load_lenient
 from bullpen.core.store import open
+from bullpen.core.store.base import Store
 from bullpen.core.store.open import has_valid_database_url, open_store
+from bullpen.core.store.sqlite import SqliteStore
 from bullpen.ops.services.launch import launch, lock_holders, start_lock
 from bullpen.ops.services.programs import (
     list_programs,
@@ -69,8 +71,11 @@ def prepare(settings: Settings, tell: PrintLine) -> None:
 
 def migrate_database(settings: Settings, tell: PrintLine) -> None:
     """Create the database, or upgrade it to this version's schema."""
+    open.check_not_lost(settings)
     with closing(open_store(settings, check=False)) as store:
         if store.revision() == open.HEAD_REVISION:
+            open.remember_database(settings)
+            _tell_of_damage(store, tell)
             return
         from bullpen.ops.backup.create import upgrade_database
 
@@ -80,6 +85,17 @@ def migrate_database(settings: Settings, tell: PrintLine) -> None:
     else:
         kept = f"; what was is kept in {done.backup}" if done.backup else ""
         tell(f"The database is upgraded from revision {done.before}{kept}.")
+
+
+def _tell_of_damage(store: Store, tell: PrintLine) -> None:
+    """Say what a quick look finds; the services start all the same."""
+    if not isinstance(store, SqliteStore):
+        return
+    from bullpen.ops.doctor import database
+
+    damage = database.find_damage(store, "quick_check", database.QUICK_SECONDS)
+    if damage:
+        tell(f"The database is damaged: {damage}\n  Next: {database.RESTORE}")
 
 
 def _ensure_agent(settings: Settings, tell: PrintLine) -> None:
@@ -164,7 +180,8 @@ def _api_answers(settings: Settings, path: str = ALIVE, seconds: float = HTTP_SE
 @command(people_only="start Bullpen")
 @click.option("--foreground", is_flag=True, help="Stay, show the logs, stop all at the end.")
 @click.option("--tmux", is_flag=True, help="Watch them in tmux: status, processor, events, logs.")
-def up(settings: Settings, foreground: bool, tmux: bool) -> Result:
+@click.option("--new-database", is_flag=True, help="Make a new database if the last one is lost.")
+def up(settings: Settings, foreground: bool, tmux: bool, new_database: bool) -> Result:
     """Start the services in the background. The exit status is 3 if one does not start.
 
     What is missing is made: the home, the database, a first agent. Nothing is asked. What runs
@@ -179,6 +196,8 @@ def up(settings: Settings, foreground: bool, tmux: bool) -> Result:
     if foreground and (tmux or json_requested()):
         raise click.UsageError("--foreground shows the logs, and nothing else.")
     _print_warnings()
+    if new_database:
+        open.forget_database(settings)
     if foreground:
         sys.exit(run_in_foreground(settings))
     again, failed = start_services(settings)

@@ -70,6 +70,7 @@
         ├── StoreFull              no room on the disk, or less than the reserve
         ├── StoreReadOnly
         ├── StoreCorrupt
+        ├── StoreMissing           it was there, and was removed, emptied or replaced
         ├── BackupFailed           and left nothing behind
         ├── BadBackup              damaged, or not a backup
         ├── SchemaTooNew           made by a later Bullpen
@@ -507,6 +508,14 @@ class StoreCorrupt(
     StoreError, hint="Stop Bullpen, keep the damaged file aside, and restore a backup."
 ):
     """The file is not a database, or is damaged."""
+
+
+class StoreMissing(
+    StoreError,
+    hint="`bullpen down`, and restore a backup: `bullpen db restore`. To begin again with an empty"
+    " database: `bullpen up --new-database`.",
+):
+    """The database was removed, emptied or replaced; nothing was written."""
 
 
 class BackupFailed(StoreError, hint="Look at the disk, or give another place."):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from bullpen.core.clock import poll_until
-from bullpen.core.errors import StoreFull
+from bullpen.core.errors import StoreFull, UnsafeDirectory
 
 PRIVATE_FILE_MODE = 0o600
 PRIVATE_DIRECTORY_MODE = 0o700
@@ -95,6 +96,47 @@ def fsync_path(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+OTHERS_WRITE_MASK = 0o022
+
+
+def check_only_ours(path: Path) -> None:
+    """Raise UnsafeDirectory for a link, another user's file, or one that others can write to.
+
+    What does not exist or cannot be examined is none of these.
+    """
+    try:
+        found = path.lstat()
+    except OSError:
+        return
+    if stat.S_ISLNK(found.st_mode):
+        raise UnsafeDirectory(f"{path} is a link", hint=f"Look where it leads, then: rm {path}")
+    if found.st_uid not in (os.geteuid(), 0):
+        raise UnsafeDirectory(
+            f"{path} belongs to another user ({found.st_uid})",
+            hint="Work as that user, or name a home of your own with BULLPEN_HOME.",
+        )
+    if found.st_mode & OTHERS_WRITE_MASK:
+        raise UnsafeDirectory(
+            f"{path} can be written by others",
+            hint=f"Look for what others put there, then: chmod go-w {path}",
+        )
+
+
+def check_home(home: Path) -> None:
+    """Raise UnsafeDirectory for a home where others decide what Bullpen does or starts."""
+    home = Path(os.path.realpath(home))  # the home itself may be a link of its owner's
+    for each in (home, home / "plugins", *_files_in(home / "plugins")):
+        check_only_ours(each)
+
+
+def _files_in(directory: Path) -> list[Path]:
+    """What lies in a directory, links of its owner's aside."""
+    try:
+        return [each for each in directory.iterdir() if not each.is_symlink()]
+    except OSError:
+        return []
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import os
 import socket
 from pathlib import Path
 
-from bullpen.core.errors import AddressTaken, UnsafeDirectory
+from bullpen.core.errors import AddressTaken
+from bullpen.core.files import PRIVATE_DIRECTORY_MODE, check_only_ours
 from bullpen.core.settings import Settings
 
 OTHER_LOOPBACK = {"127.0.0.1": "::1", "localhost": "::1", "0.0.0.0": "::1", "::1": "127.0.0.1"}  # noqa: S104
@@ -88,11 +88,10 @@ def _has_address(host: str) -> bool:
     return True
 
 
-def socket_directory(settings: Settings) -> Path:
-    """Make the directory for sockets; refuse one that others can write to, as in /tmp."""
+def socket_directory(settings: Settings, *, make: bool = True) -> Path:
+    """The directory for sockets, which may be in /tmp; refuse it unless it is ours alone."""
     directory = settings.sockets
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = directory.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise UnsafeDirectory(f"{directory} can be written by others")
+    if make:
+        directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
+    check_only_ours(directory)
     return directory

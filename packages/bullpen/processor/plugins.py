@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bullpen.core.events.log import EventRecord
+from bullpen.core.files import check_home
 from bullpen.core.message import Message
 from bullpen.core.strict_json import check_json_column
 from bullpen.core.text import sanitise_text
@@ -82,7 +83,8 @@ class Plugins:
 
     @classmethod
     def load(cls, home: Path) -> Plugins:
-        """Load and activate all of them."""
+        """Load and activate all of them; none of a home where others could have put some."""
+        check_home(home)
         plugins = cls()
         for name, load in sorted(_find_plugins(home), key=lambda each: each[0]):
             try:

@@ -9,7 +9,14 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from bullpen.core.clock import Clock
-from bullpen.core.errors import BadSetting, BullpenError, SchemaTooNew, SchemaTooOld
+from bullpen.core.errors import (
+    BadSetting,
+    BullpenError,
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreMissing,
+)
+from bullpen.core.files import replace_file
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -42,12 +49,64 @@ UNRELEASED_HINT = (
 )
 
 
+KNOWN_DATABASES_FILE = "databases"
+"""In the home: the databases that were made for it, a line each."""
+
+
+def is_known_database(settings: Settings) -> bool:
+    """Whether this home had its database before; then an empty one is not a new one."""
+    return _name_of_database(settings) in _known_databases(settings)
+
+
+def remember_database(settings: Settings) -> None:
+    """Write down that this home has its database."""
+    known, name = _known_databases(settings), _name_of_database(settings)
+    if name not in known:
+        text = "".join(f"{each}\n" for each in (*known, name))
+        replace_file(settings.home / KNOWN_DATABASES_FILE, text.encode())
+
+
+def forget_database(settings: Settings) -> None:
+    """Let the next start make a new database, if there is none."""
+    known, name = _known_databases(settings), _name_of_database(settings)
+    if name in known:
+        text = "".join(f"{each}\n" for each in known if each != name)
+        replace_file(settings.home / KNOWN_DATABASES_FILE, text.encode())
+
+
+def _known_databases(settings: Settings) -> list[str]:
+    try:
+        text = (settings.home / KNOWN_DATABASES_FILE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return []
+    return text.splitlines()
+
+
+def _name_of_database(settings: Settings) -> str:
+    """The URL of the database, without its password."""
+    return parse_database_url(settings.url).render_as_string(hide_password=True)
+
+
+def check_not_lost(settings: Settings) -> None:
+    """Raise StoreMissing if the file of SQLite is gone or empty, and was there before."""
+    file = database_file(settings)
+    if file is None or not is_known_database(settings):
+        return
+    if _file_is_missing(file):
+        raise StoreMissing(f"the database was removed: {file}")
+    with suppress(OSError):
+        if not file.stat().st_size:
+            raise StoreMissing(f"the database was emptied: {file}")
+
+
 def check_schema(store: Store) -> None:
     """Refuse a database that this version cannot work with."""
     revision = store.revision()
     if revision == HEAD_REVISION:
         return
     if revision is None:
+        if is_known_database(store.settings):
+            raise StoreMissing("the database is empty, and was not before")
         raise SchemaTooOld("the database is empty")
     check_revision(revision, "the database is at")
     raise SchemaTooOld(
@@ -107,6 +166,7 @@ def open_store(
     else:
         path = Path(url.database or "")
         if check and _file_is_missing(path):  # SQLite would create an empty one by opening it
+            check_not_lost(settings)
             raise SchemaTooOld("the database is empty")
         if path.parent == settings.home:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from bullpen.core.errors import (
     StoreCorrupt,
     StoreError,
     StoreFull,
+    StoreMissing,
     StoreReadOnly,
     StoreUnavailable,
 )
@@ -108,10 +109,15 @@ _ERRORS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_PERM: (StoreReadOnly, "the database may not be opened"),
 }
 
+NOT_UTF8 = "Could not decode to UTF-8"
+"""How Python's driver says that the bytes of a text are none."""
+
 
 def translate_error(error: sqlite3.Error, path: Path) -> StoreError | None:
     """The store error for an error of SQLite; None for a programming error."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if not code and str(error).startswith(NOT_UTF8):  # what follows is a text of the database
+        return StoreCorrupt(f"the database is damaged: {path} ({NOT_UTF8})")
     if code not in _ERRORS:
         return None
     kind, text = _ERRORS[code]
@@ -142,6 +148,8 @@ class SqliteStore(Store):
         )
         self._writer_synchronous = self._level
         self._writer: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        """The device and inode of the file, once it is open."""
         self._engine: Engine | None = None
 
     @property
@@ -192,6 +200,7 @@ class SqliteStore(Store):
 
     def connect(self, *, query_only: bool = False) -> sqlite3.Connection:
         """A new connection with Bullpen's pragmas."""
+        self.check_file()
         try:
             # SQLite's own busy handler waits for all but BEGIN: recovery, the last close.
             connection = sqlite3.connect(
@@ -208,7 +217,27 @@ class SqliteStore(Store):
         except sqlite3.Error as error:
             connection.close()
             raise translate_error(error, self.path) or error from error
+        if self._identity is None:
+            with suppress(OSError):
+                found = self.path.stat()
+                self._identity = found.st_dev, found.st_ino
         return connection
+
+    def check_file(self) -> None:
+        """Refuse to go on with a file that was removed or replaced while it is open.
+
+        SQLite would write to the old one, which nobody will ever open again.
+        """
+        if self._identity is None:
+            return
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            raise StoreMissing(f"the database was removed: {self.path}") from None
+        except OSError:  # SQLite reports it with an error that is translated
+            return
+        if (found.st_dev, found.st_ino) != self._identity:
+            raise StoreMissing(f"the database was replaced while it was open: {self.path}")
 
     def _set_up(self, connection: sqlite3.Connection, query_only: bool) -> None:
         connection.execute(f"PRAGMA synchronous = {self._level}")
@@ -268,6 +297,7 @@ class SqliteStore(Store):
         SQLite's own busy handler backs off further and further, so that some processes starve. A
         short jittered retry halves the p99 at 8 processes, and write fairness halves the p99.9.
         """
+        self.check_file()
         start, deadline = time.monotonic(), self._deadline(since)
         self._fairness.yield_to_priority()
         try:
@@ -364,6 +394,7 @@ class ReadContext:
         self._store = store
 
     def __enter__(self) -> Transaction:
+        self._store.check_file()
         self._reader = self._store.acquire_reader()
         self._cursor = self._reader.cursor()
         try:

@@ -17,7 +17,14 @@ from pathlib import Path
 
 from bullpen import __version__
 from bullpen.core.clock import SECOND
-from bullpen.core.errors import BackupFailed, BadBackup, BullpenError, InTheWay, SchemaTooOld
+from bullpen.core.errors import (
+    BackupFailed,
+    BadBackup,
+    BullpenError,
+    InTheWay,
+    SchemaTooOld,
+    StoreMissing,
+)
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, fsync_path, replace_file
 from bullpen.core.settings import Settings
 from bullpen.core.store import migrate, open
@@ -144,8 +151,11 @@ def upgrade_database(
 ) -> UpgradeResult:
     """Upgrade the database to this version's schema; its data are backed up first."""
     before = store.revision()
+    if before is None and open.is_known_database(store.settings):
+        raise StoreMissing("the database is empty, and was not before")
     kept = _backup_before(store, before, tell) if backup else None
     migrate.upgrade(store)
+    open.remember_database(store.settings)
     return UpgradeResult(before, kept)
 
 

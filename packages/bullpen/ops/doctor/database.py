@@ -12,7 +12,7 @@ import psutil
 from sqlalchemy import select, text
 
 from bullpen.core.clock import DAY, SECOND
-from bullpen.core.errors import BullpenError, StoreBusy, StoreCorrupt
+from bullpen.core.errors import BullpenError, StoreBusy, StoreCorrupt, StoreMissing
 from bullpen.core.models import AGENTS
 from bullpen.core.store import open
 from bullpen.core.store.sqlite import SqliteStore, translate_error
@@ -162,6 +162,12 @@ def database_missing(installation: Installation) -> Problem | Verdict:
         return PASSED
     if not installation.home.is_dir():
         return skipped("there is no home yet")
+    if open.is_known_database(installation.settings):
+        return Problem(
+            text=f"the database was removed: {installation.database.file}",
+            remedy=StoreMissing.hint,
+            severity=Severity.CRITICAL,
+        )
     had = installation.settings.token_file.exists() or installation.settings.logs.is_dir()
     return Problem(
         text=f"there is no database at {installation.database.file}"
@@ -186,6 +192,8 @@ def unreachable(installation: Installation) -> Problem | Verdict:
 def schema_revision(installation: Installation) -> Problem | Verdict:
     """The database is of another version of Bullpen."""
     found = installation.database.revision
+    if found is None and open.is_known_database(installation.settings):
+        return Problem(text="the database is empty, and was not before", remedy=StoreMissing.hint)
     if installation.database.current:
         return Verdict(text=f"revision {open.HEAD_REVISION}")
     try:
@@ -246,7 +254,8 @@ def drift(installation: Installation) -> Problem | Verdict:
     return Problem(text=f"{len(found)} differences, as {found[0][:200]}", remedy="bullpen db check")
 
 
-def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Verdict:
+def find_damage(store: SqliteStore, what: str, seconds: float) -> str | None:
+    """What SQLite's check finds: nothing if all is well, None if it takes longer than this."""
     deadline = time.monotonic() + seconds
     with closing(store.connect(query_only=True)) as connection:
         connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
@@ -254,19 +263,24 @@ def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Ve
             said = [str(row[0]) for row in connection.execute(f"PRAGMA {what}({MAX_DAMAGES})")]
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
-                return Verdict(
-                    CheckState.SKIPPED, "it is large: bullpen doctor --deep looks at all of it"
-                )
+                return None
             told = translate_error(error, store.path)
             if not isinstance(told, StoreCorrupt):
                 raise told or error from error
             said = [str(told)]
-    if said == ["ok"]:
+    return "" if said == ["ok"] else "; ".join(said)[:300]
+
+
+RESTORE = "bullpen down; keep the file aside; restore a backup: bullpen db restore"
+
+
+def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Verdict:
+    damage = find_damage(store, what, seconds)
+    if damage is None:
+        return Verdict(CheckState.SKIPPED, "it is large: bullpen doctor --deep looks at all of it")
+    if not damage:
         return PASSED
-    return Problem(
-        text=f"the database is damaged: {'; '.join(said)[:300]}",
-        remedy="bullpen down; keep the file aside; restore a backup: bullpen db restore",
-    )
+    return Problem(text=f"the database is damaged: {damage}", remedy=RESTORE)
 
 
 @check("db.wal_size", Severity.WARNING, Needs.DATABASE)

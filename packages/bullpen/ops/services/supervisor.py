@@ -11,12 +11,14 @@ import xmlrpc.client
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypedDict
+from xml.parsers.expat import ExpatError
 
 import psutil
 
 from bullpen.core.clock import poll_until
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
 from bullpen.core.files import replace_file
+from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
 from bullpen.ops.services.programs import RENAMED_SERVICES
 
@@ -34,6 +36,9 @@ DOWN_STATES = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
 STATE_POLL_SECONDS = 0.05
 EXIT_POLL_SECONDS = 0.05
 ANSWER_SECONDS = 10.0
+
+FAILURES = (OSError, http.client.HTTPException, xmlrpc.client.Error, ExpatError)
+"""What the client of XML-RPC raises where no supervisor answers."""
 
 SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
 """Fault codes of supervisord."""
@@ -54,7 +59,6 @@ class Supervisor:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._socket = str(settings.sockets / "supervisor.sock")
         self._pid_file = settings.run / "supervisord.pid"
 
     def alive(self) -> bool:
@@ -64,7 +68,7 @@ class Supervisor:
                 server.supervisor.getState()
         except (TimeoutError, BlockingIOError):
             return True
-        except (OSError, http.client.HTTPException, xmlrpc.client.Error):
+        except FAILURES:
             return False
         return True
 
@@ -190,11 +194,12 @@ class Supervisor:
                 f"the supervisor does not answer within {ANSWER_SECONDS:.0f} seconds",
                 hint=f"Try again. If it never does: kill -9 $(cat {self._pid_file}); bullpen up",
             ) from None
-        except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
+        except FAILURES as error:
             raise NoSupervisor(f"no supervisor answers: {error}") from None
 
     def _server(self) -> xmlrpc.client.ServerProxy:
-        transport = _Transport(self._socket, read_control_secret(self._settings))
+        path = socket_directory(self._settings, make=False) / "supervisor.sock"
+        transport = _Transport(str(path), read_control_secret(self._settings))
         return xmlrpc.client.ServerProxy("http://localhost", transport=transport)
 
 
