@@ -68,7 +68,10 @@ def test_the_password_goes_to_no_socket_of_another_users(empty: Bullpen) -> None
 
         def answer() -> None:
             peer, _ = fake.accept()
-            heard.append(peer.recv(65536))
+            text = b""
+            while b"</methodCall>" not in text:
+                text += peer.recv(65536)
+            heard.append(text)
             peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n<garbage")
             peer.close()
 

@@ -148,6 +148,7 @@ class SqliteStore(Store):
         )
         self._writer_synchronous = self._level
         self._writer: sqlite3.Connection | None = None
+        self._name = str(path)
         self._identity: tuple[int, int] | None = None
         """The device and inode of the file, once it is open."""
         self._engine: Engine | None = None
@@ -231,7 +232,7 @@ class SqliteStore(Store):
         if self._identity is None:
             return
         try:
-            found = self.path.stat()
+            found = os.stat(self._name)  # noqa: PTH116 - a fifth of the time of Path.stat
         except FileNotFoundError:
             raise StoreMissing(f"the database was removed: {self.path}") from None
         except OSError:  # SQLite reports it with an error that is translated
