@@ -145,6 +145,10 @@ def test_with_little_free_space_uploads_and_long_texts_are_refused_and_short_one
             response = served.ask("POST", "/api/message", body)
             assert (response.status_code, response.json()["code"]) == (503, "store_full")
             assert "free_bytes_floor" in response.json()["hint"]
+        to = {"channel": "telegram", "sender": "Ann"}
+        proactive = {**to, "message": long}
+        assert served.refused("POST", "/api/responses", proactive) == (503, "store_full")
+        served.post("/api/responses", {**to, "message": "a short one"})
         served.post("/api/message", {"message": "a short one"})
 
 

@@ -90,7 +90,7 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     room post has no id of its own: it is returned with the conversation's.
     """
     check_text(new.message, tx.settings.message_bytes)
-    _check_space(tx, len(new.message) + len(new.payload or ""))
+    require_space(tx, len(new.message) + len(new.payload or ""))
     check_text(f"{new.channel}{new.event_id}", tx.settings.message_bytes, "the receipt")
     event = PlatformEvent.of(new)
     if event is not None and (receipts := find_receipts(tx, [event])):
@@ -119,7 +119,7 @@ def post_in_room(
 ) -> RoomReceipt:
     """Store a person's post in a room, for every member; its text is not routed."""
     team = get_team(tx, team_id)
-    _check_space(tx, len(text))
+    require_space(tx, len(text))
     new = NewMessage(agent="", message=text, channel=ROOM, sender=sender, key_id=key_id)
     new = _with_sender(tx, new, load_address_book(tx), in_room=True)
     part = RoutedText(text=text, agent=None, team=None, room=team.id)
@@ -150,7 +150,7 @@ def answer_unknown_recipient(tx: Transaction, new: NewMessage, error: UnknownRec
     )
 
 
-def _check_space(tx: Transaction, size: int) -> None:
+def require_space(tx: Transaction, size: int) -> None:
     """Refuse a long text while the disk is nearly full; short ones go on."""
     if size > LONG_TEXT_CHARS and tx.dialect == "sqlite":
         require_free_space(tx.settings.home, tx.settings.free_bytes_floor, size)

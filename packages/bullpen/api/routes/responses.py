@@ -32,6 +32,7 @@ from bullpen.core.inspect.responses import (
     list_deliverable,
     list_responses,
 )
+from bullpen.core.intake import require_space
 from bullpen.core.message import Answer
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import decode_texts
@@ -171,6 +172,7 @@ def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
     """Write to a person who has not asked."""
     require_reach(body.agent)
     with write() as tx:
+        require_space(tx, len(body.message))
         settings = tx.settings
         roots = (
             allowed_roots(settings, get_agent(tx, body.agent))

@@ -114,7 +114,7 @@ def _is_only_name(file: int, directory: int, name: str) -> bool:
     named = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not os.path.samestat(opened, named):
         return False
-    if named.st_nlink != 1:
+    if named.st_nlink > 1:
         raise ValueError("it has another name as well (a hard link)")
     return True
 
