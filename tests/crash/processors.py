@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ from tests.crash.children import LIMIT, until
 from tests.crash.work import CHANNEL
 
 ROOT = Path(__file__).parents[2]
+WAKE_SECONDS = 0.5
+"""How much sooner a scheduler wakes than the processors after a sleep of the machine."""
 COMMAND = [sys.executable, "-c", "from bullpen.cli.main import main; main()", "run"]
 
 WORKER: Statement[tuple[str]] = Statement(
@@ -125,16 +128,20 @@ class Processors:
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
-        """SIGSTOP each of them and what it has started, as a machine that sleeps; then SIGCONT."""
-        pids = [process.pid for process in (*self.alive(), *self._schedulers)]
-        parents = [psutil.Process(pid) for pid in pids]
+        """SIGSTOP each of them and what it has started, as a machine that sleeps; then SIGCONT.
+
+        The schedulers wake first: they look at the leases before anybody could extend one.
+        """
+        parents = [psutil.Process(each.pid) for each in (*self._schedulers, *self.alive())]
         everyone = [*parents, *(each for one in parents for each in one.children(recursive=True))]
         for each in everyone:
             each.suspend()
         try:
             yield
         finally:
-            for each in everyone:
+            for number, each in enumerate(everyone):
+                if number == len(self._schedulers):
+                    time.sleep(WAKE_SECONDS)
                 each.resume()
 
     def end_leases_of_the_dead(self, store: Store) -> None:

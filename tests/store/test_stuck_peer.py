@@ -142,6 +142,18 @@ def test_a_process_has_no_more_connections_than_it_may_and_nobody_is_turned_away
         assert max(most) <= 3
 
 
+def test_names_of_lanes_that_nobody_waits_for_are_not_kept(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "MAX_LANE_PERMITS", 3)
+    waited_for = store.lane_permits("waited for")
+    assert waited_for.acquire(0)
+    for number in range(20):
+        store.lane_permits(f"invented{number}")
+        assert len(store._lane_permits) <= 3
+    assert store.lane_permits("waited for") is waited_for
+
+
 def test_a_server_that_takes_no_more_connections_is_busy() -> None:
     for text in ("sorry, too many clients already", "remaining connection slots are reserved"):
         assert isinstance(translate_connect_error(psycopg.OperationalError(text)), StoreBusy)

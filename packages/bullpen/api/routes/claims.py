@@ -213,7 +213,8 @@ def fail_claim(body: FailClaimBody) -> Done:
 
     `retryable` ones are tried again after a while, `rate_limit` makes the whole agent wait,
     `permanent` is dead at once, `auth`, `quota` and `setup` pause the agent and tell the owner,
-    `needs_person` holds the messages.
+    `needs_person` holds the messages. Of a claim of several messages none is dead or held by that:
+    each is tried alone.
     """
     _require_claim_reach(body.token)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)

@@ -16,12 +16,17 @@ class Permits:
     """
 
     def __init__(self, count: int, patience: float) -> None:
-        self._free = count
+        self._count = self._free = count
         self._patience = patience
         self._lock = threading.Lock()
         self._waiting: deque[_Turn] = deque()
         self._last_moved = time.monotonic()
         self._in_vain = False
+
+    @property
+    def used(self) -> bool:
+        """Whether somebody has a permit."""
+        return self._free < self._count
 
     def acquire(self, seconds: float) -> bool:
         """Take a permit, waiting this long at most; false if there is none to be expected."""

@@ -66,6 +66,8 @@ SERVER_CHECK_SECONDS = 3.0
 WAITING_PER_LANE = 4
 """How many transactions of a process wait for the lock of one lane at once."""
 LANE_PATIENCE_SECONDS = 1.0
+MAX_LANE_PERMITS = 4096
+"""So many lanes' permits are kept; more, and those that nobody has are forgotten."""
 CONNECTION_PATIENCE_SECONDS = 5.0
 
 BEGIN: Statement[None] = Statement(lambda: text("BEGIN"))
@@ -224,6 +226,9 @@ class PostgresStore(Store):
         """The permits to wait for the lock of this lane."""
         permits = self._lane_permits.get(lane)
         if permits is None:
+            if len(self._lane_permits) >= MAX_LANE_PERMITS:
+                used = {name: each for name, each in [*self._lane_permits.items()] if each.used}
+                self._lane_permits = used
             # Two threads at once get the same.
             new = Permits(WAITING_PER_LANE, LANE_PATIENCE_SECONDS)
             permits = self._lane_permits.setdefault(lane, new)
@@ -251,6 +256,8 @@ class PostgresStore(Store):
                 return pipe
             pipe.drop()
             self.forget()
+            if not self.answers():
+                raise StoreUnavailable("the server does not answer")
         return None
 
     def _parameters(self) -> dict[str, Any]:
