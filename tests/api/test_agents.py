@@ -276,7 +276,7 @@ def test_a_limited_key_sees_and_changes_its_own_agents_alone(served: Served) -> 
     key = served.key(Scope.ADMIN, agents=("mine", "new"))
     assert set(served.get("/api/agents", token=key)) == {"mine"}
     served.ok("PATCH", "/api/agents/mine", {"name": "Me"}, token=key)
-    served.ok("PUT", "/api/agents/new", {**ADA, "provider": "echo"}, token=key)
+    served.ok("PUT", "/api/agents/new", {**ADA, "name": "New", "provider": "echo"}, token=key)
     for method, path, body in (
         ("GET", "", None),
         ("PUT", "", ADA),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,9 @@ from pydantic import BaseModel
 from bullpen.api.context import ChangedBy
 from bullpen.api.description import describe
 from bullpen.core.access.keys import Scope
-from bullpen.core.roster.agents import get_agent
+from bullpen.core.company import add_agent
+from bullpen.core.roster.agents import Agent, get_agent
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
 from tests.api.served import Served
 
@@ -125,6 +128,57 @@ def test_a_key_for_some_agents_reaches_no_other_by_any_route(
             else:
                 assert answer.status_code in (403, 404), answer.text
     assert served.get(f"/api/messages/{message}")["status"] == "pending"
+
+
+def test_a_scope_opens_the_routes_that_need_it_and_no_other(
+    served: Served, subtests: pytest.Subtests
+) -> None:
+    keys = {scope: served.key(scope) for scope in Scope if scope is not Scope.ADMIN}
+    asked = 0
+    for method, path, operation in _operations():
+        needs = re.search(r"Needs the scope `(\w+)`", operation.get("description", ""))
+        if needs is None or f"{method} {path}" in NOT_ASKED:
+            continue
+        name = f"{method} {path}"
+        body = BODIES.get(name, {}) if "requestBody" in operation else None
+        path = path.replace("{action}", "restart")
+        for scope, key in keys.items():
+            if scope == needs[1]:
+                continue
+            with subtests.test(name, scope=scope):
+                refused = served.refused(method, f"{path}?{QUERIES.get(name, '')}", body, token=key)
+                assert refused == (403, "scope_too_small")
+            asked += 1
+    assert asked > 300
+
+
+def test_a_key_for_some_agents_takes_no_name_of_another(
+    served: Served, inside: Store, subtests: pytest.Subtests
+) -> None:
+    with inside.write() as tx:
+        add_agent(tx, Agent(id="sage", name="Wizard"))
+        add_team(tx, Team(id="ops", name="Operations", leader="sage", members=("sage",)))
+    mine = served.key(Scope.ADMIN, agents=("coder", "wizard"))
+    team: dict[str, object] = {"name": "Mine", "agents": ["coder"], "leader_agent": "coder"}
+    taken = (409, "name_taken")
+    for name in ("Wizard", "WIZARD", "worker", "Operations", "ops", "dev"):
+        with subtests.test(name):
+            body: dict[str, object] = {"name": name}
+            assert served.refused("PATCH", "/api/agents/coder", body, token=mine) == taken
+            body = {**team, "name": name}
+            assert served.refused("PUT", "/api/teams/mine", body, token=mine) == taken
+    for path, new in (
+        ("/api/teams/wizard", team),
+        ("/api/teams/operations", team),
+        ("/api/agents/wizard", {"name": "Me", "provider": "echo"}),
+    ):
+        with subtests.test(path):
+            assert served.refused("PUT", path, new, token=mine) == taken
+    served.ok("PUT", "/api/teams/mine", team, token=mine)
+    served.ok("PUT", "/api/teams/mine", {**team, "name": "Still mine"}, token=mine)
+    served.ok("DELETE", "/api/teams/mine", token=mine)
+    sent = served.post("/api/message", {"message": "@Wizard hello"})["messageId"]
+    assert served.get(f"/api/messages/{sent}")["agent"] == "sage"
 
 
 def test_every_field_that_changes_an_agents_rights_is_marked(subtests: pytest.Subtests) -> None:

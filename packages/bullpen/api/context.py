@@ -150,8 +150,13 @@ def read() -> Iterator[Transaction]:
 
 @contextmanager
 def write(*, durable: bool = True) -> Iterator[Transaction]:
-    """A transaction that writes; of an audited route, with its line in the audit log."""
+    """A transaction that writes; of an audited route, with its line in the audit log.
+
+    What such a route does, a key that was revoked since its request began does no more.
+    """
     with api().store.write(durable=durable) as tx:
+        if g.get("audited"):
+            require_valid(tx)
         yield tx
         if g.get("audited"):
             record_audit(tx, caller(), **audit_fields())

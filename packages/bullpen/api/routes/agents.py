@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Annotated
 
@@ -45,8 +46,10 @@ from bullpen.core.roster.agents import (
     find_agent,
     get_agent,
     list_agents,
+    load_address_book,
 )
 from bullpen.core.roster.providers import PROVIDER_ALIASES, resolve_provider_name
+from bullpen.core.routing.address import Recipient
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
@@ -247,6 +250,8 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
     before = find_agent(tx, agent_id) if create else get_agent(tx, agent_id)
     news = only_changes(change, before or Agent(id=agent_id))
     require_changes(AgentBody, [FIELDS.get(name, name) for name in news])
+    names = [news["name"]] if "name" in news else []
+    require_own_names(tx, names if before else [agent_id, *names], agent=agent_id)
     if before is None:
         if body.name is None or body.provider is None:
             raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
@@ -256,6 +261,22 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
     if body.heartbeat is not None:
         _switch_heartbeat(tx, agent_id, body.heartbeat)
     return get_agent(tx, agent_id)
+
+
+def require_own_names(
+    tx: Transaction, names: Iterable[str], *, agent: str | None = None, team: str | None = None
+) -> None:
+    """Refuse a key for some agents a name that addresses others: it would get their messages."""
+    if caller().can_reach(None):
+        return
+    book = load_address_book(tx)
+    for name in names:
+        found = book.find(name)
+        mine = found is None or (
+            found.team == team if team else found == Recipient(agent or "", None)
+        )
+        if not mine or book.find_team(name) not in (None, team):
+            raise NameTaken(f"{name[:40]!r} is the name of another agent or team")
 
 
 def _switch_heartbeat(tx: Transaction, agent_id: str, switch: HeartbeatSwitch) -> None:

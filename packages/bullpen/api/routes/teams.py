@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, RootModel
 
 from bullpen.api.context import caller, read, require_reach, write
 from bullpen.api.route import ADMIN, READ, Routes
+from bullpen.api.routes.agents import require_own_names
 from bullpen.api.schemas import Answer, Done, LenientBody, ShortText, only_changes
 from bullpen.core.company import remove_team
 from bullpen.core.errors import BadRequest, BadTeam, NameTaken, NotFound, UnknownAgent
@@ -141,6 +142,8 @@ def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = Tr
     reach_all(body.agents or ())
     reach_all(() if before is None else before.members)
     change = _team_change(body)
+    names = [] if before and body.name == before.name else [body.name or team_id]
+    require_own_names(tx, names if before else [team_id, *names], team=team_id)
     try:
         if before is not None:
             change = only_changes(change, before)
