@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bullpen.core.access.keys import Scope, add_key
+from bullpen.core.access.keys import Scope, add_key, revoke_key
 from bullpen.core.store.base import Store
-from tests.api.served import Served
+from tests.api.served import LIMIT, Served
 
 NEW = {"name": "dashboard", "scopes": ["read"]}
 
@@ -116,6 +117,33 @@ def test_who_logs_out_keeps_the_keys_that_they_made(served: Served) -> None:
     done = served.ok("DELETE", f"/api/keys/{key['made_by']}")
     assert done["revoked"] == [key["id"]]
     assert served.ask("GET", "/api/me", token=key["key"]).status_code in (401, 429)
+
+
+def test_what_was_made_in_a_browser_that_logged_out_ends_with_its_maker(served: Served) -> None:
+    maker = served.post("/api/keys", {**NEW, "scopes": ["admin"]})
+    browser = served.browser(token=maker["key"])
+    key = served.post("/api/keys", NEW, token="", headers=browser)
+    served.post("/api/logout", token="", headers=browser)
+    done = served.ok("DELETE", f"/api/keys/{maker['id']}")
+    assert set(done["revoked"]) == {maker["id"], key["id"]}
+    assert served.ask("GET", "/api/me", token=key["key"]).status_code in (401, 429)
+
+
+def test_what_waits_for_the_store_is_not_done_for_a_key_that_is_revoked_meanwhile(
+    served: Served, inside: Store
+) -> None:
+    if inside.settings.url.startswith("postgresql"):
+        pytest.skip("writers do not wait for each other there")
+    secret = served.key(Scope.ADMIN)
+    key = served.get("/api/me", token=secret)["id"]
+    with ThreadPoolExecutor(1) as pool:
+        with inside.write() as tx:
+            path = "/api/lanes/coder/pause"
+            waiting = pool.submit(served.refused, "POST", path, {}, token=secret)
+            time.sleep(0.5)  # it has been let in by now, and waits; if not, it is refused anyway
+            revoke_key(tx, key)
+        assert waiting.result(LIMIT) == (401, "no_access")
+    assert served.get("/api/lanes/coder")["state"] == "active"
 
 
 def test_what_is_no_key_is_refused(served: Served, subtests: pytest.Subtests) -> None:

@@ -256,11 +256,11 @@ def test_an_old_token_is_cut_off_at_once(served: Served, inside: Store, connect:
     talker, quiet = connect(), connect()
     old = served.token
     rotate_token(served.settings)
+    with suppress(ConnectionError):
+        talker.say(do="send", message="@coder from the old token")
     served.token = served.settings.token_file.read_text().strip()
     with inside.write() as tx:
         append_event(tx, ProcessorStart(worker="seen by others"))
-    with suppress(ConnectionError):
-        talker.say(do="send", message="@coder from the old token")
     number, reason, before = quiet.end()
     assert (number, reason) == (1008, "the owner's token was replaced")
     assert "processor_start" not in [each["type"] for each in before]
