@@ -204,12 +204,12 @@ def test_what_is_no_agent_is_refused_and_nothing_is_made(
 def test_what_bounds_an_agent_is_changed_by_keys_that_reach_all(served: Served) -> None:
     served.ok("PUT", "/api/agents/bounded", {**ADA, "sandbox": "bubblewrap"})
     limited = served.key(Scope.ADMIN, agents=("bounded", "fresh"))
-    for change in ({"reach": "all"}, {"sandbox": "none"}, {"reach": "people", "name": "Eve"}):
+    for change in ({"reach": "all"}, {"sandbox": "none"}, {"reach": "people", "name": "Bound"}):
         refused = served.refused("PATCH", "/api/agents/bounded", change, token=limited)
         assert refused == (403, "out_of_reach")
     new = {**ADA, "provider": "echo", "reach": "all"}
     assert served.refused("PUT", "/api/agents/fresh", new, token=limited)[0] == 403
-    same = {"reach": "conversation", "sandbox": "bubblewrap", "name": "Bea"}
+    same = {"reach": "conversation", "sandbox": "bubblewrap", "name": "Bounded"}
     changed = served.ok("PATCH", "/api/agents/bounded", same, token=limited)["agent"]
     assert {name: changed[name] for name in same} == same
     changed = served.ok("PATCH", "/api/agents/bounded", {"reach": "all"})["agent"]
