@@ -12,7 +12,8 @@ import pytest
 from bullpen.core.answers.complete import complete
 from bullpen.core.company import change_agent
 from bullpen.core.errors import UnknownAgent
-from bullpen.core.message import Answer, Message, RunOutput
+from bullpen.core.message import Answer, ErrorKind, Message, RunOutput
+from bullpen.core.models import AGENT_MESSAGES
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.fail import release
 from bullpen.core.roster.agents import Agent, get_agent
@@ -33,7 +34,7 @@ from bullpen.processor.context import (
     message_texts,
 )
 from bullpen.processor.marks import quote_marks
-from tests.conformance.verbs import do, hire, lane, send, take
+from tests.conformance.verbs import do, failed, hire, lane, rows, send, take
 from tests.outbox.outgoing import asked
 
 CODER = Agent(id="coder", system_prompt="THE SYSTEM PROMPT")
@@ -227,6 +228,15 @@ def test_a_note_waits_while_runs_fail_and_while_the_agent_writes_to_others(store
     send(store, agent="other")
     with store.read() as tx:
         assert load_context(tx, take(store, "other")).notes == ()
+
+
+def test_a_note_waits_while_a_person_is_told_that_there_is_no_answer(store: Store) -> None:
+    hire(store)
+    _answer(store, "[@nobody: x]")
+    send(store)
+    failed(store, take(store).token, ErrorKind.PERMANENT, error="no disk")
+    assert "no disk" in rows(store, AGENT_MESSAGES)[-1]["content"]
+    assert [note.partition(" ")[0] for note in _answer(store, "done")] == ["@nobody"]
 
 
 def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from sqlalchemy import and_, bindparam, or_, select
 
 from bullpen.core.errors import UnknownAgent, UnknownFile
-from bullpen.core.history import SYSTEM_AUTHOR
 from bullpen.core.ids import run_token
 from bullpen.core.message import HEARTBEAT, Claim, Message
 from bullpen.core.models import AGENT_MESSAGES
@@ -51,7 +50,7 @@ LATEST_ENTRIES: Statement[tuple[int, str, str]] = Statement(
             H.agent_id == bindparam("agent"),
             or_(
                 H.role == const("note"),
-                and_(H.role == const("assistant"), H.sender != const(SYSTEM_AUTHOR)),
+                and_(H.role == const("assistant"), H.sender == H.agent_id),
             ),
             H.message_id.not_like(const("proactive\\_%"), escape="\\"),
             H.channel != const(HEARTBEAT),
