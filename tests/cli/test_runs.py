@@ -159,3 +159,14 @@ def test_a_token_is_refused_that_is_not_of_a_run_that_goes_on(office: Bullpen) -
         release(tx, claim.token)
     assert "invalid or expired" in refused(office(*words, **run))
     assert "invalid or expired" in refused(office(*SEND, "telegram", "--to", "4711", **run))
+
+
+def test_a_run_completes_no_names_that_it_may_not_see(office: Bullpen) -> None:
+    words = {
+        "_BULLPEN_COMPLETE": "bash_complete",
+        "COMP_WORDS": "bullpen agent show ",
+        "COMP_CWORD": "3",
+    }
+    assert "stranger" in office(**words).out
+    refused = office(**words, **at_work(office, "coder"))
+    assert "stranger" not in refused.out + refused.err

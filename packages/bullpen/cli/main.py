@@ -15,6 +15,7 @@ from bullpen.cli.lazy import COMPLETE_VARIABLE, LazyGroup
 from bullpen.cli.output import echo
 from bullpen.core.errors import BullpenError
 from bullpen.core.files import check_home
+from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.settings import DEFAULTS
 from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
 
@@ -121,6 +122,8 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Run the command; an error is printed with a hint and an exit status, never a traceback."""
     os.umask(UMASK)
+    if RUN_VARIABLE in os.environ:
+        os.environ.pop(COMPLETE_VARIABLE, None)  # it would name what the run may not see
     if COMPLETE_VARIABLE in os.environ:
         from bullpen.cli import completion
 
