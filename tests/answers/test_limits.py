@@ -241,7 +241,9 @@ def test_what_is_for_a_removed_agent_keeps_nobody_else_from_going_on(store: Stor
 def test_a_conversation_named_by_a_client_cannot_give_the_owner_a_command(store: Store) -> None:
     team(store, "a", "b", max_hops=0)
     evil = "x; rm -rf ~ #"
-    write(store, "@dev go", message_id=evil)
+    write(store, "@dev go")
+    with store.engine.begin() as connection:  # as an earlier version may have stored it
+        connection.execute(MESSAGES.update().values(message_id=evil, conversation_id=evil))
     answer(store, "a", "[@b: x]")
     (text,) = _owner(store)
     for line in text.splitlines()[1:]:

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from bullpen.core.access.keys import Scope
-from bullpen.core.company import add_agent
+from bullpen.core.company import add_agent, change_agent
 from bullpen.core.roster.agents import Agent, get_agent
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -85,7 +85,8 @@ def test_what_is_written_is_what_the_prompt_has(
     if directory:
         other = served.settings.home / directory
         other.mkdir(exist_ok=True)
-        served.ok("PATCH", "/api/agents/ada", {"working_directory": str(other)})
+        with inside.write() as tx:  # only on the machine itself
+            change_agent(tx, "ada", directory=str(other))
     served.ok("PUT", PROMPT, {"content": "Count to twelve."})
     served.ok("PATCH", "/api/agents/ada", {"system_prompt": "And be brief."})
     _write(home / "memory" / "likes.md", "---\nname: Likes\nsummary: tea\n---\n")
