@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -95,9 +96,18 @@ def _recovered(settings: Settings) -> bool:
                 return True
             end_orphaned_services(settings, log.warning)
             launch(settings, programs_set_up(settings))
-            return bool(poll_until(supervisor.alive, SUPERVISOR_SECONDS, POLL_SECONDS))
+            begun = partial(_has_begun, supervisor)
+            return bool(poll_until(begun, SUPERVISOR_SECONDS, POLL_SECONDS))
     except (BullpenError, OSError) as error:
         log.error("the supervisor cannot be started yet: %s", error)
+        return False
+
+
+def _has_begun(supervisor: Supervisor) -> bool:
+    """Whether the supervisor has started a service, which would begin the next recovery."""
+    try:
+        return any(each["pid"] for each in supervisor.services())
+    except BullpenError:
         return False
 
 
