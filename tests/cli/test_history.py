@@ -26,23 +26,27 @@ def talked(bullpen: Bullpen) -> str:
 def test_it_is_listed_as_a_chat_by_the_owners_clock(on_both: Bullpen) -> None:
     root = talked(on_both)
     shown = on_both.ok("history", "list", **BERLIN).out.splitlines()
-    assert shown == [
+    assert shown[:4] == [
         f"2026-09-21 16:13:20  {root}  Ada (slack) → @coder: how are you?",
         f"2026-09-21 16:13:20  {root}  @coder (slack):",
         "    fine",
         "    and busy",
     ]
+    # What waits for its answer is there as well.
+    said = [line.split("  ")[-1] for line in shown[4:]]
+    assert said == [f"Ada (chatroom) → @{each}: stand-up!" for each in ("coder", "tester")]
     found = on_both.ok("history", "list", "--person", "U1", "--json").json
     assert [(each["role"], each["message_id"]) for each in found] == [
         ("user", root),
         ("assistant", root),
     ]
-    assert on_both.ok("history", "list", "--limit", "1", "--json").json == found[1:]
+    newest = on_both.ok("history", "list", "--person", "U1", "--limit", "1", "--json").json
+    assert newest == found[1:]
 
 
 def test_filters_choose(on_both: Bullpen) -> None:
     talked(on_both)
-    for args in (("--agent", "tester"), ("--person", "Bob"), ("--since", "2h")):
+    for args in (("--agent", "stranger"), ("--person", "Bob"), ("--since", "2h")):
         assert "Nothing like that" in on_both.ok("history", "list", *args).out
         assert on_both.ok("history", "list", *args, "--json").json == []
     with direct(on_both) as store:
@@ -50,7 +54,7 @@ def test_filters_choose(on_both: Bullpen) -> None:
         answer(store, "stranger", "yes")
     assert len(on_both.ok("history", "list", "--since", "2h", "--json").json) == 2
     days = f"{10_000 * 24 * HOUR // HOUR}h"
-    assert len(on_both.ok("history", "list", "--since", days, "--json").json) == 4
+    assert len(on_both.ok("history", "list", "--since", days, "--json").json) == 6
 
 
 def test_a_room_is_listed(on_both: Bullpen) -> None:
