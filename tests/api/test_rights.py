@@ -258,7 +258,8 @@ def _operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def _bodies() -> Iterator[type[BaseModel]]:
     """The bodies of routes for admins that a key for some agents may ask."""
-    classes = {each.__name__: each for each in _subclasses(BaseModel)}
+    ours = (each for each in _subclasses(BaseModel) if each.__module__.startswith("bullpen."))
+    classes = {each.__name__: each for each in ours}
     for method, path, operation in _operations():
         admin = "scope `admin`" in operation.get("description", "")
         if not admin or "requestBody" not in operation or path in FOR_ALL_AGENTS:

@@ -84,8 +84,19 @@ def _begun(store: Store) -> str:
     return token
 
 
-def _dead(store: Store) -> str:
+def _alone(store: Store) -> str:
+    """The claim of one of three that failed together."""
     token = _claimed(store)
+    with store.write() as tx:
+        refuse(tx, token)
+        found = claim(tx, "cut", agent=CROWD)
+    assert found is not None
+    assert [message.message_id for message in found.messages] == ["cut-0"]
+    return found.token
+
+
+def _dead(store: Store) -> str:
+    token = _alone(store)
     with store.write() as tx:
         refuse(tx, token)
     return "cut-0"
@@ -106,7 +117,7 @@ def finish_all(tx: Transaction, token: str) -> None:
 
 
 def refuse(tx: Transaction, token: str) -> None:
-    """Three deaths with a notice each."""
+    """A death with a notice; of several, each is tried alone."""
     fail(tx, token, Failure(kind=ErrorKind.PERMANENT, error="will not"))
 
 
@@ -135,7 +146,8 @@ CUTS: dict[str, Cut] = {
     "finish": Cut(_claimed, finish_all),
     "fail": Cut(_claimed, _stumble),
     "rate limit": Cut(_claimed, _limited),
-    "death": Cut(_claimed, refuse),
+    "failed batch": Cut(_claimed, refuse),
+    "death": Cut(_alone, refuse),
     "reap": Cut(_claimed, _reap_later),
     "release": Cut(_claimed, release),
     "cancel": Cut(_claimed, lambda tx, _: cancel_conversation(tx, "cut-0")),

@@ -58,7 +58,8 @@ def test_what_one_run_answered_as_well_is_shown_with_that_run(
     first, second = send(store), send(store)
     failed(store, take(store).token, ErrorKind.PERMANENT, "no")
     found = life_of(store, second)
-    assert [(run.message_id, run.error) for run in found.runs] == [(first, "no")]
+    # It is tried alone now, and no run of its own has failed yet.
+    assert (found.message.status, found.message.last_error, found.runs) == ("pending", "no", ())
 
 
 def test_how_many_come_first_is_told_of_what_waits_for_its_turn(store: Store) -> None:

@@ -16,9 +16,14 @@ from bullpen.core.queue.manage import cancel
 from bullpen.core.queue.timers import run_timers
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
-from tests.conformance.verbs import do, done, failed, lane, rows, send, take
+from tests.conformance.verbs import Row, do, done, failed, lane, rows, send, take
 from tests.outbox.outgoing import answer, put_into
 from tests.stores import FakeClock
+
+
+def _kept(row: Row) -> Row:
+    """A message without what only counts while it waits."""
+    return {name: value for name, value in row.items() if name not in ("key_id", "key_bytes")}
 
 
 def test_finished_messages_move_after_a_day_and_not_before(store: Store, clock: FakeClock) -> None:
@@ -60,7 +65,7 @@ def test_a_message_is_kept_whole(store: Store, clock: FakeClock) -> None:
     before = rows(store, MESSAGES)
     clock.advance(DAY)
     run_retention(store, "archive")
-    assert rows(store, MESSAGES_ARCHIVE) == before
+    assert rows(store, MESSAGES_ARCHIVE) == [_kept(row) for row in before]
     assert before[0]["retry_count"] == 1
 
 
@@ -152,7 +157,7 @@ def test_a_transaction_moves_at_most_500_messages(store: Store, clock: FakeClock
         with store.write() as tx:
             moved.append(ARCHIVE_MESSAGES.remove_batch(tx))
     assert moved == [500, 500, 100, 0]
-    assert rows(store, MESSAGES_ARCHIVE) == before
+    assert rows(store, MESSAGES_ARCHIVE) == [_kept(row) for row in before]
     assert rows(store, MESSAGES) == []
 
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import psutil
@@ -26,7 +27,7 @@ from bullpen.ops.services.crash_guard import (
     TICK,
     CrashGuard,
 )
-from bullpen.ops.services.launch import service_lock, start_lock
+from bullpen.ops.services.launch import PAUSES_FILE, service_lock, start_lock
 from bullpen.ops.services.supervisor import Supervisor, wait_for_exit
 from tests.cli.command import PROGRAM, Bullpen
 from tests.processor.working import eventually
@@ -90,6 +91,18 @@ def test_kill_9_of_the_api_with_open_connections_and_it_is_back_within_seconds(
     log = (at_work.home / "logs" / "api.log").read_text()
     assert "runs already" not in log
     assert "is taken" not in log
+
+
+@pytest.fixture
+def unguarded(at_work: Bullpen) -> Iterator[Bullpen]:
+    """Services whose own guard is stopped, for tests that are the guard: a home has one."""
+    all_run(at_work)
+    settings = Settings.load(at_work.environment())
+    Supervisor(settings).stop("guard", LONG)
+    (settings.run / PAUSES_FILE).unlink(missing_ok=True)
+    yield at_work
+    (settings.run / PAUSES_FILE).unlink(missing_ok=True)
+    Supervisor(settings).start("guard", LONG)
 
 
 def answers(port: int) -> bool:
@@ -238,65 +251,65 @@ def test_a_crash_loop_is_stopped_and_told(up: Bullpen) -> None:
     assert up.ok("status").status == 0
 
 
-def test_a_crash_loop_is_not_stopped_while_a_person_starts_the_services(at_work: Bullpen) -> None:
-    all_run(at_work)
-    before = pids(at_work)
-    settings = Settings.load(at_work.environment())
+def test_a_crash_loop_is_not_stopped_while_a_person_starts_the_services(unguarded: Bullpen) -> None:
+    eventually(lambda: state_of(unguarded, "scheduler")[1] == "RUNNING", "it runs", LONG)
+    before = pids(unguarded)
+    settings = Settings.load(unguarded.environment())
     guard = CrashGuard(settings)
     with start_lock(settings):  # as `bullpen up` holds it
         for second in range(MAX_CRASHES):
             guard.handle(EXITED, "scheduler", second)
-    assert pids(at_work) == before
-    assert "scheduler" not in at_work.ok("response", "read").out
+    assert pids(unguarded) == before
+    assert "scheduler" not in unguarded.ok("response", "read").out
     for second in range(MAX_CRASHES):
         guard.handle(EXITED, "scheduler", second)
-    assert "scheduler does not run" in at_work("status").out
-    at_work.ok("restart", "scheduler")
+    assert "scheduler does not run" in unguarded("status").out
+    unguarded.ok("restart", "scheduler")
 
 
-def test_a_crash_loop_that_cannot_be_stopped_is_told_as_such(at_work: Bullpen) -> None:
-    all_run(at_work)
-    before = pids(at_work)
-    guard = CrashGuard(Settings.load(at_work.environment()))
-    key = at_work.home / "run" / "supervisor.key"
+def test_a_crash_loop_that_cannot_be_stopped_is_told_as_such(unguarded: Bullpen) -> None:
+    eventually(lambda: state_of(unguarded, "scheduler")[1] == "RUNNING", "it runs", LONG)
+    before = pids(unguarded)
+    guard = CrashGuard(Settings.load(unguarded.environment()))
+    key = unguarded.home / "run" / "supervisor.key"
     secret = key.read_text()
     key.write_text("wrong")
     for second in range(MAX_CRASHES):
         guard.handle(EXITED, "scheduler", second)
     key.write_text(secret)
     text = f"scheduler crashed {MAX_CRASHES} times in 10 minutes and cannot be stopped"
-    assert text in at_work.ok("response", "read").out
-    assert pids(at_work) == before
+    assert text in unguarded.ok("response", "read").out
+    assert pids(unguarded) == before
 
 
-def test_a_service_that_did_not_start_is_started_again_after_a_pause(at_work: Bullpen) -> None:
+def test_a_service_that_did_not_start_is_started_again_after_a_pause(unguarded: Bullpen) -> None:
     """Though the guard that saw it fail was killed as well."""
-    all_run(at_work)
-    settings = Settings.load(at_work.environment())
+    eventually(lambda: state_of(unguarded, "scheduler")[1] == "RUNNING", "it runs", LONG)
+    settings = Settings.load(unguarded.environment())
     Supervisor(settings).stop("scheduler", LONG)
     CrashGuard(settings).handle(FATAL, "scheduler", 0.0)
     CrashGuard(settings).handle(TICK, "", PAUSE_SECONDS - 1)
-    assert state_of(at_work, "scheduler")[1] == "STOPPED"
+    assert state_of(unguarded, "scheduler")[1] == "STOPPED"
     CrashGuard(settings).handle(TICK, "", PAUSE_SECONDS)
-    all_run(at_work, "scheduler")
+    eventually(lambda: state_of(unguarded, "scheduler")[1] == "RUNNING", "it runs", LONG)
 
 
-def test_a_crash_loop_is_paused_and_what_a_person_stops_stays_stopped(at_work: Bullpen) -> None:
-    all_run(at_work)
-    settings = Settings.load(at_work.environment())
+def test_a_crash_loop_is_paused_and_what_a_person_stops_stays_stopped(unguarded: Bullpen) -> None:
+    eventually(lambda: state_of(unguarded, "scheduler")[1] == "RUNNING", "it runs", LONG)
+    settings = Settings.load(unguarded.environment())
     guard = CrashGuard(settings)
     for second in range(MAX_CRASHES):
         guard.handle(EXITED, "scheduler", second)
-    assert state_of(at_work, "scheduler")[1] == "STOPPED"
+    assert state_of(unguarded, "scheduler")[1] == "STOPPED"
     guard = CrashGuard(settings)  # another one, after the first was killed
     guard.handle(STOPPED, "scheduler", MAX_CRASHES)
     guard.handle(TICK, "", MAX_CRASHES + PAUSE_SECONDS)
-    all_run(at_work, "scheduler")
+    eventually(lambda: state_of(unguarded, "scheduler")[1] == "RUNNING", "it runs", LONG)
     Supervisor(settings).stop("scheduler", LONG)
     guard.handle(STOPPED, "scheduler", 100.0)
     guard.handle(TICK, "", 100.0 + 10 * MAX_PAUSE_SECONDS)
-    assert state_of(at_work, "scheduler")[1] == "STOPPED"
-    at_work.ok("restart", "scheduler")
+    assert state_of(unguarded, "scheduler")[1] == "STOPPED"
+    unguarded.ok("restart", "scheduler")
 
 
 def test_a_service_that_gives_up_starting_is_told(empty: Bullpen) -> None:

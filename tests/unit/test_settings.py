@@ -59,6 +59,8 @@ def test_every_setting_can_be_set_in_the_file_and_in_the_environment(
     elif isinstance(default, Path):
         value = tmp_path / "elsewhere"
         written = f'"{value}"'
+    elif name == "public_url":
+        value, written = "https://example.org", '"https://example.org"'
     elif name == "time_zone":
         value, written = "Europe/Berlin", '"Europe/Berlin"'
     elif isinstance(default, str):

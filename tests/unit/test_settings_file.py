@@ -27,6 +27,8 @@ NUMBERS = [
     for each in fields(Settings)
     if isinstance(each.default, int) and each.name not in FIXED_SETTINGS
 ][:30]
+SMALL = ("api_threads", "api_processes", "database_connections")
+"""Those that cannot be as large as the numbers of the test."""
 
 
 def change(home: Path, environ: dict[str, str], **wanted: Value | None) -> None:
@@ -38,7 +40,7 @@ def change(home: Path, environ: dict[str, str], **wanted: Value | None) -> None:
 
 def test_thirty_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("# mine\nowner_id = 'U1'\n")
-    names = [name for name in NUMBERS if name not in ("api_threads", "api_processes")]
+    names = [name for name in NUMBERS if name not in SMALL]
     threads = [
         threading.Thread(target=change, args=(tmp_path, {}), kwargs={name: 20_000 + number})
         for number, name in enumerate(names)
@@ -86,9 +88,10 @@ def test_what_is_so_already_changes_nothing(tmp_path: Path) -> None:
 
 def test_what_is_fixed_says_why(tmp_path: Path) -> None:
     file = SettingsFile(tmp_path, {"BULLPEN_MAX_RUNS": "4"})
+    values: dict[str, Value] = {"max_runs": 5, "api_port": 5, "public_url": "https://example.org"}
     for name in (*FIXED_SETTINGS, "max_runs"):
         with pytest.raises(SettingFixed, match=name):
-            file.check({name: 5 if name in ("max_runs", "api_port") else "/elsewhere"})
+            file.check({name: values.get(name, "/elsewhere")})
 
 
 def test_a_setting_that_does_not_exist_is_refused(tmp_path: Path) -> None:

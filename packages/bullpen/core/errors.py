@@ -18,8 +18,8 @@
     │   ├── BadKey                 a key without rights, or expired
     │   ├── BadRequest             not as the API's description says
     │   │   ├── NotJson            a body of another kind
-    │   │   ├── BodyTooLarge
-    │   │   └── TooSlow            the request did not come in time
+    │   │   ├── TooSlow            the request did not come in time
+    │   │   └── BodyTooLarge
     │   └── BadSetting             a setting that cannot be read
     │       └── SettingFixed       one that cannot be changed from here
     ├── NotFound

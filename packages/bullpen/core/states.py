@@ -163,6 +163,7 @@ LANE_STATES: Mapping[LaneState, StateInfo[LaneState]] = {
 
 ACTIVE_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.active)
 UNFINISHED_STATES = tuple(each for each, info in MESSAGE_STATES.items() if not info.terminal)
+WAITING_STATES = tuple(each for each in UNFINISHED_STATES if each is not M.PROCESSING)
 TERMINAL_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.terminal)
 UNANSWERED_STATES = tuple(each for each in TERMINAL_STATES if MESSAGE_STATES[each].moves_to)
 """Ended without an answer: a person may retry or drop it."""

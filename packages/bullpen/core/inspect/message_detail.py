@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from sqlalchemy import Subquery, bindparam, func, select, tuple_
 
@@ -11,7 +10,6 @@ from bullpen.core.background import count_live_workers
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.inspect.lanes import LaneRecord, get_lane
 from bullpen.core.inspect.messages import (
-    DEAD_OR_HELD_SCAN,
     FINISHED_SCAN,
     MessageRecord,
     get_message,
@@ -23,8 +21,7 @@ from bullpen.core.models.base import const
 from bullpen.core.queue.attempts import Attempt, list_attempts
 from bullpen.core.queue.lanes import ready
 from bullpen.core.queue.manage import SELECT_STATUS
-from bullpen.core.states import NEEDS_PERSON_STATES, MessageState
-from bullpen.core.store.scan import IndexScan
+from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -108,35 +105,29 @@ def get_message_detail(tx: Transaction, message_id: str) -> MessageDetail:
     )
 
 
-@cache
-def _select_run_primary(scan: IndexScan) -> Statement[tuple[str]]:
-    """The messages of one run end at the same moment; the attempt names the first of them."""
-    return Statement(
-        lambda: (
-            select(M.message_id)
-            .join(ATTEMPTS, A.message_id == M.message_id)
-            .where(
-                *scan.where(),
-                M.updated_at == bindparam("at"),
-                M.agent == bindparam("agent"),
-                A.finished_at == bindparam("at"),
-            )
-            .order_by(M.id)
-            .limit(const(1))
+# The messages of one run end at the same moment; the attempt names the first of them.
+SELECT_RUN_PRIMARY: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(M.message_id)
+        .join(ATTEMPTS, A.message_id == M.message_id)
+        .where(
+            *FINISHED_SCAN.where(),
+            M.updated_at == bindparam("at"),
+            M.agent == bindparam("agent"),
+            A.finished_at == bindparam("at"),
         )
+        .order_by(M.id)
+        .limit(const(1))
     )
+)
 
 
 def _find_run_primary(tx: Transaction, message: MessageRecord) -> str | None:
-    state = MessageState(message.status)
-    if state is MessageState.COMPLETED:
-        statement = _select_run_primary(FINISHED_SCAN)
-    elif state in NEEDS_PERSON_STATES:
-        statement = _select_run_primary(DEAD_OR_HELD_SCAN)
-    else:
+    """Of a run that failed none: each of its messages is then tried alone."""
+    if message.status != MessageState.COMPLETED:
         return None
-    values = {"state": state.value, "at": message.updated_at, "agent": message.agent}
-    row = tx.one(statement, values)
+    values = {"state": message.status, "at": message.updated_at, "agent": message.agent}
+    row = tx.one(SELECT_RUN_PRIMARY, values)
     return None if row is None else row[0]
 
 

@@ -16,7 +16,7 @@ from bullpen.core.models.base import const
 from bullpen.core.queue.insert import insert_checked, insert_locked
 from bullpen.core.queue.lanes import lock_lanes
 from bullpen.core.queue.message_ids import MessageIds
-from bullpen.core.states import MessageState
+from bullpen.core.states import WAITING_STATES
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.strict_json import check_json_column
@@ -41,7 +41,7 @@ INSERT_RECEIPT: Statement[None] = Statement(
 
 
 M = MESSAGES.c
-WAITING = tuple(const(each.value) for each in (MessageState.PENDING, MessageState.HELD))
+WAITING = tuple(const(each.value) for each in WAITING_STATES)
 
 SELECT_WAITING_OF_KEY: Statement[tuple[int, int]] = Statement(
     lambda: select(func.count(), func.coalesce(func.sum(M.key_bytes), const(0))).where(

@@ -97,10 +97,10 @@ def _crash(script: Script, _: str) -> None:
 def _usage(script: Script, numbers: str) -> None:
     try:
         tokens, cost = numbers.split()
-        usage = replace(script.usage, output_tokens=int(tokens), cost=float(cost))
-        if not (0 <= usage.output_tokens <= MAX_USAGE and 0 <= usage.cost <= MAX_USAGE):
+        count, price = int(tokens), float(cost)
+        if not (0 <= count <= MAX_USAGE and 0 <= price <= MAX_USAGE):
             raise ValueError
-        script.usage = usage
+        script.usage = replace(script.usage, output_tokens=count, cost=price)
     except ValueError:
         _bad(script, f"!usage takes tokens and cost, not {numbers!r}")
 
