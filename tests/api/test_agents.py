@@ -204,7 +204,12 @@ def test_what_is_no_agent_is_refused_and_nothing_is_made(
 def test_what_bounds_an_agent_is_changed_by_keys_that_reach_all(served: Served) -> None:
     served.ok("PUT", "/api/agents/bounded", {**ADA, "sandbox": "bubblewrap"})
     limited = served.key(Scope.ADMIN, agents=("bounded", "fresh"))
-    for change in ({"reach": "all"}, {"sandbox": "none"}, {"reach": "people", "name": "Bound"}):
+    for change in (
+        {"reach": "all"},
+        {"sandbox": "none"},
+        {"sandbox": "user"},
+        {"reach": "people", "name": "Bound"},
+    ):
         refused = served.refused("PATCH", "/api/agents/bounded", change, token=limited)
         assert refused == (403, "out_of_reach")
     new = {**ADA, "provider": "echo", "reach": "all"}
@@ -214,6 +219,8 @@ def test_what_bounds_an_agent_is_changed_by_keys_that_reach_all(served: Served) 
     assert {name: changed[name] for name in same} == same
     changed = served.ok("PATCH", "/api/agents/bounded", {"reach": "all"})["agent"]
     assert (changed["reach"], changed["sandbox"]) == ("all", "bubblewrap")
+    changed = served.ok("PATCH", "/api/agents/bounded", {"sandbox": "user"})["agent"]
+    assert changed["sandbox"] == "user"
 
 
 def test_what_does_not_exist_is_404_to_all_but_put(served: Served) -> None:

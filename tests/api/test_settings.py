@@ -154,6 +154,7 @@ def test_a_secret_is_set_and_not_shown_and_its_mask_changes_nothing(
         ("api_origins", "http://evil.example"),
         ("public_url", "https://evil.example"),
         ("pass_environment", "*"),
+        ("sandbox_user", "root"),
         ("max_runs", 9),
     ],
 )

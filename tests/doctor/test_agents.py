@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -182,6 +184,40 @@ def test_a_sandbox_that_cannot_be_set_up(bullpen: Bullpen) -> None:
     assert "@boxed cannot run: bubblewrap does not work here: bwrap: no namespaces" in text
     works = install(bullpen, "#!/bin/sh\nexit 0\n", "bwrap")
     fine(bullpen, "agent.sandbox_broken", **works)
+
+
+def test_an_account_that_no_agent_can_run_as(bullpen: Bullpen) -> None:
+    with store_of(bullpen) as store:
+        hire(store, "boxed", sandbox=Sandbox.USER)
+    text = found(bullpen, "agent.sandbox_broken", "warning")
+    assert "@boxed cannot run: the setting sandbox_user names no account" in text
+    nobody = {"BULLPEN_SANDBOX_USER": "none-of-that-name-{agent}"}
+    text = found(bullpen, "agent.sandbox_broken", "warning", **nobody)
+    if os.geteuid() == 0:
+        assert "there is no account none-of-that-name-boxed" in text
+    else:
+        assert "only a processor of root" in text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start another user's programs")
+def test_an_account_that_cannot_pass_to_the_workspace_or_can_enter_the_home(
+    bullpen: Bullpen,
+) -> None:
+    account = {"BULLPEN_SANDBOX_USER": "nobody"}
+    with store_of(bullpen) as store:
+        hire(store, "boxed", sandbox=Sandbox.USER)
+    text = found(bullpen, "agent.sandbox_broken", "warning", **account)
+    assert "nobody may not pass" in text
+    place = Path(tempfile.mkdtemp())
+    try:
+        place.chmod(0o711)
+        fine(bullpen, "agent.sandbox_broken", **account, BULLPEN_WORKSPACE=str(place))
+        bullpen.home.chmod(0o711)
+        text = found(bullpen, "agent.sandbox_broken", "warning", **account)
+        assert "nobody may enter" in text
+    finally:
+        bullpen.home.chmod(0o700)
+        place.rmdir()
 
 
 def test_an_agent_that_reads_everything(bullpen: Bullpen) -> None:

@@ -75,6 +75,8 @@ class Sandbox(StrEnum):
     NONE = "none"
     BUBBLEWRAP = "bubblewrap"
     """Namespaces of its own: the home, other workspaces and other processes are not visible."""
+    USER = "user"
+    """Another unix user: the home, other workspaces and other users' environments are closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -231,6 +231,11 @@ class Settings:
         "more variables that every agent's program may see, as `AWS_*,EDITOR`",
         fixed="it would hand the variables of this machine to every agent",
     )
+    sandbox_user: str = _setting(
+        "",
+        "the unix account as which agents with the sandbox `user` run, as `bullpen-{agent}`",
+        fixed="it would let agents run as other users of this machine",
+    )
     anthropic_api_key: str = _secret("for claude: a key")
     anthropic_oauth_token: str = _secret("for claude: a subscription's token; it wins over the key")
     openai_api_key: str = _secret("for codex: a key")

@@ -3,12 +3,17 @@
 An agent may put links to elsewhere, hard links, pipes and endless files there. Everything that is
 read for a prompt or sent to a person is opened by `open_inside`: each directory of a path is opened
 relative to the one before, so that nothing can be exchanged between a check and its use.
+
+What root writes or makes there belongs to the owner of its directory: an agent that runs as another
+unix user keeps the use of its files.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +30,7 @@ MAX_READ_BYTES = 1 << 20
 MAX_ENTRIES = 10_000
 """Names that one listing examines."""
 MAX_DEPTH = 16
+MAX_GIVEN_DEPTH = 100
 OPEN_TRIES = 10
 """How often a file is opened again because another one took its name meanwhile."""
 
@@ -127,6 +133,17 @@ def write_inside(
     A template's missing directories are made, it takes the place of a link or a pipe, and a text
     that was read from bytes which were not UTF-8 is written as those bytes.
     """
+    try:
+        data = text.encode(errors="surrogateescape" if template else "strict")
+    except ValueError as error:
+        raise InTheWay(f"{_format_path(parts)} cannot be written: {error}") from None
+    copy_inside(root, parts, io.BytesIO(data), mode, template=template)
+
+
+def copy_inside(
+    root: Path, parts: Sequence[str], source: BinaryIO, mode: int = 0o600, *, template: bool = False
+) -> None:
+    """Write a regular file as `write_inside` does, with what can be read from another one."""
     name = parts[-1]
     unfinished = f".{name}.{secrets.token_hex(4)}"
     try:
@@ -135,9 +152,10 @@ def write_inside(
             try:
                 file = os.open(unfinished, _CREATE_FILE, 0o600, dir_fd=directory)
                 with os.fdopen(file, "wb") as out:
-                    out.write(text.encode(errors="surrogateescape" if template else "strict"))
+                    shutil.copyfileobj(source, out)
                     out.flush()
                     os.fchmod(file, mode)
+                    _take_owner(file, directory)
                     os.fsync(file)
                 os.replace(unfinished, name, src_dir_fd=directory, dst_dir_fd=directory)
             except OSError:
@@ -145,6 +163,61 @@ def write_inside(
                 raise
     except (OSError, ValueError) as error:
         raise InTheWay(f"{_format_path(parts)} cannot be written: {_reason(error)}") from None
+
+
+def make_directory_inside(root: Path, parts: Sequence[str]) -> None:
+    """Make a directory and those above it, unless they are there."""
+    with _directory(root, parts, create=True):
+        pass
+
+
+def link_inside(root: Path, parts: Sequence[str], target: Path) -> None:
+    """Make a link, unless something of that name is there."""
+    with _directory(root, parts[:-1]) as directory, suppress(FileExistsError):
+        os.symlink(target, _safe_part(parts[-1]), dir_fd=directory)
+
+
+def remove_inside(root: Path, parts: Sequence[str]) -> None:
+    """Remove a file, if it is there."""
+    with suppress(OSError, ValueError), _directory(root, parts[:-1]) as directory:
+        os.unlink(_safe_part(parts[-1]), dir_fd=directory)
+
+
+def give_inside(root: Path, parts: Sequence[str], uid: int, gid: int) -> None:
+    """Give a directory with all that is below it to another user, and to that one alone.
+
+    Only what belongs to its owner until now, and has no other name, is given.
+    The directory itself comes last, so that one that was given in part is given again.
+    """
+    with _directory(root, parts) as directory:
+        owner = os.fstat(directory).st_uid
+        os.fchmod(directory, 0o700)
+        _give(directory, owner, uid, gid, MAX_GIVEN_DEPTH)
+
+
+def _give(directory: int, owner: int, uid: int, gid: int, depth: int) -> None:
+    if not depth:
+        raise ValueError("its directories are too deep")
+    for name in os.listdir(directory):
+        with suppress(FileNotFoundError):
+            kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+            if stat.S_ISDIR(kind):
+                with _subdirectory(directory, name) as below:
+                    _give(below, owner, uid, gid, depth - 1)
+            elif stat.S_ISREG(kind):
+                _give_file(directory, name, owner, uid, gid)
+    if os.fstat(directory).st_uid == owner:
+        os.fchown(directory, uid, gid)
+
+
+def _give_file(directory: int, name: str, owner: int, uid: int, gid: int) -> None:
+    file = os.open(name, _OPEN_FILE, dir_fd=directory)
+    try:
+        opened = os.fstat(file)
+        if stat.S_ISREG(opened.st_mode) and opened.st_nlink == 1 and opened.st_uid == owner:
+            os.fchown(file, uid, gid)
+    finally:
+        os.close(file)
 
 
 def list_inside(root: Path, parts: Sequence[str], suffix: str) -> list[str]:
@@ -178,8 +251,7 @@ def _directory(root: Path, parts: Sequence[str], *, create: bool = False) -> Ite
     try:
         for number, part in enumerate(parts, 1):
             if create:
-                with suppress(FileExistsError):
-                    os.mkdir(_safe_part(part), 0o700, dir_fd=file)
+                _make_directory(file, _safe_part(part))
             flags = _OPEN_DIRECTORY if number == len(parts) else _PASS_DIRECTORY
             deeper = os.open(_safe_part(part), flags, dir_fd=file)
             os.close(file)
@@ -187,6 +259,23 @@ def _directory(root: Path, parts: Sequence[str], *, create: bool = False) -> Ite
         yield file
     finally:
         os.close(file)
+
+
+def _make_directory(directory: int, name: str) -> None:
+    """Make a directory, unless something of that name is there."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=directory)
+    except FileExistsError:
+        return
+    with _subdirectory(directory, name) as made:
+        _take_owner(made, directory)
+
+
+def _take_owner(file: int, directory: int) -> None:
+    """Let root's file belong to the owner of its directory."""
+    if os.geteuid() == 0:
+        owner = os.fstat(directory)
+        os.fchown(file, owner.st_uid, owner.st_gid)
 
 
 def _walk(

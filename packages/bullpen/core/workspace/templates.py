@@ -18,6 +18,8 @@ from bullpen.core.errors import InTheWay, TextTooLong, UnknownFile
 from bullpen.core.settings import Settings
 from bullpen.core.text import check_text
 from bullpen.core.workspace.safe_files import (
+    link_inside,
+    make_directory_inside,
     read_bytes_inside,
     read_inside,
     write_inside,
@@ -50,13 +52,14 @@ def write_templates(home: Path) -> list[str]:
     made = not home.exists()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     for each in ("memory", "skills", ".bullpen", ".claude"):
-        (home / each).mkdir(exist_ok=True, mode=0o700)
+        if not (home / each).is_symlink():
+            make_directory_inside(home.parent, _parts(home, each))
     if made:
         (home / CREATED_MARKER).touch()
     written = _update_files(home)
     link = home / SKILLS_LINK
     if not os.path.lexists(link) and not _leads_outside(home, str(SKILLS_LINK)):
-        link.symlink_to(Path("..", "skills"))
+        link_inside(home.parent, _parts(home, str(SKILLS_LINK)), Path("..", "skills"))
     return written
 
 

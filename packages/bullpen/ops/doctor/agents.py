@@ -14,6 +14,7 @@ from bullpen.core.heartbeats.manage import list_heartbeats
 from bullpen.core.heartbeats.model import HeartbeatState
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.registry import CHANNELS, PROVIDERS, REPORTS
+from bullpen.core.roster.accounts import UnusableAccount, closed_directory, find_account
 from bullpen.core.roster.agents import ECHO, HTTP, Agent, Permission, Reach, Sandbox, list_agents
 from bullpen.core.roster.programs import BUBBLEWRAP
 from bullpen.core.schedules.model import ScheduleState, list_schedules
@@ -70,14 +71,32 @@ def skip_permissions(installation: Installation) -> Problem | Verdict:
 @check("agent.sandbox_broken", Severity.WARNING, Needs.SCHEMA)
 def sandbox_broken(installation: Installation) -> Problem | Verdict:
     """Agents have a sandbox that cannot be set up on this machine; their runs fail."""
-    boxed = [each for each in _agents(installation) if each.sandbox is Sandbox.BUBBLEWRAP]
-    if not boxed or not (problem := BUBBLEWRAP.problem()):
-        return PASSED
-    return Problem(
-        text=f"{_names(boxed)} cannot run: {problem}",
-        remedy="apt-get install bubblewrap, and permit unprivileged user namespaces; or: "
-        f"bullpen agent set {boxed[0].id} --sandbox none",
-    )
+    agents = _agents(installation)
+    boxed = [each for each in agents if each.sandbox is Sandbox.BUBBLEWRAP]
+    if boxed and (problem := BUBBLEWRAP.problem()):
+        return Problem(
+            text=f"{_names(boxed)} cannot run: {problem}",
+            remedy="apt-get install bubblewrap, and permit unprivileged user namespaces; or: "
+            f"bullpen agent set {boxed[0].id} --sandbox none",
+        )
+    for each in agents:
+        if each.sandbox is Sandbox.USER and (problem := _account_problem(installation, each)):
+            return Problem(
+                text=f"@{each.id} cannot run: {problem}",
+                remedy="useradd -m ACCOUNT, bullpen config set sandbox_user ACCOUNT, and run "
+                f"Bullpen as root; or: bullpen agent set {each.id} --sandbox bubblewrap",
+            )
+    return PASSED
+
+
+def _account_problem(installation: Installation, agent: Agent) -> str:
+    """Why an agent cannot run as its account; empty if it can."""
+    try:
+        account = find_account(installation.settings, agent.id)
+        closed = closed_directory(installation.settings.workspace.absolute(), account)
+    except (UnusableAccount, OSError) as error:
+        return str(error)
+    return "" if closed is None else f"{account.name} may not pass {closed}: chmod o+x {closed}"
 
 
 @check("agent.wide_reach", Severity.INFO, Needs.SCHEMA)

@@ -17,7 +17,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import IO
@@ -43,6 +43,8 @@ class ExitReason(StrEnum):
     EXITED = "exited"
     NOT_STARTED = "not started"
     NO_DIRECTORY = "no directory"
+    NO_USER = "no user"
+    """It could not become its user, or that user cannot read what it needs."""
     LOST = "lost"
     """Its reaper is gone, and its exit code is unknown."""
 
@@ -61,6 +63,17 @@ class ChildExit:
     reason: ExitReason
     code: int = 0
     """The exit code, minus a signal's number, or the errno of what could not be started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildUser:
+    """The unix user that a child becomes before it is the program."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    needs: tuple[str, ...]
+    """Paths that this user must be able to read, or the child does not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +138,12 @@ class Launcher:
         stdin: bytes,
         *,
         wrappers: int = 0,
+        user: ChildUser | None = None,
     ) -> Child:
         """Start a program in this directory, with this text as its input.
 
         `wrappers` is how many processes, each the parent of the next, stand above the program
-        that is asked to end.
+        that is asked to end. `user` is whom the program runs as, if not as this process.
         """
         request = {
             "argv": list(argv),
@@ -137,6 +151,7 @@ class Launcher:
             "environ": dict(environ),
             "pause": self._pause,
             "wrappers": wrappers,
+            "user": None if user is None else asdict(user),
         }
         with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             asked = theirs.enter_context(_temporary_file(json.dumps(request).encode()))
@@ -305,6 +320,7 @@ def _parse_report(report: dict[str, int]) -> ChildExit:
         "exit": ExitReason.EXITED,
         "error": ExitReason.NOT_STARTED,
         "directory": ExitReason.NO_DIRECTORY,
+        "user": ExitReason.NO_USER,
     }
     return ChildExit(reasons[what], code)
 

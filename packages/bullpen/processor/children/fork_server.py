@@ -8,7 +8,11 @@ gone, which closes its socket. Linux only.
 A request is five file descriptors: the request as JSON, the child's standard input, output and
 error, and the reaper's socket. The reaper answers with one line of JSON: `{"exit": 0}` (or minus
 the number of the signal) once nothing of the run is left, `{"error": 2}` (the errno) if the program
-could not be started, or `{"directory": 2}` if its directory could not be entered.
+could not be started, `{"directory": 2}` if its directory could not be entered, or `{"user": 1}` if
+it could not become its user, or that user may not read what it needs.
+
+A child of another user gives up root before it becomes the program; its reaper stays root, and ends
+what belongs to that user.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from typing import NoReturn
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
 FDS = 5
 STOP = b"s"
 """Ask the child to end, and after a pause end everything."""
@@ -185,18 +190,23 @@ def _start(request: dict[str, object], fds: list[int], control: socket.socket) -
 
 def _exec_child(request: dict[str, object], fds: list[int], failing: int, reaper: int) -> NoReturn:
     """Become the program of the child."""
-    argv, environ = request["argv"], request["environ"]
+    argv, environ, user = request["argv"], request["environ"], request["user"]
     assert isinstance(argv, list)
     assert isinstance(environ, dict)
-    what = "directory"
+    what = "user"
     try:
         os.setsid()
+        if user is not None:
+            assert isinstance(user, dict)
+            _become(user, fds)
+        # After that, for a change of the user resets it.
         _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         if os.getppid() != reaper:
             os._exit(127)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, *IGNORED):
             signal.signal(number, signal.SIG_DFL)
+        what = "directory"
         os.chdir(str(request["directory"]))
         for target, each in enumerate(fds):
             os.dup2(each, target)
@@ -208,6 +218,28 @@ def _exec_child(request: dict[str, object], fds: list[int], failing: int, reaper
         os.write(failing, f"{what} {errno.EINVAL}".encode())
     finally:
         os._exit(127)
+
+
+def _become(user: dict[str, object], fds: list[int]) -> None:
+    """Become another user for good, without any right of root's."""
+    uid, gid, groups, needs = user["uid"], user["gid"], user["groups"], user["needs"]
+    assert isinstance(uid, int)
+    assert isinstance(gid, int)
+    assert isinstance(groups, list)
+    assert isinstance(needs, list)
+    for each in fds:  # so that it can open /dev/stdout
+        os.fchown(each, uid, gid)
+    os.setgroups(groups)
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    os.umask(0o077)
+    if _prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "no_new_privs")
+    with contextlib.suppress(PermissionError):
+        os.setuid(0)
+        raise OSError(errno.EINVAL, "root was not given up")
+    if not all(os.access(each, os.R_OK) for each in needs):
+        raise PermissionError(errno.EACCES, "it cannot read what it needs")
 
 
 def _wait(child: int) -> int | None:

@@ -13,11 +13,13 @@ from typing import BinaryIO, Self
 
 from sqlalchemy.engine import make_url
 
-from bullpen.core.files import replace_file
+from bullpen.core.errors import InTheWay
 from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.message import ErrorKind, Failure
+from bullpen.core.roster.agents import Sandbox
 from bullpen.core.settings import Settings
 from bullpen.core.text import sanitise_text
+from bullpen.core.workspace.safe_files import Root, remove_inside, write_inside
 from bullpen.processor.children.child import (
     Child,
     ChildExit,
@@ -37,7 +39,13 @@ from bullpen.processor.providers.base import (
     SessionGone,
 )
 from bullpen.processor.providers.errors import ERROR_LENGTH, start_failure
-from bullpen.processor.providers.sandboxed import prepare, sandbox_complaint, setup_error
+from bullpen.processor.providers.other_user import account_of, hand_over, write_prompt
+from bullpen.processor.providers.sandboxed import (
+    no_user_failure,
+    prepare,
+    sandbox_complaint,
+    setup_error,
+)
 
 MAX_OUTPUT_BYTES = 8 << 20
 """More of a run's output goes to a file."""
@@ -94,7 +102,7 @@ class CliProvider:
             child, program = self._start(request, stack)
         except SandboxError as error:
             return Failure(kind=ErrorKind.SETUP, error=setup_error(request, str(error)))
-        except OSError as error:  # too many open files, or a full disk
+        except (OSError, InTheWay) as error:  # too many open files, or a full disk
             return Failure(kind=ErrorKind.RETRYABLE, error=f"the run cannot be started: {error}")
         with LineBuffer(
             MAX_OUTPUT_BYTES, self._home / "logs" / f"output_{request.agent.id}.log"
@@ -117,9 +125,10 @@ class CliProvider:
         return _with(result, lines.cut) if isinstance(result, Failure) else result
 
     def _start(self, request: RunRequest, stack: contextlib.ExitStack) -> tuple[Child, str]:
-        system_file = self._home / "run" / "prompts" / f"{request.agent.id}.md"
-        system_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        system_file.write_text(sanitise_text(request.system), encoding="utf-8")
+        if request.agent.sandbox is Sandbox.USER:
+            account = account_of(request, self._settings)
+            request = hand_over(request, account, self._settings)
+        system_file = self._write_prompt(request)
         command = self._adapter.command(request, system_file)
         own = {
             **Settings.environment_for_runs(self._environ),
@@ -141,9 +150,23 @@ class CliProvider:
         if command.files and ready.files is not None:
             stack.enter_context(_written(ready.files, command.files))
         child = self._launcher.start(
-            ready.argv, request.directory, ready.environ, stdin, wrappers=ready.wrappers
+            ready.argv,
+            request.directory,
+            ready.environ,
+            stdin,
+            wrappers=ready.wrappers,
+            user=ready.user,
         )
         return child, command.argv[0]
+
+    def _write_prompt(self, request: RunRequest) -> Path:
+        text = sanitise_text(request.system)
+        if request.agent.sandbox is Sandbox.USER:
+            return write_prompt(request, text)
+        path = self._home / "run" / "prompts" / f"{request.agent.id}.md"
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
 
     def _database(self) -> dict[str, str]:
         """Where commands of skills find the queue; a URL with a password is not passed on."""
@@ -163,6 +186,8 @@ class CliProvider:
         match child.end.reason:
             case ExitReason.NOT_STARTED | ExitReason.NO_DIRECTORY:
                 return start_failure(program, str(request.directory), child.end)
+            case ExitReason.NO_USER:
+                return no_user_failure(request, child.end)
             case ExitReason.LOST:
                 # Whatever it printed: nothing says that it ended well.
                 return Failure(
@@ -180,16 +205,18 @@ class CliProvider:
 
 
 @contextlib.contextmanager
-def _written(directory: Path, files: Mapping[str, str]) -> Iterator[None]:
+def _written(place: Root, files: Mapping[str, str]) -> Iterator[None]:
     """Files that only their owner reads, for as long as the run lasts."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not place.parts:
+        place.anchor.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         for name, text in files.items():
-            replace_file(directory / name, sanitise_text(text).encode())
+            parts = (*place.parts, name)
+            write_inside(place.anchor, parts, sanitise_text(text), template=True)
         yield
     finally:
         for name in files:
-            (directory / name).unlink(missing_ok=True)
+            remove_inside(place.anchor, (*place.parts, name))
 
 
 class OutputCollector:

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.roster.agents import Permission, Sandbox
 from bullpen.core.roster.programs import BUBBLEWRAP
 from bullpen.core.settings import Settings
+from bullpen.core.workspace.safe_files import Root
+from bullpen.processor.children.child import ChildExit, ChildUser
 from bullpen.processor.children.sandbox import (
     PrivateDirectory,
     View,
     bubblewrap,
 )
 from bullpen.processor.providers.base import CliCommand, RunRequest
+from bullpen.processor.providers.other_user import (
+    account_environment,
+    account_of,
+    child_user,
+    files_place,
+    sent_files,
+)
 
 BUBBLEWRAP_PROCESSES = 2
 """Processes of bubblewrap's, one below the other, above the program in its sandbox."""
 HINT = "To let its runs go on without one: bullpen agent set {agent} --sandbox none"
+USER_HINT = (
+    "With bubblewrap, which needs no root: bullpen agent set {agent} --sandbox bubblewrap. Else "
+    "run Bullpen as root, and bullpen config set sandbox_user ACCOUNT"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +44,12 @@ class PreparedCommand:
 
     argv: list[str]
     environ: dict[str, str]
-    files: Path | None
+    files: Root | None
     """Where the command's files belong."""
     wrappers: int = 0
     """How many processes stand above the program."""
+    user: ChildUser | None = None
+    """Whom it runs as, if not as the processor's user."""
 
 
 def prepare(
@@ -43,10 +60,13 @@ def prepare(
     system_file: Path,
 ) -> PreparedCommand:
     """The command as its agent's sandbox has it; raises SandboxError if that cannot be set up."""
+    if request.agent.sandbox is Sandbox.USER:
+        return _prepare_user(command, environ, request, settings, system_file)
     home = settings.home.absolute()
     private = list(_private_directories(command, environ, home / "sandbox" / request.agent.id))
     if request.agent.sandbox is Sandbox.NONE:
-        return PreparedCommand(list(command.argv), environ, private[0].place if private else None)
+        place = Root(private[0].place) if private else None
+        return PreparedCommand(list(command.argv), environ, place)
     # Bullpen's command would find no database.
     here = str(Path(sys.executable).parent)
     path = os.pathsep.join(each for each in environ["PATH"].split(os.pathsep) if each != here)
@@ -58,27 +78,53 @@ def prepare(
         writable=() if reads else directories,
         readable=(
             *(directories if reads else ()),
-            *_sent_files(request, settings.files.resolve()),
+            *sent_files(request, settings.files.resolve()),
             system_file,
         ),
         private=tuple(private),
         hidden=(Path(environ.get("HOME") or Path.home()), home, settings.workspace.absolute()),
     )
     argv = bubblewrap(command.argv, environ, view)
+    place = Root(private[0].source) if private else None
+    return PreparedCommand(argv, environ, place, BUBBLEWRAP_PROCESSES)
+
+
+def _prepare_user(
+    command: CliCommand,
+    environ: Mapping[str, str],
+    request: RunRequest,
+    settings: Settings,
+    system_file: Path,
+) -> PreparedCommand:
+    account = account_of(request, settings)
     return PreparedCommand(
-        argv, environ, private[0].source if private else None, BUBBLEWRAP_PROCESSES
+        list(command.argv),
+        account_environment(command, environ, account),
+        files_place(command, account),
+        user=child_user(account, request, system_file),
     )
 
 
 def setup_error(request: RunRequest, why: str) -> str:
     """The error of a run whose sandbox cannot be set up."""
-    hint = HINT.format(agent=request.agent.id)
+    hint = USER_HINT if request.agent.sandbox is Sandbox.USER else HINT
+    hint = hint.format(agent=request.agent.id)
     return f"the sandbox of @{request.agent.id} cannot be set up: {why}. {hint}"
+
+
+def no_user_failure(request: RunRequest, end: ChildExit) -> Failure:
+    """The failure of a run that could not become its user, or whose user cannot use its files."""
+    reason = errno.errorcode.get(end.code, str(end.code))
+    why = (
+        f"its account cannot be used, or may not read {request.home} or {request.directory}"
+        f" ({reason}); chmod o+x the directories above"
+    )
+    return Failure(kind=ErrorKind.SETUP, error=setup_error(request, why))
 
 
 def sandbox_complaint(request: RunRequest, errors: str) -> str:
     """What bubblewrap said, if it did not start the program."""
-    if request.agent.sandbox is Sandbox.NONE:
+    if request.agent.sandbox is not Sandbox.BUBBLEWRAP:
         return ""
     first = errors.lstrip().partition("\n")[0]
     return first if first.startswith(f"{BUBBLEWRAP.name}: ") else ""
@@ -96,9 +142,3 @@ def _private_directories(
             login=tuple(place / name for name in each.login),
             settings=tuple(place / name for name in each.settings),
         )
-
-
-def _sent_files(request: RunRequest, files: Path) -> Iterator[Path]:
-    for path in request.files:
-        if path.resolve().is_relative_to(files) and path.is_file():
-            yield path
