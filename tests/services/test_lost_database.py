@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 import urllib.error
 import urllib.request
 from contextlib import closing
@@ -14,6 +15,7 @@ import pytest
 from bullpen.core.errors import StoreCorrupt, StoreMissing
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
+from bullpen.core.store.sqlite import LOOK_SECONDS
 from tests.cli.command import Bullpen
 from tests.crash.disk import put
 from tests.crash.work import open_lanes
@@ -64,6 +66,7 @@ def test_a_message_is_not_accepted_into_a_removed_file(up: Bullpen) -> None:
     with urllib.request.urlopen(request, timeout=30) as answer:
         assert answer.status == 200
     lose(up.home, "removed")
+    time.sleep(LOOK_SECONDS)
     for _ in range(3):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request, timeout=30)
@@ -80,6 +83,7 @@ def test_a_file_that_was_replaced_while_it_is_open_is_refused(stores: Stores) ->
         path = settings.home / "bullpen.db"
         kept = path.rename(settings.home / "kept.db")
         path.write_bytes(stores.sqlite_template().read_bytes())
+        time.sleep(LOOK_SECONDS)
         with pytest.raises(StoreMissing, match="replaced"):
             put(store, 1)
         with pytest.raises(StoreMissing, match="replaced"), store.read():

@@ -87,11 +87,11 @@ def stored_name(settings: Settings, path: str) -> str | None:
 
 
 def record_message_files(tx: Transaction, messages: Iterable[tuple[NewMessage, str]]) -> None:
-    """Record the files of new messages, which come with their conversations."""
-    for new, conversation_id in messages:
+    """Record the files of new messages, which come with their ids."""
+    for new, message_id in messages:
         if new.files:
             place = _place(new.channel, new.sender, new.sender_id, new.reply_to)
-            record_uses(tx, new.files, conversation_id, new.agent, place)
+            record_uses(tx, new.files, new.conversation_id or message_id, new.agent, place)
 
 
 def record_uses(

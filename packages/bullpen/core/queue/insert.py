@@ -111,7 +111,8 @@ def _insert_messages(
     heads = {agent: lanes[agent].head_key for agent in counts}
     arrivals = {agent: lanes[agent].arrival(tx.now) for agent in counts}
     rows: list[dict[str, object]] = []
-    for new, message_id in zip(news, ids, strict=True):
+    stored = list(zip(news, ids, strict=True))
+    for new, message_id in stored:
         agent, lane = new.agent, lanes[new.agent]
         due = arrivals[agent] + new.delay
         key = sort_key(lane.ordering, due, new.priority.weight, new.deadline)
@@ -122,14 +123,12 @@ def _insert_messages(
                 heads[agent] = key
         rows.append(_message_values(tx, new, message_id, due, key))
     tx.write_each(INSERT_MESSAGE, rows)
-    record_messages(tx, zip(news, ids, strict=True))
-    record_message_files(
-        tx, ((new, new.conversation_id or id_) for new, id_ in zip(news, ids, strict=True))
-    )
+    record_messages(tx, stored)
+    record_message_files(tx, stored)
     for agent, count in counts.items():
         values = {"change": count, "head": heads[agent], "arrival": arrivals[agent]}
         tx.write(UPDATE_LANE_COUNT, {**values, "lane": agent})
-    for new, message_id in zip(news, ids, strict=True):
+    for new, message_id in stored:
         _append_enqueued(tx, new, message_id)
     tx.wake("messages")
 

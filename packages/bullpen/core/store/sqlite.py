@@ -109,6 +109,9 @@ _ERRORS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_PERM: (StoreReadOnly, "the database may not be opened"),
 }
 
+LOOK_SECONDS = 0.05
+"""How often it is checked that the file is still there: each time would cost a cycle 3 %."""
+
 NOT_UTF8 = "Could not decode to UTF-8"
 """How Python's driver says that the bytes of a text are none."""
 
@@ -151,6 +154,7 @@ class SqliteStore(Store):
         self._name = str(path)
         self._identity: tuple[int, int] | None = None
         """The device and inode of the file, once it is open."""
+        self._next_look = 0.0
         self._engine: Engine | None = None
 
     @property
@@ -224,10 +228,20 @@ class SqliteStore(Store):
                 self._identity = found.st_dev, found.st_ino
         return connection
 
+    def look_at_file(self) -> None:
+        """Check the file now and then.
+
+        What was accepted between two looks is lost as what was accepted before: with the file.
+        """
+        now = time.monotonic()
+        if now >= self._next_look:
+            self.check_file()
+            self._next_look = now + LOOK_SECONDS
+
     def check_file(self) -> None:
         """Refuse to go on with a file that was removed or replaced while it is open.
 
-        SQLite would write to the old one, which nobody will ever open again.
+        SQLite would write to the old one, which nobody will ever open again, or make a new one.
         """
         if self._identity is None:
             return
@@ -289,7 +303,8 @@ class SqliteStore(Store):
         """Take this process's own lock of the writer; the wait since then is limited."""
         if self._lock.acquire(blocking=False):
             return
-        if not self._lock.acquire(timeout=max(0.0, self._deadline(since) - time.monotonic())):
+        left = since + self.settings.busy_seconds - time.monotonic()
+        if not self._lock.acquire(timeout=max(0.0, left)):
             raise StoreBusy(f"other writes of this process wait for the database: {self.path}")
 
     def begin(self, cursor: sqlite3.Cursor, since: float) -> None:
@@ -298,8 +313,8 @@ class SqliteStore(Store):
         SQLite's own busy handler backs off further and further, so that some processes starve. A
         short jittered retry halves the p99 at 8 processes, and write fairness halves the p99.9.
         """
-        self.check_file()
-        start, deadline = time.monotonic(), self._deadline(since)
+        start = 0.0
+        self.look_at_file()
         self._fairness.yield_to_priority()
         try:
             while True:
@@ -308,7 +323,8 @@ class SqliteStore(Store):
                 except sqlite3.OperationalError as error:
                     busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
                     now = time.monotonic()
-                    if not busy or now > deadline:
+                    start = start or now
+                    if not busy or now > since + self.settings.busy_seconds:
                         raise
                     if now - start > PRIORITY_AFTER_SECONDS:
                         self._fairness.request_priority()
@@ -322,9 +338,6 @@ class SqliteStore(Store):
         driver = connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         self.begin(driver.cursor(), time.monotonic())
-
-    def _deadline(self, since: float) -> float:
-        return since + self.settings.busy_seconds
 
     def _notify_on_commit(self, connection: Connection, topics: set[str]) -> None:
         self._commit_notifier.notify_on_commit(connection, topics)
@@ -395,7 +408,7 @@ class ReadContext:
         self._store = store
 
     def __enter__(self) -> Transaction:
-        self._store.check_file()
+        self._store.look_at_file()
         self._reader = self._store.acquire_reader()
         self._cursor = self._reader.cursor()
         try:
