@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -58,21 +59,28 @@ def office(store: Store, tmp_path: Path) -> Office:
 
 
 @pytest.fixture
-def claude(store: Store, tmp_path: Path) -> Iterator[Cli]:
-    """claude."""
-    yield from _cli("claude", store, tmp_path)
+def scratch() -> Iterator[Path]:
+    """A directory outside of /tmp: codex's own sandbox refuses a home there if it is bubblewrap."""
+    with TemporaryDirectory(prefix="bullpen-real-", dir="/var/tmp") as made:
+        yield Path(made)
 
 
 @pytest.fixture
-def codex(store: Store, tmp_path: Path) -> Iterator[Cli]:
+def claude(store: Store, scratch: Path) -> Iterator[Cli]:
+    """claude."""
+    yield from _cli("claude", store, scratch)
+
+
+@pytest.fixture
+def codex(store: Store, scratch: Path) -> Iterator[Cli]:
     """codex."""
-    yield from _cli("codex", store, tmp_path)
+    yield from _cli("codex", store, scratch)
 
 
 @pytest.fixture(params=["claude", "codex"])
-def cli(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> Iterator[Cli]:
+def cli(request: pytest.FixtureRequest, store: Store, scratch: Path) -> Iterator[Cli]:
     """Each of the two."""
-    yield from _cli(request.param, store, tmp_path)
+    yield from _cli(request.param, store, scratch)
 
 
 def _cli(name: str, store: Store, scratch: Path) -> Iterator[Cli]:
