@@ -217,7 +217,10 @@ def test_files_that_rows_name_before_the_upgrade_stay_in_their_conversations(
         for name, base in (("messages", 100), ("messages_archive", 200), ("responses", 300)):
             table = tables.tables[name]
             row = _row(table, base) | {"conversation_id": name, "agent": "coder"}
-            row |= {"files": f'["/h/files/{name}.txt", "/work/notes.md", 5]', "channel": "slack"}
+            row |= {
+                "files": f'["/h/files/{name}.txt", "/elsewhere/notes.md", 5]',
+                "channel": "slack",
+            }
             connection.execute(insert(table).values(row))
     migrate.upgrade(empty)
     with empty.read() as tx:

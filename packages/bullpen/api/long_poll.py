@@ -39,8 +39,8 @@ POLL_SECONDS = 1.0
 class LongPoll:
     """Wakes waiting requests; none misses a notification between its check and its wait.
 
-    If all places are taken, whoever has the most gives up the one that it has had longest, and is
-    answered with nothing; so one key's requests never keep another's out.
+    If all places are taken, the key with the most gives up its oldest one, which is answered with
+    nothing. So one key's requests never keep another's out.
     """
 
     def __init__(self, limit: int) -> None:

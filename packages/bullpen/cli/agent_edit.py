@@ -73,13 +73,12 @@ agent_options = combine_options(
     click.option(
         "--reach",
         type=click.Choice([each.value for each in Reach]),
-        help="What the commands of its runs read, and to whom they write; conversation, if never "
-        "said.",
+        help="What the commands of its runs read, and to whom they write  [default: conversation]",
     ),
     click.option(
         "--sandbox",
         type=click.Choice([each.value for each in Sandbox]),
-        help="What keeps its runs from the rest of this machine; none, if never said.",
+        help="What keeps its runs from the rest of this machine  [default: none]",
     ),
 )
 

@@ -54,7 +54,7 @@ class UnchangedTimer:
     """For how long this process has seen values unchanged, whatever any clock is set to.
 
     Between two looks a limited time counts: in a longer pause this process slept, or was stopped,
-    and so perhaps was whoever would have changed the value.
+    and so perhaps did the process that would have changed the value.
     """
 
     def __init__(self) -> None:

@@ -107,7 +107,7 @@ def end_expired_claims(store: Store) -> int:
             if _expire(tx, lease):
                 count += 1
             else:
-                # Somebody works on the lane, or holds it: its holder could not extend the lease.
+                # Another transaction holds the lane, so its holder could not extend the lease.
                 store.leases.forget(lease.agent)
     return count
 
