@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from bullpen.core.access.keys import Scope
 from bullpen.core.company import add_agent
 from bullpen.core.roster.agents import HTTP, Agent
 from tests.api.served import LIMIT, Served, serving
@@ -18,6 +19,8 @@ from tests.stores import Stores
 
 MANY = int(os.environ.get("CROWD", "300"))
 """More than the threads of the API under test. `make crowd` has more."""
+
+MOST_CLAIM_SECONDS = 1.0
 
 TEXT = "x" * 900_000
 EVENTS = 60
@@ -149,6 +152,38 @@ def test_a_slow_sender_that_goes_on_sending_is_served(small: Served) -> None:
             peer.sendall(body[at : at + 10_000])
             time.sleep(0.1)
         assert answer_of(peer)[0] == 200
+
+
+def test_all_of_them_at_once_keep_nobody_waiting(stores: Stores) -> None:
+    """Idle and half-sent connections, slow readers, and waiting claims of one key."""
+    settings = stores.settings("sqlite")
+    with stores.opened(settings) as store, store.write() as tx:
+        for name in ("v", "w"):
+            add_agent(tx, Agent(id=name, provider=HTTP))
+    with serving(settings) as served:
+        greedy, other = served.key(Scope.CLAIM), served.key(Scope.CLAIM)
+        for _ in range(4):
+            served.post("/api/message", {"message": TEXT, "agent": "v"})
+        body = b'{"agent": "w", "wait": 60}'
+        lines = (f"Content-Length: {len(body)}", "Content-Type: application/json")
+        claim = head(served, "POST", "/api/queue/claim", *lines, token=greedy) + body
+        page = head(served, "GET", "/api/messages?limit=500")
+        with (
+            crowd_of(served, MANY // 2),
+            crowd_of(served, MANY - MANY // 2, b"GET /api/me HTTP/1.1\r\nX: a"),
+            crowd_of(served, 50, page, receive_buffer=4096),
+            crowd_of(served, 100, claim),
+        ):
+            assert health_milliseconds(served) < MOST_MILLISECONDS
+            asked = {"agent": "v", "worker": "me", "limit": 1}
+            took = []
+            for _ in range(4):
+                began = time.monotonic()
+                work = served.post("/api/queue/claim", asked, token=other)
+                took.append(time.monotonic() - began)
+                assert len(work["messages"]) == 1
+                served.post("/api/queue/release", {"token": work["token"]}, token=other)
+            assert sorted(took)[1] < MOST_CLAIM_SECONDS
 
 
 def test_when_too_many_half_sent_requests_wait_the_oldest_is_closed(stores: Stores) -> None:
