@@ -6,7 +6,8 @@ import pytest
 
 from bullpen.core.clock import HOUR, SECOND
 from bullpen.core.errors import BadText
-from bullpen.core.inspect.history import HistoryFilter, list_history, list_posts
+from bullpen.core.inspect.history import HistoryFilter, list_history
+from bullpen.core.inspect.rooms import list_posts
 from bullpen.core.intake import post_in_room
 from bullpen.core.store.base import Store
 from tests.answers.talk import answer, team, write

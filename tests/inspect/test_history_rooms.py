@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import insert
 
 from bullpen.core.clock import MINUTE
-from bullpen.core.inspect.history import last_posted_at, newest_posts, posts_since
+from bullpen.core.inspect.rooms import last_posted_at, newest_posts, posts_since
 from bullpen.core.models import CHAT_MESSAGES
 from bullpen.core.store.base import Store
 from tests.answers.talk import team

@@ -9,7 +9,7 @@ from textual import events
 
 from bullpen.cli.views import posts
 from bullpen.cli.views.room import Updated
-from bullpen.core.inspect.history import newest_posts
+from bullpen.core.inspect.rooms import newest_posts
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings

@@ -18,12 +18,11 @@ from bullpen.core.errors import OutOfReach
 from bullpen.core.inspect.history import (
     HistoryEntry,
     HistoryFilter,
-    Post,
     list_history,
     list_people,
-    list_posts,
     search_history,
 )
+from bullpen.core.inspect.rooms import Post, list_posts
 from bullpen.core.roster.agents import Reach
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings

@@ -19,7 +19,7 @@ from bullpen.cli.command import (
 from bullpen.cli.options import limit_option
 from bullpen.cli.output import indent_rest
 from bullpen.core.clock import owner_zone_name
-from bullpen.core.inspect.history import newest_posts
+from bullpen.core.inspect.rooms import newest_posts
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import get_team
 from bullpen.core.settings import Settings

@@ -23,13 +23,11 @@ from bullpen.api.schemas import (
 from bullpen.core.errors import BadText, LaneError, NameTaken, NotFound
 from bullpen.core.inspect.history import (
     history_since,
-    last_posted_at,
     list_people,
     newest_history,
-    newest_posts,
-    posts_since,
     search_history,
 )
+from bullpen.core.inspect.rooms import last_posted_at, newest_posts, posts_since
 from bullpen.core.intake import post_in_room
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.roster.teams import get_team, list_teams

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Static
 
 from bullpen.cli.views.app import format_moment, sanitize_text, single_line
-from bullpen.core.inspect.history import Post
+from bullpen.core.inspect.rooms import Post
 
 OWNER = "owner"
 """The author of posts from the command line."""

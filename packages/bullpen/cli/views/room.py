@@ -21,8 +21,8 @@ from bullpen.cli.views.posts import OWNER, Posts
 from bullpen.core.clock import SECOND, SystemClock
 from bullpen.core.events.company import RoomPosted
 from bullpen.core.events.tail import EventTail
-from bullpen.core.inspect.history import Post, newest_posts, posts_before, posts_since
 from bullpen.core.inspect.lanes import list_lanes
+from bullpen.core.inspect.rooms import Post, newest_posts, posts_before, posts_since
 from bullpen.core.intake import post_in_room
 from bullpen.core.roster.teams import Team, get_team
 from bullpen.core.settings import Settings

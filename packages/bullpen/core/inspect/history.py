@@ -1,4 +1,4 @@
-"""The history of agents and rooms: the newest, by page, filtered, and by search."""
+"""The history of agents: the newest, by page, filtered, and by search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    ScalarSelect,
     Select,
     Table,
     bindparam,
@@ -21,19 +20,16 @@ from sqlalchemy import (
     union,
 )
 
-from bullpen.core.clock import MINUTE
-from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE, TEAMS
+from bullpen.core.models import AGENT_MESSAGES, MESSAGES, MESSAGES_ARCHIVE
 from bullpen.core.models.base import const
 from bullpen.core.queue.reach import Run, by_person, person_key
 from bullpen.core.roster.agents import Reach
-from bullpen.core.store.paging import MAX_ROW_ID, cut_page, first_id_since
+from bullpen.core.store.paging import MAX_ROW_ID, cut_page, since_values
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Cut, Transaction
 from bullpen.core.text import check_text
 
 H = AGENT_MESSAGES.c
-
-C = CHAT_MESSAGES.c
 
 PAGE_ROWS = 200
 
@@ -73,17 +69,6 @@ class Person:
     channel: str
     sender: str
     sender_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """One post in a team's room."""
-
-    id: int
-    team_id: str
-    from_agent: str
-    message: str
-    created_at: int
 
 
 def _entries() -> Select[*tuple[object, ...]]:
@@ -147,7 +132,7 @@ def list_history(
     """
     filters = dict(_filter_values(tx, wanted))
     bounds, run_values = _bounds(run)
-    values = {**filters, **_since_values(tx, AGENT_MESSAGES, since), "limit": limit, **run_values}
+    values = {**filters, **since_values(tx, AGENT_MESSAGES, since), "limit": limit, **run_values}
     return tx.all(_select_filtered_history(frozenset(filters), bounds), values)[::-1]
 
 
@@ -265,12 +250,6 @@ def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str
             yield name, check_text(value, tx.settings.message_bytes, "what is looked for")
 
 
-def _since_values(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
-    if since is None:
-        return {"after": 0, "since": 0}
-    return {"after": first_id_since(tx, table, since), "since": since}
-
-
 def _matching_entries() -> Select[*tuple[object, ...]]:
     return (
         _entries()
@@ -342,125 +321,4 @@ def list_people(tx: Transaction, run: Run | None = None) -> list[Person]:
     return sorted(
         tx.all(_select_people(of_agent=bounded), values),
         key=lambda each: (each.channel, each.sender, each.sender_id or ""),
-    )
-
-
-def _posts() -> Select[*tuple[object, ...]]:
-    return select(*columns(Post, CHAT_MESSAGES)).where(C.team_id == bindparam("team"))
-
-
-SELECT_NEWEST_POSTS: Statement[Post] = Statement(
-    lambda: _posts().order_by(C.id.desc()).limit(bindparam("limit")), Post
-)
-
-
-SELECT_POSTS_SINCE: Statement[Post] = Statement(
-    lambda: (
-        _posts()
-        .where(
-            C.id > bindparam("since_id"),
-            C.id <= bindparam("upto"),
-            C.created_at > bindparam("since"),
-        )
-        .order_by(C.id)
-        .limit(bindparam("limit"))
-    ),
-    Post,
-)
-
-
-SELECT_POSTS_BEFORE: Statement[Post] = Statement(
-    lambda: (
-        _posts().where(C.id < bindparam("before")).order_by(C.id.desc()).limit(bindparam("limit"))
-    ),
-    Post,
-)
-
-
-# From the newest on, so that only posts since that moment are read.
-SELECT_LAST_ID_BEFORE: Statement[tuple[int]] = Statement(
-    lambda: (
-        select(C.id)
-        .where(C.team_id == bindparam("team"), C.created_at <= bindparam("before"))
-        .order_by(C.id.desc())
-        .limit(const(1))
-    )
-)
-
-
-def _last_post() -> ScalarSelect[int]:
-    return (
-        select(C.created_at)
-        .where(C.team_id == TEAMS.c.id)
-        .order_by(C.id.desc())
-        .limit(const(1))
-        .scalar_subquery()
-    )
-
-
-SELECT_LAST_POSTED_AT: Statement[tuple[str, int | None]] = Statement(
-    lambda: select(TEAMS.c.id, _last_post())
-)
-
-
-def newest_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
-    """The newest posts of a room, the newest first."""
-    return tx.page(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})
-
-
-def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
-    """The posts before an id, the newest first."""
-    return tx.all(SELECT_POSTS_BEFORE, {"team": team, "before": before, "limit": limit})
-
-
-def posts_since(
-    tx: Transaction, team: str, *, since_id: int, since: int, upto: int, limit: int
-) -> list[Post]:
-    """The posts after an id and a moment, up to another id, the oldest first."""
-    if since > MINUTE:
-        # An id is taken before its transaction commits: ids may be out of the order of time.
-        row = tx.one(SELECT_LAST_ID_BEFORE, {"team": team, "before": since - MINUTE})
-        since_id = max(since_id, 0 if row is None else row[0])
-    values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
-    return tx.page(SELECT_POSTS_SINCE, values)
-
-
-def list_posts(
-    tx: Transaction, team: str, author: str | None, since: int | None, limit: int
-) -> list[Post]:
-    """The newest posts of a room, by all authors or by one, the oldest first."""
-    for each in (team, author or ""):
-        check_text(each, tx.settings.message_bytes, "what is looked for")
-    values = {
-        "team": team,
-        "author": author,
-        **_since_values(tx, CHAT_MESSAGES, since),
-        "limit": limit,
-    }
-    return tx.all(_select_filtered_posts(by_one=author is not None), values)[::-1]
-
-
-def last_posted_at(tx: Transaction) -> dict[str, int]:
-    """When the last post came into each team's room; rooms without posts are left out."""
-    return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}
-
-
-def _newest_posts() -> Select[*tuple[object, ...]]:
-    return (
-        _posts()
-        .where(C.id > bindparam("after"), C.created_at >= bindparam("since"))
-        .order_by(C.id.desc())
-        .limit(bindparam("limit"))
-    )
-
-
-@cache
-def _select_filtered_posts(*, by_one: bool) -> Statement[Post]:
-    return Statement(
-        lambda: (
-            _newest_posts().where(C.from_agent == bindparam("author"))
-            if by_one
-            else _newest_posts()
-        ),
-        Post,
     )

@@ -119,6 +119,13 @@ def _fields_of(kind: type) -> Callable[[object], tuple[object, ...]]:
     return attrgetter(*(each.name for each in fields(kind)))
 
 
+def since_values(tx: Transaction, table: Table, since: int | None) -> dict[str, int]:
+    """What bounds a statement to rows from a moment on: their ids, and the moment itself."""
+    if since is None:
+        return {"after": 0, "since": 0}
+    return {"after": first_id_since(tx, table, since), "since": since}
+
+
 def first_id_since(tx: Transaction, table: Table, moment: int) -> int:
     """An id below that of every row with this `created_at` or a later one, by binary search."""
     ends = tx.one(_id_range(table), {})
