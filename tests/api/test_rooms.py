@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.access.keys import Scope
-from bullpen.core.company import add_agent
-from bullpen.core.roster.agents import Agent
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -21,7 +19,6 @@ def rooms(office: Settings) -> None:
     """More teams, each for one test."""
     store = open_store(office)
     with store.write() as tx:
-        add_agent(tx, Agent(id="bullpen"))
         for name in ("paged", "timed", "polled", "quiet", "poor"):
             add_team(tx, Team(id=name, leader="coder", members=("coder",)))
     store.close()

@@ -8,7 +8,7 @@ from bullpen.core.answers.complete import fail
 from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.errors import LaneFull
-from bullpen.core.history import SYSTEM_AUTHOR
+from bullpen.core.ids import SYSTEM_AUTHOR
 from bullpen.core.message import (
     ROOM,
     Answer,

@@ -108,6 +108,13 @@ def test_an_id_that_is_not_of_the_form_is_refused(store: Store) -> None:
         refused(store, BadName, add_agent, Agent(id=bad))
 
 
+def test_no_agent_and_no_team_has_a_name_under_which_bullpen_writes(store: Store) -> None:
+    hire(store)
+    for name in ("bullpen", "system"):
+        refused(store, BadName, add_agent, Agent(id=name))
+        refused(store, BadName, add_team, Team(id=name, leader=AGENT, members=(AGENT,)))
+
+
 def test_an_id_of_the_form_is_taken(store: Store) -> None:
     for good in ("a", "0", "a" * 32, "a-b_c", "9_-"):
         assert hire(store, good) == good

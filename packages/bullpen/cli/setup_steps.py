@@ -21,7 +21,7 @@ from bullpen.cli.wait import exit_status, print_wait_result, wait_fields
 from bullpen.core.company import add_agent, change_agent
 from bullpen.core.errors import BadName, BadProvider, BullpenError, NameTaken
 from bullpen.core.events.tail import EventTail
-from bullpen.core.ids import check_name
+from bullpen.core.ids import check_new_name
 from bullpen.core.inspect.follow import ConversationFollower
 from bullpen.core.message import ErrorKind, NewMessage
 from bullpen.core.queue.conversations import conversation_totals
@@ -251,7 +251,7 @@ def choose_agent(home: SetupHome, prompter: Prompter, chosen: ChosenProvider) ->
 
 def check_agent_name(home: SetupHome, name: str) -> None:
     """Refuse a name that no agent can have."""
-    check_name(name)
+    check_new_name(name)
     if name in home.teams:
         raise NameTaken(f"{name} is a team")
 
@@ -315,7 +315,7 @@ def ensure_team(
     if name in home.teams:
         return home.teams[name]
     members = tuple(dict.fromkeys(each.removeprefix("@") for each in members)) or (first.id,)
-    check_name(name)
+    check_new_name(name)
     if name in home.agents:
         raise NameTaken(f"{name} is an agent")
     new = [each for each in members if each not in home.agents]

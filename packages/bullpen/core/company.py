@@ -14,7 +14,7 @@ from bullpen.core.events.append import append_event
 from bullpen.core.events.company import AgentAdded, AgentChanged, AgentRemoved
 from bullpen.core.events.conversation import SessionReset
 from bullpen.core.heartbeats.manage import remove_heartbeat
-from bullpen.core.ids import check_name
+from bullpen.core.ids import check_new_name
 from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
 from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.queue.dead_letters import SELECT_OLDEST
@@ -127,7 +127,7 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
 
     Without a policy an old lane keeps its own.
     """
-    check_name(agent.id)
+    check_new_name(agent.id)
     _check_agent(tx, agent)
     if find_agent(tx, agent.id) is not None or _is_team(tx, agent.id):
         raise NameTaken(f"there is an agent or a team called {agent.id} already")

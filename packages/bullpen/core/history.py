@@ -8,13 +8,11 @@ from sqlalchemy import bindparam, insert
 
 from bullpen.core.events.append import append_event
 from bullpen.core.events.company import RoomPosted
+from bullpen.core.ids import SYSTEM_AUTHOR
 from bullpen.core.message import INTERNAL, NewMessage
 from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-
-SYSTEM_AUTHOR = "bullpen"
-"""The sender of what Bullpen itself says, to agents, to people and in rooms."""
 
 INSERT_HISTORY: Statement[None] = Statement(
     lambda: insert(AGENT_MESSAGES).values(

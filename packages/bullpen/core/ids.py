@@ -20,6 +20,10 @@ RUN_DIGEST_CHARS = 32
 MESSAGE_ID = r"^[A-Za-z0-9._:-]{1,200}$"
 """What an id that a client chooses looks like: plain in a path, a command and a log."""
 _MESSAGE_ID = re.compile(MESSAGE_ID)
+SYSTEM_AUTHOR = "bullpen"
+"""The sender of what Bullpen itself says, to agents, to people and in rooms."""
+SYSTEM_NAMES = frozenset({SYSTEM_AUTHOR, "system"})
+"""Names that no new agent or team and no sender has."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
@@ -71,6 +75,13 @@ def check_message_id(message_id: str) -> str:
             hint="Use 1 to 200 letters, digits, dots, colons, hyphens and underscores.",
         )
     return message_id
+
+
+def check_new_name(name: str) -> str:
+    """The name, if it is valid for a new agent or team."""
+    if check_name(name) in SYSTEM_NAMES:
+        raise BadName(f"{name!r} is a name under which Bullpen itself writes")
+    return name
 
 
 def check_name(name: str) -> str:

@@ -13,7 +13,8 @@ from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import AgentRouted, TeamChainStart
 from bullpen.core.files import require_free_space
-from bullpen.core.history import SYSTEM_AUTHOR, insert_post
+from bullpen.core.history import insert_post
+from bullpen.core.ids import SYSTEM_NAMES
 from bullpen.core.message import (
     INTERNAL_CHANNELS,
     PULL_CHANNELS,
@@ -54,8 +55,6 @@ LONG_TEXT_CHARS = 16 << 10
 """A longer text is refused while the disk has only its reserve left."""
 
 MAX_SENDER_CHARS = 200
-RESERVED_SENDERS = frozenset({SYSTEM_AUTHOR, "system"})
-"""Names under which only Bullpen itself speaks."""
 
 SELECT_PARTS: Statement[tuple[int, str, str, str | None]] = Statement(
     lambda: live_and_archived(
@@ -166,7 +165,7 @@ def _with_sender(
     sender = check_text(new.sender, tx.settings.message_bytes, "the sender")
     name = visible_line(sender)[:MAX_SENDER_CHARS]
     plain = unicodedata.normalize("NFKC", name).strip("@# ")
-    if plain.casefold() in RESERVED_SENDERS or (
+    if plain.casefold() in SYSTEM_NAMES or (
         in_room and (book.find(plain) is not None or book.find_team(plain) is not None)
     ):
         raise NameTaken(f"{name} is no person's name here", hint="Say who you are in `sender`.")

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from sqlalchemy import bindparam, select
 
-from bullpen.core.history import SYSTEM_AUTHOR, insert_post, record_notice
+from bullpen.core.history import insert_post, record_notice
+from bullpen.core.ids import SYSTEM_AUTHOR
 from bullpen.core.message import INTERNAL_CHANNELS, Answer, Message
 from bullpen.core.models.archive import MESSAGE_TABLES, live_and_archived
 from bullpen.core.outbox.addresses import owner_address

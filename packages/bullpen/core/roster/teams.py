@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, delete, insert, select, update
 from bullpen.core.errors import BadTeam, NameTaken, UnknownAgent, UnknownTeam
 from bullpen.core.events.append import append_event
 from bullpen.core.events.company import TeamAdded, TeamChanged, TeamRemoved
-from bullpen.core.ids import check_name
+from bullpen.core.ids import check_new_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
 from bullpen.core.roster.agents import check_display_name
 from bullpen.core.store.statement import Statement, columns
@@ -119,7 +119,7 @@ INSERT_MEMBER: Statement[None] = Statement(
 
 def add_team(tx: Transaction, team: Team) -> None:
     """Add a team of agents that exist."""
-    check_name(team.id)
+    check_new_name(team.id)
     if find_team(tx, team.id) is not None or tx.one(FIND_AGENT_ID, {"name": team.id}) is not None:
         raise NameTaken(f"there is an agent or a team called {team.id} already")
     _check(tx, team)
