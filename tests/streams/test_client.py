@@ -60,6 +60,15 @@ def test_what_the_socket_does_not_take_at_once_comes_later(pair: Pair) -> None:
     assert client.drained.is_set()
 
 
+def test_the_head_of_the_answer_comes_first_also_if_the_client_is_dropped_at_once(
+    pair: Pair,
+) -> None:
+    client, ours = pair
+    assert client.push([b"head", *frames(200)])
+    client.end(b"dropped", 1.0, at_once=True)
+    assert read(client, ours) == b"headdropped"
+
+
 def test_over_the_limit_nothing_more_is_taken(pair: Pair) -> None:
     client, _ = pair
     assert client.push([b"x" * (MAX_PENDING_BYTES + 1)])

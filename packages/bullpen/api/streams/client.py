@@ -119,6 +119,8 @@ class Client:
         self._frames: deque[bytes] = deque()
         self._sent = 0
         """How much of the first frame was sent."""
+        self._head_sent = False
+        """The head of the answer, the first frame of all, was sent, or begun."""
         _prepare(connection)
 
     def fileno(self) -> int:
@@ -169,7 +171,8 @@ class Client:
     def end(self, goodbye: bytes, seconds: float, *, at_once: bool) -> None:
         """Write this as the last frame, and close. `at_once`: frames that wait are discarded.
 
-        A frame that was sent in part is completed: the last one must be readable.
+        The head of the answer, and a frame that was sent in part, are completed: the last one must
+        be readable.
         """
         if self.closing or self.disconnected:
             return
@@ -177,7 +180,7 @@ class Client:
             self.leave()
             return
         if at_once:
-            begun = [self._frames[0]] if self._sent else []
+            begun = [self._frames[0]] if self._sent or not self._head_sent else []
             self._frames = deque(begun)
             self.pending = sum(map(len, begun)) - self._sent
         if goodbye:
@@ -240,7 +243,9 @@ class Client:
     def _write(self, buffers: Sequence[bytes | memoryview]) -> int:
         """How many bytes the socket took."""
         try:
-            return self.socket.sendmsg(buffers, [], FLAGS)
+            taken = self.socket.sendmsg(buffers, [], FLAGS)
+            self._head_sent = True
+            return taken
         except BlockingIOError:
             return 0
         except OSError:
