@@ -186,7 +186,7 @@ class Connection:
         room = SMALL_BODY_BYTES + 1 - len(self._content)
         self._content += self._body.take(self._received, room)
         long = max(self._body.left, len(self._content)) > SMALL_BODY_BYTES
-        # A client that asks whether to go on is told by whoever wants the body.
+        # The thread that reads the body answers a client that asks whether to continue.
         if self._body.done or long or self.head.waits:
             return Received.REQUEST
         return Received.PART

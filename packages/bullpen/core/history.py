@@ -66,7 +66,7 @@ def record_notice(tx: Transaction, agent: str, channel: str, message_id: str, te
 
 
 def record_note(tx: Transaction, agent: str, message_id: str, text: str) -> None:
-    """Write what the agent's next run is told of its last answer."""
+    """Write a note about the agent's last answer, which its next run reads."""
     _record_own_text(tx, agent, "note", INTERNAL, message_id, text)
 
 

@@ -10,9 +10,9 @@ from collections import deque
 class Permits:
     """Permits for what a limited number of threads may do at once.
 
-    While permits come back, others wait for theirs, in the order in which they came. When none has
-    come back for a while, or one came back from work that was in vain, those who have one stand
-    still: whoever would wait behind them is refused.
+    A thread waits for a permit in the order of arrival while permits are given back. When none was
+    given back for a while, or the last one was given back in vain, the holders are stuck, and a
+    thread that would have to wait is refused.
     """
 
     def __init__(self, count: int, patience: float) -> None:
@@ -25,7 +25,7 @@ class Permits:
 
     @property
     def used(self) -> bool:
-        """Whether somebody has a permit."""
+        """Whether a permit is taken."""
         return self._free < self._count
 
     def acquire(self, seconds: float) -> bool:
@@ -48,7 +48,7 @@ class Permits:
         return turn.granted
 
     def release(self, *, in_vain: bool = False) -> None:
-        """Give a permit back: to who has waited longest for one, if somebody does."""
+        """Give a permit back; the thread that has waited longest takes it."""
         with self._lock:
             self._in_vain = in_vain
             if in_vain:
