@@ -20,7 +20,7 @@ from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.statement import Statement
 from tests.api.served import Served
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "metrics.md"
 
 
 def scrape(served: Served) -> dict[str, list[Sample]]:

@@ -29,7 +29,7 @@ from tests.conformance.verbs import take
 from tests.ports import free_port
 from tests.stores import Stores
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "tinyagi.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-tinyagi-clients.md"
 OFFICE = "http://localhost:3000"
 LIMIT = 60.0
 Ask = Callable[..., requests.Response]

@@ -123,7 +123,11 @@ def _event_key(field: EventField) -> str:
 
 def states() -> str:
     """Every state of messages, responses and lanes, what it means and where it leads."""
-    lines = ["# States", "", "How they follow from each other: [the queue](queue.md)."]
+    lines = [
+        "# States",
+        "",
+        "How they follow from each other: [the queue](../explanation/queue.md).",
+    ]
     lines += _state_table("Messages", MESSAGE_STATES)
     lines += _state_table("Responses", RESPONSE_STATES)
     lines += _state_table("Lanes", LANE_STATES)
@@ -139,11 +143,11 @@ def _state_table(title: str, table: Mapping[State, StateInfo[State]]) -> list[st
 
 
 PAGES = {
-    "settings.md": settings,
-    "commands.md": commands,
-    "routes.md": routes,
-    "events.md": events,
-    "states.md": states,
+    "reference/settings.md": settings,
+    "reference/commands.md": commands,
+    "reference/routes.md": routes,
+    "reference/events.md": events,
+    "reference/states.md": states,
 }
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ def test_a_page_that_follows_from_the_code_is_up_to_date(subtests: pytest.Subtes
 def test_every_system_agent_is_documented(subtests: pytest.Subtests) -> None:
     for name in [agent.name for agent in JOBS]:
         with subtests.test(name=name):
-            assert f"| `{name}` |" in (DOCS / "maintenance.md").read_text(encoding="utf-8")
+            assert f"| `{name}` |" in (DOCS / "reference" / "maintenance.md").read_text(
+                encoding="utf-8"
+            )
 
 
 def test_every_command_says_what_it_does_and_gives_an_example(subtests: pytest.Subtests) -> None:
@@ -52,7 +54,7 @@ def test_every_command_says_what_it_does_and_gives_an_example(subtests: pytest.S
 
 
 def test_every_link_and_test_named_in_the_documentation_exists(subtests: pytest.Subtests) -> None:
-    for page in [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         with subtests.test(page=page):
             text = page.read_text(encoding="utf-8")
             for target in re.findall(r"\]\(([^)#]+)\)", text):
@@ -77,7 +79,9 @@ def test_the_example_of_the_readme_runs(stores: Stores) -> None:
 
 
 def test_the_example_of_a_plugin_works(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "agents.md").read_text(), re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(.*?)```", (DOCS / "reference" / "agents.md").read_text(), re.DOTALL
+    )
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "shouting.py").write_text(code)
     plugins = Plugins.load(tmp_path)

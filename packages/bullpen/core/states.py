@@ -48,7 +48,7 @@ class StateInfo(Generic[State]):
     """What a state means, and where it leads."""
 
     label: str
-    """What it is to people; a row of docs/states.md."""
+    """What it is to people; a row of docs/reference/states.md."""
     moves_to: frozenset[State] = field(default_factory=frozenset)
     colour: str | None = None
     """In views; bold where it needs a person."""

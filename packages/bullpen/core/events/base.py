@@ -116,7 +116,7 @@ FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
 class Event:
     """Something that happened. Its fields are the keys of its `data`.
 
-    The docstring of an event is its line in docs/events.md.
+    The docstring of an event is its line in docs/reference/events.md.
     """
 
     # The dictionary of an instance is its data, and nothing else is in it.

@@ -1,4 +1,4 @@
-"""The vocabulary: every event by its type, in the order of docs/events.md."""
+"""The vocabulary: every event by its type, in the order of docs/reference/events.md."""
 
 from __future__ import annotations
 
