@@ -255,3 +255,24 @@ def test_a_workers_error_adds_no_line_to_a_notice_and_an_odd_id_is_quoted_there(
     notice = on_both.ok("response", "read").out
     assert not [line for line in notice.splitlines() if line.startswith("To let it try again: t")]
     assert f"bullpen queue resume {sent}" in notice
+
+
+def test_states_are_coloured_at_a_terminal_only(bullpen: Bullpen) -> None:
+    with direct(company(bullpen)) as store:
+        dead = die(store)
+        do(store, hold, send(store, agent="tester"), "why not")
+        do(store, pause_lane, "stranger", "on holiday")
+    for command, coloured in (
+        (("queue", "list"), ("\x1b[31mdead", "\x1b[33mheld")),
+        (("queue", "agents"), ("\x1b[32mactive", "\x1b[33mpaused")),
+        (("trace", dead), ("\x1b[31m",)),
+    ):
+        with terminal(bullpen, *command) as person:
+            person.end()
+        assert all(each in person.raw for each in coloured), command
+        with terminal(bullpen, *command, NO_COLOR="1") as person:
+            person.end()
+        assert "\x1b[3" not in person.raw, command
+        assert "\x1b" not in bullpen.ok(*command).out, command
+    planned = bullpen.ok("queue", "retry", "--all", "--dry-run", "--json").json
+    assert "\x1b" not in str(planned["first"])

@@ -280,7 +280,7 @@ def plan_result(text: BulkText, count: int, rows: Table) -> Result:
     document = {
         "dry_run": True,
         "matched": count,
-        "first": [dict(zip(names, row, strict=True)) for row in listed],
+        "first": [dict(zip(names, map(visible, row), strict=True)) for row in listed],
     }
     return Result(document, rows=rows, empty=text.none, hints=hints)
 

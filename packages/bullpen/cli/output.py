@@ -27,6 +27,29 @@ def style(
     return Ansi(click.style(visible(text), fg=fg, bold=bold, dim=dim))
 
 
+_STATE_COLOURS = {
+    "red": ("dead", "failed", "backoff", "fatal", "exited"),
+    "yellow": ("held", "unknown", "paused", "draining", "expired"),
+    "cyan": ("processing", "starting", "stopping"),
+    "green": ("completed", "acked", "active", "running", "on"),
+    "bright_black": ("cancelled", "archived", "stopped", "off", "done"),
+}
+
+
+def state_style(state: str) -> str | None:
+    """The colour of a message's, response's, lane's, service's or schedule's state, if it has one.
+
+    The names are those of click and of rich.
+    """
+    name = state.lower()
+    return next((colour for colour, states in _STATE_COLOURS.items() if name in states), None)
+
+
+def format_state(state: str) -> Ansi:
+    """The state in its colour, for a line or for a cell of a table."""
+    return style(state, fg=state_style(state))
+
+
 def join(*parts: str) -> Ansi:
     """Styled and plain parts as one text."""
     return Ansi("".join(each if isinstance(each, Ansi) else visible(each) for each in parts))
@@ -95,7 +118,12 @@ def _print_rich_table(rows: Sequence[Sequence[str]]) -> None:
         # The first column has the ids that the next command needs: they stay whole, to be copied.
         table.add_column(name, overflow="fold", no_wrap=index == 0)
     for row in rows[1:]:
-        table.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(
+            *(
+                Text.from_ansi(cell) if isinstance(cell, Ansi) else Text(visible(cell))
+                for cell in row
+            )
+        )
     Console().print(table)
 
 

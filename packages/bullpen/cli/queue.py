@@ -12,7 +12,7 @@ from bullpen.cli.command import Result, command
 from bullpen.cli.filters import message_filters, parse_filters
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import limit_option
-from bullpen.cli.output import format_duration, one_line
+from bullpen.cli.output import format_duration, format_state, one_line
 from bullpen.cli.queue_lanes import activity_cells
 from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages
 from bullpen.core.inspect.queue import LaneActivity, QueueOverview, queue_overview
@@ -237,7 +237,7 @@ def _list_in_state(
 def _message_row(message: MessageRecord, now: int) -> tuple[str, ...]:
     age = format_duration(now - message.created_at)
     text = one_line(message.message, TEXT_CHARS)
-    return message.message_id, message.agent, message.status, age, text
+    return message.message_id, message.agent, format_state(message.status), age, text
 
 
 def _dead_row(message: MessageRecord, now: int) -> tuple[str, ...]:

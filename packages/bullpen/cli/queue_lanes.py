@@ -9,7 +9,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.options import dry_run
-from bullpen.cli.output import format_duration, one_line
+from bullpen.cli.output import format_duration, format_state, one_line
 from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.inspect.queue import LaneActivity, list_lane_activity
 from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane
@@ -54,7 +54,7 @@ def activity_cells(lane: LaneActivity, now: int) -> tuple[str, str, str]:
 def _lane_row(lane: LaneActivity, now: int) -> tuple[str, ...]:
     since, running, reason = activity_cells(lane, now)
     return (
-        *(lane.agent, lane.state, lane.ordering, str(lane.pending), since, running),
+        *(lane.agent, format_state(lane.state), lane.ordering, str(lane.pending), since, running),
         reason.removeprefix(f"{lane.state}: "),
     )
 

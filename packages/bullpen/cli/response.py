@@ -22,7 +22,7 @@ from bullpen.cli.command import (
 from bullpen.cli.filters import parse_filters, response_filters
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import MAX_LIMIT, limit_option
-from bullpen.cli.output import echo, format_duration, one_line
+from bullpen.cli.output import echo, format_duration, format_state, one_line
 from bullpen.core.answers.attachments import RefusedFile, resolve_allowed
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.errors import BadText, IllegalMove
@@ -306,7 +306,8 @@ def _lines(record: ResponseRecord, reason: str, zone: str) -> Iterator[str]:
 def _row(record: ResponseRecord, now: int) -> tuple[str, ...]:
     age = format_duration(now - record.created_at)
     return (
-        *(str(record.id), age, _author(record), _recipient(record), record.status),
+        *(str(record.id), age, _author(record), _recipient(record)),
+        format_state(record.status),
         *(one_line(record.message, TEXT_CHARS), one_line(record.last_error or "", REASON_CHARS)),
     )
 

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, TextIO, assert_never
 from zoneinfo import ZoneInfo
 
-from bullpen.cli.output import format_count, format_duration, one_line
+from bullpen.cli.output import format_count, format_duration, one_line, state_style
 from bullpen.core.clock import SECOND
 from bullpen.core.inspect.conversations import ConversationState
 from bullpen.core.inspect.messages import MessageRecord
@@ -29,12 +29,6 @@ ARROW = "→"
 GUIDES = ("├── ", "└── ", "│   ", "    ")
 ASCII = ("+-- ", "`-- ", "|   ", "    ")
 PREVIEW_CHARS = 160
-STYLES = {
-    MessageState.COMPLETED: "green",
-    MessageState.PROCESSING: "cyan",
-    MessageState.HELD: "yellow",
-    MessageState.DEAD: "red",
-}
 STATUS_LABELS = {
     ConversationState.UNDER_WAY: "under way",
     ConversationState.HELD: "waits for a person",
@@ -206,7 +200,7 @@ class TraceFormatter:
     def _lines(self, node: Node) -> Iterator[StyledLine]:
         message = node.step.message
         state = MessageState(message.status)
-        yield StyledLine(f"{_route(message)}: {state}", STYLES.get(state, ""))
+        yield StyledLine(f"{_route(message)}: {state}", state_style(state) or "")
         yield StyledLine(self._text(message.message))
         yield StyledLine(f"{message.message_id}  {self._when(node.step)}", "dim")
         for number, each in _numbered(node.attempts):
@@ -278,7 +272,7 @@ class TraceFormatter:
         author = f"@{response.agent}" if response.agent else "Bullpen"
         to = f"{visible_line(response.sender)} on {response.channel}"
         state = self._delivery(response)
-        yield StyledLine(f"{author} {ARROW} {to}: {state}", "green" if response.acked_at else "")
+        yield StyledLine(f"{author} {ARROW} {to}: {state}", state_style(response.status) or "")
         if response.message:
             yield StyledLine(self._text(response.message))
         for file in decode_texts(response.files):
