@@ -11,6 +11,7 @@ from dataclasses import asdict, is_dataclass
 import click
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
+from bullpen.core.text import format_count as format_count
 from bullpen.core.text import visible, visible_line
 
 
@@ -157,11 +158,6 @@ def format_fields(*fields: tuple[str, object], width: int) -> Iterator[str]:
 def indent_rest(text: str, prefix: str) -> str:
     """The text with all lines but the first indented."""
     return f"\n{prefix}".join(visible(text).split("\n"))
-
-
-def format_count(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun, as `1 message` or `3 messages`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
 def format_provider(provider: str, model: str) -> str:

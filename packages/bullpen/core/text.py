@@ -51,6 +51,11 @@ def visible_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def format_count(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun, such as `1 message` or `3 messages`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
+
+
 def sanitise_text(text: str) -> str:
     """The text with the characters replaced that no database can store."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
