@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs the real `claude` and `codex` for the tests that drive them, and says what is missing when it cannot.
+# Installs the real `claude` and `codex` for the tests that run them, and says which program is missing.
 #
 #   deploy/clis.sh             .clis/bin/claude and .clis/bin/codex
 #
-# From npm where node and npm are, else from PyPI; CLIS_FROM=npm or =pip chooses. BULLPEN_CLIS names another
-# directory, PYTHON the interpreter. A stamp holds what was installed: nothing is done when that is what is asked.
+# From npm if node and npm are installed, else from PyPI; CLIS_FROM=npm or CLIS_FROM=pip chooses. BULLPEN_CLIS sets
+# another directory, PYTHON the interpreter. A stamp holds the installed versions; nothing is installed twice.
 set -eu
 cd "$(dirname "$0")/.."
 
-# npm and PyPI do not carry the same versions: of claude these are 2.1.197 and 2.1.202.
+# npm and PyPI have different versions: of claude, 2.1.197 and 2.1.202.
 npm_pins='@anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0'
 pip_pins='claude-agent-sdk==0.2.111 openai-codex-cli-bin==0.163.0'
 
@@ -19,7 +19,7 @@ from=${CLIS_FROM:-}
 say() { printf '==> %s\n' "$*"; }
 
 fail() {
-    printf 'error: %s\n' "$1" >&2
+    printf 'Error: %s\n' "$1" >&2
     exit 1
 }
 
@@ -30,17 +30,17 @@ install_npm() {
     # shellcheck disable=SC2086 # the pins are words
     npm install --prefix "$clis" --no-save --no-package-lock --omit-lockfile-registry-resolved \
         --no-audit --no-fund --loglevel=error $npm_pins >/dev/null ||
-        fail "npm could not install $npm_pins (see above); the same command tries again"
+        fail "npm could not install $npm_pins (see above). Run the same command to try again."
     claude=node_modules/.bin/claude
     codex=node_modules/.bin/codex
 }
 
 install_pip() {
-    "$python" -m venv "$clis/venv" || fail "$python could not make $clis/venv"
-    # Only the programs in them are wanted, so no dependencies.
+    "$python" -m venv "$clis/venv" || fail "$python could not create $clis/venv"
+    # Only their programs are used, so no dependencies are installed.
     # shellcheck disable=SC2086
     "$clis/venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps $pip_pins ||
-        fail "pip could not install $pip_pins (see above); the same command tries again"
+        fail "pip could not install $pip_pins (see above). Run the same command to try again."
     claude=$(cd "$clis" && find venv -path '*/claude_agent_sdk/_bundled/claude')
     codex=$(cd "$clis" && find venv -path '*/codex_cli_bin/bin/codex')
 }
@@ -49,7 +49,7 @@ install_pip() {
 case $from in
 npm) key="npm $npm_pins $(uname -sm)" ;;
 pip) key="pip $pip_pins $(uname -sm)" ;;
-*) fail "CLIS_FROM is npm or pip, not $from" ;;
+*) fail "CLIS_FROM must be npm or pip, not $from" ;;
 esac
 if [ "$(cat "$clis/.stamp" 2>/dev/null)" = "$key" ] && [ -x "$clis/bin/claude" ] && [ -x "$clis/bin/codex" ]; then
     exit 0
@@ -57,13 +57,13 @@ fi
 
 case $from in
 npm) { has node && has npm; } || fail "CLIS_FROM=npm needs node and npm on the path" ;;
-pip) has "$python" || fail "the CLIs need node and npm, or Python, and there is no $python" ;;
+pip) has "$python" || fail "install node and npm, or Python; $python was not found" ;;
 esac
 say "installing claude and codex into $clis from $from (about 700 MB)"
 rm -rf "$clis/.stamp" "$clis/bin" "$clis/node_modules" "$clis/venv"
 mkdir -p "$clis/bin"
 "install_$from"
-# Relative, so that they hold when the checkout moves.
+# Relative links still work after the checkout moves.
 ln -s "../$claude" "$clis/bin/claude"
 ln -s "../$codex" "$clis/bin/codex"
 for cli in claude codex; do
