@@ -114,7 +114,7 @@ def test_what_is_watched_can_be_had_as_a_document(on_both: Bullpen) -> None:
     assert (found["team"], found["leader"], found["processes"]) == ("dev", "coder", {})
     assert found["queue"]["pending"] == 1
     coder, tester = found["agents"]
-    assert (coder["id"], coder["state"], coder["waiting"]) == ("coder", "waits", 1)
+    assert (coder["id"], coder["state"], coder["waiting"]) == ("coder", "pending", 1)
     assert (tester["state"], tester["reason"]) == ("paused", "on holiday")
     assert len(on_both.ok("team", "watch", "--json").json["agents"]) == 3
 

@@ -96,23 +96,21 @@ def events() -> str:
     lines = [
         "# Events",
         "",
-        "Each event is written in the transaction of what it tells of, in the table `events`: `id`"
-        " (grows, never",
-        "given twice), `type`, `agent`, `conversation_id`, `message_id`, `data` (a JSON object) and"
-        " `created_at`",
-        "(milliseconds, UTC). `EventTail` in `bullpen.core.events.tail` follows them without loss"
-        " from any",
-        "position: on PostgreSQL, too, it never passes an event whose transaction is still to"
-        " commit.",
+        "Each event is a row of the table `events`, written in the transaction of the change. Its",
+        "columns are `id` (ascending, never reused), `type`, `agent`, `conversation_id`,",
+        "`message_id`, `data` (a JSON object) and `created_at` (milliseconds, UTC).",
         "",
-        "| type | happened | in `data` |",
+        "`EventTail` in `bullpen.core.events.tail` follows the events from any position without",
+        "loss. On PostgreSQL it waits for transactions that have not committed yet.",
+        "",
+        "| type | what happened | keys of `data` |",
         "|---|---|---|",
     ]
     for name, event in EVENT_TYPES.items():
         keys = ", ".join(map(_event_key, (each for each in event.fields if each.required)))
         optional = ", ".join(map(_event_key, (each for each in event.fields if not each.required)))
         if optional:
-            keys = f"{keys}, perhaps {optional}".removeprefix(", ")
+            keys = f"{keys}, optional: {optional}".removeprefix(", ")
         lines.append(f"| `{name}` | {event.__doc__} | {keys} |".replace("|  |", "| |"))
     return "\n".join(lines) + "\n"
 
@@ -126,7 +124,7 @@ def states() -> str:
     lines = [
         "# States",
         "",
-        "How they follow from each other: [the queue](../explanation/queue.md).",
+        "Why a message or response changes its state: [the queue](../explanation/queue.md).",
     ]
     lines += _state_table("Messages", MESSAGE_STATES)
     lines += _state_table("Responses", RESPONSE_STATES)
@@ -135,7 +133,7 @@ def states() -> str:
 
 
 def _state_table(title: str, table: Mapping[State, StateInfo[State]]) -> list[str]:
-    lines = ["", f"## {title}", "", "| state | it | moves to |", "|---|---|---|"]
+    lines = ["", f"## {title}", "", "| state | meaning | can become |", "|---|---|---|"]
     for state, info in table.items():
         targets = ", ".join(f"`{each}`" for each in table if each in info.moves_to)
         lines.append(f"| `{state}` | {info.label} | {targets} |".replace("|  |", "| |"))

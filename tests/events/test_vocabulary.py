@@ -16,7 +16,8 @@ from bullpen.core.events.base import (
     MessageRef,
     UnknownEvent,
 )
-from bullpen.core.events.company import AgentAdded, LanePaused
+from bullpen.core.events.company import AgentAdded, AgentChanged, LanePaused
+from bullpen.core.events.conversation import TeamChainEnd
 from bullpen.core.events.message import MessageDead, MessageFailed, MessageHeld
 from bullpen.core.events.system import ProcessorStart
 from bullpen.core.events.vocabulary import EVENT_TYPES, read_event
@@ -55,6 +56,25 @@ def test_every_event_is_documented_and_has_a_sentence_of_its_own() -> None:
         sentence = example(event).sentence()
         assert sentence, name
         assert sentence != name.replace("_", " "), f"{name} has no sentence"
+        assert documented[0].isupper(), name
+
+
+def test_a_subject_and_a_sentence_tell_what_happened_without_the_row() -> None:
+    for name, event in EVENT_TYPES.items():
+        found = example(event)
+        told = f"{found.who} {found.sentence()}"
+        assert "{" not in told, name
+        assert "None" not in told, name
+    failed = MessageFailed(ABOUT, kind="crash", error="claude is not installed", wait=0)
+    assert f"{failed.who} {failed.sentence()}" == (
+        "@coder failed to answer api_2: claude is not installed"
+    )
+    paused = LanePaused(agent="coder", reason="claude is not installed")
+    assert f"{paused.who} {paused.sentence()}" == "@coder was paused: claude is not installed"
+    changed = AgentChanged(agent="coder", changed=["model", "provider"])
+    assert f"{changed.who} {changed.sentence()}" == "@coder was changed (model, provider)"
+    over = TeamChainEnd(ABOUT, team=None)
+    assert f"{over.who} {over.sentence()}" == "@coder finished a conversation"
 
 
 def test_every_type_is_a_name_that_json_sse_and_a_table_of_the_documentation_can_carry() -> None:
@@ -109,7 +129,7 @@ def test_an_event_of_another_version_is_unknown_and_still_shown(
 ) -> None:
     found = read_event(type_, ABOUT, data)
     assert isinstance(found, UnknownEvent)
-    assert (found.type, found.data, found.who) == (type_, data, "coder")
+    assert (found.type, found.data, found.who) == (type_, data, "@coder")
     assert found.sentence().startswith(type_.replace("_", " "))
     assert not found.level.is_trouble
 

@@ -43,10 +43,10 @@ def test_a_failed_message_is_shown_with_the_time_until_it_is_tried_again() -> No
     failure = {"kind": "crash", "error": "it broke"}
     line = activity_line(record("message_failed", {**failure, "wait": 180_000}), NO_DETAILS)
     assert line is not None
-    assert line.text == "failed: it broke; tries again in 3 min"
+    assert line.text == "failed to answer api_2: it broke; retries in 3 min"
     line = activity_line(record("message_failed", {**failure, "wait": 0}), NO_DETAILS)
     assert line is not None
-    assert line.text == "failed: it broke"
+    assert line.text == "failed to answer api_2: it broke"
 
 
 def test_an_event_of_another_version_is_shown_plainly() -> None:
@@ -54,7 +54,7 @@ def test_an_event_of_another_version_is_shown_plainly() -> None:
     assert line is not None
     assert (line.kind, line.who, line.text) == (
         ActivityKind.NOTE,
-        "coder",
+        "@coder",
         "agent promoted: it is good",
     )
 

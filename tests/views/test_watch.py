@@ -34,14 +34,16 @@ def test_a_run_is_seen_from_its_beginning_to_its_end(store: Store, settings: Set
         async with looking(watching(settings, "dev")) as look:
             await look.sees("#dev The Devs", "coder ★", "○ idle", "processor off")
             send(store, "mend the roof", "coder", sender="ada")
-            await look.sees("◌ waits", "ada → coder", "No processor runs")
+            await look.sees("◌ pending", "ada → @coder", "No processor runs")
             with processing(store, provider):
-                await look.sees("● runs", "← ada: mend the roof", "processor 1", "1 processing")
+                await look.sees(
+                    "● processing", "← ada: mend the roof", "processor 1", "1 processing"
+                )
                 provider.let_go.set()
                 await look.sees("all is mended", "$0.25", "1.5k tokens", "0 processing")
             await look.sees("processor off")
-            assert look.count("ada → coder") == 1
-            assert look.count("begins") == 1
+            assert look.count("ada → @coder") == 1
+            assert look.count("started a run") == 1
 
     run(story)
 
@@ -56,10 +58,10 @@ def test_a_handoff_is_seen_once_with_who_and_whom(store: Store, settings: Settin
     async def story() -> None:
         async with looking(watching(settings), (200, 50)) as look:
             with processing(store, provider):
-                await look.sees("coder → reviewer")
+                await look.sees("@coder → @reviewer")
                 await look.until(lambda: len(provider.turns) >= 2, "the reviewer has run")
             await look.sees("processor off")
-            assert look.count("coder → reviewer  ") == 1
+            assert look.count("@coder → @reviewer  ") == 1
 
     run(story)
 
@@ -91,7 +93,7 @@ def test_the_queue_is_counted_and_a_pause_says_why(store: Store, settings: Setti
     async def story() -> None:
         async with looking(watching(settings)) as look:
             await look.sees("2 pending", "1 held", "1 dead", "■ paused", "on holiday")
-            await look.sees("gave up: no such roof", "waits for a person: until monday")
+            await look.sees("is dead: no such roof", "is held: until monday")
 
     run(story)
 
@@ -123,7 +125,7 @@ def test_enter_shows_the_conversation_and_what_was_said(store: Store, settings: 
     async def story() -> None:
         async with looking(watching(settings)) as look:
             with processing(store, provider):
-                await look.sees("● runs")
+                await look.sees("● processing")
                 await look.press("enter")
                 await look.sees("@coder", f"WORKS ON {first}", "ada → @coder [processing]")
                 await look.press("question_mark")
@@ -167,8 +169,11 @@ def test_a_store_that_goes_away_is_told_and_seen_again(store: Store, settings: S
                 await look.done()
             await look.sees_no_more("Looking again every second")
             send(store, "are you there", "coder")
-            await look.sees("are you there", "◌ waits")
-            assert look.count("coder  is new") + look.count("coder              is new") <= 1
+            await look.sees("are you there", "◌ pending")
+            assert (
+                look.count("@coder  was created") + look.count("@coder              was created")
+                <= 1
+            )
 
     run(story)
 

@@ -51,19 +51,19 @@ def run(store: Store, agent: str, tokens: int, cost: float, **more: object) -> N
 
 
 def test_each_state_of_an_agent_is_told_apart(timed: Store, clock: FakeClock) -> None:
-    for each in ("idle", "runs", "waits", "rests", "paused", "drains"):
+    for each in ("idle", "processing", "pending", "rate-limited", "paused", "draining"):
         hire(timed, each)
-    for each in ("runs", "waits", "rests", "paused", "drains"):
+    for each in ("processing", "pending", "rate-limited", "paused", "draining"):
         send(timed, "go", each)
-    take(timed, "runs")
-    do(timed, delay_lane, "rests", clock.now() + HOUR)
+    take(timed, "processing")
+    do(timed, delay_lane, "rate-limited", clock.now() + HOUR)
     do(timed, pause_lane, "paused", "by hand")
-    do(timed, drain_lane, "drains")
+    do(timed, drain_lane, "draining")
     assert doings(timed) == {
         each.value: each for each in AgentActivity if each is not AgentActivity.LOST
     }
     clock.advance(2 * MINUTE)  # nobody has renewed the lease
-    assert doings(timed)["runs"] is AgentActivity.LOST
+    assert doings(timed)["processing"] is AgentActivity.LOST
 
 
 def test_a_team_is_seen_in_its_order_and_alone(timed: Store) -> None:

@@ -1,6 +1,6 @@
-"""The states of messages, responses and lanes: one table for each, with the moves that are allowed.
+"""The states of messages, responses and lanes: one table for each, with the allowed transitions.
 
-A set of states that has a name is derived from its table; nothing else lists them.
+Every named set of states is derived from its table; nothing else lists states.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ State = TypeVar("State", bound=StrEnum)
 
 
 class MessageState(StrEnum):
-    """Where a message is in its life."""
+    """The state of a message."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -26,7 +26,7 @@ class MessageState(StrEnum):
 
 
 class ResponseState(StrEnum):
-    """Where a response is on its way to a person."""
+    """The state of a response."""
 
     PENDING = "pending"
     ACKED = "acked"
@@ -35,7 +35,7 @@ class ResponseState(StrEnum):
 
 
 class LaneState(StrEnum):
-    """What an agent's lane lets in and out."""
+    """The state of an agent's lane."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -45,29 +45,29 @@ class LaneState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class StateInfo(Generic[State]):
-    """What a state means, and where it leads."""
+    """The meaning of a state, and its allowed transitions."""
 
     label: str
-    """What it is to people; a row of docs/reference/states.md."""
+    """Its meaning, as a row of docs/reference/states.md."""
     moves_to: frozenset[State] = field(default_factory=frozenset)
     colour: str | None = None
-    """In views; bold where it needs a person."""
+    """Its style in views; bold if it needs a person's action."""
     active: bool = False
-    """Moves on by itself."""
+    """Leaves this state automatically."""
     terminal: bool = False
-    """Moves again only when a person says so."""
+    """Leaves this state only by a person's command."""
     archived: bool = False
-    """Is moved to the archive after a day."""
+    """Moved to the archive after a day."""
     needs_person: bool = False
-    """Waits until a person decides."""
+    """Needs a person's decision."""
     accepts: bool = False
-    """A lane takes new messages."""
+    """A lane accepts new messages."""
     claimable: bool = False
-    """A lane's messages are claimed."""
+    """Messages of the lane are claimed."""
 
     @property
     def style(self) -> str:
-        """How views write it."""
+        """Its style in views."""
         return f"bold {self.colour}" if self.needs_person else self.colour or ""
 
 
@@ -77,39 +77,39 @@ M, R, L = MessageState, ResponseState, LaneState
 # for a query that lists them in the same order.
 MESSAGE_STATES: Mapping[MessageState, StateInfo[MessageState]] = {
     M.PENDING: StateInfo(
-        label="waits for its turn",
+        label="waits to be claimed",
         moves_to=frozenset({M.PROCESSING, M.HELD, M.CANCELLED, M.EXPIRED, M.DEAD}),
         colour="yellow",
         active=True,
     ),
     M.PROCESSING: StateInfo(
-        label="is claimed by a worker",
+        label="claimed by a worker; its run is in progress",
         moves_to=frozenset({M.COMPLETED, M.PENDING, M.DEAD, M.HELD, M.CANCELLED}),
         colour="green",
         active=True,
     ),
-    M.COMPLETED: StateInfo(label="was answered", terminal=True, archived=True),
+    M.COMPLETED: StateInfo(label="answered", terminal=True, archived=True),
     M.DEAD: StateInfo(
-        label="failed, and is not tried again by itself",
+        label="failed; not retried automatically",
         moves_to=frozenset({M.PENDING}),
         colour="red",
         terminal=True,
         needs_person=True,
     ),
     M.HELD: StateInfo(
-        label="waits for a person's decision",
+        label="waits for a person to resume or cancel it",
         moves_to=frozenset({M.PENDING, M.CANCELLED, M.EXPIRED}),
         colour="yellow",
         needs_person=True,
     ),
     M.CANCELLED: StateInfo(
-        label="was ended by a person",
+        label="cancelled by a person",
         moves_to=frozenset({M.PENDING}),
         terminal=True,
         archived=True,
     ),
     M.EXPIRED: StateInfo(
-        label="was not begun by its deadline",
+        label="still pending at its deadline",
         moves_to=frozenset({M.PENDING}),
         terminal=True,
         archived=True,
@@ -118,19 +118,19 @@ MESSAGE_STATES: Mapping[MessageState, StateInfo[MessageState]] = {
 
 RESPONSE_STATES: Mapping[ResponseState, StateInfo[ResponseState]] = {
     R.PENDING: StateInfo(
-        label="is to be delivered",
+        label="waits to be delivered or read",
         moves_to=frozenset({R.ACKED, R.DEAD, R.UNKNOWN}),
         active=True,
     ),
-    R.ACKED: StateInfo(label="was delivered or read", terminal=True, archived=True),
+    R.ACKED: StateInfo(label="delivered or read", terminal=True, archived=True),
     R.DEAD: StateInfo(
-        label="was not delivered, and is not tried again by itself",
+        label="not delivered; not retried automatically",
         moves_to=frozenset({R.PENDING}),
         terminal=True,
         needs_person=True,
     ),
     R.UNKNOWN: StateInfo(
-        label="was sent, and may have arrived or not",
+        label="sent without a confirmation; it may have arrived",
         moves_to=frozenset({R.PENDING, R.ACKED, R.DEAD}),
         needs_person=True,
     ),
@@ -138,25 +138,25 @@ RESPONSE_STATES: Mapping[ResponseState, StateInfo[ResponseState]] = {
 
 LANE_STATES: Mapping[LaneState, StateInfo[LaneState]] = {
     L.ACTIVE: StateInfo(
-        label="takes messages, and runs them",
+        label="accepts messages and runs them",
         moves_to=frozenset({L.PAUSED, L.DRAINING, L.ARCHIVED}),
         accepts=True,
         claimable=True,
     ),
     L.PAUSED: StateInfo(
-        label="takes messages, and runs none",
+        label="accepts messages and runs none",
         moves_to=frozenset({L.ACTIVE, L.DRAINING, L.ARCHIVED}),
         accepts=True,
         needs_person=True,
     ),
     L.DRAINING: StateInfo(
-        label="takes no new messages, and runs those that it has",
+        label="accepts no new messages and runs the pending ones",
         moves_to=frozenset({L.ACTIVE, L.PAUSED, L.ARCHIVED}),
         claimable=True,
         needs_person=True,
     ),
     L.ARCHIVED: StateInfo(
-        label="takes and runs nothing: its agent was removed",
+        label="accepts and runs nothing; its agent was removed",
         moves_to=frozenset({L.ACTIVE}),
     ),
 }

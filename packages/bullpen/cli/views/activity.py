@@ -82,7 +82,7 @@ def _line_parts(event: Event, details: EventDetails) -> LineParts | None:
         case RoomPosted():
             return ActivityKind.POSTED, event.who, details.text or ""
         case MessageFailed() if event.wait:
-            again = f"{event.sentence()}; tries again in {format_duration(event.wait)}"
+            again = f"{event.sentence()}; retries in {format_duration(event.wait)}"
             return ActivityKind.TROUBLE, event.who, again
         case _ if event.quiet:
             return None
@@ -96,10 +96,10 @@ def _enqueued(event: MessageEnqueued, details: EventDetails) -> LineParts | None
     if origin is None or origin.channel == ROOM:
         return None
     if origin.channel == HEARTBEAT:
-        return ActivityKind.NOTE, f"heartbeat → {agent}", "is asked to look after its work"
-    kind = ActivityKind.ASKED if origin.from_agent is None else ActivityKind.HANDOFF
-    who = origin.from_agent or origin.sender or origin.channel
-    return kind, f"{who} → {agent}", origin.preview
+        return ActivityKind.NOTE, f"heartbeat → @{agent}", "is asked to check its work"
+    if origin.from_agent is not None:
+        return ActivityKind.HANDOFF, f"@{origin.from_agent} → @{agent}", origin.preview
+    return ActivityKind.ASKED, f"{origin.sender or origin.channel} → @{agent}", origin.preview
 
 
 def _proactive(event: ResponseReady, details: EventDetails) -> LineParts | None:

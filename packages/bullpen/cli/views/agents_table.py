@@ -21,12 +21,12 @@ CELL_PADDING = 1
 
 ACTIVITY_SIGNS: dict[AgentActivity, tuple[str, str]] = {
     AgentActivity.IDLE: ("○", "dim"),
-    AgentActivity.RUNS: ("●", "green"),
+    AgentActivity.PROCESSING: ("●", "green"),
     AgentActivity.LOST: ("!", "bold red"),
-    AgentActivity.WAITS: ("◌", "yellow"),
-    AgentActivity.RESTS: ("◔", "yellow"),
+    AgentActivity.PENDING: ("◌", "yellow"),
+    AgentActivity.RATE_LIMITED: ("◔", "yellow"),
     AgentActivity.PAUSED: ("■", "red"),
-    AgentActivity.DRAINS: ("▽", "yellow"),
+    AgentActivity.DRAINING: ("▽", "yellow"),
 }
 """The sign and the colour of each."""
 
@@ -103,7 +103,7 @@ class AgentRow:
             return Text(self.said)
         if self.work.why is not None and self.work.activity in (
             AgentActivity.PAUSED,
-            AgentActivity.DRAINS,
+            AgentActivity.DRAINING,
         ):
             return Text(single_line(self.work.why), style="red")
         return Text(self.said, style="dim")

@@ -242,7 +242,13 @@ class WatchView(LiveView):
         update = self.latest = message.update
         if update.fresh:
             self._said.clear()
-        self._said.update({each.who: each for each in update.lines if each.agent == each.who})
+        self._said.update(
+            {
+                each.agent: each
+                for each in update.lines
+                if each.agent and each.who == f"@{each.agent}"
+            }
+        )
         main = self.screen_stack[0]
         main.query_one(Gone).say("")
         main.set_class(not update.company.agents, "-nobody")
@@ -316,7 +322,9 @@ class WatchView(LiveView):
     def _tick(self) -> None:
         """Update the durations of what runs or rests."""
         found = () if self.latest is None else self.latest.company.agents
-        if any(each.run is not None or each.activity is AgentActivity.RESTS for each in found):
+        if any(
+            each.run is not None or each.activity is AgentActivity.RATE_LIMITED for each in found
+        ):
             self._fill()
 
     def _fill(self) -> None:

@@ -25,12 +25,12 @@ KEYS = (
 
 MEANINGS: dict[AgentActivity, str] = {
     AgentActivity.IDLE: "has nothing to do",
-    AgentActivity.RUNS: "answers, since so long",
+    AgentActivity.PROCESSING: "answers, since so long",
     AgentActivity.LOST: "its processor is gone; the work is taken up again soon",
-    AgentActivity.WAITS: "has messages that nobody has taken up yet",
-    AgentActivity.RESTS: "its provider asked for a pause, so long",
+    AgentActivity.PENDING: "has messages that nobody has taken up yet",
+    AgentActivity.RATE_LIMITED: "its provider asked for a pause, so long",
     AgentActivity.PAUSED: "starts no runs, until somebody resumes it",
-    AgentActivity.DRAINS: "takes nothing new, and answers what is there",
+    AgentActivity.DRAINING: "takes nothing new, and answers what is there",
 }
 
 COLUMNS = (

@@ -1,1 +1,1 @@
-"""Events: appended in the transaction of what happened, and followed by readers."""
+"""Events: appended in the transaction of the change, and followed by readers."""

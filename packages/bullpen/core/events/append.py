@@ -1,4 +1,4 @@
-"""Appends events, each in the transaction of the change that it records."""
+"""Append events, each in the transaction of the change that it records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bullpen.core.models.base import const
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-# Events hold plain values: the check for circular references would be half of the work.
+# Events hold plain values: the check for circular references would take half of the time.
 encode_json = json.JSONEncoder(check_circular=False, separators=(",", ":")).encode
 
 
@@ -31,11 +31,10 @@ def _insert(data: Callable[[], ColumnElement[str]]) -> Statement[None]:
 
 
 def _insert_with_row_id(field: str, row_id: Callable[[], ColumnElement[int]]) -> Statement[None]:
-    """An insert that adds the id of the row that was written just before to `data`.
+    """An insert that adds the id of the row written just before to `data`.
 
-    The caller passes `data` without its closing brace.
-
-    The database looks the id up, so that no transaction waits for the answer to an insert.
+    The caller passes `data` without its closing brace. The database looks the id up, so that no
+    transaction waits for the answer to an insert.
     """
 
     def data() -> ColumnElement[str]:
@@ -70,11 +69,11 @@ INSERTS_WITH_ROW_ID: Mapping[str, Statement[None]] = {
         ),
     ),
 }
-"""By the field that the database fills in: see `base.written_row`."""
+"""By the field with the row id: see `base.written_row`."""
 
 
 def append_event(tx: Transaction, event: Event) -> None:
-    """Record an event; readers see it when the transaction is committed."""
+    """Append an event; readers see it when the transaction is committed."""
     about, data, field = event.about, event.data, event.written_field
     encoded = encode_json(data) if data else None
     if field is not None and encoded is not None:

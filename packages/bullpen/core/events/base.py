@@ -1,8 +1,8 @@
-"""What every event is made of: a type, who or what it is about, typed fields, and a sentence.
+"""The base of all events: a type, the ids of what it is about, typed fields, and a sentence.
 
-An event is declared like a dataclass, which `dataclass_transform` tells mypy: each call is checked.
-No code is generated for it. A generated dataclass takes a quarter of a millisecond to create, and
-a command that has to start at once imports some sixty events.
+Events are declared like dataclasses; `dataclass_transform` makes mypy check each call. They are not
+real dataclasses, because creating one takes a quarter of a millisecond, and every command imports
+some sixty events at its start.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol, dataclass_trans
 
 
 class About(Protocol):
-    """The envelope of an event: a `Message` has these ids, and so has a row of the event log."""
+    """The ids that an event is about: those of a `Message`, or of a row of the event log."""
 
     @property
     def agent(self) -> str | None:
-        """The agent whose lane it is in."""
+        """The agent."""
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation that it belongs to."""
+        """The conversation."""
 
     @property
     def message_id(self) -> str | None:
@@ -31,7 +31,7 @@ class About(Protocol):
 
 
 class MessageRef(NamedTuple):
-    """A message of which only these ids are known."""
+    """The ids of a message whose other columns are not loaded."""
 
     agent: str | None
     conversation_id: str | None
@@ -42,20 +42,20 @@ NOTHING = MessageRef(None, None, None)
 
 
 class Level(Enum):
-    """How much an event matters to a person."""
+    """The severity of an event."""
 
     PROGRESS = "progress"
-    """Output of a run that is not finished."""
+    """Output of a running run."""
     INFO = "info"
     NOTICE = "notice"
-    """Out of the ordinary, and nothing is wrong."""
+    """Unusual, but not a problem."""
     WARNING = "warning"
-    """A person may have to act."""
+    """May need a person's action."""
     FAILURE = "failure"
 
     @property
     def is_trouble(self) -> bool:
-        """Whether something went wrong."""
+        """Whether it is a warning or a failure."""
         return self in (Level.WARNING, Level.FAILURE)
 
 
@@ -70,19 +70,19 @@ class _Note:
 _SUBJECT, _MISSING = object(), object()
 
 
-# Field specifiers return Any, so that mypy accepts them for a field of any type.
+# Field specifiers return Any, so that mypy accepts them for fields of every type.
 def note(text: str) -> Any:  # noqa: ANN401
-    """A field, and what the documentation adds to its name."""
+    """A field with an explanation for the documentation."""
     return _Note(text)
 
 
 def written_row(text: str, *, init: Literal[False] = False) -> Any:  # noqa: ANN401
-    """The id of the row that was written just before; the database finds it: see `append`."""
+    """A field with the id of the row written just before, which the database looks up."""
     return _Note(text, in_database=True)
 
 
 def subject(*, kw_only: Literal[False]) -> Any:  # noqa: ANN401
-    """The message that it happened to: the positional argument, and no part of the data."""
+    """The message that the event is about: the positional argument, not part of the data."""
     return _SUBJECT
 
 
@@ -93,7 +93,7 @@ class EventField(NamedTuple):
     annotation: str
     note: str
     required: bool
-    """Whether every row has it: a field with a default may be left out."""
+    """Whether every row has it: a field with a default is optional."""
 
 
 FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -104,7 +104,7 @@ FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
     "int | None": (int, NoneType),
     "list[str]": (list,),
 }
-"""What a field may be annotated with, and what it then is in JSON."""
+"""The allowed annotations of fields, and their types in JSON."""
 
 
 @dataclass_transform(
@@ -116,22 +116,24 @@ FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
 class Event:
     """Something that happened. Its fields are the keys of its `data`.
 
-    The docstring of an event is its line in docs/reference/events.md.
+    The docstring of an event is its row in docs/reference/events.md.
     """
 
-    # The dictionary of an instance is its data, and nothing else is in it.
+    # The `__dict__` of an instance is its data, and contains nothing else.
     __slots__ = ("__dict__", "about")
 
     type: ClassVar[str]
-    """Its name in the database, in the API, on the command line and in the documentation."""
+    """Its name in the database, the API, the command line and the documentation."""
     level: ClassVar[Level] = Level.INFO
     says: ClassVar[str] = ""
-    """What happened, in the words that follow the name of who it happened to."""
+    """The template of its sentence: `{message}` is the message's id, `{x}` the field `x`."""
     quiet: ClassVar[bool] = False
-    """Whether it is too small for a line of its own in a live view."""
+    """Whether live views never show it: another line says the same, or it is too frequent."""
+    bookkeeping: ClassVar[bool] = False
+    """Whether live views show it only on request: it changes no message, answer or run."""
     fields: ClassVar[tuple[EventField, ...]] = ()
     written_field: ClassVar[str | None] = None
-    """The field with the id of the row that was written just before."""
+    """The field that `written_row` declared, if any."""
 
     about: About
 
@@ -158,12 +160,12 @@ class Event:
 
     @property
     def data(self) -> Mapping[str, object]:
-        """What is stored beside the type and the ids, in this order."""
+        """The values of its fields, stored in this order in the column `data`."""
         return self.__dict__
 
     @classmethod
     def read(cls, about: About, data: Mapping[str, object]) -> Event | None:
-        """The event in a row; None if this version would not have written these data."""
+        """The event in a row; None if the data do not have the fields of this version."""
         known = cls._known_data(data)
         return None if known is None else cls(about, **known)
 
@@ -180,18 +182,27 @@ class Event:
 
     @property
     def who(self) -> str:
-        """Who it happened to, as people read it."""
-        return self.about.agent or "bullpen"
+        """The subject of its sentence: `@coder`, `#dev`, a process or `bullpen`."""
+        return f"@{self.about.agent}" if self.about.agent else "bullpen"
 
     def sentence(self) -> str:
-        """What happened, as people read it after the name of who it happened to."""
+        """Its sentence without the subject, and the reason or the error if it has one."""
         what = self.says or self.type.replace("_", " ")
+        if "{" in what:
+            what = what.format(
+                message=self.about.message_id,
+                **{name: _format_value(value) for name, value in self.data.items()},
+            )
         why = self.data.get("reason") or self.data.get("error")
         return f"{what}: {why}" if why else what
 
 
+def _format_value(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
 class OwnedEvent(Event):
-    """Something that happened to what an agent or a team has; a team's names no agent."""
+    """An event about something of an agent or a team, such as a schedule; a team's has no agent."""
 
     __slots__ = ("agent",)
 
@@ -209,24 +220,24 @@ class OwnedEvent(Event):
 
 
 class AgentEvent(OwnedEvent):
-    """Something that happened to an agent, and not because of a message."""
+    """An event about an agent, and not about a message."""
 
     agent: str
 
     @classmethod
     def read(cls, about: About, data: Mapping[str, object]) -> Event | None:
-        """The event in a row; None also if the row has no agent."""
+        """The event in a row; also None if the row has no agent."""
         return None if about.agent is None else super().read(about, data)
 
 
 class MessageEvent(Event):
-    """Something that happened to a message, and so to the agent that it is for."""
+    """An event about a message, and so about the agent that it is for."""
 
     about: About = subject(kw_only=False)
 
 
 class UnknownEvent(Event):
-    """An event of another version of Bullpen: its type is new, or its data are not as expected."""
+    """An event that another version of Bullpen wrote: unknown type or unexpected data."""
 
     __slots__ = ("_data", "type")
 
@@ -239,5 +250,5 @@ class UnknownEvent(Event):
 
     @property
     def data(self) -> Mapping[str, object]:
-        """What is stored: none of it is an attribute, whatever its name is."""
+        """The stored values; none of them is an attribute, whatever its name."""
         return self._data

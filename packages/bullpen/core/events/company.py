@@ -1,4 +1,4 @@
-"""What happens to lanes, agents, teams, their rooms, and API keys."""
+"""Events of lanes, agents, teams, rooms and API keys."""
 
 from __future__ import annotations
 
@@ -6,63 +6,66 @@ from bullpen.core.events.base import AgentEvent, Event, Level, note
 
 
 class LanePaused(AgentEvent):
-    """nothing more is claimed for an agent"""
+    """An agent was paused: its messages stay pending"""
 
     type = "lane_paused"
     level = Level.WARNING
-    says = "is paused"
+    says = "was paused"
     reason: str | None
 
 
 class LaneResumed(AgentEvent):
-    """it is claimed for again"""
+    """An agent was resumed"""
 
     type = "lane_resumed"
-    says = "works again"
+    says = "was resumed"
     reason: str | None
 
 
 class LaneDraining(AgentEvent):
-    """nothing new is taken in for it"""
+    """An agent stopped accepting messages; it still answers the pending ones"""
 
     type = "lane_draining"
-    says = "takes nothing new"
+    says = "is draining"
     reason: str | None
 
 
 class LaneArchived(AgentEvent):
-    """its lane is closed"""
+    """The lane of an agent was closed"""
 
     type = "lane_archived"
-    says = "has left"
+    says = "was archived"
+    bookkeeping = True
     reason: str | None
 
 
 class AgentAdded(AgentEvent):
-    """an agent was taken on"""
+    """An agent was created"""
 
     type = "agent_added"
-    says = "is new"
+    says = "was created"
+    bookkeeping = True
 
 
 class AgentChanged(AgentEvent):
-    """an agent was changed"""
+    """An agent was changed"""
 
     type = "agent_changed"
-    says = "was changed"
+    says = "was changed ({changed})"
+    bookkeeping = True
     changed: list[str] = note("names")
 
 
 class AgentRemoved(AgentEvent):
-    """an agent was let go"""
+    """An agent was removed"""
 
     type = "agent_removed"
     says = "was removed"
-    quiet = True  # its lane was archived, which has a line
+    bookkeeping = True
 
 
 class TeamEvent(Event):
-    """Something that happened to a team."""
+    """An event about a team."""
 
     team: str
 
@@ -73,55 +76,58 @@ class TeamEvent(Event):
 
 
 class TeamAdded(TeamEvent):
-    """a team was made"""
+    """A team was created"""
 
     type = "team_added"
-    says = "is a new team"
+    says = "was created"
+    bookkeeping = True
 
 
 class TeamChanged(TeamEvent):
-    """a team was changed"""
+    """A team was changed"""
 
     type = "team_changed"
-    says = "was changed"
+    says = "was changed ({changed})"
+    bookkeeping = True
     changed: list[str] = note("names")
 
 
 class TeamRemoved(TeamEvent):
-    """a team was disbanded"""
+    """A team was removed"""
 
     type = "team_removed"
-    says = "was disbanded"
+    says = "was removed"
+    bookkeeping = True
 
 
 class RoomPosted(TeamEvent):
-    """somebody said something in a team's room"""
+    """A person or an agent posted in a team's room"""
 
     type = "room_posted"
-    says = "wrote in the room"
-    post: int = note("its number")
+    says = "posted in the room"
+    post: int = note("its id")
     author: str
 
     @property
     def who(self) -> str:
-        """The team and who wrote."""
+        """The team and the author."""
         return f"#{self.team} {self.author}"
 
 
 class KeyAdded(Event):
-    """a key was made, or a browser let in"""
+    """An API key was created, or a browser logged in"""
 
     type = "key_added"
-    says = "a key was added"
+    says = "API key {name} was created"
     quiet = True
     key: str
     name: str
 
 
 class KeyRevoked(Event):
-    """a key was closed; who streams with it is cut off"""
+    """An API key was revoked; its streams are closed"""
 
     type = "key_revoked"
-    says = "a key was revoked"
+    says = "API key {key} was revoked"
     quiet = True
     key: str

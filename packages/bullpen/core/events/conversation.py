@@ -1,4 +1,4 @@
-"""What happens between a message's arrival and its answer."""
+"""Events between the arrival of a message and its answer."""
 
 from __future__ import annotations
 
@@ -6,115 +6,111 @@ from bullpen.core.events.base import AgentEvent, Level, MessageEvent, note, writ
 
 
 class MessageEnqueued(MessageEvent):
-    """a message was stored for its agent"""
+    """A message was stored in the queue of its agent"""
 
     type = "message_enqueued"
     says = "has a new message"
 
 
 class AgentRouted(MessageEvent):
-    """a person's message was routed"""
+    """The agent for a person's message was selected"""
 
     type = "agent_routed"
-    says = "was chosen for a message"
+    says = "was selected for a message"
     quiet = True
     team: str | None
 
 
 class MessageReceived(MessageEvent):
-    """a processor claimed it, perhaps with others"""
+    """A worker claimed the messages of a run"""
 
     type = "message_received"
-    says = "has its messages claimed"
+    says = "had its messages claimed"
     quiet = True
     messages: list[str] = note("ids")
     worker: str
 
 
 class ChainStepStart(MessageEvent):
-    """a run begins"""
+    """A run started"""
 
     type = "chain_step_start"
+    bookkeeping = True
     provider: str
     messages: list[str] = note("ids")
-    batch: str | None = note("the id of several room posts that it answers")
+    batch: str | None = note("the id of a batch of room posts")
 
     def sentence(self) -> str:
-        """Say how many messages the run answers."""
+        """Add the number of messages if it is more than one."""
         count = len(self.messages)
-        return f"begins, for {count} messages at once" if count > 1 else "begins"
+        return f"started a run for {count} messages" if count > 1 else "started a run"
 
 
 class AgentProgress(MessageEvent):
-    """a run said or did something; at most two a second"""
+    """A run reported progress; at most twice a second"""
 
     type = "agent_progress"
     level = Level.PROGRESS
+    says = "reported: {text}"
     quiet = True
     text: str
 
-    def sentence(self) -> str:
-        """Say it."""
-        return f"works: {self.text}"
-
 
 class ChainStepDone(MessageEvent):
-    """a run finished"""
+    """A run completed"""
 
     type = "chain_step_done"
-    says = "is done"
+    says = "completed a run"
     messages: list[str] = note("ids")
     responses: int
-    said: int | None = written_row("the last of its agent's history by then")
+    said: int | None = written_row("the id of the agent's newest history entry")
 
 
 class ChainHandoff(MessageEvent):
-    """an agent handed work to another"""
+    """An agent handed work to another agent"""
 
     type = "chain_handoff"
+    says = "handed work to @{to}"
     quiet = True
     to: str
 
-    def sentence(self) -> str:
-        """Say to whom."""
-        return f"hands work to {self.to}"
-
 
 class TeamChainStart(MessageEvent):
-    """a message was routed to a team"""
+    """A message was routed to a team"""
 
     type = "team_chain_start"
-    says = "begins for its team"
+    says = "received a message for #{team}"
     quiet = True
     team: str
 
 
 class TeamChainEnd(MessageEvent):
-    """nothing of its conversation is under way any more"""
+    """A team's conversation finished: none of its messages is pending or processing"""
 
     type = "team_chain_end"
-    says = "is through with it"
+    says = "finished a conversation"
+    bookkeeping = True
     team: str | None
     answers: int | None = None
 
     @property
     def who(self) -> str:
         """The team."""
-        return f"#{self.team}"
+        return super().who if self.team is None else f"#{self.team}"
 
 
 class FileRefused(MessageEvent):
-    """an agent wanted to send a file that may not leave"""
+    """A file of an answer was not sent"""
 
     type = "file_refused"
     level = Level.FAILURE
-    says = "may not send a file"
+    says = "could not send the file {file}"
     file: str
     reason: str
 
 
 class SessionLost(MessageEvent):
-    """the provider did not know the session any more; a new one was begun"""
+    """The provider did not recognise the session; a new one was started"""
 
     type = "session_lost"
     level = Level.FAILURE
@@ -123,7 +119,8 @@ class SessionLost(MessageEvent):
 
 
 class SessionReset(AgentEvent):
-    """a person let an agent forget its sessions"""
+    """The sessions of an agent were deleted; its next run starts a new one"""
 
     type = "session_reset"
-    says = "forgot its sessions"
+    says = "had its sessions reset"
+    bookkeeping = True

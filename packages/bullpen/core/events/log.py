@@ -1,4 +1,4 @@
-"""Reads the event log: its records, by filter and page by page."""
+"""Read the event log, filtered and page by page."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class EventRecord:
 
     @property
     def event(self) -> Event:
-        """What it records."""
+        """The event in this row."""
         return read_event(self.type, self, self.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events to read; None matches every event."""
+    """Selects events; None matches all."""
 
     types: frozenset[str] | None = None
     agents: frozenset[str] | None = None
@@ -57,7 +57,7 @@ class EventFilter:
     message_id: str | None = None
 
     def matches(self, record: EventRecord) -> bool:
-        """Whether the event is one of them."""
+        """Whether the event passes the filter."""
         return (
             (self.types is None or record.type in self.types)
             and (self.agents is None or record.agent in self.agents)
@@ -69,7 +69,7 @@ class EventFilter:
 def last_events(
     tx: Transaction, event_filter: EventFilter, since: int | None, upto: int, limit: int
 ) -> list[EventRecord]:
-    """The newest events, oldest first; `since` is a time before which none is read."""
+    """The newest events, oldest first; with `since`, only those from that time on."""
     if since is None:
         return list_events(tx, event_filter, None, upto, limit)[::-1]
     records: deque[EventRecord] = deque(maxlen=limit)
@@ -83,9 +83,9 @@ def last_events(
 def list_events(
     tx: Transaction, event_filter: EventFilter, after: int | None, upto: int, limit: int
 ) -> list[EventRecord]:
-    """The next events after the id `after`; without it the newest events, newest first.
+    """The next events after the id `after`; without it the newest, newest first.
 
-    `upto` is the highest id that may be read: the position of an `EventTail`.
+    `upto` is the highest id to read: the position of an `EventTail`.
     """
     values: dict[str, object] = {}
     for each in fields(EventFilter):
@@ -93,7 +93,7 @@ def list_events(
         if isinstance(value, frozenset):
             value = f",{',,'.join(sorted(value))},"
         if value is not None:
-            values[each.name] = check_text(value, tx.settings.message_bytes, "what is looked for")
+            values[each.name] = check_text(value, tx.settings.message_bytes, "the filter")
     names = frozenset(values)
     values.update(upto=upto, limit=limit)
     if after is None:
@@ -102,13 +102,13 @@ def list_events(
 
 
 def last_event_id(tx: Transaction) -> int:
-    """The highest id of the log; what this transaction causes comes after it."""
+    """The highest id of the log; events that this transaction appends come after it."""
     row = tx.one(MAX_EVENT_ID, {})
     return 0 if row is None or row[0] is None else row[0]
 
 
 def id_before_oldest(store: Store) -> int:
-    """The lowest position from which a reader can continue: older events are deleted."""
+    """The lowest position from which a reader can continue; older events are deleted."""
     with store.read() as tx:
         row = tx.one(MIN_EVENT_ID, {})
     return 0 if row is None or row[0] is None else row[0] - 1
@@ -128,7 +128,7 @@ def event_from_row(
     data: str | None,
     created_at: int,
 ) -> EventRecord:
-    """The record in these columns, its data parsed."""
+    """The record of these columns, with parsed data."""
     parsed = json.loads(data) if data else {}
     return EventRecord(id_, type_, agent, conversation_id, message_id, parsed, created_at)
 
@@ -155,7 +155,7 @@ def _select_matching(names: frozenset[str]) -> Select[*tuple[object, ...]]:
 
 
 def _in_list(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Whether a text such as `,a,,b,` contains the value: one statement for lists of any length."""
+    """Whether a text such as `,a,,b,` contains the value; one statement for all list lengths."""
     values = bindparam(name, type_=Text)
     return func.replace(values, const(",") + column + const(","), const("")) != values
 

@@ -1,4 +1,4 @@
-"""What becomes of a message that is not answered at once."""
+"""Events of messages that failed, or that a person cancelled, held or retried."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ from bullpen.core.events.base import Level, MessageEvent, note
 
 
 class MessageFailed(MessageEvent):
-    """a run failed, and the message waits again"""
+    """A run failed; the message is pending again"""
 
     type = "message_failed"
     level = Level.FAILURE
-    says = "failed"
+    says = "failed to answer {message}"
     kind: str
     error: str
     wait: int = note("milliseconds")
 
 
 class MessageRetried(MessageEvent):
-    """a person tries a dead message again"""
+    """A person retried a message"""
 
     type = "message_retried"
     level = Level.NOTICE
-    says = "a message is tried again"
+    says = "message {message} was retried"
 
 
 class MessageReleased(MessageEvent):
-    """a run was given up, and nothing is counted"""
+    """A run ended early; its messages are pending again and no attempt is counted"""
 
     type = "message_released"
-    says = "gave its work back to the queue"
+    says = "message {message} was released"
     messages: list[str] = note("ids")
     reason: str
 
 
 class MessageDead(MessageEvent):
-    """a message will not be tried again by itself"""
+    """A message became a dead letter; it is not retried automatically"""
 
     type = "message_dead"
     level = Level.FAILURE
-    says = "gave up"
+    says = "message {message} is dead"
     kind: str
     error: str
 
 
 class MessageHeld(MessageEvent):
-    """it waits for a person"""
+    """A message was held until a person resumes or cancels it"""
 
     type = "message_held"
     level = Level.WARNING
-    says = "waits for a person"
+    says = "message {message} is held"
     reason: str | None = None
     kind: str | None = None
     error: str | None = None
@@ -56,30 +56,30 @@ class MessageHeld(MessageEvent):
 
 
 class MessageResumed(MessageEvent):
-    """a person let it go on"""
+    """A person resumed a held message"""
 
     type = "message_let_go"
-    says = "a held message goes on"
+    says = "message {message} was resumed"
 
 
 class MessageCancelled(MessageEvent):
-    """a person ended it"""
+    """A message was cancelled"""
 
     type = "message_cancelled"
-    says = "a message was cancelled"
+    says = "message {message} was cancelled"
     reason: str
 
 
 class MessageExpired(MessageEvent):
-    """its deadline passed before its turn came"""
+    """A message was still pending at its deadline"""
 
     type = "message_expired"
     level = Level.WARNING
-    says = "was too late with a message"
+    says = "message {message} expired"
 
 
 class MessageDropped(MessageEvent):
-    """a person deleted it"""
+    """A person deleted a message"""
 
     type = "message_dropped"
-    says = "a message was dropped"
+    says = "message {message} was dropped"

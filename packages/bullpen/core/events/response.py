@@ -1,4 +1,4 @@
-"""What happens to an answer on its way to a person."""
+"""Events of responses: stored, delivered or failed."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ from bullpen.core.events.base import Level, MessageEvent, written_row
 
 
 class ResponseReady(MessageEvent):
-    """an answer waits for its channel"""
+    """A response was stored for delivery"""
 
     type = "response_ready"
-    says = "has an answer"
+    says = "wrote a response"
     channel: str
-    response: int | None = written_row("its number")
+    response: int | None = written_row("its id")
 
 
 class ResponseDelivered(MessageEvent):
-    """the platform took it, or its reader read it"""
+    """A response was delivered to its channel, or read"""
 
     type = "response_delivered"
-    says = "an answer was delivered"
+    says = "response on {channel} was delivered"
     quiet = True
     channel: str
     error: str | None
 
 
 class ResponseDead(MessageEvent):
-    """it cannot be delivered, or not in time"""
+    """A response could not be delivered, or expired"""
 
     type = "response_dead"
     level = Level.FAILURE
-    says = "an answer did not arrive"
+    says = "response on {channel} was not delivered"
     channel: str
     error: str | None
 
 
 class ResponseUnknown(MessageEvent):
-    """it was sent, and nobody knows whether it arrived"""
+    """A response was sent without a confirmation; it may have arrived"""
 
     type = "response_unknown"
     level = Level.FAILURE
-    says = "nobody knows whether an answer arrived"
+    says = "response on {channel} may not have arrived"
     channel: str
     error: str | None
 
 
 class ResponseRetried(MessageEvent):
-    """a person sends it once more"""
+    """A person retried a response"""
 
     type = "response_retried"
     level = Level.NOTICE
-    says = "an answer is sent again"
+    says = "response on {channel} was retried"
     quiet = True
     channel: str
     error: str | None

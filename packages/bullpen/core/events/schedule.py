@@ -1,4 +1,4 @@
-"""What happens to schedules and heartbeats."""
+"""Events of schedules and heartbeats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bullpen.core.events.base import AgentEvent, Level, MessageEvent, OwnedEvent
 
 
 class ScheduleEvent(OwnedEvent):
-    """Something that happened to a schedule, and no message came of it."""
+    """An event about a schedule that enqueued no message."""
 
     schedule: str
     label: str | None
@@ -14,78 +14,78 @@ class ScheduleEvent(OwnedEvent):
 
 
 class ScheduleAdded(ScheduleEvent):
-    """a schedule was made"""
+    """A schedule was created"""
 
     type = "schedule_added"
-    says = "has a new schedule"
+    says = "schedule {schedule} was created"
     quiet = True
     made_by: str
 
 
 class ScheduleChanged(ScheduleEvent):
-    """it was changed"""
+    """A schedule was changed"""
 
     type = "schedule_changed"
-    says = "its schedule was changed"
+    says = "schedule {schedule} was changed ({changed})"
     quiet = True
     changed: list[str] = note("names")
 
 
 class ScheduleRemoved(ScheduleEvent):
-    """it was removed"""
+    """A schedule was removed"""
 
     type = "schedule_removed"
-    says = "its schedule was removed"
+    says = "schedule {schedule} was removed"
     quiet = True
 
 
 class SchedulePaused(ScheduleEvent):
-    """it fires no more"""
+    """A schedule was paused"""
 
     type = "schedule_paused"
     level = Level.WARNING
-    says = "its schedule is paused"
+    says = "schedule {schedule} was paused"
     quiet = True
     reason: str
 
 
 class ScheduleResumed(ScheduleEvent):
-    """it fires again"""
+    """A schedule was resumed"""
 
     type = "schedule_resumed"
-    says = "its schedule fires again"
+    says = "schedule {schedule} was resumed"
     quiet = True
 
 
 class ScheduleFired(MessageEvent):
-    """its message was put into the queue"""
+    """A schedule fired: its message was enqueued"""
 
     type = "schedule_fired"
-    says = "its schedule fired"
+    says = "schedule {schedule} fired"
     quiet = True
     schedule: str
     label: str | None
     team: str | None
-    due_at: int | None = note("null: somebody asked for it")
+    due_at: int | None = note("null if a person started it")
 
 
 class ScheduleSkipped(ScheduleEvent):
-    """it was due, and nothing was asked"""
+    """A schedule was due, but did not fire"""
 
     type = "schedule_skipped"
     level = Level.NOTICE
-    says = "its schedule was skipped"
+    says = "schedule {schedule} was skipped"
     quiet = True
     due_at: int
     reason: str
 
 
 class ScheduleMissed(ScheduleEvent):
-    """it was due while no scheduler ran, and that is not made up for"""
+    """A schedule was due while no scheduler was running, and does not catch up"""
 
     type = "schedule_missed"
     level = Level.FAILURE
-    says = "its schedule was missed"
+    says = "schedule {schedule} was missed"
     quiet = True
     first: int = note("due time")
     last: int = note("due time")
@@ -94,44 +94,45 @@ class ScheduleMissed(ScheduleEvent):
 
 
 class HeartbeatChanged(AgentEvent):
-    """how an agent is woken was changed"""
+    """The heartbeat of an agent was changed"""
 
     type = "heartbeat_changed"
-    says = "its heartbeat was changed"
+    says = "heartbeat was changed ({changed})"
     quiet = True
     state: str
     changed: list[str] = note("names")
 
 
 class HeartbeatSent(MessageEvent):
-    """an agent was woken"""
+    """A heartbeat message was enqueued"""
 
     type = "heartbeat_sent"
-    says = "was woken"
+    says = "heartbeat was sent"
     quiet = True
 
 
 class HeartbeatSilent(MessageEvent):
-    """it had nothing to say"""
+    """An agent had nothing to report at its heartbeat"""
 
     type = "heartbeat_silent"
-    says = "had nothing to say"
+    says = "had nothing to report"
+    bookkeeping = True
 
 
 class HeartbeatSkipped(AgentEvent):
-    """it was not woken, though it was time"""
+    """A heartbeat was due, but was not sent"""
 
     type = "heartbeat_skipped"
     level = Level.NOTICE
-    says = "was not woken"
+    says = "heartbeat was skipped"
     quiet = True
     reason: str
 
 
 class HeartbeatPaused(AgentEvent):
-    """it is woken no more, by Bullpen's own decision"""
+    """Bullpen paused the heartbeat of an agent"""
 
     type = "heartbeat_paused"
     level = Level.WARNING
-    says = "its heartbeat is paused"
+    says = "heartbeat was paused"
     reason: str

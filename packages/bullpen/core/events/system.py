@@ -1,4 +1,4 @@
-"""What happens to the processes, and to the whole installation."""
+"""Events of processes, and of the whole installation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from bullpen.core.events.base import Event, Level, note
 
 
 class SystemEvent(Event):
-    """Something that concerns every team."""
+    """An event that live views show for every team."""
 
 
 class DeadLettersGrew(SystemEvent):
-    """more messages died of the same cause than before"""
+    """More messages failed with the same cause"""
 
     type = "dead_letters_grew"
     level = Level.FAILURE
-    says = "many messages die"
+    says = "has more dead letters with one cause"
     fingerprint: str
     kind: str
     error: str
@@ -24,16 +24,16 @@ class DeadLettersGrew(SystemEvent):
 
     @property
     def who(self) -> str:
-        """The queue of all agents."""
+        """The queue."""
         return "queue"
 
 
 class WorkerLost(SystemEvent):
-    """a process was not heard of any more, and had not said goodbye"""
+    """A worker was not seen for a minute and had not stopped cleanly"""
 
     type = "worker_lost"
     level = Level.FAILURE
-    says = "was not heard of any more"
+    says = "on {host} was last seen {silent_seconds} s ago"
     kind: str
     host: str
     pid: int
@@ -46,7 +46,7 @@ class WorkerLost(SystemEvent):
 
 
 class SystemAgentFailed(SystemEvent):
-    """a [maintenance loop](maintenance.md) failed"""
+    """A [maintenance job](maintenance.md) failed"""
 
     type = "system_agent_failed"
     level = Level.FAILURE
@@ -62,7 +62,7 @@ class SystemAgentFailed(SystemEvent):
 
 
 class ProcessEvent(SystemEvent):
-    """Something that happened to a process."""
+    """An event about a process."""
 
     worker: str
 
@@ -73,28 +73,28 @@ class ProcessEvent(SystemEvent):
 
 
 class ProcessorStart(ProcessEvent):
-    """a processor is ready"""
+    """A processor is ready"""
 
     type = "processor_start"
-    says = "starts"
+    says = "started"
 
 
 class ProcessorStop(ProcessEvent):
-    """a processor has stopped"""
+    """A processor stopped"""
 
     type = "processor_stop"
-    says = "has stopped"
+    says = "stopped"
 
 
 class SchedulerStart(ProcessEvent):
-    """a scheduler is ready"""
+    """A scheduler is ready"""
 
     type = "scheduler_start"
-    says = "starts"
+    says = "started"
 
 
 class SchedulerStop(ProcessEvent):
-    """a scheduler has stopped"""
+    """A scheduler stopped"""
 
     type = "scheduler_stop"
-    says = "has stopped"
+    says = "stopped"

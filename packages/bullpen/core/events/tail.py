@@ -1,10 +1,11 @@
-"""Follows the event log from any position, for any number of readers, and loses no event.
+"""Follow the event log from any position, with any number of readers, without losing an event.
 
-An id is allocated before its transaction commits: on PostgreSQL a lower id may become visible
+An id is allocated before its transaction commits, so on PostgreSQL a lower id may become visible
 after a higher one. A transaction that has written an event holds a lock on the table until it
-ends. So a tail notes the highest id and the transactions that hold that lock; as soon as none of
-them holds it, every event up to that id is visible or was rolled back. Transactions that write no
-events delay no reader. SQLite has one writer at a time, and the highest id is safe at once.
+ends. A tail therefore remembers the highest id and the transactions that hold the lock. As soon as
+all of them have ended, every event up to that id is either visible or rolled back. Transactions
+that write no events delay no reader. SQLite has one writer at a time, so there the highest id is
+always safe.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class EventTail:
 
     store: Store
     position: int
-    """The id of the last event that was read."""
+    """The id of the last event read."""
     _committed_up_to: int = 0
     _barrier: int = 0
     _writers: frozenset[str] = frozenset()
@@ -49,7 +50,8 @@ class EventTail:
     def from_now(cls, store: Store) -> EventTail:
         """A reader that starts with the next event.
 
-        It waits, up to a limit, for the transactions that are writing now: they may have lower ids.
+        It waits for the transactions that are writing now, since they may have lower ids; at most
+        `WRITER_WAIT_SECONDS`.
         """
         with store.read() as tx:
             last = last_event_id(tx)
@@ -58,11 +60,11 @@ class EventTail:
 
     @property
     def has_uncommitted(self) -> bool:
-        """Whether there are events that cannot be read yet, because transactions are writing."""
+        """Whether open transactions keep events from being read."""
         return self._barrier > self.position
 
     def read(self, limit: int = 500) -> list[EventRecord]:
-        """The next events, in order; empty when no more can be read yet."""
+        """The next events in order; empty if none can be read yet."""
         if self._committed_up_to <= self.position:
             self._advance()
         if self._committed_up_to <= self.position:
@@ -71,7 +73,7 @@ class EventTail:
             events = tx.all(
                 NEXT_EVENTS, {"after": self.position, "upto": self._committed_up_to, "limit": limit}
             )
-        # A page that is not full reaches the safe id, gaps included.
+        # A page that is not full ends at the safe id, even if that id is a gap.
         self.position = events[-1].id if len(events) == limit else self._committed_up_to
         return events
 

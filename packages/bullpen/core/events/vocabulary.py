@@ -1,4 +1,4 @@
-"""The vocabulary: every event by its type, in the order of docs/reference/events.md."""
+"""All events by type, in the order of docs/reference/events.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
 
 
 def read_event(type_: str, about: About, data: Mapping[str, object]) -> Event:
-    """The event in a row; an unknown one if another version of Bullpen wrote it."""
+    """The event in a row; an `UnknownEvent` if another version of Bullpen wrote it."""
     event_type = EVENT_TYPES.get(type_)
     event = None if event_type is None else event_type.read(about, data)
     return UnknownEvent(type_, data, about) if event is None else event

@@ -1,4 +1,4 @@
-"""What each agent does now, and what it has cost."""
+"""The current activity of each agent, and the cost of its runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bullpen.core.store.transaction import Transaction
 
 A = ATTEMPTS.c
 
-# From the newest on, so that only rows since that moment are read.
+# Starts at the newest row, so that only rows since that moment are read.
 SELECT_LAST_RUN_BEFORE: Statement[tuple[int]] = Statement(
     lambda: (
         select(A.id)
@@ -47,74 +47,75 @@ SUM_SINCE: Statement[tuple[str, RunTotals]] = Statement(
 
 
 def last_run_before(tx: Transaction, moment: int) -> int:
-    """The id of the last run that had ended well before a moment; 0 if none had."""
-    # An id is taken before its transaction commits: ids may be out of the order of time by so much.
+    """The id of the last run that ended more than a minute before a moment; 0 if there is none."""
+    # Ids are taken before their transactions commit, so their order may differ from that of the
+    # times by up to this margin.
     row = tx.one(SELECT_LAST_RUN_BEFORE, {"before": moment - MINUTE})
     return 0 if row is None else row[0]
 
 
 def run_totals_since(tx: Transaction, moment: int, after: int) -> dict[str, RunTotals]:
-    """What each agent's runs since a moment took; `after` is the id of the last run before."""
+    """The totals of each agent's runs since a moment; `after` is from `last_run_before`."""
     return dict(tx.all(SUM_SINCE, {"since": moment, "after": after}))
 
 
 class AgentActivity(StrEnum):
-    """What an agent is doing."""
+    """The activity of an agent, as live views show it."""
 
     IDLE = "idle"
-    RUNS = "runs"
+    PROCESSING = "processing"
     LOST = "lost"
-    """Its run's lease has expired: its worker is lost, and its messages are retried soon."""
-    WAITS = "waits"
-    """It has pending messages, and none is claimed."""
-    RESTS = "rests"
-    """Its provider asked for a pause."""
+    """The lease of its run has expired: its worker is lost, and its messages are retried soon."""
+    PENDING = "pending"
+    """It has pending messages, none of which is claimed."""
+    RATE_LIMITED = "rate-limited"
+    """Its provider asked to wait."""
     PAUSED = "paused"
-    DRAINS = "drains"
+    DRAINING = "draining"
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveRun:
-    """A run that goes on."""
+    """A run in progress."""
 
     message: MessageRecord
     """Its primary message."""
     messages: int
-    """How many messages it answers."""
+    """The number of messages that it answers."""
     since: int
     worker: str
     conversation: RunTotals
-    """What the ended runs of its conversation took."""
+    """The totals of the finished runs of its conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """One agent, and what it is doing."""
+    """One agent and its activity."""
 
     agent: Agent
     activity: AgentActivity
     why: str | None
-    """Why its lane is not active."""
+    """The reason why its lane is not active."""
     until: int | None
-    """The end of the pause that its provider asked for."""
+    """The end of the rate limit."""
     waiting: int
     run: ActiveRun | None
 
 
 @dataclass(frozen=True, slots=True)
 class CompanyStatus:
-    """All agents, or the members of a team in its order; the queue is the whole one."""
+    """All agents, or the members of a team in its order, and the whole queue."""
 
     at: int
     team: Team | None
     agents: tuple[AgentStatus, ...]
     queue: QueueStatus
     processes: dict[str, int]
-    """How many processes of each kind are alive."""
+    """The number of live processes of each kind."""
 
 
 def get_company_status(tx: Transaction, team_id: str | None = None) -> CompanyStatus:
-    """What all agents are doing now; with a team, only its members."""
+    """The current activity of all agents, or of a team's members."""
     team = None if team_id is None else get_team(tx, team_id)
     agents = {each.id: each for each in list_agents(tx)}
     wanted = list(agents) if team is None else [each for each in team.members if each in agents]
@@ -130,7 +131,7 @@ def get_company_status(tx: Transaction, team_id: str | None = None) -> CompanySt
 
 
 def _active_runs(tx: Transaction, lanes: Sequence[LaneRecord]) -> dict[str, ActiveRun]:
-    """The runs of these lanes, by agent."""
+    """The runs in progress of these lanes, by agent."""
     busy = [each for each in lanes if each.processing]
     numbers = [next(iter(decode_numbers(each.batch)), 0) for each in busy]
     found = {each.id: each for each in list_messages_by_number(tx, numbers)}
@@ -168,16 +169,16 @@ def _agent_status(
 def _agent_activity(lane: LaneRecord, run: ActiveRun | None, now: int) -> AgentActivity:
     if run is not None:
         overdue = lane.lease_expires_at is not None and lane.lease_expires_at <= now
-        return AgentActivity.LOST if overdue else AgentActivity.RUNS
+        return AgentActivity.LOST if overdue else AgentActivity.PROCESSING
     state = LaneState(lane.state)
     match state:
         case LaneState.PAUSED | LaneState.ARCHIVED:
             return AgentActivity.PAUSED
         case LaneState.DRAINING:
-            return AgentActivity.DRAINS
+            return AgentActivity.DRAINING
         case LaneState.ACTIVE:
             if lane.not_before is not None and lane.not_before > now:
-                return AgentActivity.RESTS
-            return AgentActivity.WAITS if lane.pending else AgentActivity.IDLE
+                return AgentActivity.RATE_LIMITED
+            return AgentActivity.PENDING if lane.pending else AgentActivity.IDLE
         case _:
             assert_never(state)
