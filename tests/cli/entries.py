@@ -122,12 +122,14 @@ ENTRIES: Mapping[str, Entry] = {
     "token path": Entry(home.TokenPath, storeless=True),
     "token rotate": Entry(home.TokenRotated, "--yes", storeless=True),
     "token show": Entry(home.Token, storeless=True),
+    "version": Entry(home.Version, storeless=True),
     "trace": Entry(conversations.Trace, "telegram_done"),
 }
 
 WITHOUT_JSON: Mapping[str, str] = {
     "attach": "it gives the terminal to tmux",
     "completion": "it prints a script for a shell",
+    "help": "it prints a text",
     **dict.fromkeys(
         ("run api", "run channel", "run guard", "run processor", "run recovery", "run scheduler"),
         "it is a service, and logs",
@@ -152,7 +154,7 @@ OPEN_TO_AGENTS = frozenset(
     {
         *("history list", "history people", "history search", "response send"),
         *("schedule add", "schedule history", "schedule list", "schedule next", "schedule pause"),
-        *("schedule remove", "schedule resume", "schedule set", "schedule show"),
+        *("schedule remove", "schedule resume", "schedule set", "schedule show", "version"),
     }
 )
 """What an agent may do in its run; the rest is for people only."""

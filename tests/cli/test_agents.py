@@ -53,7 +53,7 @@ def test_agents_are_added_changed_and_shown(company: Bullpen) -> None:
 def test_an_id_that_is_none_is_refused(company: Bullpen, name: str) -> None:
     result = company("agent", "add", "--", name)
     assert result.status == 2
-    assert result.err.startswith("bullpen: ")
+    assert result.err.startswith("Error: ")
 
 
 def test_an_id_that_is_taken_is_refused_for_agents_and_teams_alike(company: Bullpen) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from bullpen import __version__
-from bullpen.cli.lazy import walk_commands
+from bullpen.cli.lazy import LazyGroup, walk_commands
 from bullpen.cli.main import cli
 from tests.cli.command import Bullpen
 
@@ -55,7 +57,7 @@ def test_every_command_is_listed_with_a_line_of_its_own() -> None:
             text = help_of(path)
             inside = [each for each in COMMANDS if len(each) == len(path) + 1]
             for name, each in ((at[-1], COMMANDS[at]) for at in inside if at[:-1] == path):
-                assert re.search(rf"^  {name} +\S", text, flags=re.MULTILINE), (path, name)
+                assert re.search(rf"^  {name}\b.*  \S", text, flags=re.MULTILINE), (path, name)
                 assert each.get_short_help_str(limit=200)
 
 
@@ -85,4 +87,101 @@ def test_what_does_not_exist_is_a_mistake_of_usage(bullpen: Bullpen, args: Path)
     result = bullpen(*args)
     assert result.status == 2
     assert result.out == ""
-    assert "Usage:" in result.err or "Error" in result.err
+    said, hint = result.err.splitlines()
+    assert re.fullmatch(r"Error: [a-z].*[^.]", said)
+    assert re.fullmatch(r"  Run 'bullpen( [a-z]+)* --help' for usage\.", hint)
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        (("stauts",), "status"),
+        (("agents",), "agent"),
+        (("agent", "shwo", "coder"), "show"),
+        (("queue", "lst"), "list"),
+        (("config", "chek"), "check"),
+        (("team", "remov", "dev"), "remove"),
+        (("run", "procesor"), "processor"),
+    ],
+)
+def test_for_a_misspelt_command_the_right_one_is_suggested(
+    empty: Bullpen, args: Path, meant: str
+) -> None:
+    result = empty(*args)
+    assert result.status == 2
+    assert f"does not exist. Did you mean '{meant}'?" in result.err
+
+
+def test_an_option_before_its_command_is_answered_with_the_right_order(empty: Bullpen) -> None:
+    result = empty("--json", "agent", "list")
+    assert result.status == 2
+    assert "option '--json' belongs after the command" in result.err
+    assert "Run `bullpen agent list --json`." in result.err
+    assert result.json["code"] == "usage"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, each in COMMANDS.items() if isinstance(each, click.Group)], ids=" ".join
+)
+def test_a_group_alone_prints_its_help_and_succeeds(empty: Bullpen, path: Path) -> None:
+    group = COMMANDS[path]
+    assert isinstance(group, LazyGroup)
+    asked = empty.ok(*path, "-h").out
+    assert asked == empty.ok(*path, "--help").out
+    assert asked == empty.ok("help", *path).out
+    if not group.invoke_without_command:
+        assert asked == empty.ok(*path).out
+
+
+def test_help_names_a_command_that_does_not_exist(empty: Bullpen) -> None:
+    result = empty("help", "agent", "ad")
+    assert (result.status, result.out) == (2, "")
+    assert "Did you mean 'add'?" in result.err
+    assert "has no command 'x'" in empty("help", "send", "x").err
+
+
+def test_python_m_bullpen_is_the_command(empty: Bullpen) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bullpen", "version"],
+        env=empty.environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"bullpen {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("alias", "path"),
+    [
+        (("ps",), ("status",)),
+        (("start",), ("up",)),
+        (("stop",), ("down",)),
+        (("agent", "ls"), ("agent", "list")),
+        (("agent", "create"), ("agent", "add")),
+        (("agent", "edit"), ("agent", "set")),
+        (("agent", "describe"), ("agent", "show")),
+        (("team", "rm"), ("team", "remove")),
+        (("key", "rm"), ("key", "revoke")),
+        (("queue", "rm"), ("queue", "drop")),
+        (("heartbeat", "rm"), ("heartbeat", "off")),
+        (("schedule", "run"), ("schedule", "now")),
+        (("schedule", "enable"), ("schedule", "resume")),
+        (("db", "migrate"), ("db", "upgrade")),
+        (("config", "show"), ("config", "list")),
+    ],
+)
+def test_the_words_of_other_tools_work_and_the_help_names_them(alias: Path, path: Path) -> None:
+    text = help_of(alias)
+    assert text == help_of(path)
+    named = re.search(r"^  Aliases: (.*)$", text, flags=re.MULTILINE)
+    assert named
+    assert alias[-1] in named[1].split(", ")
+
+
+def test_an_alias_names_one_command_at_the_most_and_hides_none() -> None:
+    for path, group in COMMANDS.items():
+        if isinstance(group, LazyGroup):
+            names = [each[-1] for each in COMMANDS if each[:-1] == path and each]
+            aliases = [alias for name in names for alias in group.aliases_of(name)]
+            assert len({*names, *aliases}) == len(names) + len(aliases), path

@@ -88,7 +88,7 @@ def test_a_mistyped_command_posts_nothing_and_is_a_mistake_of_usage(bullpen: Bul
     result = company(bullpen)("room", "pots", "dev", "hello")
     assert result.status == 2
     assert posted(bullpen) == []
-    assert bullpen("room").status == 2
+    assert bullpen("room").status == 0
     assert bullpen("room", "--nonsense").status == 2
 
 

@@ -247,7 +247,7 @@ def test_what_cannot_be_is_refused_with_the_reason_and_an_example(
     result = office("schedule", "add", "x", "--agent", "coder", *to, *args)
     assert (result.status, result.out) == (2, "")
     said, hint = result.err.splitlines()
-    assert said.startswith("bullpen: ")
+    assert said.startswith("Error: ")
     assert reason in said
     assert example in hint
     with direct(office) as store, store.read() as tx:

@@ -70,7 +70,7 @@ def test_what_is_bad_in_the_file_is_named_once_and_stops_nothing(
     result = bullpen.ok("queue", "status", "--json")
     assert result.json is not None
     assert result.err.count("settings.toml") == 1
-    assert f"bullpen: settings.toml {named}" in result.err
+    assert f"Warning: settings.toml {named}" in result.err
     assert (bullpen.home / "settings.toml").read_bytes() == text
 
 

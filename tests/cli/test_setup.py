@@ -101,7 +101,7 @@ def test_a_provider_that_does_not_answer_is_refused_and_nothing_is_made(new: Bul
 def test_what_cannot_be_is_refused_by_name(new: Bullpen, args: tuple[str, ...]) -> None:
     refused = new(*BY_ITSELF, "--no-probe", *args)
     assert refused.status in (1, 2)
-    assert refused.err.splitlines()[-2].startswith("bullpen: ")
+    assert refused.err.splitlines()[-2].startswith("Error: ")
 
 
 def test_what_is_in_the_settings_stays_there(new: Bullpen) -> None:

@@ -71,7 +71,7 @@ def test_an_unknown_name_stops_nothing_and_is_told(empty: Bullpen) -> None:
     started = started_with(empty, b"colour = 'blue'\nmax_cots = 5\n")
     assert started.status == 0
     assert "settings.toml line 1: there is no setting colour" in started.err
-    assert "Did you mean max_cost?" in started.err
+    assert "Did you mean 'max_cost'?" in started.err
     assert set(states(empty).values()) == {"RUNNING"}
     assert "colour" not in empty.ok("agent", "list").err
 

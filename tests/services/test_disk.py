@@ -40,7 +40,7 @@ def test_no_file_can_grow_beyond_what_is_left(empty: Bullpen, size: int) -> None
     result = run(empty, *program, "up")
     assert result.returncode in (1, 75), result
     assert "Traceback" not in result.stderr
-    assert result.stderr.startswith("bullpen: ")
+    assert result.stderr.startswith("Error: ")
     assert of_home(empty.home) == []
     assert "up" in empty("status").out
     # What was begun stands in nobody's way once there is room.
@@ -81,6 +81,6 @@ def test_a_home_that_cannot_be_written(
     for command in (("up",), ("send", "hello"), ("agent", "add", "coder")):
         result = empty(*command)
         assert result.status == 1, result
-        assert result.err.startswith("bullpen: ")
+        assert result.err.startswith("Error: ")
     assert sorted(path.name for path in empty.home.iterdir()) == before
     assert of_home(empty.home) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bullpen.core.errors import BadText, TextTooLong
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, describe_unknown, suggest
 
 
 @pytest.mark.parametrize("text", ["a", "é" * 5, "🎉🎉", "\n\t\x01\x7f\ufffe\ufeff", "x" * 10])
@@ -30,3 +30,21 @@ def test_an_error_about_text_can_itself_be_stored_and_printed() -> None:
         check_text("\ud800\0", 10)
     str(caught.value).encode()
     assert "\0" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("codre", "coder"), ("CODER", "coder"), ("reviwer", "reviewer"), ("stauts", "status")],
+)
+def test_the_known_name_most_like_the_typed_one_is_suggested(typed: str, meant: str) -> None:
+    known = ["coder", "reviewer", "status", "code2"]
+    assert suggest(typed, known) == f"Did you mean {meant!r}?"
+    assert describe_unknown("agent", typed, known) == (
+        f"agent {typed!r} does not exist. Did you mean {meant!r}?"
+    )
+
+
+def test_without_a_similar_name_nothing_is_suggested() -> None:
+    assert suggest("zzz", ["coder"]) == ""
+    assert suggest("coder", []) == ""
+    assert describe_unknown("team", "x" * 99, ["coder"]) == f"team {'x' * 40!r} does not exist"

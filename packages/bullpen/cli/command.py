@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -50,11 +50,16 @@ class Result:
     """Lines for standard error, for a person only."""
     status: int = 0
     """The exit status."""
+    ids: Iterable[str] = ()
+    """What --quiet prints, a line each; for lists."""
 
-    def print(self, as_json: bool) -> None:
+    def print(self, as_json: bool, *, quiet: bool = False) -> None:
         """Print it, and exit with its status unless that is 0."""
         if as_json:
             print_json(self.document)
+        elif quiet:
+            for each in self.ids:
+                echo(each)
         else:
             for line in (self.lines,) if isinstance(self.lines, str) else self.lines:
                 echo(line)
@@ -79,6 +84,14 @@ JSON_HELP = "Print one JSON document."
 json_flag = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 """The --json of every command; a group that is a command as well takes it itself."""
 
+
+def _list_options() -> list[click.Option]:
+    return [
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print the ids alone, one a line."),
+        click.Option(["-w", "--watch"], is_flag=True, help="Refresh every 2 seconds until Ctrl-C."),
+    ]
+
+
 CommandFunction = Callable[..., Result | None]
 CommandDecorator = Callable[[CommandFunction], click.Command]
 
@@ -90,6 +103,7 @@ def command(
     people_only: str = "",
     in_runs: bool = False,
     tx: Access | None = None,
+    listing: bool = False,
     ignore_unknown_options: bool = False,
     json_help: str = JSON_HELP,
 ) -> CommandDecorator:
@@ -97,41 +111,68 @@ def command(
 
     Its first argument is the settings or, with `tx`, a transaction that ends before the result is
     printed. Only a command with `in_runs` may be used in a run of an agent; with `people_only`,
-    which completes "may not …", its error says what is refused. The name is the function's,
-    without the underscore that keeps `list_` from shadowing a builtin.
+    which completes "may not …", its error says what is refused. A `listing` also has --quiet, which
+    prints the result's ids, and --watch. The name is the function's, without the underscore that
+    keeps `list_` from shadowing a builtin.
     """
 
     def decorate(function: CommandFunction) -> click.Command:
         def callback(as_json: bool, **options: object) -> None:
-            context = click.get_current_context()
-            settings = context.find_object(Settings)
-            assert settings is not None
-            if not in_runs:
-                require_person(people_only or f"use `{context.command_path}`")
-            elif RUN_VARIABLE in os.environ:
-                from bullpen.core.queue.reach import find_run  # a person's commands start without
+            quiet = bool(listing and options.pop("quiet"))
+            watched = bool(listing and options.pop("watch"))
+            if as_json and (quiet or watched):
+                option = "--quiet" if quiet else "--watch"
+                raise click.UsageError(f"give --json or {option}, not both")
 
-                with read_transaction(settings) as reading:
-                    context.meta[RUN_VARIABLE] = find_run(reading, os.environ[RUN_VARIABLE])
-            if tx is None:
-                result = function(settings, **options)
+            def run_once() -> None:
+                settings = _settings_for(people_only, in_runs=in_runs)
+                result = _call(function, settings, tx, options)
+                if result is not None:
+                    result.print(as_json, quiet=quiet)
+
+            if watched:
+                from bullpen.cli.watch import watch
+
+                watch(run_once)
             else:
-                open_transaction = write_transaction if tx == "write" else read_transaction
-                with open_transaction(settings) as transaction:
-                    result = function(transaction, **options)
-            if result is not None:
-                result.print(as_json)
+                run_once()
 
         made = click.command(
             name or function.__name__.rstrip("_").replace("_", "-"),
             context_settings={"ignore_unknown_options": True} if ignore_unknown_options else None,
         )(update_wrapper(callback, function))
+        made.params += _list_options() if listing else []
         made.params.append(click.Option(["--json", "as_json"], is_flag=True, help=json_help))
         if group is not None:
             group.add_command(made)
         return made
 
     return decorate
+
+
+def _settings_for(people_only: str, *, in_runs: bool) -> Settings:
+    """Return the settings, if the caller may use the command."""
+    context = click.get_current_context()
+    settings = context.find_object(Settings)
+    assert settings is not None
+    if not in_runs:
+        require_person(people_only or f"use `{context.command_path}`")
+    elif RUN_VARIABLE in os.environ:
+        from bullpen.core.queue.reach import find_run  # a person's commands start without
+
+        with read_transaction(settings) as reading:
+            context.meta[RUN_VARIABLE] = find_run(reading, os.environ[RUN_VARIABLE])
+    return settings
+
+
+def _call(
+    function: CommandFunction, settings: Settings, tx: Access | None, options: Mapping[str, object]
+) -> Result | None:
+    if tx is None:
+        return function(settings, **options)
+    open_transaction = write_transaction if tx == "write" else read_transaction
+    with open_transaction(settings) as transaction:
+        return function(transaction, **options)
 
 
 def json_requested() -> bool:

@@ -59,7 +59,7 @@ def config(context: click.Context) -> None:
         print_problems(load_lenient(os.environ)[1])
 
 
-@command(config)
+@command(config, listing=True)
 @click.option("--changed", is_flag=True, help="Only those that do not have their default.")
 def list_(settings: Settings, changed: bool) -> Result:
     """List every setting: its value, where that comes from, and what it is for.
@@ -81,7 +81,9 @@ def list_(settings: Settings, changed: bool) -> Result:
     rows = [("NAME", "VALUE", "FROM", "WHAT FOR")]
     rows += [(each.name, str(each.value), _source(each, bad), each.doc) for each in views]
     fields = [_setting_fields(each, bad.get(each.name)) for each in views]
-    return Result(fields, rows=rows, empty="Every setting has its default.")
+    return Result(
+        fields, rows=rows, ids=(each.name for each in views), empty="Every setting has its default."
+    )
 
 
 @command(config)

@@ -11,6 +11,7 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, acting_run, command, read_transaction
+from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import DURATION, limit_option
 from bullpen.cli.output import join, style
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
@@ -33,7 +34,7 @@ NOTHING_SAID = "Nothing like that has been said."
 INDENT = "    "
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def history() -> None:
     """Look through what was said to agents and by them.
 

@@ -61,7 +61,7 @@ def add(
     return Result({**_key_fields(key, tx.now), "key": secret}, secret, hints=[hint])
 
 
-@command(key, people_only="see keys", tx="read")
+@command(key, people_only="see keys", tx="read", listing=True)
 def list_(tx: Transaction) -> Result:
     """List the keys and the browsers that came in, those of the past included.
 
@@ -83,6 +83,7 @@ def list_(tx: Transaction) -> Result:
     return Result(
         [_key_fields(each, tx.now) for each in keys],
         rows=rows,
+        ids=(each.id for each in keys),
         empty="There are no keys. Next: bullpen key add dashboard --scope read",
     )
 

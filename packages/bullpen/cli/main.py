@@ -2,92 +2,89 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 
 import click
 
 from bullpen import __version__
+from bullpen.cli.errors import describe_os_error, print_error, print_warning
 from bullpen.cli.lazy import COMPLETE_VARIABLE, LazyGroup
-from bullpen.cli.output import echo
 from bullpen.core.errors import BullpenError
 from bullpen.core.files import check_home
 from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.settings import DEFAULTS
 from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
 
-COMMAND_MODULES = {
-    "agent": "bullpen.cli.agent:agent",
-    "attach": "bullpen.cli.tmux:attach",
-    "completion": "bullpen.cli.completion:completion",
-    "config": "bullpen.cli.config:config",
-    "db": "bullpen.cli.db:db",
-    "demo": "bullpen.cli.demo:demo",
-    "doctor": "bullpen.cli.doctor:doctor",
-    "down": "bullpen.cli.down:down",
-    "events": "bullpen.cli.events:events",
-    "heartbeat": "bullpen.cli.heartbeat:heartbeat",
-    "history": "bullpen.cli.history:history",
-    "key": "bullpen.cli.key:key",
-    "logs": "bullpen.cli.logs:logs",
-    "model": "bullpen.cli.model:model",
-    "open": "bullpen.cli.token:open_",
-    "provider": "bullpen.cli.provider:provider",
-    "queue": "bullpen.cli.queue:queue",
-    "response": "bullpen.cli.response:response",
-    "restart": "bullpen.cli.down:restart",
-    "room": "bullpen.cli.room:room",
-    "run": "bullpen.cli.run:run",
-    "schedule": "bullpen.cli.schedule:schedule",
-    "send": "bullpen.cli.send:send",
-    "setup": "bullpen.cli.setup:setup",
-    "status": "bullpen.cli.status:status",
-    "team": "bullpen.cli.team:team",
-    "token": "bullpen.cli.token:token",
-    "trace": "bullpen.cli.trace:trace",
-    "up": "bullpen.cli.up:up",
+SECTIONS = {
+    "Start here": {
+        "up": "bullpen.cli.up:up",
+        "setup": "bullpen.cli.setup:setup",
+        "send": "bullpen.cli.send:send",
+        "status": "bullpen.cli.status:status",
+        "demo": "bullpen.cli.demo:demo",
+        "doctor": "bullpen.cli.doctor:doctor",
+    },
+    "Agents": {
+        "agent": "bullpen.cli.agent:agent",
+        "team": "bullpen.cli.team:team",
+        "room": "bullpen.cli.room:room",
+        "provider": "bullpen.cli.provider:provider",
+        "model": "bullpen.cli.model:model",
+    },
+    "Messages": {
+        "queue": "bullpen.cli.queue:queue",
+        "response": "bullpen.cli.response:response",
+        "trace": "bullpen.cli.trace:trace",
+        "history": "bullpen.cli.history:history",
+        "events": "bullpen.cli.events:events",
+    },
+    "Schedules": {
+        "schedule": "bullpen.cli.schedule:schedule",
+        "heartbeat": "bullpen.cli.heartbeat:heartbeat",
+    },
+    "Services": {
+        "down": "bullpen.cli.down:down",
+        "restart": "bullpen.cli.down:restart",
+        "logs": "bullpen.cli.logs:logs",
+        "attach": "bullpen.cli.tmux:attach",
+        "run": "bullpen.cli.run:run",
+    },
+    "Settings and data": {
+        "config": "bullpen.cli.config:config",
+        "db": "bullpen.cli.db:db",
+    },
+    "API and keys": {
+        "open": "bullpen.cli.token:open_",
+        "key": "bullpen.cli.key:key",
+        "token": "bullpen.cli.token:token",
+    },
+    "Help": {
+        "help": "bullpen.cli.help:help_",
+        "version": "bullpen.cli.help:version",
+        "completion": "bullpen.cli.completion:completion",
+    },
 }
+"""Every command, under its heading in the help."""
 
 REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
 """Commands that report problems of settings.toml themselves."""
 
-IN_ANY_HOME = frozenset({"completion", "config", "doctor", "down"})
+IN_ANY_HOME = frozenset({"completion", "config", "doctor", "down", "help", "version"})
 """Commands that work in a home that others can write to: they look, or stop what runs."""
+
+PROGRAM = "bullpen"
 
 UMASK = 0o077
 """What Bullpen and its agents make is the owner's alone, whatever the shell says."""
 
 
-def print_error(text: str, hint: str, code: str) -> None:
-    """Print an error and its hint to standard error; with --json also as a document."""
-    print_error_json(text, hint, code)
-    echo(f"bullpen: {text}", err=True)
-    if hint:
-        echo(f"  {hint}", err=True)
-
-
-def print_error_json(text: str, hint: str, code: str) -> None:
-    """Print an error as the API does, if --json was given."""
-    if "--json" in sys.argv:
-        with suppress(OSError):  # writing to standard output may be what failed
-            echo(json.dumps({"error": text, "code": code, "hint": hint}))
-
-
-def print_usage_error_json(error: click.ClickException) -> None:
-    """Print an error of usage as a document, if --json was given; click prints it for people."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    hint = "" if context is None else f"See `{context.command_path} --help`."
-    print_error_json(error.format_message(), hint, "usage")
-
-
 def print_problems(problems: Iterable[SettingProblem], *, warnings: bool = False) -> None:
-    """Print a line for each problem; warnings are about names that no setting has."""
+    """Print a line for each problem; `warnings` includes unknown names in settings.toml."""
     for each in problems:
         if warnings or not each.warning:
-            echo(f"bullpen: {describe_problem(each)}", err=True)
+            print_warning(describe_problem(each))
 
 
 def describe_problem(problem: SettingProblem) -> str:
@@ -97,20 +94,26 @@ def describe_problem(problem: SettingProblem) -> str:
     if problem.name == DATABASE_SETTING:
         return f"{problem}. The database is not touched until this is corrected."
     if problem.name in DEFAULTS:
-        return f"{problem}. Its default counts."
+        return f"{problem}. Its default is used."
     return f"{problem}. {problem.hint}"
 
 
-@click.group(cls=LazyGroup, modules=COMMAND_MODULES)
+@click.group(
+    "bullpen",
+    cls=LazyGroup,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="bullpen")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """A company of AI agents on a durable SQL queue.
+    """Run AI agents on a durable SQL queue.
 
     \b
-    Begin with:
+    Examples:
       bullpen up
       bullpen send "hello"
+      bullpen help agent add
     """
     context.obj, problems = load_lenient(os.environ)
     if context.invoked_subcommand not in IN_ANY_HOME:
@@ -129,10 +132,10 @@ def main() -> None:
 
         completion.install_bash_completion()
     try:
-        cli()
+        cli(prog_name=PROGRAM)
     except BullpenError as error:
         print_error(str(error), error.hint, error.code)
         sys.exit(error.exit_status)
     except OSError as error:  # such as a full disk, or a file without permission
-        print_error(str(error), "", "os_error")
+        print_error(describe_os_error(error), "", "os_error")
         sys.exit(1)

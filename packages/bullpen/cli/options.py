@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -29,22 +29,51 @@ def combine_options(*options: Callable[[Function], Function]) -> Callable[[Funct
     return decorate
 
 
-yes = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
-dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+yes = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, without doing it.")
 
 MAX_LIMIT = 1000
 """The most rows that a command shows."""
 
 
+class Count(click.ParamType[int]):
+    """A whole number within bounds; the help shows it as N."""
+
+    name = "n"
+
+    def __init__(self, least: int = 0, most: int = 1_000_000_000) -> None:
+        self._least = least
+        self._most = most
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return the number; anything else is an error of usage."""
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number", param, ctx)
+        if not self._least <= number <= self._most:
+            self.fail(f"{number} is not between {self._least} and {self._most}", param, ctx)
+        return number
+
+
 def limit_option(default: int = 20) -> Callable[[Function], Function]:
     """Return the option that limits how many rows are shown."""
     return click.option(
+        "-n",
         "--limit",
-        type=click.IntRange(1, MAX_LIMIT),
+        type=Count(1, MAX_LIMIT),
         default=default,
         show_default=True,
-        help="How many.",
+        help="Show at most N rows.",
     )
+
+
+def require_change(options: Mapping[str, object]) -> None:
+    """Refuse a `set` command to which no option was given."""
+    if all(each is None or each is False or each == () for each in options.values()):
+        raise click.UsageError("nothing to change: give at least one option")
 
 
 class Duration(click.ParamType[int]):

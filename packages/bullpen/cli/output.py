@@ -82,7 +82,12 @@ def confirm(action: str, sure: bool, *, many: bool = False) -> None:
         if not click.confirm(visible(f"{action}?"), err=True):
             raise click.Abort
     elif many:
-        raise click.UsageError(f"{action}? Say --yes, or look first with --dry-run.")
+        from bullpen.cli.errors import UsageError, lower_first  # it prints with this module
+
+        raise UsageError(
+            f"without a terminal, --yes is required to {lower_first(action)}",
+            "Add --yes, or use --dry-run to see what would be done.",
+        )
 
 
 def use_color() -> bool | None:

@@ -16,6 +16,7 @@ from bullpen.cli.command import (
     read_transaction,
     write_transaction,
 )
+from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import limit_option
 from bullpen.cli.output import indent_rest
 from bullpen.core.clock import owner_zone_name
@@ -33,7 +34,7 @@ INDENT = "    "
 """Before each line of a post but its first, which alone has the author."""
 
 
-class RoomCommands(click.Group):
+class RoomCommands(LazyGroup):
     """A name that is no command's is a team's, whose room is opened."""
 
     def resolve_command(

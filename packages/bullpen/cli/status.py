@@ -199,7 +199,7 @@ def list_services(settings: Settings) -> list[Service]:
     try:
         return supervisor.services() if supervisor.alive() else []
     except UnsafeDirectory as error:
-        echo(f"bullpen: {error}\n  {error.hint}", err=True)
+        echo(f"Error: {error}\n  {error.hint}", err=True)
         return []
 
 

@@ -97,7 +97,7 @@ def add(
     return Result(team, f"@{team_id} is there. Next: bullpen send '@{team_id} hello'")
 
 
-@command(team, tx="read")
+@command(team, tx="read", listing=True)
 def list_(tx: Transaction) -> Result:
     """List all teams.
 
@@ -112,7 +112,7 @@ def list_(tx: Transaction) -> Result:
         for each in teams
     ]
     empty = "There are no teams yet. Next: bullpen team add dev coder --leader coder"
-    return Result(teams, rows=rows, empty=empty)
+    return Result(teams, rows=rows, empty=empty, ids=(each.id for each in teams))
 
 
 @command(team, people_only="change teams", tx="write")

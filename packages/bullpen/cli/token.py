@@ -14,6 +14,7 @@ from bullpen.cli.command import (
     require_person,
     write_transaction,
 )
+from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import yes
 from bullpen.cli.output import confirm
 from bullpen.core.access.keys import OWNER_ID, revoke_made_by
@@ -66,7 +67,7 @@ reveal_option = click.option(
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=LazyGroup, invoke_without_command=True)
 @reveal_option
 @json_flag
 @click.pass_context

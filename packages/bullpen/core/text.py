@@ -66,6 +66,32 @@ def sanitise_text(text: str) -> str:
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ANSI_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
+QUOTED_NAME_CHARS = 40
+"""The most characters of a name that an error quotes."""
+
+
+def nearest(name: str, known: Iterable[str], count: int) -> list[str]:
+    """The known names that are most like a name, best first; case does not matter."""
+    from difflib import get_close_matches  # only here: the command line starts without
+
+    by_folded = {each.casefold(): each for each in known}
+    close = get_close_matches(name[:QUOTED_NAME_CHARS].casefold(), by_folded, count)
+    return [by_folded[each] for each in close]
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """`Did you mean 'coder'?` for the known name that is most like a name; "" if none is."""
+    near = nearest(name, known, 1)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
+def describe_unknown(noun: str, name: str, known: Iterable[str] = ()) -> str:
+    """The text of an error: `agent 'codre' does not exist. Did you mean 'coder'?`"""
+    text = f"{noun} {name[:QUOTED_NAME_CHARS]!r} does not exist"
+    suggestion = suggest(name, known)
+    return f"{text}. {suggestion}" if suggestion else text
+
+
 MASK = "********"
 
 # What SQLAlchemy reads as the password, and a password that was not URL-encoded.

@@ -272,3 +272,7 @@ class Token(TokenPath):
 
 class TokenRotated(Token):
     revoked: list[str]
+
+
+class Version(Document):
+    version: str

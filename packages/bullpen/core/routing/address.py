@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nsmallest
 
 from bullpen.core.errors import BadText, UnknownRecipient
 from bullpen.core.routing.tags import (
@@ -16,6 +15,7 @@ from bullpen.core.routing.tags import (
     parse_tags,
     text_outside_tags,
 )
+from bullpen.core.text import nearest
 
 MAX_RECIPIENTS = 64
 """How many recipients one message may have."""
@@ -196,21 +196,9 @@ def _nearest(meant: str, names: Sequence[tuple[str, str, str]]) -> Sequence[tupl
     """All of these ids, display names and kinds; of many, those most like what was meant."""
     if len(names) <= MAX_LISTED:
         return names
-    wanted = _pairs(meant[:MAX_NAME_CHARS])
-
-    def distance(name: tuple[str, str, str]) -> float:
-        return -max(
-            2 * len(wanted & pairs) / (len(wanted) + len(pairs))
-            for pairs in (_pairs(name[0]), _pairs(name[1]))
-        )
-
-    return nsmallest(MAX_LISTED, names, key=distance)
-
-
-def _pairs(name: str) -> set[str]:
-    """The letters of a name and those beside each other, by which names are compared."""
-    plain = f"^{_normalized(name)}"
-    return {plain[at : at + 2] for at in range(len(plain) - 1)} | set(plain)
+    owners = {name: each for each in reversed(names) for name in each[1::-1] if name}
+    near = [owners[name] for name in nearest(meant, owners, MAX_LISTED)]
+    return list(dict.fromkeys([*near, *names]))[:MAX_LISTED]
 
 
 def _format_name(name: str, display: str) -> str:

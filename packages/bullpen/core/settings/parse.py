@@ -16,6 +16,7 @@ from typing import Any
 
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
+from bullpen.core.text import suggest
 
 SETTINGS_FILE = "settings.toml"
 DATABASE_SETTING = "database_url"
@@ -258,10 +259,7 @@ def _unknown_name(name: str, value: object, lines: Mapping[str, int]) -> Iterato
 
 def hint_for(name: str) -> str:
     """A hint for a name that no setting has."""
-    from difflib import get_close_matches  # only here: the command line starts without
-
-    near = get_close_matches(name, DEFAULTS, 1)
-    return f"Did you mean {near[0]}?" if near else "`bullpen config list` shows all settings."
+    return suggest(name, DEFAULTS) or "Run `bullpen config list` to see all settings."
 
 
 def _home_problem(line: int | None) -> SettingProblem:
