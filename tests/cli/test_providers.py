@@ -52,7 +52,7 @@ def test_all_agents_of_a_provider_are_given_another(office: Bullpen) -> None:
         "Would be @tester: codex (before: echo)",
     ]
     asked = office("provider", "use", "codex", "--from", "echo")
-    assert (asked.status, "--yes is required to change 2 agents" in asked.err) == (2, True)
+    assert (asked.status, "Change 2 agents: add --yes" in asked.err) == (2, True)
     assert answering(office)["coder"] == ("echo", "")
     done = office.ok("provider", "use", "codex", "--from", "echo", "--yes", "--json").json
     assert [each["agent"] for each in done["agents"]] == ["coder", "tester"]

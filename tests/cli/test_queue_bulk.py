@@ -87,7 +87,7 @@ def test_what_filters_choose_is_not_touched_before_somebody_agrees(
     send(store)
     asked = on_both("queue", verb, "--agent", "coder")
     assert asked.status == 2
-    assert " 1 message\n" in asked.err
+    assert " 1 message: add --yes" in asked.err
     assert "--yes" in asked.err
     assert statuses(store) == {"dead": 1, "pending": 1}
 

@@ -82,11 +82,12 @@ def confirm(action: str, sure: bool, *, many: bool = False) -> None:
         if not click.confirm(visible(f"{action}?"), err=True):
             raise click.Abort
     elif many:
-        from bullpen.cli.errors import UsageError, lower_first  # it prints with this module
+        from bullpen.cli.errors import UsageError  # it prints with this module
 
+        options = click.get_current_context().params
+        look = ", or --dry-run to see what would be done" if "dry_run" in options else ""
         raise UsageError(
-            f"without a terminal, --yes is required to {lower_first(action)}",
-            "Add --yes, or use --dry-run to see what would be done.",
+            "without a terminal, this command needs --yes", f"{action}: add --yes to do it{look}."
         )
 
 
