@@ -193,6 +193,9 @@ def test_causes_of_death_are_counted(on_both: Bullpen, store: Store) -> None:
     assert "no route" in shown
     found = on_both.ok("queue", "causes", "--json", "--limit", "1").json
     assert [each["deaths"] for each in found] == [3]
+    die(store, error="out of paper")
+    found = on_both.ok("queue", "causes", "--json", "--limit", "1").json
+    assert [(each["error"], each["deaths"]) for each in found] == [("out of paper", 1)]
 
 
 def test_in_its_run_an_agent_sees_no_messages_of_the_queue(on_both: Bullpen, store: Store) -> None:

@@ -10,7 +10,12 @@ from sqlalchemy import bindparam, update
 
 from bullpen.core.clock import DAY, HOUR, MINUTE
 from bullpen.core.maintenance import dead_letters as module
-from bullpen.core.maintenance.dead_letters import BATCH, SETTLE_TIME, watch_dead_letters
+from bullpen.core.maintenance.dead_letters import (
+    BATCH,
+    SETTLE_TIME,
+    list_causes,
+    watch_dead_letters,
+)
 from bullpen.core.message import ErrorKind, NewMessage
 from bullpen.core.models import DEATH_CAUSES, LANES, MESSAGES, SYSTEM_AGENTS
 from bullpen.core.queue.enqueue import enqueue_many
@@ -60,7 +65,7 @@ def test_deaths_that_differ_in_numbers_only_are_one_cause(store: Store, clock: F
     die(store, "connection 99 was refused")
     die(store, "out of memory")
     clock.advance(SETTLE_TIME)
-    assert watch_dead_letters(store) == "3 dead, 3 of them new, of 2 causes"
+    assert watch_dead_letters(store) == "3 dead letters, 3 new (2 causes)"
     assert {(each["error"], each["deaths"]) for each in rows(store, DEATH_CAUSES)} == {
         ("connection 99 was refused", 2),
         ("out of memory", 1),
@@ -85,13 +90,13 @@ def test_only_what_died_since_the_last_look_is_new(
     assert warned() == []
     die(store, "no", 2)
     (text,) = warned()
-    assert text.startswith("2 more dead letters of one cause, 2 in all: no")
+    assert text.startswith("2 dead letters with the same cause (permanent): no. Next: ")
     assert "bullpen queue dead" in text
     assert warned() == []
     die(store, "no")
     (text,) = warned()
-    assert text.startswith("1 more dead letters of one cause, 3 in all")
-    assert watch_dead_letters(store) == "3 dead, 0 of them new"
+    assert text.startswith("1 more dead letter (3 in total) with the same cause (permanent): no")
+    assert watch_dead_letters(store) == "3 dead letters, 0 new"
 
 
 def test_the_owner_is_told_once_a_day_of_a_cause(store: Store, clock: FakeClock) -> None:
@@ -100,10 +105,37 @@ def test_the_owner_is_told_once_a_day_of_a_cause(store: Store, clock: FakeClock)
         clock.advance(HOUR)
         watch_dead_letters(store)
     first, second = told(store)
-    assert "1 in all" in first
+    assert first.startswith("1 message to @coder is dead. Cause (permanent): no\n")
     assert "bullpen queue dead" in first
-    assert "25 in all" in second
+    assert second.startswith("1 more message to @coder (25 in total) is dead. ")
     assert len(grown(store)) == 30
+
+
+def test_a_notice_of_several_messages_says_so(store: Store, clock: FakeClock) -> None:
+    die(store, "no", 2)
+    clock.advance(MINUTE)
+    watch_dead_letters(store)
+    assert told(store)[0].startswith("2 messages to @coder are dead. Cause (permanent): no\n")
+
+
+def test_the_cause_of_a_death_is_listed_at_once(store: Store, clock: FakeClock) -> None:
+    def causes(limit: int = 9) -> list[tuple[str, int]]:
+        with store.read() as tx:
+            return [(each.error, each.deaths) for each in list_causes(tx, limit)]
+
+    die(store, "connection 1234 was refused")
+    assert causes() == [("connection 1234 was refused", 1)]
+    clock.advance(MINUTE)
+    watch_dead_letters(store)
+    assert causes() == [("connection 1234 was refused", 1)]
+    die(store, "connection 99 was refused")
+    clock.advance(1)
+    die(store, "out of memory")
+    assert causes() == [("out of memory", 1), ("connection 99 was refused", 2)]
+    assert causes(1) == [("out of memory", 1)]
+    clock.advance(MINUTE)
+    watch_dead_letters(store)
+    assert causes() == [("out of memory", 1), ("connection 99 was refused", 2)]
 
 
 def test_what_died_just_now_is_looked_at_later_and_not_missed(
@@ -112,9 +144,9 @@ def test_what_died_just_now_is_looked_at_later_and_not_missed(
     """On PostgreSQL, who began earlier may commit later."""
     die(store, "no")
     clock.advance(SETTLE_TIME - 1)
-    assert watch_dead_letters(store) == "1 dead, 0 of them new"
+    assert watch_dead_letters(store) == "1 dead letter, 0 new"
     clock.advance(1)
-    assert watch_dead_letters(store).startswith("1 dead, 1 of them new")
+    assert watch_dead_letters(store) == "1 dead letter, 1 new (1 cause)"
 
 
 def test_what_was_dead_long_before_is_counted_and_not_told(store: Store, clock: FakeClock) -> None:
@@ -153,7 +185,7 @@ def test_many_that_died_in_one_moment_are_all_counted(store: Store, clock: FakeC
         )
         connection.execute(update(LANES).values(pending=0, head_key=None))
     clock.advance(MINUTE)
-    assert watch_dead_letters(store) == f"{count} dead, {count} of them new, of 1 causes"
+    assert watch_dead_letters(store) == f"{count} dead letters, {count} new (1 cause)"
     assert [row["deaths"] for row in rows(store, DEATH_CAUSES)] == [count]
     assert len(told(store)) == 1
 
@@ -166,10 +198,10 @@ def test_what_another_has_looked_at_meanwhile_is_not_counted_twice(
     clock.advance(MINUTE)
     advance = module.ADVANCE_CURSOR
     monkeypatch.setattr(module, "ADVANCE_CURSOR", LATER)
-    assert watch_dead_letters(store) == "3 dead, 0 of them new"
+    assert watch_dead_letters(store) == "3 dead letters, 0 new"
     assert rows(store, DEATH_CAUSES) == []
     monkeypatch.setattr(module, "ADVANCE_CURSOR", advance)
-    assert watch_dead_letters(store) == "3 dead, 3 of them new, of 1 causes"
+    assert watch_dead_letters(store) == "3 dead letters, 3 new (1 cause)"
 
 
 def test_after_the_clock_was_set_back_deaths_are_seen(store: Store, clock: FakeClock) -> None:

@@ -16,7 +16,7 @@ from bullpen.cli.output import format_duration, format_state, one_line
 from bullpen.cli.queue_lanes import activity_cells
 from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages
 from bullpen.core.inspect.queue import LaneActivity, QueueOverview, queue_overview
-from bullpen.core.queue.dead_letters import list_failure_groups
+from bullpen.core.maintenance.dead_letters import list_causes
 from bullpen.core.states import LANE_STATES, NEEDS_PERSON_STATES, LaneState, MessageState
 from bullpen.core.store.scan import BatchCursor
 from bullpen.core.store.transaction import Transaction
@@ -165,7 +165,7 @@ def causes(tx: Transaction, limit: int) -> Result:
       bullpen queue causes
       bullpen queue retry --error "connection refused" --dry-run
     """
-    groups = list_failure_groups(tx, limit)
+    groups = list_causes(tx, limit)
     rows = [
         (
             *(each.kind, str(each.deaths), f"{format_duration(tx.now - each.first_at)} ago"),

@@ -170,6 +170,9 @@ UNANSWERED_STATES = tuple(each for each in TERMINAL_STATES if MESSAGE_STATES[eac
 ARCHIVED_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.archived)
 NEEDS_PERSON_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.needs_person)
 
+NO_REASON = "no reason given"
+"""Shown for a row in a state that usually has a recorded reason."""
+
 UNDELIVERED_STATES = tuple(each for each, info in RESPONSE_STATES.items() if info.needs_person)
 OPEN_RESPONSE_STATES = tuple(
     each for each, info in RESPONSE_STATES.items() if R.ACKED in info.moves_to

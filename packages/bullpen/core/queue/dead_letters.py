@@ -110,6 +110,11 @@ MARK_NOTIFIED: Statement[None] = Statement(
     )
 )
 
+SELECT_GROUP: Statement[FailureGroup] = Statement(
+    lambda: select(*columns(FailureGroup, DEATH_CAUSES)).where(C.fingerprint == bindparam("cause")),
+    FailureGroup,
+)
+
 # There are as many rows as causes: an index would be larger than the table.
 SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
     lambda: (
@@ -162,6 +167,11 @@ def add_to_failure_group(
 def mark_owner_notified(tx: Transaction, cause: str) -> None:
     """Record that the owner was notified of this cause."""
     tx.write(MARK_NOTIFIED, {"cause": cause, "now": tx.now})
+
+
+def find_failure_group(tx: Transaction, cause: str) -> FailureGroup | None:
+    """The group of this cause, if it has counted messages."""
+    return tx.one(SELECT_GROUP, {"cause": cause})
 
 
 def list_failure_groups(tx: Transaction, limit: int) -> list[FailureGroup]:
