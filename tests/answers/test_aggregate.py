@@ -126,7 +126,7 @@ def test_after_a_while_what_there_is_is_sent(store: Store, clock: FakeClock) -> 
     clock.advance(20 * MINUTE - 1)
     assert send_due_aggregates(store) == "0 answers sent"
     clock.advance(1)
-    assert send_due_aggregates(store) == "1 answers sent"
+    assert send_due_aggregates(store) == "1 answer sent"
     assert _one(store)["message"].endswith("@b: yes")
     assert events(store, "team_chain_end") == []
     answer(store, "c", "no")
@@ -167,7 +167,7 @@ def test_it_goes_out_as_well_when_the_rest_will_not_come(store: Store, end: Any)
     send_due_aggregates(store)
     end(store, rest)
     assert kept(store) != []
-    assert send_due_aggregates(store) == "1 answers sent"
+    assert send_due_aggregates(store) == "1 answer sent"
     assert kept(store) == []
     assert told(store)[-1][1].endswith("@b: yes")
     assert len(events(store, "team_chain_end")) == 1

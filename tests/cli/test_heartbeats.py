@@ -114,10 +114,10 @@ def test_beats_and_what_came_of_them_until_it_pauses(on_both: Bullpen) -> None:
                 fail(tx, work.token, Failure(kind=ErrorKind.RETRYABLE, error="it broke"))
     found = shown(office)
     assert found["state"] == "paused"
-    assert "3 beats in a row failed" in found["reason"]
+    assert "3 heartbeats in a row failed" in found["reason"]
     assert found["last_at"] == due + 4 * MINUTE
     text = office.ok("heartbeat", "show", "coder").out
-    assert "paused: 3 beats in a row failed" in text
+    assert "paused: 3 heartbeats in a row failed" in text
     assert "bullpen heartbeat on coder" in text
     beats = office.ok("heartbeat", "history", "coder", "--json").json
     assert [each["outcome"] for each in beats] == ["failed"] * 3
@@ -131,13 +131,17 @@ def test_beats_and_what_came_of_them_until_it_pauses(on_both: Bullpen) -> None:
 
 
 BAD = {
-    "an interval under a minute": (("--every", "30s"), "under a minute", "minute"),
-    "no interval": (("--every", "often"), "no length of time", "30m"),
-    "no hours": (("--hours", "morning"), "no part of a day", "08:00-18:00"),
-    "no such hour": (("--hours", "08:00-25:00"), "no part of a day", "08:00-18:00"),
-    "hours that end at once": (("--hours", "08:00-08:00"), "end when they begin", "all day"),
-    "no beats": (("--budget", "0"), "0 beats a day", "Give 1"),
-    "less than no silence": (("--max-silent", "-1"), "cannot be counted", "Give 0"),
+    "an interval under a minute": (
+        ("--every", "30s"),
+        "interval of 30 s is out of range",
+        "minute",
+    ),
+    "no interval": (("--every", "often"), "invalid duration 'often'", "30m"),
+    "no hours": (("--hours", "morning"), "invalid hours 'morning'", "08:00-18:00"),
+    "no such hour": (("--hours", "08:00-25:00"), "invalid hours '08:00-25:00'", "08:00-18:00"),
+    "hours that end at once": (("--hours", "08:00-08:00"), "are empty", "whole day"),
+    "no beats": (("--budget", "0"), "budget must be between 1 and 1440", "a day"),
+    "less than no silence": (("--max-silent", "-1"), "max silent must be between 0", "Use 0"),
     "an address that telegram cannot read": (
         ("--to", "telegram:ann"),
         "telegram cannot read",

@@ -206,22 +206,22 @@ def test_missed_times_are_one_line_of_the_history(office: Bullpen) -> None:
 
 
 BAD = {
-    "a cron expression that is wrong": (("--cron", "0 99 * * *"), "wrong", "0 9 * * 1-5"),
+    "a cron expression that is wrong": (("--cron", "0 99 * * *"), "invalid cron", "0 9 * * 1-5"),
     "a cron expression of four fields": (("--cron", "0 9 * *"), "five fields", "0 9 * * 1-5"),
     "a cron expression that never comes": (("--cron", "0 0 30 2 *"), "", "0 9 * * 1-5"),
     "an unknown zone": ((*CRON, "--zone", "Mars/Base"), "Mars/Base", "Europe/Berlin"),
     "an unknown zone of a moment": (
         ("--at", "2100-01-01T00:00", "--zone", "Mars"),
-        "no time zone",
+        "time zone 'Mars' does not exist",
         "Europe/Berlin",
     ),
-    "a time that was": (("--at", "2020-01-01T00:00"), "is over", "2030-01-31T09:00"),
-    "no moment": (("--at", "tomorrow"), "no moment", "2026-12-24T18:00"),
-    "an interval under a minute": (("--every", "59s"), "under a minute", "30m"),
-    "no interval": (("--every", "often"), "no length of time", "30m"),
+    "a time that was": (("--at", "2020-01-01T00:00"), "is in the past", "2030-01-31T09:00"),
+    "no moment": (("--at", "tomorrow"), "invalid time 'tomorrow'", "2026-12-24T18:00"),
+    "an interval under a minute": (("--every", "59s"), "interval of 59 s is out of range", "30m"),
+    "no interval": (("--every", "often"), "invalid duration 'often'", "30m"),
     "no time at all": ((), "when it is due", "--cron '0 9 * * 1-5'"),
     "two times": ((*CRON, "--every", "1h"), "more than one", "--cron '0 9 * * 1-5'"),
-    "a jitter that is none": ((*CRON, "--jitter", "x"), "no length of time", "30m"),
+    "a jitter that is none": ((*CRON, "--jitter", "x"), "invalid duration 'x'", "30m"),
     "a jitter that is too long": ((*CRON, "--jitter", "2d"), "jitter", "5m"),
     "an address that telegram cannot read": (
         (*CRON, "--to", "telegram:ann"),
@@ -329,7 +329,7 @@ def test_an_agent_sees_what_is_for_it_and_changes_only_what_it_made(office: Bull
     changes = (("set", "--text", "x"), ("pause",), ("resume",), ("remove",))
     for command, *args in changes:
         result = office("schedule", command, owners, *args, **coder)
-        assert (result.status, "was not made by @coder" in result.err) == (1, True), command
+        assert (result.status, "was not created by @coder" in result.err) == (1, True), command
     assert shown(office, owners)["message"] == "Stand-up!"
     assert office.ok("schedule", "history", owners, "--json").json == []
 
@@ -338,7 +338,7 @@ def test_an_agent_asks_others_only_where_it_may(office: Bullpen) -> None:
     coder = at_work(office, "coder", channel="heartbeat", sender="heartbeat")
     for_mate = ("schedule", "add", "x", "--agent", "tester", "--in", "1h", "--to", "nowhere")
     refused = office(*for_mate, **coder)
-    assert (refused.status, "for itself only" in refused.err) == (1, True)
+    assert (refused.status, "only for itself" in refused.err) == (1, True)
     assert "--scheduling team" in refused.err
     office.ok("agent", "set", "coder", "--scheduling", "team")
     assert "team" in office.ok("agent", "show", "coder").out
@@ -346,7 +346,7 @@ def test_an_agent_asks_others_only_where_it_may(office: Bullpen) -> None:
     assert (made["agent"], made["made_by"]) == ("tester", "agent:coder")
     assert office.ok("schedule", "add", "x", "--team", "dev", "--in", "1h", **coder).out
     stranger = office("schedule", "add", "x", "--agent", "stranger", "--in", "1h", **coder)
-    assert (stranger.status, "no teammate" in stranger.err) == (1, True)
+    assert (stranger.status, "is not a teammate" in stranger.err) == (1, True)
     assert office("schedule", "set", made["id"], "--agent", "stranger", **coder).status == 1
     office.ok("agent", "set", "coder", "--scheduling", "none")
     assert office("schedule", "add", "x", "--in", "1h", **coder).status == 1
@@ -366,12 +366,12 @@ def test_an_agent_cannot_ask_itself_again_and_again_without_rest(office: Bullpen
     coder = at_work(office, "coder")
     for when in (("--in", "30s"), ("--every", "30s")):
         result = office("schedule", "add", "x", *when, **coder)
-        assert (result.status, "a minute" in result.err) == (2, True), when
+        assert (result.status, "minute" in result.err) == (2, True), when
     add(office, *MINE, "--in", "30s")
     settings = {"BULLPEN_AGENT_SCHEDULES": "1", **coder}
     add(office, "--in", "1m", **settings)
     result = office("schedule", "add", "x", "--in", "1m", **settings)
-    assert (result.status, "no more" in result.err) == (1, True)
+    assert (result.status, "the limit is 1" in result.err) == (1, True)
 
 
 def test_an_agent_that_does_not_exist_does_nothing(office: Bullpen) -> None:

@@ -49,4 +49,4 @@ def test_a_beat_has_a_session_of_its_own_and_leaves_the_agents_as_it_was(
     assert last == ("resumed", first)
     hello, red, beaten, told = (row["message"] for row in responses(store))
     assert (hello, red, beaten) == ("hello", "The build is red.", "!echo")
-    assert "by your heartbeat you wrote to the owner: The build is red." in told
+    assert "in a heartbeat you wrote to the owner: The build is red." in told

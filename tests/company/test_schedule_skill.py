@@ -78,14 +78,14 @@ def test_an_agent_cannot_do_what_another_may(settings: Settings, store: Store) -
             write(store, f"@{agent} !run bullpen schedule add look --agent {mate} --in 1h")
         wait_until_over(store)
         said = {row["agent"]: row["message"] for row in responses(store)}
-        assert "1: Error: @coder may make schedules for itself only" in said["coder"]
-        assert "1: Error: @lazy may make no schedules" in said["lazy"]
+        assert "1: Error: @coder may create schedules only for itself" in said["coder"]
+        assert "1: Error: @lazy may not create schedules" in said["lazy"]
         (made,) = schedules(store)
         assert (made.agent, made.made_by) == ("coder", "agent:tester")
         write(store, f"@coder !run bullpen schedule remove {made.id}")
         write(store, "@coder !run bullpen heartbeat on coder")
         wait_until_over(store)
         said_last = [row["message"] for row in responses(store)][-2:]
-        assert "was not made by @coder" in " ".join(said_last)
+        assert "was not created by @coder" in " ".join(said_last)
         assert "@coder may not change heartbeats" in " ".join(said_last)
     assert schedules(store) == [made]

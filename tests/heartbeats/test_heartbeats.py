@@ -105,7 +105,7 @@ def test_its_session_is_reminded_of_what_it_said(store: Store, clock: FakeClock)
     wait(store, clock)
     answer(store, AGENT, "The build is red.")
     notes = [row["content"] for row in rows(store, AGENT_MESSAGES) if row["role"] == "note"]
-    assert notes == ["by your heartbeat you wrote to the owner: The build is red."]
+    assert notes == ["in a heartbeat you wrote to the owner: The build is red."]
 
 
 def test_one_that_is_busy_is_left_in_peace(store: Store, clock: FakeClock) -> None:
@@ -115,8 +115,8 @@ def test_one_that_is_busy_is_left_in_peace(store: Store, clock: FakeClock) -> No
     take(store)
     wait(store, clock)
     assert [(row["outcome"], row["reason"]) for row in beats(store)] == [
-        ("skipped", "it is busy"),
-        ("skipped", "it is busy"),
+        ("skipped", "the agent is busy"),
+        ("skipped", "the agent is busy"),
     ]
     assert len(rows(store, MESSAGES)) == 1
 
@@ -126,7 +126,7 @@ def test_one_whose_lane_is_paused_is_not_woken(store: Store, clock: FakeClock) -
     do(store, pause_lane, AGENT, "on holiday")
     wait(store, clock)
     assert [(row["outcome"], row["reason"]) for row in beats(store)] == [
-        ("skipped", "its lane is paused")
+        ("skipped", "the agent is paused")
     ]
 
 

@@ -33,7 +33,7 @@ def test_finished_messages_move_after_a_day_and_not_before(store: Store, clock: 
     clock.advance(DAY - 1)
     assert run_retention(store, "archive").startswith("0 messages")
     clock.advance(1)
-    assert run_retention(store, "archive").startswith("1 messages")
+    assert run_retention(store, "archive").startswith("1 message,")
     assert rows(store, MESSAGES) == []
     assert [row["message_id"] for row in rows(store, MESSAGES_ARCHIVE)] == ["api_1"]
 
@@ -174,7 +174,7 @@ def test_a_run_of_the_loop_moves_all_that_is_due_and_says_how_many(
     clock.advance(DAY)
     with store.write() as tx:
         assert ARCHIVE_RESPONSES.remove_batch(tx) == 500
-    assert run_retention(store, "archive") == "0 messages, 599 responses"
+    assert run_retention(store, "archive") == "0 messages, 599 responses archived"
     assert len(rows(store, RESPONSES_ARCHIVE)) == 1099
     assert [each["id"] for each in rows(store, RESPONSES)] == [first, first + 1100]
 
@@ -203,7 +203,7 @@ def test_the_newest_response_stays_so_that_its_id_is_never_given_again(
     do(store, drop_response, later)
     run_retention(store, "archive")
     assert [row["id"] for row in rows(store, RESPONSES_ARCHIVE)] == made
-    assert run_retention(store, "archive") == "0 messages, 0 responses"
+    assert run_retention(store, "archive") == "0 messages, 0 responses archived"
 
 
 def test_a_message_sent_after_all_were_archived_gets_an_id_of_its_own(

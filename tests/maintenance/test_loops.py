@@ -31,12 +31,12 @@ def test_leases_takes_back_what_a_dead_processor_had_claimed(
         send(store, message_id=f"api_{name}", agent=name)
         take(store, name)
     for _ in range(12):
-        assert recover_expired_claims(store) == "0 claims taken back"
+        assert recover_expired_claims(store) == "0 expired claims released"
         clock.advance(5 * SECOND)
-    assert recover_expired_claims(store) == "2 claims taken back"
+    assert recover_expired_claims(store) == "2 expired claims released"
     row = message(store, "api_coder")
     assert (row["status"], row["crash_count"], row["retry_count"]) == ("pending", 1, 0)
-    assert recover_expired_claims(store) == "0 claims taken back"
+    assert recover_expired_claims(store) == "0 expired claims released"
 
 
 def test_deadlines_expires_what_nobody_claimed_in_time(store: Store, clock: FakeClock) -> None:
@@ -79,9 +79,9 @@ def test_where_no_client_is_what_was_not_read_in_a_day_counts_as_read(
 ) -> None:
     response = answer(store, "x_1", channel)
     clock.advance(DAY - 1)
-    assert end_stale_deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 responses ended"
     clock.advance(1)
-    assert end_stale_deliveries(store) == "1 ended"
+    assert end_stale_deliveries(store) == "1 response ended"
     row = row_of(store, response)
     assert (row["status"], row["acked_at"]) == ("acked", clock.now())
     assert ends(store) == ["response_delivered"]
@@ -92,9 +92,9 @@ def test_where_a_client_should_be_what_was_not_delivered_in_a_day_is_dead_withou
 ) -> None:
     response = answer(store, "slack_1", "slack")
     clock.advance(DAY - 1)
-    assert end_stale_deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 responses ended"
     clock.advance(1)
-    assert end_stale_deliveries(store) == "1 ended"
+    assert end_stale_deliveries(store) == "1 response ended"
     row = row_of(store, response)
     assert row["status"] == "dead"
     assert "expired" in str(row["last_error"])
@@ -108,9 +108,9 @@ def test_what_was_abandoned_while_it_was_sent_is_unknown_also_without_a_client(
     _, token = lease_one(store)
     do(store, begin_part, token)
     clock.advance(MINUTE - 1)
-    assert end_stale_deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 responses ended"
     clock.advance(1)
-    assert end_stale_deliveries(store) == "1 ended"
+    assert end_stale_deliveries(store) == "1 response ended"
     assert row_of(store, response)["status"] == "unknown"
     assert ends(store) == ["response_unknown"]
 
@@ -122,7 +122,7 @@ def test_what_is_being_delivered_when_its_day_ends_is_left_to_its_client(
     clock.advance(DAY - SECOND)
     lease_one(store)
     clock.advance(2 * SECOND)
-    assert end_stale_deliveries(store) == "0 ended"
+    assert end_stale_deliveries(store) == "0 responses ended"
     assert row_of(store, response)["status"] == "pending"
 
 
@@ -138,7 +138,7 @@ def test_deliveries_looks_at_every_channel_and_all_of_its_responses(
             insert(RESPONSES), [{**row, "id": last + number} for number in range(1, 601)]
         )
     clock.advance(DAY)
-    assert end_stale_deliveries(store) == "605 ended"
+    assert end_stale_deliveries(store) == "605 responses ended"
     assert {row["status"] for row in rows(store, RESPONSES)} == {"acked", "dead"}
 
 
@@ -151,10 +151,10 @@ def test_receipts_are_kept_for_their_days_and_at_least_for_seven(
         lane(store)
         send(store, channel="slack", event_id="Ev1")
         clock.advance(kept * DAY - 1)
-        assert run_retention(store, "receipts") == "0 forgotten"
+        assert run_retention(store, "receipts") == "0 receipts deleted"
         clock.advance(1)
         send(store, channel="slack", event_id="Ev2")
-        assert run_retention(store, "receipts") == "1 forgotten"
+        assert run_retention(store, "receipts") == "1 receipt deleted"
         assert [row["event_id"] for row in rows(store, RECEIPTS)] == ["Ev2"]
 
 
@@ -165,4 +165,4 @@ def test_receipts_go_in_batches_until_none_is_left(store: Store, clock: FakeCloc
             insert(RECEIPTS), [{**row, "event_id": f"Ev{number}"} for number in range(1001)]
         )
     clock.advance(8 * DAY)
-    assert run_retention(store, "receipts") == "1001 forgotten"
+    assert run_retention(store, "receipts") == "1001 receipts deleted"

@@ -173,7 +173,7 @@ def test_messages_that_wait_for_nobody_are_warned_of(
     def warned() -> bool:
         caplog.clear()
         check_workers(store)
-        return any("no processor is alive" in each.message for each in caplog.records)
+        return any("no processor is running" in each.message for each in caplog.records)
 
     enter(store, kind="scheduler")
     lane(store)

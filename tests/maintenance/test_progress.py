@@ -29,7 +29,7 @@ def test_old_progress_is_deleted_and_nothing_else(store: Store, clock: FakeClock
     say(store, STARTED, PROGRESS, DONE)
     clock.advance(store.settings.retention_hours * HOUR)
     say(store, PROGRESS)
-    assert run_retention(store, "progress") == "1 deleted"
+    assert run_retention(store, "progress") == "1 progress event deleted"
     assert [row["type"] for row in events(store)] == [
         *("chain_step_start", "chain_step_done", "agent_progress"),
     ]
@@ -38,7 +38,7 @@ def test_old_progress_is_deleted_and_nothing_else(store: Store, clock: FakeClock
 def test_progress_is_kept_for_as_long_as_people_may_look(store: Store, clock: FakeClock) -> None:
     say(store, PROGRESS, ProcessorStop(worker="w"))
     clock.advance(store.settings.retention_hours * HOUR - 1)
-    assert run_retention(store, "progress") == "0 deleted"
+    assert run_retention(store, "progress") == "0 progress events deleted"
 
 
 def test_the_newest_event_stays_so_that_no_id_is_given_twice(
@@ -47,6 +47,6 @@ def test_the_newest_event_stays_so_that_no_id_is_given_twice(
     say(store, PROGRESS, PROGRESS)
     newest = events(store)[-1]["id"]
     clock.advance(100 * store.settings.retention_hours * HOUR)
-    assert run_retention(store, "progress") == "1 deleted"
+    assert run_retention(store, "progress") == "1 progress event deleted"
     say(store, ProcessorStart(worker="w"))
     assert [row["id"] for row in events(store)] == [newest, newest + 1]

@@ -159,7 +159,7 @@ def test_zero_is_for_ever(stores: Stores, clock: FakeClock, store: Store, kept: 
     clock.advance(10_000 * DAY)
     settings = replace(store.settings, **{kept.setting: 0})  # type: ignore[arg-type]
     with stores.opened(settings, clock) as opened:
-        assert run_retention(opened, kept.job) == "kept for ever"
+        assert run_retention(opened, kept.job) == "kept forever"
         assert len(moments(opened, kept)) == 3
 
 
@@ -175,7 +175,7 @@ def test_archived_messages_and_responses_go_in_their_time(store: Store, clock: F
     clock.advance((DAYS - 1) * DAY - 1)
     assert run_retention(store, "archived") == "0 messages, 0 responses deleted"
     clock.advance(1)
-    assert run_retention(store, "archived") == "1 messages, 1 responses deleted"
+    assert run_retention(store, "archived") == "1 message, 1 response deleted"
     assert (len(rows(store, MESSAGES_ARCHIVE)), len(rows(store, RESPONSES_ARCHIVE))) == (0, 0)
 
 
@@ -203,7 +203,7 @@ def test_the_archive_is_kept_for_ever_if_it_is_to_be(
     run_retention(store, "archive")
     clock.advance(10_000 * DAY)
     with stores.opened(replace(store.settings, archive_days=0), clock) as opened:
-        assert run_retention(opened, "archived") == "kept for ever"
+        assert run_retention(opened, "archived") == "kept forever"
         assert len(rows(opened, MESSAGES_ARCHIVE)) == 1
 
 
@@ -220,7 +220,7 @@ def test_a_cause_of_death_is_forgotten_with_the_events_of_its_time(
             ],
         )
     clock.advance(DAYS * DAY)
-    assert run_retention(store, "events") == "0 events, 1 causes of death deleted"
+    assert run_retention(store, "events") == "0 events, 1 failure cause deleted"
     assert [row["fingerprint"] for row in rows(store, DEATH_CAUSES)] == ["new"]
 
 
@@ -263,7 +263,7 @@ def test_files_that_nothing_names_go_in_their_time(
     new = put(directory, "new.txt", clock, DAYS * DAY - SECOND)
     hidden = put(directory, ".hidden", clock, 2 * DAYS * DAY)
     (directory / "link").symlink_to(new)
-    assert delete_unused_files(store) == "1 deleted, 5 bytes; 0 are old and needed"
+    assert delete_unused_files(store) == "1 file deleted (5 bytes); 0 old but in use"
     assert not old.exists()
     assert new.exists()
     assert hidden.exists()
@@ -280,7 +280,7 @@ def test_a_file_that_a_message_or_a_response_names_stays(
     answer(store, "slack_1")
     with store.engine.begin() as connection:
         connection.execute(RESPONSES.update().values(files=f'["{answered}"]'))
-    assert delete_unused_files(store) == "1 deleted, 5 bytes; 2 are old and needed"
+    assert delete_unused_files(store) == "1 file deleted (5 bytes); 2 old but in use"
     assert sent.exists()
     assert answered.exists()
     assert not free.exists()
@@ -296,9 +296,9 @@ def test_files_are_kept_for_ever_if_they_are_to_be(
 ) -> None:
     old = put(directory, "old.txt", clock, 9_000 * DAY)
     with stores.opened(replace(store.settings, file_days=0), clock) as opened:
-        assert delete_unused_files(opened) == "kept for ever"
+        assert delete_unused_files(opened) == "kept forever"
     assert old.exists()
 
 
 def test_a_home_without_files_has_none_to_delete(store: Store) -> None:
-    assert delete_unused_files(store).startswith("0 deleted")
+    assert delete_unused_files(store).startswith("0 files deleted")

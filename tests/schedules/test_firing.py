@@ -134,7 +134,7 @@ def test_it_is_skipped_while_the_last_run_is_not_through(
             answer(store, AGENT, "[@reviewer: look at it]")
     wait(store, clock)
     assert outcomes(store, made) == ["fired", "skipped"]
-    assert "not through" in runs(store, made)[1]["reason"]
+    assert "is not finished" in runs(store, made)[1]["reason"]
     assert len(events(store, "schedule_skipped")) == 1
 
 

@@ -225,6 +225,6 @@ def test_what_was_done_long_ago_is_forgotten_and_nothing_else(
     wait(store, clock)
     assert run_retention(store, "due_times").endswith("0 schedules deleted")
     clock.advance(store.settings.schedule_days * DAY)
-    assert run_retention(store, "due_times").endswith("1 schedules deleted")
+    assert run_retention(store, "due_times").endswith("1 schedule deleted")
     with store.read() as tx:
         assert {each.id for each in list_schedules(tx)} == {kept.id, paused.id} != {gone.id}

@@ -79,7 +79,7 @@ def test_status_shows_what_keeps_the_store_in_order(at_work: Bullpen) -> None:
     def shown() -> bool:
         lines = at_work("status", "--all").out.splitlines()
         line = {each.split()[0]: each for each in lines if each}
-        leases = ("ago", " ms ", "0 claims taken back")
+        leases = ("ago", " ms ", "0 expired claims released")
         return all(each in line["leases"] for each in leases) and (
             "1 scheduler; 0 lost" in line["workers"]
         )

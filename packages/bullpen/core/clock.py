@@ -96,7 +96,7 @@ def get_zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise BadSchedule(
-            f"there is no time zone {name[:60]!r}", hint="Give one as Europe/Berlin or UTC."
+            f"time zone {name[:60]!r} does not exist", hint="Examples: Europe/Berlin, UTC."
         ) from None
 
 
@@ -125,9 +125,7 @@ def parse_duration(text: str) -> int:
     """The milliseconds of a duration such as `30m`, `1h30m` or `2d`."""
     plain = text.strip().lower()
     if not _DURATION_PATTERN.fullmatch(plain):
-        raise BadSchedule(
-            f"{text[:40]!r} is no length of time", hint="Give it as `30m`, `1h30m` or `2d`."
-        )
+        raise BadSchedule(f"invalid duration {text[:40]!r}", hint="Examples: `30m`, `1h30m`, `2d`.")
     return sum(int(number) * DURATION_UNITS[unit] for number, unit in _DURATION_PART.findall(plain))
 
 
@@ -140,8 +138,8 @@ def parse_time(text: str, zone_name: str) -> int:
         return int(found.timestamp() * SECOND)
     except (ValueError, OverflowError):
         raise BadSchedule(
-            f"{text[:40]!r} is no moment",
-            hint="Give it as `2026-12-24T18:00`, with `+01:00` or `Z` behind it if you like.",
+            f"invalid time {text[:40]!r}",
+            hint="Use `2026-12-24T18:00`, or with an offset: `2026-12-24T18:00+01:00`.",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What became of heartbeats: one row a run."""
+"""The history of heartbeats: one row a run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ B = BEATS.c
 
 
 class HeartbeatOutcome(StrEnum):
-    """How a wake-up ended."""
+    """The outcome of a heartbeat."""
 
     SENT = "sent"
-    """It is in the agent's lane, or was never answered."""
+    """Enqueued; not answered yet, or never."""
     SILENT = "silent"
     SAID = "said"
     FAILED = "failed"
@@ -28,7 +28,7 @@ class HeartbeatOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRun:
-    """One wake-up, and how it ended."""
+    """One heartbeat and its outcome."""
 
     id: int
     agent: str
@@ -55,7 +55,7 @@ SET_RUN_OUTCOME: Statement[None] = Statement(
     )
 )
 
-# When the wake-up before the last `beats` ones was sent.
+# When the heartbeat before the last `beats` ones was sent.
 SELECT_NTH_LAST_SENT: Statement[tuple[int]] = Statement(
     lambda: (
         select(B.fired_at)
@@ -82,7 +82,7 @@ def record_heartbeat_run(
     message_id: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """Record a wake-up."""
+    """Record a heartbeat."""
     values: dict[str, object] = {"agent": agent, "due_at": due, "fired_at": tx.now}
     values.update(outcome=outcome.value, message_id=message_id, reason=reason)
     tx.write(INSERT_RUN, values)
@@ -91,18 +91,18 @@ def record_heartbeat_run(
 def set_run_outcome(
     tx: Transaction, message_id: str, outcome: HeartbeatOutcome, reason: str | None = None
 ) -> None:
-    """Record how a wake-up ended that was sent."""
+    """Record the outcome of a heartbeat that was sent."""
     tx.write(SET_RUN_OUTCOME, {"message": message_id, "came": outcome.value, "why": reason})
 
 
 def is_budget_spent(tx: Transaction, agent: str, budget: int, since: int) -> bool:
-    """Whether the budget of wake-ups since that moment is spent."""
+    """Whether the budget of heartbeats since that moment is spent."""
     row = tx.one(SELECT_NTH_LAST_SENT, {"name": agent, "beats": budget - 1})
     return row is not None and row[0] >= since
 
 
 def count_sent_since(tx: Transaction, agent: str, since: int) -> int:
-    """How many wake-ups were sent since that moment."""
+    """How many heartbeats were sent since that moment."""
     row = tx.one(COUNT_SENT_SINCE, {"name": agent, "since": since})
     return 0 if row is None else row[0]
 
@@ -110,5 +110,5 @@ def count_sent_since(tx: Transaction, agent: str, since: int) -> int:
 def list_heartbeat_runs(
     tx: Transaction, agent: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[HeartbeatRun]:
-    """The wake-ups after this number and up to another; without one the newest first."""
+    """The heartbeats after `since` and up to `upto`; without `since` newest first."""
     return RUN_LISTING.page(tx, {"agent": agent}, since, limit, upto)

@@ -58,7 +58,7 @@ SELECT_AGENT: Statement[tuple[str]] = Statement(
 
 
 class HeartbeatChange(TypedDict, total=False):
-    """The fields of a heartbeat that are to be changed."""
+    """The fields of a heartbeat to change."""
 
     on: bool
     every: int
@@ -69,20 +69,20 @@ class HeartbeatChange(TypedDict, total=False):
 
 
 def get_heartbeat(tx: Transaction, agent: str) -> Heartbeat:
-    """The heartbeat of an agent; off if none was ever set."""
+    """The heartbeat of an agent; off by default."""
     row = tx.one(SELECT_HEARTBEAT, {"name": agent})
     return Heartbeat(agent=agent) if row is None else row
 
 
 def list_heartbeats(tx: Transaction) -> list[Heartbeat]:
-    """All heartbeats that were ever set, by agent."""
+    """All heartbeats that were turned on or changed, by agent."""
     return tx.all(SELECT_HEARTBEATS, {})
 
 
 def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChange]) -> Heartbeat:
-    """Change the named fields; turning it on resets its counts."""
+    """Change the given fields; turning it on resets its counts."""
     lock_lane(tx, agent)
-    if tx.one(SELECT_AGENT, {"name": agent}) is None:  # its lane stays when the agent is removed
+    if tx.one(SELECT_AGENT, {"name": agent}) is None:  # the lane of a removed agent is kept
         raise UnknownAgent.of(agent)
     before = get_heartbeat(tx, agent)
     on = change.get("on", before.state is HeartbeatState.ON)
@@ -96,7 +96,7 @@ def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChan
     )
     _check(changed)
     if on and before.state is not HeartbeatState.ON:
-        # However often it is turned on, the interval since the last wake-up is kept.
+        # The interval since the last heartbeat is kept, even if it is turned off and on.
         last = max(tx.now, changed.last_at or 0)
         changed = replace(changed, silent=0, errors=0, reason=None, due_at=last + changed.every)
         changed = replace(changed, state=HeartbeatState.ON)
@@ -113,29 +113,30 @@ def change_heartbeat(tx: Transaction, agent: str, **change: Unpack[HeartbeatChan
 
 
 def write_heartbeat(tx: Transaction, heartbeat: Heartbeat) -> None:
-    """Write the heartbeat; the lane of its agent is locked."""
+    """Write the heartbeat; the agent's lane is locked."""
     values = {**heartbeat_values(heartbeat), "updated_at": tx.now}
     if tx.change(UPDATE_HEARTBEAT, {**values, "name": heartbeat.agent}) == 0:
         tx.write(INSERT_HEARTBEAT, {**values, "created_at": tx.now})
 
 
 def remove_heartbeat(tx: Transaction, agent: str) -> None:
-    """Delete the heartbeat of an agent that is removed."""
+    """Delete the heartbeat of a removed agent."""
     tx.write(DELETE_HEARTBEAT, {"name": agent})
 
 
 def _check(heartbeat: Heartbeat) -> None:
     if not MIN_INTERVAL_MS <= heartbeat.every <= MAX_INTERVAL_MS:
         raise BadHeartbeat(
-            f"an interval of {heartbeat.every // SECOND} s is under a minute, or over a year"
+            f"interval of {heartbeat.every // SECOND} s is out of range",
+            hint="Use one minute to one year, for example `30m`.",
         )
     if not 1 <= heartbeat.budget <= MAX_RUNS_PER_DAY:
         raise BadHeartbeat(
-            f"{heartbeat.budget} beats a day are none, or more than one a minute",
-            hint=f"Give 1 to {MAX_RUNS_PER_DAY}.",
+            f"budget must be between 1 and {MAX_RUNS_PER_DAY}",
+            hint="The budget is the most heartbeats a day.",
         )
     if not 0 <= heartbeat.max_silent <= MAX_SILENT_LIMIT:
         raise BadHeartbeat(
-            f"{heartbeat.max_silent} silent beats cannot be counted",
-            hint="Give 0, which is never, or more.",
+            f"max silent must be between 0 and {MAX_SILENT_LIMIT}",
+            hint="Use 0 to never pause a silent heartbeat.",
         )

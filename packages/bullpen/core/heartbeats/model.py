@@ -1,4 +1,4 @@
-"""A heartbeat: an agent's scheduled wake-up, its rate and its row."""
+"""A heartbeat: an agent's scheduled wake-up, its limits and its row."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from bullpen.core.models import HEARTBEATS
 from bullpen.core.outbox.addresses import DeliveryAddress
 
 SILENT_ANSWER = "HEARTBEAT_OK"
-"""The answer of an agent that has nothing to say; it is sent to no one."""
+"""An agent's answer when it has nothing to report; it is not delivered."""
 
 MAX_ERRORS = 3
 """A heartbeat is paused after this many failures in a row."""
 
 MINUTES_PER_DAY = 24 * 60
+HOURS_HINT = "Use `08:00-18:00`, or `all` for the whole day."
 
 _HOURS_PATTERN = re.compile(r"(\d{1,2}):(\d{2})-(\d{1,2}):(\d{2})")
 
@@ -33,28 +34,30 @@ class HeartbeatState(StrEnum):
     OFF = "off"
     ON = "on"
     PAUSED = "paused"
-    """Paused by Bullpen itself; `reason` says why."""
+    """Paused by Bullpen; `reason` has the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveHours:
-    """The part of the day in which an agent is woken, in minutes since midnight."""
+    """The hours of the day in which an agent is woken, in minutes since midnight."""
 
     start: int
     end: int
 
     @classmethod
     def parse(cls, text: str) -> ActiveHours:
-        """The hours that `08:00-18:00` says; `22:00-06:00` goes past midnight."""
+        """Parse hours such as `08:00-18:00`; `22:00-06:00` includes midnight."""
         match = _HOURS_PATTERN.fullmatch(text.strip())
         if match is None:
-            raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
+            raise BadHeartbeat(f"invalid hours {text[:40]!r}", hint=HOURS_HINT)
         hour, minute, end_hour, end_minute = (int(each) for each in match.groups())
         start, end = hour * 60 + minute, end_hour * 60 + end_minute
         if minute > 59 or end_minute > 59 or start >= MINUTES_PER_DAY or end > MINUTES_PER_DAY:
-            raise BadHeartbeat(f"{text[:40]!r} is no part of a day")
+            raise BadHeartbeat(f"invalid hours {text[:40]!r}", hint=HOURS_HINT)
         if start == end:
-            raise BadHeartbeat("the hours end when they begin", hint="Leave them out for all day.")
+            raise BadHeartbeat(
+                f"hours {text[:40]!r} are empty", hint="Use `all` for the whole day."
+            )
         return cls(start, end)
 
     def __str__(self) -> str:
@@ -62,7 +65,7 @@ class ActiveHours:
         return "-".join(f"{each // 60:02}:{each % 60:02}" for each in ends)
 
     def contains(self, moment: int, zone: ZoneInfo) -> bool:
-        """Whether a clock in this zone then shows one of these hours."""
+        """Whether the local time of this zone is within the hours."""
         local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
         minute = local.hour * 60 + local.minute
         if self.start < self.end:
@@ -70,7 +73,7 @@ class ActiveHours:
         return minute >= self.start or minute < self.end
 
     def next(self, moment: int, zone: ZoneInfo) -> int:
-        """The first moment from this one on that is within them."""
+        """The first moment within the hours, from this one on."""
         if self.contains(moment, zone):
             return moment
         local = datetime.fromtimestamp(moment / SECOND, UTC).astimezone(zone)
@@ -81,13 +84,13 @@ class ActiveHours:
             begins = int(day.timestamp()) * SECOND
             if begins > moment and self.contains(begins, zone):
                 return begins
-        # The clock skipped the beginning: within the hour it is there.
+        # The clock skips the start of the hours.
         return moment + HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """How one agent is woken. An agent has none until one is set."""
+    """When and how an agent is woken. An agent has none until it is turned on or changed."""
 
     agent: str
     state: HeartbeatState = HeartbeatState.OFF
@@ -96,11 +99,11 @@ class Heartbeat:
     hours: ActiveHours | None = None
     """None is the whole day."""
     budget: int = 24
-    """How many wake-ups a day there may be."""
+    """The most heartbeats a day."""
     max_silent: int = 48
-    """It is paused after this many silent wake-ups in a row; 0 is never."""
+    """Paused after this many silent heartbeats in a row; 0 is never."""
     place: DeliveryAddress | None = None
-    """Where its answers go; None is where the owner gets notices."""
+    """The reply address; None is the owner's."""
     silent: int = 0
     errors: int = 0
     due_at: int | None = None

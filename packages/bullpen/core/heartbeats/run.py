@@ -1,4 +1,4 @@
-"""Heartbeats that are due become messages, and their runs are recorded."""
+"""Enqueues a message for each heartbeat that is due, and records its outcome."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import format_count
 from bullpen.core.workspace.contents import read_heartbeat_text
 
 MAX_NOTE_CHARS = 2000
-"""How much of its own answer an agent is reminded of."""
+"""The part of its own answer that an agent is reminded of."""
 
 HEARTBEAT_SENDER = "Heartbeat"
 
-# The word on a line of its own, with any markup around it.
+# The silent answer on a line of its own, with any markup around it.
 _SILENT_LINE = re.compile(rf"^[\s*_`\"'.!]*{SILENT_ANSWER}[\s*_`\"'.!]*$", re.MULTILINE)
 
 
@@ -72,7 +73,7 @@ SELECT_NEXT_DUE: Statement[tuple[int]] = Statement(
     lambda: select(H.due_at).where(_on(), H.due_at.is_not(None)).order_by(H.due_at).limit(const(1))
 )
 
-# Of several schedulers that see the same due time, one advances it.
+# If several schedulers see the same due time, only one advances it.
 ADVANCE_HEARTBEAT: Statement[None] = Statement(
     lambda: (
         update(HEARTBEATS)
@@ -81,7 +82,7 @@ ADVANCE_HEARTBEAT: Statement[None] = Statement(
     )
 )
 
-# Read in full: there are as many as agents.
+# Reads the whole table, which has a row for each agent at most.
 SKIP_MISSED: Statement[None] = Statement(
     lambda: (
         update(HEARTBEATS)
@@ -92,7 +93,7 @@ SKIP_MISSED: Statement[None] = Statement(
 
 
 def send_due_heartbeats(store: Store) -> float:
-    """Send every heartbeat that is due; gives how many seconds there is nothing to do."""
+    """Send every heartbeat that is due; returns the seconds until the next one is."""
     with store.read() as tx:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
@@ -110,7 +111,7 @@ def send_due_heartbeats(store: Store) -> float:
 
 
 def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, zone: ZoneInfo) -> bool:
-    """Wake the agent, unless another scheduler did; gives whether it was woken."""
+    """Wake the agent, unless another scheduler did; returns whether it was woken."""
     agent, due = heartbeat.agent, heartbeat.due_at
     assert due is not None
     try:
@@ -124,7 +125,7 @@ def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, zone: ZoneI
     following = max(tx.now, due) + heartbeat.every
     reason = _skip_reason(lane, text)
     if is_budget_spent(tx, agent, heartbeat.budget, start_of_day(tx.now, zone)):
-        reason = reason or f"the {heartbeat.budget} beats of today are spent"
+        reason = reason or f"the daily budget of {heartbeat.budget} is used up"
         following = max(following, start_of_day(tx.now, zone, days=1))
     if not _advance(tx, heartbeat, due, following, heartbeat.last_at):
         return False
@@ -146,13 +147,13 @@ def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, zone: ZoneI
 def _advance(
     tx: Transaction, heartbeat: Heartbeat, seen: int, following: int, last: int | None
 ) -> bool:
-    """Set when it is due next, if it is still due at `seen`; gives whether it was."""
+    """Set the next due time if it is still due at `seen`; returns whether it was."""
     values = {"name": heartbeat.agent, "seen": seen, "next": following, "last": last}
     return tx.change(ADVANCE_HEARTBEAT, values) == 1
 
 
 def skip_missed(tx: Transaction) -> int:
-    """Restart the interval of every heartbeat that is due; gives how many there are."""
+    """Restart the interval of every heartbeat that is due; returns how many there are."""
     return tx.change(SKIP_MISSED, {"now": tx.now})
 
 
@@ -162,12 +163,12 @@ def is_heartbeat(message: Message) -> bool:
 
 
 def strip_silent_answer(text: str) -> str:
-    """The text without the silent answer; it may be empty."""
+    """The text without the silent answer; may be empty."""
     return _SILENT_LINE.sub("", text).strip()
 
 
 def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -> None:
-    """Send the answer to a heartbeat and record it; None is silence. Its lane is locked."""
+    """Send the answer to a heartbeat and record it; None is a silent one. Its lane is locked."""
     heartbeat = get_heartbeat(tx, message.agent)
     if answer is None:
         set_run_outcome(tx, message.message_id, HeartbeatOutcome.SILENT)
@@ -182,7 +183,7 @@ def finish_heartbeat(tx: Transaction, message: Message, answer: Answer | None) -
 
 
 def fail_heartbeat(tx: Transaction, message: Message, error: str) -> None:
-    """Record a heartbeat that ended in an error; its lane is locked."""
+    """Record a heartbeat that failed; its lane is locked."""
     set_run_outcome(tx, message.message_id, HeartbeatOutcome.FAILED, error[:500])
     heartbeat = get_heartbeat(tx, message.agent)
     _update_counts(tx, replace(heartbeat, errors=heartbeat.errors + 1), error)
@@ -190,16 +191,16 @@ def fail_heartbeat(tx: Transaction, message: Message, error: str) -> None:
 
 def _skip_reason(lane: Lane, text: str) -> str | None:
     if lane.state != LaneState.ACTIVE:
-        return f"its lane is {lane.state}"
+        return f"the agent is {lane.state}"
     if lane.pending or lane.claim_token is not None:
-        return "it is busy"
+        return "the agent is busy"
     if not text:
-        return "there is nothing in its heartbeat.md"
+        return "heartbeat.md is empty"
     return None
 
 
 def _enqueue(tx: Transaction, heartbeat: Heartbeat, text: str) -> str:
-    # If the next one is due before it is answered, it is of no use.
+    # A heartbeat that waits longer than its interval is replaced by the next one.
     deadline = tx.now + heartbeat.every
     new = NewMessage(
         agent=heartbeat.agent,
@@ -223,17 +224,17 @@ def _readdress(message: Message, place: DeliveryAddress, to_owner: bool) -> Mess
 
 
 def _note_in_history(tx: Transaction, message: Message, recipient: str, text: str) -> None:
-    """Its other sessions do not contain its heartbeats: the note reminds it of what it wrote."""
-    note = f"by your heartbeat you wrote to {recipient}: {text[:MAX_NOTE_CHARS]}"
+    """Note its answer: the agent's other sessions do not contain its heartbeats."""
+    note = f"in a heartbeat you wrote to {recipient}: {text[:MAX_NOTE_CHARS]}"
     record_note(tx, message.agent, message.message_id, note)
 
 
 def _update_counts(tx: Transaction, heartbeat: Heartbeat, error: str = "") -> None:
     reason = None
     if heartbeat.errors >= MAX_ERRORS:
-        reason = f"{heartbeat.errors} beats in a row failed; the last: {error[:300]}"
+        reason = f"{heartbeat.errors} heartbeats in a row failed; the last: {error[:300]}"
     elif heartbeat.max_silent and heartbeat.silent >= heartbeat.max_silent:
-        reason = f"it had nothing to say {heartbeat.silent} times in a row"
+        reason = f"{format_count(heartbeat.silent, 'silent heartbeat')} in a row"
     if heartbeat.state is not HeartbeatState.ON or reason is None:
         write_heartbeat(tx, heartbeat)
         return
@@ -242,5 +243,5 @@ def _update_counts(tx: Transaction, heartbeat: Heartbeat, error: str = "") -> No
     send_to_owner(
         tx,
         f"The heartbeat of @{heartbeat.agent} is paused: {reason}.\n"
-        f"To let it go on: bullpen heartbeat on {heartbeat.agent}",
+        f"Resume it: bullpen heartbeat on {heartbeat.agent}",
     )

@@ -1,7 +1,7 @@
 """Maintenance jobs: the registry, the election of one process for each, and their record.
 
-One process at a time runs a job. The job's row in `system_agents` holds a short lease, which that
-process renews while the job runs: a run may be long, and the lease of a dead process lapses soon.
+One process at a time runs a job. The job's row in `system_agents` holds a short lease, which the
+process renews while the job runs. A job may run long; the lease of a stopped process expires soon.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ log = logging.getLogger(__name__)
 JOB_LEASE_SECONDS = 10
 RENEW_LEASE_SECONDS = 3.0
 MAX_WAIT_SECONDS = 60.0
-"""The longest time between two looks: another process may have ended, or the clock been set."""
+"""The longest time between two checks: another process may stop, or the clock may be set."""
 MAX_PAUSE = HOUR
-"""The longest pause after failures; no job runs less often."""
+"""The longest pause after failures; every job runs at least this often."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceJob:
-    """One job: its name, how often it runs, and what it does."""
+    """A job with its name, interval and function."""
 
     name: str
     every_seconds: int
     run: Callable[[Store], str]
-    """Gives a line on what it did."""
+    """Returns its result in one line."""
 
 
 def _retention_job(name: str, every_seconds: int) -> MaintenanceJob:
@@ -112,7 +112,7 @@ LIST_JOBS: Statement[_JobRow] = Statement(lambda: select(*columns(_JobRow, SYSTE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """The state of one job. What is None has not happened yet."""
+    """The state of one job; None for what has not happened yet."""
 
     name: str
     every_seconds: int
@@ -125,12 +125,12 @@ class JobStatus:
     failures: int = 0
     """Failures in a row."""
     holder: str | None = None
-    """The process that runs it now."""
+    """The process that is running it."""
     running_since: int | None = None
 
 
 def list_job_statuses(tx: Transaction) -> list[JobStatus]:
-    """Every job in the order of `JOBS`, also those that never ran."""
+    """Every job in the order of `JOBS`, jobs that never ran included."""
     rows = {row.name: row for row in tx.all(LIST_JOBS, {})}
     return [
         JobStatus(name=job.name, every_seconds=job.every_seconds)
@@ -141,7 +141,7 @@ def list_job_statuses(tx: Transaction) -> list[JobStatus]:
 
 
 def _job_status(row: _JobRow, every_seconds: int, now: int) -> JobStatus:
-    # The row still names a process that died while it ran the job.
+    # The row still names a process that stopped while it ran the job.
     held = row.lease_expires_at > now
     return JobStatus(
         name=row.name,
@@ -170,14 +170,14 @@ FIND_JOB_TIMES: Statement[tuple[int, int, str | None]] = Statement(
     lambda: select(A.next_run_at, A.lease_expires_at, A.holder).where(A.name == bindparam("agent"))
 )
 
-# A time too far ahead to be right was written before the clock was set back.
+# A time too far in the future was written before the clock was set back.
 
 
 def _free() -> ColumnElement[bool]:
     return or_(
         A.lease_expires_at <= bindparam("now"),
         A.lease_expires_at > bindparam("never_held"),
-        # Its run ended, and that could not be recorded.
+        # The run ended, but its end could not be recorded.
         A.holder == bindparam("worker"),
     )
 
@@ -244,14 +244,14 @@ FINISH_JOB: Statement[None] = Statement(
 
 
 def register_jobs(store: Store, jobs: tuple[MaintenanceJob, ...]) -> None:
-    """Insert the row of each job that has none yet."""
+    """Insert the missing rows of jobs."""
     with store.write() as tx:
         for job in jobs:
             tx.write(INSERT_JOB, {"name": job.name})
 
 
 def run_job_if_due(store: Store, worker: str, job: MaintenanceJob) -> float:
-    """Run a job if it is due and no other process runs it; gives the seconds to wait after it."""
+    """Run a job if it is due and no other process runs it; returns the seconds to wait."""
     with store.read() as tx:
         wait = _seconds_until_due(tx, worker, job)
     if wait > 0:
@@ -282,7 +282,7 @@ def renew_job_leases(store: Store, worker: str) -> None:
 
 
 def release_job_leases(tx: Transaction, worker: str) -> None:
-    """End the leases of a process, so that others run its jobs again."""
+    """End the leases of a process, so that another one runs its jobs."""
     tx.write(RELEASE_LEASES, {"worker": worker})
 
 
@@ -307,9 +307,9 @@ def _run_job(store: Store, worker: str, job: MaintenanceJob, failures: int) -> N
         result = job.run(store)
     except Exception as failed:
         failures += 1
-        log.exception("system agent %s failed, for the %d. time in a row", job.name, failures)
+        log.exception("system agent %s failed (%d in a row)", job.name, failures)
         error = str(failed) or type(failed).__name__
-        # The shift is limited, because only numbers up to the longest pause matter.
+        # The shift is limited because the pause is.
         pause = max(pause, min(pause << min(failures, 20), MAX_PAUSE))
     now = store.clock.now()
     values = {
@@ -323,6 +323,6 @@ def _run_job(store: Store, worker: str, job: MaintenanceJob, failures: int) -> N
     }
     with store.write(durable=False) as tx:
         if tx.change(FINISH_JOB, values) == 0:
-            log.warning("system agent %s was taken up by another process meanwhile", job.name)
+            log.warning("system agent %s was taken over by another process", job.name)
         elif error is not None:
             append_event(tx, SystemAgentFailed(name=job.name, error=error, failures=failures))

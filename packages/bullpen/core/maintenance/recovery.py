@@ -35,6 +35,7 @@ from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import format_count
 
 log = logging.getLogger(__name__)
 
@@ -81,26 +82,26 @@ ABANDONED_RESPONSES: Statement[tuple[int]] = Statement(
 
 
 def recover_expired_claims(store: Store) -> str:
-    """Release the messages of claims that nobody extends any more."""
-    return f"{end_expired_claims(store)} claims taken back"
+    """Release the messages of claims whose lease has expired."""
+    return f"{format_count(end_expired_claims(store), 'expired claim')} released"
 
 
 def run_all_timers(store: Store) -> str:
     """Make delayed messages ready, expire those past their deadline, and resume waiting lanes."""
-    return f"{in_batches(store, run_timers)} moved"
+    return f"{format_count(in_batches(store, run_timers), 'timer')} fired"
 
 
 def end_stale_deliveries(store: Store) -> str:
-    """End responses that expired or whose sender died; none expires while the store is held."""
+    """End responses that expired or whose channel process stopped; none while the store is held."""
     with store.read() as tx:
         if find_hold(tx) is not None:
-            return "held: nothing ends before it is let go"
+            return "on hold: no response expires"
     total = 0
     channel = _next_channel(store, "")
     while channel is not None:
         total += in_batches(store, partial(_end_batch, channel=channel))
         channel = _next_channel(store, channel)
-    return f"{total} ended"
+    return f"{format_count(total, 'response')} ended"
 
 
 def _next_channel(store: Store, after: str) -> str | None:
@@ -113,7 +114,7 @@ def _end_batch(tx: Transaction, channel: str) -> int:
     values = {"channel": channel, "now": tx.now}
     lost = tx.all(ABANDONED_RESPONSES, values)
     for (response,) in lost:
-        mark_response_unknown(tx, response, "its sender died while a part was on its way")
+        mark_response_unknown(tx, response, "the channel process stopped while it sent a part")
     over = tx.all(EXPIRED_RESPONSES, values)
     for (response,) in over:
         if channel in PULL_CHANNELS:
@@ -124,7 +125,7 @@ def _end_batch(tx: Transaction, channel: str) -> int:
 
 
 def send_due_aggregates(store: Store) -> str:
-    """Send the aggregates that are due and that no finished run has sent."""
+    """Send aggregates that are due and were not sent by a run."""
     with store.read() as tx:
         due = list_due_aggregates(tx)
     sent = 0
@@ -138,16 +139,16 @@ def send_due_aggregates(store: Store) -> str:
             if is_at_rest(tx, conversation):
                 team, answers = aggregate.to.team_id, aggregate.answers
                 append_event(tx, TeamChainEnd(aggregate.to, team=team, answers=answers))
-    return f"{sent} answers sent"
+    return f"{format_count(sent, 'answer')} sent"
 
 
 def check_workers(store: Store) -> str:
-    """Remove workers without a sign of life, and warn if messages wait and no processor lives."""
+    """Remove workers that stopped responding; warn if messages are pending without a processor."""
     with store.write(durable=False) as tx:
         alive = count_live_workers(tx)
         if not alive:
-            # This process is registered as well: all are silent because the machine slept.
-            return "nobody was heard of: they are asked once more"
+            # This process is registered as well: all are late because the machine slept.
+            return "no worker seen, not even this one: checking again"
         lost = delete_lost_workers(tx)
         for each in lost:
             lost_worker = WorkerLost(
@@ -157,10 +158,10 @@ def check_workers(store: Store) -> str:
         waiting = has_claimable(tx)
     for each in lost:
         log.warning(
-            "a %s is lost: process %d on %s was not heard of for %d s",
+            "lost a %s: process %d on %s not seen for %d s",
             *(each.kind, each.pid, each.host, each.silent_seconds),
         )
     if waiting and PROCESSOR_KIND not in alive:
-        log.warning("messages wait, and no processor is alive: bullpen up, or bullpen status")
+        log.warning("messages are pending but no processor is running. Next: bullpen up")
     counts = ", ".join(f"{count} {kind}" for kind, count in alive.items())
     return f"{counts}; {len(lost)} lost"

@@ -1,4 +1,4 @@
-"""Retention: what is archived or deleted, and after how long."""
+"""Retention: which rows are archived or deleted, and when."""
 
 from __future__ import annotations
 
@@ -45,23 +45,24 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.paging import JsonIn, encode_ids
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import format_count
 
 BATCH_ROWS = 500
 MAX_BATCHES = 1000
-"""Batches in one run of a job; the next run takes the rest."""
+"""Batches in one run of a job; the next run continues."""
 
 PAUSE_FACTOR = 9.0
-"""The pause after a batch of work that can wait, as a multiple of the time that it took."""
+"""The pause after a batch of low-priority work, as a multiple of the duration of the batch."""
 MAX_PAUSE_SECONDS = 1.0
 
 MIN_RECEIPT_DAYS = 7
-"""Slack repeats for hours, Twilio for a day; a receipt must outlive every repeat and pruning."""
+"""Slack redelivers for hours, Twilio for a day; receipts must outlive every redelivery."""
 
 M = MESSAGES.c
 R = RESPONSES.c
 
 RemoveBatch = Callable[[Transaction, int], int]
-"""Removes one batch of the rows from a moment or before; gives how many."""
+"""Removes one batch of rows that are at most as new as a moment; returns how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +71,21 @@ class RetentionRule:
 
     job: str
     noun: str
-    """What the job's result calls the rows."""
+    """The name of one row in the job's result."""
     setting: str
-    """How long they are kept; 0 days keeps them for ever."""
+    """The setting with their retention; 0 days is forever."""
     remove: RemoveBatch
     min_value: int = 0
 
     def max_age(self, settings: Settings) -> int | None:
-        """In milliseconds; None for rows that are kept for ever."""
+        """In milliseconds; None for rows that are kept forever."""
         value: int = max(self.min_value, getattr(settings, self.setting))
         if self.setting.endswith("_hours"):
             return value * HOUR
         return value * DAY or None
 
     def remove_batch(self, tx: Transaction) -> int:
-        """Remove one batch of the rows that are old enough; gives how many."""
+        """Remove one batch of the rows that are old enough; returns how many."""
         max_age = self.max_age(tx.settings)
         return 0 if max_age is None else self.remove(tx, tx.now - max_age)
 
@@ -93,13 +94,14 @@ def run_retention(store: Store, job: str) -> str:
     """Apply the rules of a job to all rows that are old enough, batch by batch."""
     rules = [rule for rule in RULES if rule.job == job]
     if all(rule.max_age(store.settings) is None for rule in rules):
-        return "kept for ever"
+        return "kept forever"
     counts = [in_batches(store, rule.remove_batch, PAUSE_FACTOR) for rule in rules]
-    return ", ".join(f"{count} {rule.noun}" for count, rule in zip(counts, rules, strict=True))
+    counted = (format_count(count, rule.noun) for count, rule in zip(counts, rules, strict=True))
+    return f"{', '.join(counted)} {'archived' if job == 'archive' else 'deleted'}"
 
 
 def in_batches(store: Store, step: Callable[[Transaction], int], pause_factor: float = 0.0) -> int:
-    """Repeat a step, each time in its own transaction, until it returns 0; gives the sum.
+    """Repeat a step, each time in its own transaction, until it returns 0; returns the sum.
 
     While other processes write, a batch takes longer, and so does the pause after it.
     """
@@ -115,8 +117,8 @@ def in_batches(store: Store, step: Callable[[Transaction], int], pause_factor: f
     return total
 
 
-# How rows are removed. A batch takes milliseconds, so that a writer seldom waits for one, and not
-# for long. Where SQLite would give the id of a removed row again, the newest row stays.
+# How rows are removed. A batch takes milliseconds, so writers rarely wait for one. Where SQLite
+# would reuse the id of a removed row, the newest row is kept.
 
 
 def _move(
@@ -246,7 +248,7 @@ DELETE_PROGRESS = _delete_oldest(
     ),
 )
 
-# There are few rows in these two tables: no index is worth its cost, and one statement takes all.
+# These two tables are small: they need no index, and one statement deletes all old rows.
 DELETE_DONE_SCHEDULES: Statement[None] = Statement(
     lambda: delete(SCHEDULES).where(
         SCHEDULES.c.state == const(ScheduleState.DONE.value), SCHEDULES.c.at <= bindparam("until")
@@ -259,13 +261,13 @@ DELETE_OLD_CAUSES: Statement[None] = Statement(
 
 ARCHIVE_MESSAGES = RetentionRule(
     "archive",
-    "messages",
+    "message",
     "retention_hours",
     _move(FINISHED_MESSAGES, COPY_MESSAGES, DELETE_MESSAGES),
 )
 ARCHIVE_RESPONSES = RetentionRule(
     "archive",
-    "responses",
+    "response",
     "retention_hours",
     _move(DELIVERED_RESPONSES, COPY_RESPONSES, DELETE_RESPONSES),
 )
@@ -273,24 +275,24 @@ ARCHIVE_RESPONSES = RetentionRule(
 RULES = (
     ARCHIVE_MESSAGES,
     ARCHIVE_RESPONSES,
-    RetentionRule("archived", "messages", "archive_days", _delete(DELETE_ARCHIVED_MESSAGES)),
+    RetentionRule("archived", "message", "archive_days", _delete(DELETE_ARCHIVED_MESSAGES)),
+    RetentionRule("archived", "response", "archive_days", _delete(DELETE_ARCHIVED_RESPONSES)),
+    RetentionRule("events", "event", "event_days", _delete_lowest(EVENTS, "created_at")),
+    RetentionRule("events", "failure cause", "event_days", _delete(DELETE_OLD_CAUSES)),
+    RetentionRule("progress", "progress event", "retention_hours", _delete(DELETE_PROGRESS)),
+    RetentionRule("attempts", "run", "attempt_days", _delete_lowest(ATTEMPTS, "finished_at")),
     RetentionRule(
-        "archived", "responses deleted", "archive_days", _delete(DELETE_ARCHIVED_RESPONSES)
-    ),
-    RetentionRule("events", "events", "event_days", _delete_lowest(EVENTS, "created_at")),
-    RetentionRule("events", "causes of death deleted", "event_days", _delete(DELETE_OLD_CAUSES)),
-    RetentionRule("progress", "deleted", "retention_hours", _delete(DELETE_PROGRESS)),
-    RetentionRule("attempts", "deleted", "attempt_days", _delete_lowest(ATTEMPTS, "finished_at")),
-    RetentionRule("history", "said", "history_days", _delete_lowest(AGENT_MESSAGES, "created_at")),
-    RetentionRule(
-        "history", "posts deleted", "history_days", _delete_lowest(CHAT_MESSAGES, "created_at")
-    ),
-    RetentionRule("due_times", "runs", "schedule_days", _delete_lowest(SCHEDULE_RUNS, "fired_at")),
-    RetentionRule("due_times", "beats", "schedule_days", _delete_lowest(BEATS, "fired_at")),
-    RetentionRule(
-        "due_times", "schedules deleted", "schedule_days", _delete(DELETE_DONE_SCHEDULES)
+        "history", "message", "history_days", _delete_lowest(AGENT_MESSAGES, "created_at")
     ),
     RetentionRule(
-        "receipts", "forgotten", "receipt_days", _delete(DELETE_RECEIPTS), MIN_RECEIPT_DAYS
+        "history", "room post", "history_days", _delete_lowest(CHAT_MESSAGES, "created_at")
+    ),
+    RetentionRule(
+        "due_times", "schedule run", "schedule_days", _delete_lowest(SCHEDULE_RUNS, "fired_at")
+    ),
+    RetentionRule("due_times", "heartbeat", "schedule_days", _delete_lowest(BEATS, "fired_at")),
+    RetentionRule("due_times", "schedule", "schedule_days", _delete(DELETE_DONE_SCHEDULES)),
+    RetentionRule(
+        "receipts", "receipt", "receipt_days", _delete(DELETE_RECEIPTS), MIN_RECEIPT_DAYS
     ),
 )

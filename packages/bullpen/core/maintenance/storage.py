@@ -16,18 +16,18 @@ from bullpen.core.store.transaction import Transaction
 log = logging.getLogger(__name__)
 
 TRUNCATE_FACTOR = 100
-"""At this multiple of `wal_bytes` the log is truncated, for which writers wait."""
+"""At this multiple of `wal_bytes` the log is truncated; writers wait meanwhile."""
 PAGES_PER_BATCH = 100
 MIN_FREE_PAGES = 1000
 """Free pages that stay in the file for the next rows."""
 START_DIVISOR, STOP_DIVISOR = 4, 16
-"""Begins when more than a quarter of the file is free, ends at a sixteenth."""
+"""Starts when more than a quarter of the file is free, stops at a sixteenth."""
 MIN_DEAD_ROWS = 10_000
-"""The least number of dead rows, if they outnumber the living ones, that gives a warning."""
+"""Below this number of dead rows there is no warning."""
 MAX_TABLES_LISTED = 5
 MEGABYTE = 1 << 20
 
-# One page a statement: sqlite3 runs one step of this pragma, whatever number it is given.
+# One page a statement: sqlite3 runs one step of this pragma, whatever its argument.
 VACUUM_PAGE: Statement[None] = Statement(lambda: text("PRAGMA incremental_vacuum(1)"))
 
 TABLE_SIZES: Statement[tuple[str, int, int, int]] = Statement(
@@ -39,25 +39,25 @@ TABLE_SIZES: Statement[tuple[str, int, int, int]] = Statement(
 
 
 def checkpoint(store: Store) -> str:
-    """Copy a log that has grown into the database, without blocking readers or writers."""
+    """Copy a large write-ahead log into the database, without blocking readers or writers."""
     if not isinstance(store, SqliteStore):
         return "not needed"
     wal = Path(f"{store.path}-wal")
     size = wal.stat().st_size if wal.exists() else 0
     limit = store.settings.wal_bytes
     if size < limit:
-        return f"{size} bytes, nothing to do"
+        return f"{size} bytes, below the limit"
     mode = "TRUNCATE" if size > TRUNCATE_FACTOR * limit else "PASSIVE"
     connection = store.connect()
     try:
         busy, pages, moved = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
     finally:
         connection.close()
-    return f"{size} bytes: {mode.lower()}, {moved} of {pages} pages moved, busy {busy}"
+    return f"{size} bytes: {mode.lower()} checkpoint, {moved} of {pages} pages copied, busy {busy}"
 
 
 def reclaim_space(store: Store) -> str:
-    """Free the unused pages of the SQLite file; of PostgreSQL's tables report the sizes."""
+    """Free unused pages of the SQLite file; report the sizes of PostgreSQL tables."""
     return _shrink(store) if isinstance(store, SqliteStore) else _report_bloat(store)
 
 
@@ -69,9 +69,9 @@ def _shrink(store: Store) -> str:
     if free <= MIN_FREE_PAGES or free * START_DIVISOR <= pages:
         return state
     if not incremental:
-        return f"{state}, and stay so: bullpen db upgrade gives them back"
+        return f"{state}. To return them to the disk: bullpen db upgrade"
     returned = in_batches(store, _vacuum_batch, PAUSE_FACTOR)
-    return f"{state}, {returned} given back"
+    return f"{state}, {returned} returned to the disk"
 
 
 def _vacuum_batch(tx: Transaction) -> int:
@@ -97,7 +97,7 @@ def _report_bloat(store: Store) -> str:
     for name, living, dead, size in tables:
         if dead > max(living, MIN_DEAD_ROWS):
             log.warning(
-                "table %s is mostly dead rows: %d beside %d living, %.1f MB; does autovacuum run?",
+                "table %s has %d dead rows and %d live rows (%.1f MB): check autovacuum",
                 *(name, dead, living, size / MEGABYTE),
             )
     largest = ", ".join(

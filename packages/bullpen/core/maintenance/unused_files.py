@@ -1,4 +1,4 @@
-"""Deletes old uploaded files to which no live message or response refers."""
+"""Deletes old uploaded files that no stored message or response uses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bullpen.core.models import GATHERED, MESSAGES, RESPONSES
 from bullpen.core.models.base import const, decode_texts
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
+from bullpen.core.text import format_count
 
 PAGE_ROWS = 500
 NANOSECONDS_PER_MILLISECOND = 1_000_000
@@ -35,20 +36,23 @@ FILE_REFERENCES = tuple(_file_references(table) for table in (MESSAGES, RESPONSE
 
 
 def delete_unused_files(store: Store) -> str:
-    """Delete the files in this home that are older than `file_days` and not referred to."""
+    """Delete files of this home that are older than `file_days` and unused."""
     days = store.settings.file_days
     if days == 0:
-        return "kept for ever"
+        return "kept forever"
     old = list(_files_older_than(store.settings.files, store.clock.now() - days * DAY))
     referenced = _referenced_names(store) if old else frozenset()
     free = [path for path in old if path.name not in referenced]
     size = sum(_remove(path) for path in free)
     _forget_deleted(store, [path.name for path in free])
-    return f"{len(free)} deleted, {size} bytes; {len(old) - len(free)} are old and needed"
+    return (
+        f"{format_count(len(free), 'file')} deleted ({format_count(size, 'byte')}); "
+        f"{len(old) - len(free)} old but in use"
+    )
 
 
 def _forget_deleted(store: Store, deleted: list[str]) -> None:
-    """Delete the records of these files, and of uploads that a person has deleted."""
+    """Delete the records of these files, and of uploads that were deleted by hand."""
     with store.read() as tx:
         uploads = list_uploads(tx)
     gone = [each for each in uploads if not (store.settings.files / each).exists()]
@@ -62,7 +66,7 @@ def _files_older_than(directory: Path, before: int) -> Iterator[Path]:
     try:
         entries = os.scandir(directory)
     except FileNotFoundError:
-        return  # none was uploaded yet
+        return  # no uploads yet
     with entries:
         for entry in entries:
             if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
@@ -72,7 +76,7 @@ def _files_older_than(directory: Path, before: int) -> Iterator[Path]:
                     entry.stat(follow_symlinks=False).st_mtime_ns // NANOSECONDS_PER_MILLISECOND
                 )
             except FileNotFoundError:
-                continue  # removed just now
+                continue  # removed meanwhile
             if changed <= before:
                 yield Path(entry.path)
 
@@ -93,7 +97,7 @@ def _referenced_names(store: Store) -> frozenset[str]:
 
 
 def _remove(path: Path) -> int:
-    """Delete a file; gives its size, 0 if it is gone already."""
+    """Delete a file; returns its size, 0 if it does not exist."""
     try:
         size = path.lstat().st_size
         path.unlink()

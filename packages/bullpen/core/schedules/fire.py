@@ -1,4 +1,4 @@
-"""Schedules that are due fire: plan, policy for missed times, and the record."""
+"""Fires schedules that are due, applies the policy for missed times, and records each run."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ from bullpen.core.states import UNFINISHED_STATES
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import format_count
 
 M = MESSAGES.c
 
@@ -64,7 +65,7 @@ SELECT_DUE: Statement[Schedule] = Statement(
     schedule_from_row,
 )
 
-# Of several schedulers that see the same due time, one advances it.
+# If several schedulers see the same due time, only one advances it.
 ADVANCE_SCHEDULE: Statement[None] = Statement(
     lambda: (
         update(SCHEDULES)
@@ -78,7 +79,7 @@ ADVANCE_SCHEDULE: Statement[None] = Statement(
     )
 )
 
-# The run's message, and all that followed from it.
+# Any unfinished message of the run's conversation.
 SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
     lambda: (
         select(M.message_id)
@@ -92,7 +93,7 @@ SELECT_UNFINISHED: Statement[tuple[str]] = Statement(
 
 
 def fire_due_schedules(store: Store) -> float:
-    """Fire every schedule that is due; gives how many seconds there is nothing to do."""
+    """Fire every schedule that is due; returns the seconds until the next one is."""
     with store.read() as tx:
         if find_hold(tx) is not None:
             return seconds_until(None, tx.now)
@@ -106,9 +107,9 @@ def fire_due_schedules(store: Store) -> float:
 
 
 def skip_missed(store: Store) -> int:
-    """Record every due time that has passed as missed, and fire none of them.
+    """Record every due time that has passed as missed, without firing it.
 
-    Gives how many schedules there were. What is due within this minute fires, as always.
+    Returns the number of schedules. Times that are due within this minute fire as usual.
     """
     total = 0
     while True:
@@ -122,7 +123,7 @@ def skip_missed(store: Store) -> int:
 
 
 def fire_schedule(tx: Transaction, schedule: Schedule, plan: FirePlan) -> int:
-    """Carry out a plan, unless another scheduler did; gives how many due times fired."""
+    """Carry out a plan unless another scheduler did; returns how many due times fired."""
     target = find_target(tx, schedule)
     if target is not None:
         lock_lane(tx, target.agent)
@@ -132,13 +133,13 @@ def fire_schedule(tx: Transaction, schedule: Schedule, plan: FirePlan) -> int:
         return 0
     if target is None:
         target_name = schedule.agent or schedule.team_id
-        pause_and_notify(tx, schedule, f"{target_name} is not there any more")
+        pause_and_notify(tx, schedule, f"{target_name} was removed")
         return 0
     if plan.dropped is not None:
         _record_missed(tx, schedule, plan.dropped)
     fired = 0
     for due in plan.fire:
-        # A due time can come twice, if the clock was set back.
+        # A due time can occur twice if the clock was set back.
         if not is_recorded(tx, schedule, due):
             together = schedule.missed is MissedPolicy.ALL and fired > 0
             fired += _fire_due_time(tx, schedule, target, due, together)
@@ -146,11 +147,11 @@ def fire_schedule(tx: Transaction, schedule: Schedule, plan: FirePlan) -> int:
 
 
 def run_schedule_now(tx: Transaction, name: str) -> str:
-    """Enqueue its message now, whatever its state; gives the message's id."""
+    """Enqueue its message now, whatever its state; returns the message's id."""
     schedule = get_schedule(tx, name)
     target = find_target(tx, schedule)
     if target is None:
-        raise UnknownAgent(f"{schedule.agent or schedule.team_id} is not there any more")
+        raise UnknownAgent(f"{schedule.agent or schedule.team_id} was removed")
     message = _submit(tx, schedule, target, 0)
     record_run(tx, schedule, None, ScheduleOutcome.FIRED, message_id=message)
     _append_fired(tx, schedule, target, message)
@@ -158,14 +159,14 @@ def run_schedule_now(tx: Transaction, name: str) -> str:
 
 
 def find_unfinished_message(tx: Transaction, schedule: Schedule) -> str | None:
-    """A message of the last run, or one that followed from it, that has not ended yet."""
+    """An unfinished message of the last run's conversation, if there is one."""
     last = tx.one(SELECT_LAST_MESSAGE, {"schedule": schedule.id})
     row = None if last is None else tx.one(SELECT_UNFINISHED, {"conversation": last[0]})
     return None if row is None else row[0]
 
 
 def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPolicy) -> None:
-    """Fire a schedule; one that fails is paused, so that it does not stop the others."""
+    """Fire a schedule; one that fails is paused so that it does not block the others."""
     assert schedule.due_at is not None
     try:
         plan = plan_fire(schedule.timing, schedule.due_at, now, missed)
@@ -174,21 +175,21 @@ def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPol
     except StoreError:
         raise
     except Exception as error:
-        log.exception("the schedule %s cannot fire", schedule.id)
+        log.exception("schedule %s cannot fire", schedule.id)
         with store.write() as tx:
             current = lock_schedule(tx, schedule.id)
             if current == schedule:
-                pause_and_notify(tx, current, f"it cannot fire: {str(error)[:500]}")
+                pause_and_notify(tx, current, f"cannot fire: {str(error)[:500]}")
 
 
 def _fire_due_time(
     tx: Transaction, schedule: Schedule, target: ScheduleTarget, due: int, together: bool
 ) -> bool:
-    """Whether it fired. Due times that are caught up together do not wait for each other."""
+    """Whether it fired. Due times that are caught up together do not count as overlapping."""
     if schedule.overlap is OverlapPolicy.SKIP and not together:
         last = find_unfinished_message(tx, schedule)
         if last is not None:
-            _record_skipped(tx, schedule, due, f"{last} of the last run is not through")
+            _record_skipped(tx, schedule, due, f"{last} of the previous run is not finished")
             return False
     try:
         message = _submit(tx, schedule, target, int(tx.chance() * (schedule.jitter + 1)))
@@ -241,7 +242,9 @@ def _record_skipped(tx: Transaction, schedule: Schedule, due: int, reason: str) 
 
 def _record_missed(tx: Transaction, schedule: Schedule, dropped: MissedTimes) -> None:
     over = "more than " if dropped.more else ""
-    reason = f"{over}{dropped.times} due times passed while no scheduler ran"
+    reason = (
+        f"{over}{format_count(dropped.times, 'due time')} passed while no scheduler was running"
+    )
     first, last, times = dropped.first, dropped.last, dropped.times
     if not is_recorded(tx, schedule, first):
         missed = ScheduleOutcome.MISSED

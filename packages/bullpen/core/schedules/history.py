@@ -1,4 +1,4 @@
-"""The history of schedules: each run, how it ended, its cost, and its delivery."""
+"""The history of schedules: each run with its outcome, cost and deliveries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INSERTED_COLUMNS = (
 
 
 class ScheduleOutcome(StrEnum):
-    """How a due time ended."""
+    """The outcome of a due time."""
 
     FIRED = "fired"
     SKIPPED = "skipped"
@@ -43,7 +43,7 @@ class ScheduleOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunDelivery:
-    """The delivery of an answer, with the platform's receipt of each part."""
+    """The delivery of an answer, with the platform's receipt for each part."""
 
     response: int
     channel: str
@@ -124,34 +124,34 @@ def record_run(
     message_id: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """Record a run; a due time that is recorded already fails the transaction."""
+    """Record a run; the transaction fails if the due time is already recorded."""
     values: dict[str, object] = {"schedule_id": schedule.id, "due_at": due, "until": until}
     values.update(fired_at=tx.now, outcome=outcome.value, times=times)
     tx.write(INSERT_RUN, {**values, "message_id": message_id, "reason": reason})
 
 
 def is_recorded(tx: Transaction, schedule: Schedule, due: int) -> bool:
-    """Whether this due time is recorded already."""
+    """Whether this due time is already recorded."""
     return tx.one(SELECT_RECORDED, {"schedule": schedule.id, "due": due}) is not None
 
 
 def list_schedule_runs(
     tx: Transaction, schedule_id: str, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[ScheduleRun]:
-    """The runs of a schedule after this number and up to another; without one the newest first."""
+    """The runs of a schedule after `since` and up to `upto`; without `since` newest first."""
     runs = RUN_LISTING.page(tx, {"schedule_id": schedule_id}, since, limit, upto)
     return map_page(runs, lambda run: _with_result(tx, run))
 
 
 def next_due_times(schedule: Schedule, now: int, count: int = 5) -> list[int]:
-    """The next due times; of a paused schedule, as if it were active."""
+    """The next due times; for a paused schedule, as if it were active."""
     start = now if schedule.due_at is None else schedule.due_at - 1
     return list(_times(schedule.timing, start, count))
 
 
 @lru_cache(maxsize=10_000)
 def _times(timing: Timing, start: int, count: int) -> tuple[int, ...]:
-    """Cached: they stay the same until the schedule fires."""
+    """Cached: the due times stay the same until the schedule fires."""
     return tuple(islice(timing.due_times_after(start), count))
 
 

@@ -1,4 +1,4 @@
-"""Schedules: add, change, pause, resume and remove them; their targets and rights."""
+"""Schedules: create, change, pause, resume and remove them; their targets and permissions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from bullpen.core.schedules.model import (
 from bullpen.core.schedules.timing import MissedPolicy, Timing
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, format_count
 
 M = MESSAGES.c
 
@@ -70,7 +70,7 @@ SELECT_AGENT: Statement[tuple[str]] = Statement(
 
 
 class ScheduleChange(TypedDict, total=False):
-    """The fields of a schedule that are to be changed."""
+    """The fields of a schedule to change."""
 
     label: str | None
     agent: str | None
@@ -93,7 +93,7 @@ class ScheduleTarget:
 
 
 def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) -> Schedule:
-    """Add a schedule; it fires from now on, unless it is added paused."""
+    """Create a schedule, active or paused."""
     check_reach(tx, author, new.agent, new.team_id)
     check_schedule_limit(tx, author)
     values = {name: getattr(new, name) for name in NewSchedule.__dataclass_fields__}
@@ -101,7 +101,7 @@ def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) 
         **values,
         id=tx.ids.new("schedule"),
         state=ScheduleState.PAUSED if new.paused else ScheduleState.ACTIVE,
-        reason="made so" if new.paused else None,
+        reason="created as paused" if new.paused else None,
         due_at=None if new.paused else new.timing.after(tx.now),
         made_by=author,
         created_at=tx.now,
@@ -117,7 +117,7 @@ def add_schedule(tx: Transaction, new: NewSchedule, author: str = OWNER_AUTHOR) 
 def change_schedule(
     tx: Transaction, name: str, author: str = OWNER_AUTHOR, **change: Unpack[ScheduleChange]
 ) -> Schedule:
-    """Change the named fields; gives the schedule as it is now."""
+    """Change the given fields; returns the changed schedule."""
     before = lock_schedule(tx, name)
     changed = replace(before, **change)
     check_reach(tx, author, changed.agent, changed.team_id)
@@ -144,7 +144,7 @@ def pause_schedule(tx: Transaction, name: str, reason: str = "paused by hand") -
 
 
 def resume_schedule(tx: Transaction, name: str) -> Schedule:
-    """Resume a schedule from now on."""
+    """Resume a schedule; due times in the past are not caught up."""
     schedule = lock_schedule(tx, name)
     if schedule.state is ScheduleState.ACTIVE:
         return schedule
@@ -152,8 +152,8 @@ def resume_schedule(tx: Transaction, name: str) -> Schedule:
     due = schedule.timing.after(tx.now)
     if due is None:
         raise IllegalMove(
-            f"the schedule {schedule.id} has nothing to come any more",
-            hint="Give it another time, or make a new one.",
+            f"schedule {schedule.id} has no due times left",
+            hint=f"Set a new time: bullpen schedule set {schedule.id} --at TIME",
         )
     active = replace(schedule, state=ScheduleState.ACTIVE, reason=None, due_at=due)
     active = update_schedule(tx, active)
@@ -178,13 +178,13 @@ def pause_locked(tx: Transaction, schedule: Schedule, reason: str) -> Schedule:
 
 
 def pause_and_notify(tx: Transaction, schedule: Schedule, reason: str) -> None:
-    """Pause an active schedule that is locked, and tell the owner why."""
+    """Pause an active schedule that is locked, and notify the owner."""
     pause_locked(tx, schedule, reason)
     send_to_owner(
         tx,
-        f"The schedule {schedule.label or schedule.id} is paused: {reason}.\n"
-        f"To give it to another: bullpen schedule set {schedule.id} --agent NAME\n"
-        f"To let it go on: bullpen schedule resume {schedule.id}",
+        f"Schedule {schedule.label or schedule.id} is paused: {reason}.\n"
+        f"Choose another agent: bullpen schedule set {schedule.id} --agent AGENT\n"
+        f"Resume it: bullpen schedule resume {schedule.id}",
     )
 
 
@@ -211,7 +211,7 @@ def find_target(tx: Transaction, schedule: Schedule) -> ScheduleTarget | None:
 def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress, str]:
     """The reply address of the agent's running message, and the name of the person there.
 
-    The owner's, if no person wrote it; nowhere, if nothing is running.
+    The owner's address if no person wrote it; nowhere if the agent is idle.
     """
     running = tx.one(SELECT_BATCH, {"agent": agent})
     if running is None or running[0] is None:
@@ -226,38 +226,39 @@ def current_reply_address(tx: Transaction, agent: str) -> tuple[DeliveryAddress,
 
 
 def agent_of_author(author: str) -> str | None:
-    """The agent that is this author, if an agent is."""
+    """The agent behind this author; None for a person or a key."""
     return (
         author.removeprefix(AGENT_AUTHOR_PREFIX) if author.startswith(AGENT_AUTHOR_PREFIX) else None
     )
 
 
 def check_reach(tx: Transaction, author: str, agent: str | None, team_id: str | None) -> None:
-    """Refuse an agent that may not make a schedule for this agent or team."""
+    """Refuse an author without the permission to create schedules for this agent or team."""
     maker = agent_of_author(author)
     if maker is None:
         return
     may = get_agent(tx, maker).scheduling
     if may is Scheduling.NONE:
         raise OutOfReach(
-            f"@{maker} may make no schedules", hint=f"bullpen agent set {maker} --scheduling self"
+            f"@{maker} may not create schedules",
+            hint=f"Allow it: bullpen agent set {maker} --scheduling self",
         )
     if agent == maker:
         return
     if may is not Scheduling.TEAM:
         raise OutOfReach(
-            f"@{maker} may make schedules for itself only",
-            hint=f"bullpen agent set {maker} --scheduling team",
+            f"@{maker} may create schedules only for itself",
+            hint=f"Allow it: bullpen agent set {maker} --scheduling team",
         )
     teams = teams_of(tx, maker)
     if team_id is None and not any(agent in team.members for team in teams):
-        raise OutOfReach(f"@{agent} is no teammate of @{maker}")
+        raise OutOfReach(f"@{agent} is not a teammate of @{maker}")
     if team_id is not None and team_id not in {team.id for team in teams}:
-        raise OutOfReach(f"@{maker} is not in the team {team_id}")
+        raise OutOfReach(f"@{maker} is not a member of team {team_id}")
 
 
 def check_schedule_limit(tx: Transaction, author: str) -> None:
-    """Refuse a schedule of an agent that has made too many, recently finished ones included."""
+    """Refuse an agent that created too many schedules, recently finished ones included."""
     maker = agent_of_author(author)
     if maker is None:
         return
@@ -267,16 +268,19 @@ def check_schedule_limit(tx: Transaction, author: str) -> None:
         for each in schedules
     )
     if counted >= tx.settings.agent_schedules:
-        raise TooMany(f"@{maker} has made {counted} schedules, and may have no more for now")
+        raise TooMany(
+            f"@{maker} has created {format_count(counted, 'schedule')}; the limit is"
+            f" {tx.settings.agent_schedules}"
+        )
 
 
 def check_author(author: str, schedule: Schedule) -> None:
-    """Refuse an agent that did not make this schedule."""
+    """Refuse an agent that did not create this schedule."""
     maker = agent_of_author(author)
     if maker is not None and schedule.made_by != author:
         raise OutOfReach(
-            f"the schedule {schedule.id} was not made by @{maker}",
-            hint="An agent sees, pauses and removes what it made itself.",
+            f"schedule {schedule.id} was not created by @{maker}",
+            hint="An agent may change only schedules that it created.",
         )
 
 
@@ -284,17 +288,19 @@ def _check_texts(tx: Transaction, schedule: Schedule) -> None:
     limit = tx.settings.message_bytes
     check_text(schedule.message, limit)
     if not schedule.message.strip():
-        raise BadText("there is nothing to say", hint="Write what the agent is to be told.")
+        raise BadText("the text is empty", hint="Give the text that the agent receives.")
     check_display_name(schedule.sender, limit)
     if not 0 <= schedule.jitter <= MAX_JITTER_MS:
-        raise BadSchedule("the jitter is below zero, or over a day", hint="Give it as `5m`.")
+        raise BadSchedule("jitter must be between 0 and 1 day", hint="Use a duration such as `5m`.")
     if schedule.label is not None:
         _check_label(tx, schedule, schedule.label)
 
 
 def _check_recipient(tx: Transaction, schedule: Schedule) -> None:
     if (schedule.agent is None) is (schedule.team_id is None):
-        raise BadSchedule("a schedule is for one agent or one team", hint="Name one of them.")
+        raise BadSchedule(
+            "a schedule needs exactly one agent or team", hint="Give one of them, not both."
+        )
     if schedule.agent is not None:
         get_agent(tx, schedule.agent)
     if schedule.team_id is not None:
@@ -304,6 +310,6 @@ def _check_recipient(tx: Transaction, schedule: Schedule) -> None:
 def _check_label(tx: Transaction, schedule: Schedule, label: str) -> None:
     check_display_name(label, tx.settings.message_bytes)
     if not label.strip():
-        raise BadText("a label has something in it", hint="Leave it out, or write one.")
+        raise BadText("the label is empty", hint="Leave it out, or give a text.")
     if any(id_ != schedule.id for (id_,) in tx.all(SELECT_BY_LABEL, {"label": label})):
-        raise NameTaken(f"there is a schedule called {label[:60]!r} already")
+        raise NameTaken(f"label {label[:60]!r} is already used by another schedule")

@@ -25,7 +25,7 @@ S = SCHEDULES.c
 DEFAULT_SENDER = "Scheduler"
 
 OWNER_AUTHOR = "owner"
-"""The author of a schedule that no agent and no key made."""
+"""The author of a schedule that was created by neither an agent nor a key."""
 
 AGENT_AUTHOR_PREFIX = "agent:"
 
@@ -35,7 +35,7 @@ _IMMUTABLE_COLUMNS = ("id", "made_by", "created_at")
 
 
 class OverlapPolicy(StrEnum):
-    """What happens at a due time while the last run still waits or works."""
+    """What to do at a due time while the previous run is unfinished."""
 
     SKIP = "skip"
     QUEUE = "queue"
@@ -47,12 +47,12 @@ class ScheduleState(StrEnum):
     ACTIVE = "active"
     PAUSED = "paused"
     DONE = "done"
-    """It will never be due again."""
+    """No due times are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """A schedule to be added, for an agent or for a team."""
+    """A new schedule, for an agent or for a team."""
 
     message: str
     timing: Timing
@@ -70,7 +70,7 @@ class NewSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule(NewSchedule):
-    """A schedule that exists."""
+    """A stored schedule."""
 
     id: str
     state: ScheduleState
@@ -291,7 +291,7 @@ def insert_schedule(tx: Transaction, schedule: Schedule) -> None:
 
 def update_schedule(tx: Transaction, schedule: Schedule) -> Schedule:
     """Write a changed schedule."""
-    # A scheduler that has read the row before must see a change, also within one millisecond.
+    # A scheduler that read the row earlier must see a change, even within one millisecond.
     later = replace(schedule, updated_at=max(tx.now, schedule.updated_at + 1))
     tx.write(UPDATE_SCHEDULE, {**schedule_values(later), "schedule": schedule.id})
     return later
@@ -322,5 +322,5 @@ def _get_schedule(tx: Transaction, statement: Statement[Schedule], name: str) ->
     check_text(name, tx.settings.message_bytes, "the schedule's name")
     schedule = tx.one(statement, {"name": name})
     if schedule is None:
-        raise UnknownSchedule(f"there is no schedule {name[:60]!r}")
+        raise UnknownSchedule(f"schedule {name[:60]!r} does not exist")
     return schedule

@@ -16,15 +16,15 @@ from cronsim import CronSim, CronSimError
 from bullpen.core.clock import DAY, MINUTE, SECOND, format_interval, format_time, get_zone
 from bullpen.core.errors import BadSchedule
 
-# A cron expression is read as Debian's cron does. A fixed time that the clock skips in spring is
-# due when the clock has jumped; one that comes twice in autumn is due the first time. An expression
-# with a star in its minutes or hours goes by the time that really passes: it is due in each minute
-# in which a clock shows what it says.
+# A cron expression has the meaning that it has in Debian's cron. A fixed time that the clock skips
+# in spring is due right after the change; one that occurs twice in autumn is due the first time. An
+# expression with a star in its minutes or hours follows elapsed time: it is due in every minute in
+# which the local time matches.
 
 CRON_FIELDS = 5
 MAX_CRON_CHARS = 200
 MAX_YEARS_AHEAD = 50
-"""What is not due within these years is never due."""
+"""A schedule that is not due within these years is never due."""
 
 CRON_ALIASES = {
     "@hourly": "0 * * * *",
@@ -33,29 +33,34 @@ CRON_ALIASES = {
     "@monthly": "0 0 1 * *",
     "@yearly": "0 0 1 1 *",
 }
-CRON_HINT = "Give minute, hour, day, month and weekday, as `0 9 * * 1-5`."
+CRON_HINT = "Use five fields: minute hour day month weekday. Example: `0 9 * * 1-5`."
 
 
 def parse_cron(expression: str) -> str:
-    """Check a cron expression, and give its five fields."""
+    """Check a cron expression and return its five fields."""
     text = " ".join(expression.split())
     text = CRON_ALIASES.get(text.lower(), text)
     if len(text) > MAX_CRON_CHARS or len(text.split()) != CRON_FIELDS:
-        raise BadSchedule(f"{expression[:60]!r} has not five fields", hint=CRON_HINT)
+        raise BadSchedule(
+            f"cron expression {expression[:60]!r} does not have five fields", hint=CRON_HINT
+        )
     try:
-        comes = next(due_times(text, ZoneInfo("UTC"), 0), None) is not None
+        matches = next(due_times(text, ZoneInfo("UTC"), 0), None) is not None
     except CronSimError as error:
         raise BadSchedule(
-            f"the cron expression {expression[:60]!r} is wrong: {str(error).lower()}",
+            f"invalid cron expression {expression[:60]!r}: {str(error).lower()}",
             hint=CRON_HINT,
         ) from None
-    if not comes:
-        raise BadSchedule(f"the cron expression {expression[:60]!r} never comes true")
+    if not matches:
+        raise BadSchedule(
+            f"cron expression {expression[:60]!r} never matches",
+            hint=CRON_HINT,
+        )
     return text
 
 
 def due_times(cron: str, zone: ZoneInfo, moment: int) -> Iterator[int]:
-    """All due times after this moment, by a clock in this zone."""
+    """All due times after this moment, in the local time of this zone."""
     fields = CronSim(cron, datetime.fromtimestamp(moment // SECOND, zone))
     if any(field.startswith("*") for field in cron.split()[:2]):
         return _due_by_elapsed_time(fields, zone, moment)
@@ -66,7 +71,7 @@ def _due_by_wall_clock(fields: CronSim, moment: int) -> Iterator[int]:
     last = moment
     for local in fields:
         due = int(local.timestamp()) * SECOND
-        # Two readings that the clock skips become one; one that comes twice has been.
+        # Two times that the clock skips become one; a time that occurs twice is due once.
         if due > last:
             yield due
             last = due
@@ -75,7 +80,7 @@ def _due_by_wall_clock(fields: CronSim, moment: int) -> Iterator[int]:
 def _due_by_elapsed_time(fields: CronSim, zone: ZoneInfo, moment: int) -> Iterator[int]:
     """Minute by minute; hours and days without a due time are skipped.
 
-    The library loses minutes where the clock skips midnight, or moves by less than an hour.
+    CronSim loses minutes where the clock skips midnight or changes by less than an hour.
     """
     at = moment // MINUTE * MINUTE + MINUTE
     local = datetime.fromtimestamp(at // SECOND, zone)
@@ -83,7 +88,7 @@ def _due_by_elapsed_time(fields: CronSim, zone: ZoneInfo, moment: int) -> Iterat
     while local.year < end:
         if not _day_matches(fields, local.date()):
             midnight = datetime.combine(_next_day(fields, local.date(), end), time(), zone)
-            # Where it is skipped, this is the moment at which the day begins.
+            # Where the clock skips midnight, this is the moment at which the day begins.
             at = max(at + MINUTE, int(midnight.timestamp()) * SECOND)
         elif local.hour not in fields.hours:
             at += (60 - local.minute) * MINUTE
@@ -124,7 +129,7 @@ class TimingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """When something is due."""
+    """When a schedule is due."""
 
     kind: TimingKind
     cron: str | None = None
@@ -160,17 +165,17 @@ class Timing:
 
 
 def cron_timing(expression: str, zone_name: str, now: int) -> Timing:
-    """Due whenever a clock in this zone matches the cron expression."""
+    """Due whenever the local time of this zone matches the cron expression."""
     cron = parse_cron(expression)
     return Timing(kind=TimingKind.CRON, cron=cron, zone=get_zone(zone_name).key, anchor=now)
 
 
 def every_timing(every: int, zone_name: str, now: int) -> Timing:
-    """Due every so many milliseconds, counted from now."""
+    """Due at an interval in milliseconds, counted from now."""
     if not MIN_INTERVAL_MS <= every <= MAX_INTERVAL_MS:
         raise BadSchedule(
-            f"an interval of {every // SECOND} s is under a minute, or over ten years",
-            hint="Give a minute or more, as `30m`.",
+            f"interval of {every // SECOND} s is out of range",
+            hint="Use one minute to ten years, for example `30m`.",
         )
     return Timing(kind=TimingKind.EVERY, every=every, zone=get_zone(zone_name).key, anchor=now)
 
@@ -179,9 +184,13 @@ def once_timing(at: int, zone_name: str, now: int) -> Timing:
     """Due once."""
     if at <= now:
         when = format_time(at, zone_name) if at > 0 else "that time"
-        raise BadSchedule(f"{when} is over", hint="Give a time to come, as `2030-01-31T09:00`.")
+        raise BadSchedule(
+            f"{when} is in the past", hint="Use a future time, for example `2030-01-31T09:00`."
+        )
     if at > now + MAX_INTERVAL_MS:
-        raise BadSchedule("that is more than ten years away")
+        raise BadSchedule(
+            "time is more than ten years in the future", hint="Use a time within ten years."
+        )
     return Timing(kind=TimingKind.ONCE, at=at, zone=get_zone(zone_name).key, anchor=now)
 
 
@@ -207,21 +216,21 @@ def _describe_cron(cron: str) -> str:
 
 
 GRACE_MS = MINUTE
-"""A due time is missed when it is later than this."""
+"""A due time that passed longer ago than this is missed."""
 
 MAX_CATCH_UP = 100
-"""How many missed due times are caught up; the newest are."""
+"""At most this many missed due times are caught up, the newest ones."""
 
 MAX_COUNTED = 10_000
 """Missed due times are counted up to this number."""
 
 
 class MissedPolicy(StrEnum):
-    """What happens to due times that passed while no scheduler ran."""
+    """What to do about due times that passed while no scheduler was running."""
 
     SKIP = "skip"
     ONE = "one"
-    """One run stands for all of them."""
+    """One run replaces all of them."""
     ALL = "all"
 
 
@@ -233,12 +242,12 @@ class MissedTimes:
     last: int
     times: int
     more: bool = False
-    """Whether there were more than were counted."""
+    """Whether there were more than the number that is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirePlan:
-    """Which due times fire, which are dropped, and what is due next."""
+    """Which due times fire, which are dropped, and the next due time."""
 
     fire: tuple[int, ...]
     dropped: MissedTimes | None
