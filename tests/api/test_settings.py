@@ -316,7 +316,7 @@ def test_all_that_is_wrong_with_a_settings_file_is_said_at_once(desk: Served, fi
     assert (response.status_code, response.json()["code"]) == (400, "bad_setting")
     said = response.json()["error"]
     for each in (
-        *("workspace cannot", "like its directory", "not started by a setting", "telegram"),
+        *("cannot change workspace", "like its directory", "not started by a setting", "telegram"),
         *("no interval", "nonsense", "agents.filed", "agents.foreign", "nobodys", "teams.broken"),
     ):
         assert each in said, each

@@ -1,7 +1,7 @@
-"""Writes the pages of docs/ that follow from the code: settings, commands, routes, events and
-states.
+"""Writes the pages of docs/ that are generated from the code: settings, commands, routes, events
+and states.
 
-`python -m tests.docs.render` brings them up to date; a test fails while they are not.
+`python -m tests.docs.render` updates them; a test fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from bullpen.core.events.base import EventField
 from bullpen.core.events.vocabulary import EVENT_TYPES
-from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
+from bullpen.core.settings import Settings
 from bullpen.core.settings.file import FIXED_SETTINGS
 from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, State, StateInfo
 
@@ -26,43 +26,72 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def settings() -> str:
-    """Every setting, its name in the environment, its default and what it is for."""
+    """Every setting, its name in the environment, its default and its purpose."""
     lines = [
         "# Settings",
         "",
-        "Each is a line of `settings.toml` in the home, or a variable of the environment, which",
-        "wins. `bullpen config list` shows them all, `bullpen config set` changes them and keeps",
-        "the file's comments, and `bullpen config check` says which lines are bad, and why.",
+        "Bullpen takes the value of each setting from the first of these that has one:",
         "",
-        "A line that is bad costs only itself: it is named with its number, its default counts,",
-        "and all else goes on. What runs agents does not start with it, though, since limits such",
-        "as `max_cost` are not to fall back to a default; nor is a `database_url` that is bad ever",
-        "taken for the default's database. A name that no setting has is only warned of. A bad",
-        "variable of the environment is an error at once.",
+        "1. the environment variable, such as `BULLPEN_MAX_HOPS=5`;",
+        "2. `settings.toml` in the home, such as `max_hops = 5`;",
+        "3. the default in the tables below.",
         "",
-        "| setting | in the environment | default | |",
-        "|---|---|---|---|",
+        "```",
+        "$ bullpen config list --changed        # settings that differ from their defaults",
+        "$ bullpen config set max_hops 5        # change settings.toml; comments are kept",
+        "$ bullpen config unset max_hops        # back to the default",
+        "$ bullpen config check                 # report invalid and unknown settings",
+        "```",
+        "",
+        "A change takes effect when the services restart: `bullpen restart`. `config set` names"
+        " them.",
+        "",
+        "An invalid line in `settings.toml` is reported with its line number; its default is used,"
+        " and",
+        "all other settings apply. Two exceptions: with an invalid line the processor does not"
+        " start,",
+        "because a default could replace a limit such as `max_cost`; and with an invalid"
+        " `database_url`",
+        "no database is used. An unknown setting is only a warning. An invalid environment variable"
+        " is",
+        "always an error.",
     ]
     for each in fields(Settings):
+        if section := each.metadata["section"]:
+            lines += [
+                "",
+                f"## {section}",
+                "",
+                "| setting | default | description |",
+                "|---|---|---|",
+            ]
         default = str(each.default) or "(empty)"
-        name = ENVIRONMENT_PREFIX + each.name.upper()
-        lines.append(f"| `{each.name}` | `{name}` | {default} | {each.metadata['doc']} |")
+        lines.append(f"| `{each.name}` | {default} | {each.metadata['doc']} |")
     lines += [
+        "",
+        "The environment variable of a setting is its name in capitals after `BULLPEN_`: `max_hops`"
+        " is",
+        "`BULLPEN_MAX_HOPS`.",
         "",
         "## Over the API",
         "",
-        "`PUT /api/settings` changes all but these, and writes them to `settings.toml`; what was",
-        "there before is in `settings.toml.bak`. What the environment says cannot be changed so.",
-        "`bullpen config set` on the machine itself changes these too, but for `home`.",
+        "`PUT /api/settings` changes `settings.toml` and keeps the old file as"
+        " `settings.toml.bak`. It",
+        "cannot change a setting that an environment variable overrides. The settings below can"
+        " only be",
+        "changed on the machine itself, with `bullpen config set` (`home` only with"
+        " `BULLPEN_HOME`):",
         "",
-        *(f"* `{name}`: {reason}" for name, reason in FIXED_SETTINGS.items()),
+        "| setting | otherwise |",
+        "|---|---|",
+        *(f"| `{name}` | {reason} |" for name, reason in FIXED_SETTINGS.items()),
     ]
     return "\n".join(lines) + "\n"
 
 
 def commands() -> str:
-    """Every command's help, as it prints it."""
-    parts = ["# Commands", "", "What each prints with `--help`."]
+    """The help of every command."""
+    parts = ["# Commands", "", "The help of every command, as `--help` prints it."]
     for path, command in walk_commands(cli, "bullpen"):
         name = " ".join(path)
         with click.Context(command, info_name=name) as context:
@@ -71,7 +100,7 @@ def commands() -> str:
 
 
 def routes() -> str:
-    """Every route of the API, what it needs and what it does."""
+    """Every route of the API, the scope that it needs and what it does."""
     document = describe()
     rows: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
@@ -82,19 +111,29 @@ def routes() -> str:
     lines = [
         "# Routes",
         "",
-        "Each with the scope that a key needs for it; the fields are at `/openapi/swagger` of a",
-        "running API, and in `/openapi/openapi.json`. How to use them: [the API](api.md).",
+        "Every route of the API and the scope that a key needs for it. A running API describes the"
+        " fields",
+        "at `/openapi/swagger` and in `/openapi/openapi.json`. [The API](api.md) explains how to"
+        " use it.",
     ]
     for tag in document["tags"]:
         lines += ["", f"## {tag['name']}", "", tag["description"], ""]
-        lines += ["| | path | scope | |", "|---|---|---|---|", *rows[tag["name"]]]
+        lines += [
+            "| method | path | scope | description |",
+            "|---|---|---|---|",
+            *rows[tag["name"]],
+        ]
     return "\n".join(lines) + "\n"
 
 
 def events() -> str:
-    """Every event, what happened, and the keys of its data."""
+    """Every event, its meaning, and the keys of its data."""
     lines = [
         "# Events",
+        "",
+        "An event records something that happened, such as `message_enqueued`. `bullpen events`"
+        " prints",
+        "events; programs read them as [live events](streams.md).",
         "",
         "Each event is a row of the table `events`, written in the transaction of the change. Its",
         "columns are `id` (ascending, never reused), `type`, `agent`, `conversation_id`,",
@@ -120,7 +159,7 @@ def _event_key(field: EventField) -> str:
 
 
 def states() -> str:
-    """Every state of messages, responses and lanes, what it means and where it leads."""
+    """Every state of messages, responses and lanes, its meaning and the states that follow."""
     lines = [
         "# States",
         "",

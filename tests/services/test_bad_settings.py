@@ -43,9 +43,9 @@ def started_with(bullpen: Bullpen, text: bytes) -> Result:
 
 
 BAD = (
-    (b"# mine\nmax_cost = 'abc'\n", 2, "max_cost cannot be 'abc'"),
-    (b"# mine\n\nthis is no toml\n", 3, "cannot be read"),
-    (b"lease_seconds = 0\n", 1, "it must be 1 or more"),
+    (b"# mine\nmax_cost = 'abc'\n", 2, "invalid value 'abc' for max_cost"),
+    (b"# mine\n\nthis is no toml\n", 3, "cannot read this line"),
+    (b"lease_seconds = 0\n", 1, "must be at least 1"),
 )
 
 

@@ -1,6 +1,6 @@
-"""Settings: `lease_seconds` in settings.toml; BULLPEN_LEASE_SECONDS in the environment wins.
+"""Settings, such as `lease_seconds` in settings.toml; BULLPEN_LEASE_SECONDS takes precedence.
 
-Read with the standard library alone: the command line must answer in 150 ms.
+This module imports little, because the command line must answer in 150 ms.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ENVIRONMENT_PREFIX = "BULLPEN_"
 MAX_SOCKET_DIRECTORY_BYTES = 75
 MAX_SHOWN_CHARS = 80
 MAX_NUMBER = 1 << 40
-"""A number that sets no limit of its own may be as large as this."""
+"""The limit of a number without a limit of its own."""
 MAX_DAYS = 1_000_000
 MAX_COUNT = 1_000_000_000
-"""What a column of counts can keep."""
+"""The largest number that fits into a column of counts."""
 
 
 class Durability(StrEnum):
@@ -50,226 +50,287 @@ def _setting(
     most: float = MAX_NUMBER,
     reader: str = "",
     fixed: str = "",
+    section: str = "",
 ) -> Any:  # noqa: ANN401 - as dataclasses.field itself
     """Declare a setting.
 
-    `least` and `most` bound a number. `reader` is the service that alone reads it, `fixed` the
-    reason why it can be changed on the machine itself only.
+    `least` and `most` limit a number. `reader` is the only service that reads the setting. `fixed`
+    is the reason why the setting can only be changed on the machine itself. `section` begins a
+    section of the documentation.
     """
-    limits = {"least": least, "most": most}
-    return field(default=default, metadata={"doc": doc, "reader": reader, "fixed": fixed, **limits})
+    metadata = {"doc": doc, "reader": reader, "fixed": fixed, "section": section}
+    return field(default=default, metadata={**metadata, "least": least, "most": most})
 
 
 def _secret(doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
-    return field(
-        default="", repr=False, metadata={"doc": doc, "reader": "", "fixed": "", "secret": True}
-    )
+    metadata = {"doc": doc, "reader": "", "fixed": "", "section": "", "secret": True}
+    return field(default="", repr=False, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Every setting with its default and purpose; one line here adds one."""
+    """Every setting with its default and purpose. To add a setting, add a field here."""
 
     home: Path = _setting(
         Path("~/.bullpen"),
-        "where everything of this installation lives",
-        fixed="it says where this file is",
+        "Directory with the database, the settings, the logs and the token.",
+        section="Directories and database",
+        fixed="settings.toml is in this directory",
     )
     workspace: Path = _setting(
         Path("~/bullpen-workspace"),
-        "where agents work",
-        fixed="it would let agents work where everything else lies",
+        "Directory with the agents' working directories.",
+        fixed="agents could get a directory with other data",
     )
     database_url: str = _setting(
         "",
-        "an SQLAlchemy URL; empty is bullpen.db in the home",
-        fixed="everything of this installation is there",
+        "Database URL, such as `postgresql://USER@HOST/DATABASE`; "
+        "empty = `bullpen.db` in the home.",
+        fixed="another database has none of the present data",
     )
+    durability: Durability = _setting(
+        Durability.DURABLE,
+        "SQLite: `durable` survives a power failure, `fast` only the crash of a process.",
+    )
+    busy_seconds: int = _setting(30, "Longest wait for a busy database, in seconds.", least=1)
+    database_connections: int = _setting(
+        20, "PostgreSQL: maximum number of connections of each process.", least=2, most=10_000
+    )
+    wal_bytes: int = _setting(
+        4 << 20, "SQLite: size of the write-ahead log that triggers a checkpoint, in bytes."
+    )
+    poll_seconds: float = _setting(
+        0.5,
+        "Interval at which an idle process checks for work if no wake-up arrives, in seconds.",
+        least=0.01,
+    )
+    free_bytes_floor: int = _setting(
+        0,
+        "Free disk space below which uploads and long texts are refused, in bytes; "
+        "0 = 5 % of the disk, at most 200 MB.",
+    )
+    log_format: LogFormat = _setting(
+        LogFormat.TEXT, "Format of the services' logs: `text` or `json`."
+    )
+    time_zone: str = _setting(
+        "", "Owner's time zone, such as `Europe/Berlin`; empty = the machine's time zone."
+    )
+    owner_channel: str = _setting("cli", "Channel on which the owner gets notices and questions.")
+    owner_id: str = _setting("", "Owner's id on `owner_channel`.")
     api_host: str = _setting(
-        "127.0.0.1", "the address on which the API listens", fixed="it would let other machines in"
+        "127.0.0.1",
+        "Address on which the API listens.",
+        section="API",
+        fixed="other machines could reach the API",
     )
     api_port: int = _setting(
         3777,
-        "the port on which the API listens",
+        "Port on which the API listens.",
         most=65535,
-        fixed="whoever asks would not find it again",
+        fixed="clients would lose their connection",
     )
     api_names: str = _setting(
         "",
-        "more host names under which the API may be asked, as `bullpen.example.org,office`",
-        fixed="it would let other pages in",
+        "Additional host names of the API, such as `bullpen.example.org,office`.",
+        fixed="pages of other sites could reach the API",
     )
     api_origins: str = _setting(
         "",
-        "origins of your own pages that may use the API, as `https://office.example.org`",
-        fixed="it would let other pages in",
+        "Origins of your own web pages that may use the API, such as `https://office.example.org`.",
+        fixed="pages of other sites could reach the API",
     )
     public_url: str = _setting(
         "",
-        "where browsers reach the API behind a proxy with TLS, as `https://bullpen.example.org`",
-        fixed="it would send browsers elsewhere",
+        "URL of the API for browsers, behind a proxy with TLS, "
+        "such as `https://bullpen.example.org`.",
+        fixed="login links would lead to another address",
     )
     api_processes: int = _setting(
-        2, "how many processes serve the API", least=1, most=64, reader="api"
+        2, "Number of processes that serve the API.", least=1, most=64, reader="api"
     )
     api_streams: int = _setting(
         2000,
-        "how many may follow the events at once, in each of them",
+        "Maximum number of live streams (SSE and WebSocket) of each API process.",
         least=1,
         most=100_000,
         reader="api",
     )
     api_threads: int = _setting(
         256,
-        "how many requests, long polls and WebSockets each of them serves at once",
+        "Maximum number of requests, long polls and WebSockets of each API process at once.",
         least=8,
         most=4096,
         reader="api",
     )
     api_address_connections: int = _setting(
         256,
-        "how many connections of one address may wait without a whole request, in each of them",
+        "Maximum number of connections from one address that have not sent a complete request, "
+        "for each API process.",
         least=1,
         most=100_000,
         reader="api",
     )
     api_request_seconds: int = _setting(
-        15, "how long a client may take to send the head of a request", least=1, reader="api"
+        15, "Time limit for receiving the head of a request, in seconds.", least=1, reader="api"
     )
     api_stall_seconds: int = _setting(
         20,
-        "when a body or an answer that moves at less than 1 KiB a second is ended",
+        "Time after which a request body or response slower than 1 KiB a second is ended, "
+        "in seconds.",
         least=1,
         reader="api",
     )
-    body_bytes: int = _setting(1 << 20, "the longest request, in bytes", least=1024, reader="api")
+    body_bytes: int = _setting(
+        1 << 20, "Largest request body, in bytes; uploads excepted.", least=1024, reader="api"
+    )
     upload_bytes: int = _setting(
-        25 << 20, "the largest file that is uploaded, in bytes", least=1, reader="api"
+        25 << 20, "Largest uploaded file, in bytes.", least=1, reader="api"
     )
     key_upload_bytes: int = _setting(
         1 << 30,
-        "bytes of all files that one API key has stored, the owner's token excepted; 0 is any",
+        "Maximum size of all uploaded files of one API key, in bytes; 0 = no limit. "
+        "The owner's token has none.",
         reader="api",
-    )
-    free_bytes_floor: int = _setting(
-        0,
-        "with less free disk space uploads and long texts are refused; 0 is 5 % of the disk, at "
-        "most 200 MB",
     )
     key_pending: int = _setting(
         1000,
-        "how many messages of one API key may wait, the owner's token excepted; 0 is any",
+        "Maximum number of pending messages per API key; 0 = no limit. The owner's token has none.",
         reader="api",
     )
     key_pending_bytes: int = _setting(
         64 << 20,
-        "how many bytes the waiting messages of one API key may have; 0 is any",
+        "Maximum size of all pending messages of one API key, in bytes; 0 = no limit.",
         reader="api",
     )
     page_bytes: int = _setting(
         2 << 20,
-        "after how many bytes of text a list's page over the API ends, whatever its `limit`",
+        "Maximum size of one page of an API list, in bytes of text, whatever its `limit`.",
         least=1024,
         reader="api",
     )
-    log_format: LogFormat = _setting(LogFormat.TEXT, "how the services log: `text` or `json`")
-    durability: Durability = _setting(
-        Durability.DURABLE,
-        "SQLite only: `durable` survives a power cut, `fast` any crash of a process",
+    default_agent: str = _setting(
+        "assistant",
+        "Agent that gets messages without a recipient.",
+        section="Messages and runs",
     )
-    busy_seconds: int = _setting(
-        30, "how long to wait for the database before saying it is busy", least=1
+    message_bytes: int = _setting(1 << 20, "Largest message, in bytes of UTF-8.", least=1)
+    lease_seconds: int = _setting(
+        60, "Duration of a claim, in seconds. A worker renews it during the run.", least=1
     )
-    database_connections: int = _setting(
-        20, "PostgreSQL only: how many connections a process has at once", least=2, most=10_000
-    )
-    message_bytes: int = _setting(1 << 20, "the longest message, in bytes of UTF-8", least=1)
-    lease_seconds: int = _setting(60, "how long a claim lasts unless it is renewed", least=1)
     claim_limit: int = _setting(
-        32, "how many waiting messages one run may answer", least=1, reader="processor"
+        32, "Maximum number of pending messages that one run answers.", least=1, reader="processor"
     )
-    max_attempts: int = _setting(
-        5, "failed runs before a message is dead, for new lanes", least=1, most=MAX_COUNT
-    )
-    max_crashes: int = _setting(
-        5, "runs that died with their processor before a message is dead", least=1
-    )
-    retry_base_seconds: int = _setting(2, "the back-off after the first failure, doubled each time")
-    retry_max_seconds: int = _setting(300, "the longest back-off")
     max_runs: int = _setting(
-        8, "how many runs a processor has at once", least=1, reader="processor"
-    )
-    grace_seconds: int = _setting(
-        30, "how long runs may go on when their processor stops", reader="processor"
-    )
-    idle_seconds: int = _setting(
-        900, "a run that says nothing for so long is ended, and fails", least=1, reader="processor"
+        8, "Maximum number of runs of a processor at once.", least=1, reader="processor"
     )
     run_seconds: int = _setting(
-        14_400, "the longest that a run may take", least=1, reader="processor"
+        14_400, "Time limit of a run, in seconds.", least=1, reader="processor"
     )
-    default_agent: str = _setting("assistant", "who answers what is addressed to nobody")
-    max_hops: int = _setting(8, "handoffs in a row before a person must let them go on")
-    max_messages: int = _setting(50, "messages of one conversation before a person must")
-    max_cost: float = _setting(0.0, "dollars of one conversation before a person must; 0 is any")
-    answer_characters: int = _setting(
-        4000, "a longer answer goes out as a file with a preview", least=1
+    idle_seconds: int = _setting(
+        900,
+        "Time without any output after which a run is ended and fails, in seconds.",
+        least=1,
+        reader="processor",
     )
-    aggregate_minutes: int = _setting(30, "how long a team's one answer waits for all its parts")
-    owner_channel: str = _setting(
-        "cli", "the channel on which the owner is told what needs a person"
+    grace_seconds: int = _setting(
+        30, "Time that runs get to finish when the processor stops, in seconds.", reader="processor"
     )
-    owner_id: str = _setting("", "the owner's id on that channel")
-    time_zone: str = _setting(
-        "", "the owner's time zone, as `Europe/Berlin`; empty is the machine's own"
+    max_attempts: int = _setting(
+        5,
+        "Failed attempts after which a message is dead; applies to new agents.",
+        least=1,
+        most=MAX_COUNT,
+    )
+    max_crashes: int = _setting(
+        5,
+        "Number of runs ended by a crash of the processor after which a message is dead.",
+        least=1,
+    )
+    retry_base_seconds: int = _setting(
+        2, "Delay before the first retry, in seconds; doubled for each further one."
+    )
+    retry_max_seconds: int = _setting(300, "Longest delay before a retry, in seconds.")
+    max_hops: int = _setting(
+        8, "Handoffs in a row before the next one is held for approval.", section="Limits"
+    )
+    max_messages: int = _setting(
+        50, "Messages in one conversation before the next one is held for approval."
+    )
+    max_cost: float = _setting(
+        0.0,
+        "Cost of one conversation, in dollars, before its next message is held for approval; "
+        "0 = no limit.",
     )
     agent_schedules: int = _setting(
-        20, "how many schedules an agent may have at once, or make in an hour"
+        20, "Maximum number of schedules that one agent may have, or create within an hour."
+    )
+    answer_characters: int = _setting(
+        4000,
+        "Longest answer as text, in characters; a longer one is sent as a file with a preview.",
+        least=1,
+    )
+    aggregate_minutes: int = _setting(
+        30, "Longest wait for all parts of a team's combined answer, in minutes."
     )
     pass_environment: str = _setting(
         "",
-        "more variables that every agent's program may see, as `AWS_*,EDITOR`",
-        fixed="it would hand the variables of this machine to every agent",
+        "Environment variables to pass to every agent's program, such as `AWS_*,EDITOR`.",
+        section="Agents' programs",
+        fixed="agents could see the environment variables of this machine",
     )
     sandbox_user: str = _setting(
         "",
-        "the unix account as which agents with the sandbox `user` run, as `bullpen-{agent}`",
-        fixed="it would let agents run as other users of this machine",
+        "Unix account for agents with the sandbox `user`, such as `bullpen-{agent}`.",
+        fixed="agents could run as other users of this machine",
     )
-    anthropic_api_key: str = _secret("for claude: a key")
-    anthropic_oauth_token: str = _secret("for claude: a subscription's token; it wins over the key")
-    openai_api_key: str = _secret("for codex: a key")
-    delivery_attempts: int = _setting(8, "tries to deliver a response before it is dead", least=1)
+    anthropic_api_key: str = _secret("API key for claude.")
+    anthropic_oauth_token: str = _secret(
+        "Token of a subscription for claude; takes precedence over the API key."
+    )
+    openai_api_key: str = _secret("API key for codex.")
+    delivery_attempts: int = _setting(
+        8,
+        "Failed deliveries after which a response is dead.",
+        least=1,
+        section="Delivery and retention",
+    )
     delivery_lease_seconds: int = _setting(
-        60, "how long a channel client may take for a part", least=1
+        60,
+        "Time that a channel client gets to deliver one part of a response, in seconds.",
+        least=1,
     )
-    response_hours: int = _setting(24, "how long a response is worth delivering", most=MAX_DAYS)
+    response_hours: int = _setting(
+        24, "Time after which a response is no longer delivered, in hours.", most=MAX_DAYS
+    )
     retention_hours: int = _setting(
-        24, "when finished messages and responses go to the archive", most=MAX_DAYS
+        24,
+        "Time after which finished messages and responses move to the archive, in hours.",
+        most=MAX_DAYS,
     )
     receipt_days: int = _setting(
-        8, "how long platform event ids are remembered; at least 7", least=7, most=MAX_DAYS
+        8,
+        "Retention of platform event ids, which detect duplicates, in days; at least 7.",
+        least=7,
+        most=MAX_DAYS,
     )
     archive_days: int = _setting(
-        90, "how long archived messages and responses are kept; 0 is ever", most=MAX_DAYS
+        90, "Retention of archived messages and responses in days; 0 = forever.", most=MAX_DAYS
     )
     history_days: int = _setting(
-        365, "how long it is kept what was said; 0 is for ever", most=MAX_DAYS
+        365, "Message history retention in days; 0 = forever.", most=MAX_DAYS
     )
-    event_days: int = _setting(30, "how long events are kept; 0 is for ever", most=MAX_DAYS)
+    event_days: int = _setting(30, "Event retention in days; 0 = forever.", most=MAX_DAYS)
     attempt_days: int = _setting(
-        365, "how long the record of runs is kept; 0 is for ever", most=MAX_DAYS
+        365, "Retention of the records of runs in days; 0 = forever.", most=MAX_DAYS
     )
     schedule_days: int = _setting(
-        90, "how long it is kept when what was due; 0 is for ever", most=MAX_DAYS
+        90, "Schedule and heartbeat history retention in days; 0 = forever.", most=MAX_DAYS
     )
     file_days: int = _setting(
-        30, "how long files lie that nothing waiting names; 0 is for ever", most=MAX_DAYS
+        30,
+        "Retention in days of files that no live message or response refers to; 0 = forever.",
+        most=MAX_DAYS,
     )
-    poll_seconds: float = _setting(
-        0.5, "how often a waiting process looks without being woken", least=0.01
-    )
-    wal_bytes: int = _setting(4 << 20, "the write-ahead log's size that asks for a checkpoint")
 
     @property
     def url(self) -> str:
@@ -298,7 +359,7 @@ class Settings:
 
     @property
     def sockets(self) -> Path:
-        """The directory of sockets, whose paths have 107 bytes at most; outside a deep home."""
+        """The directory of sockets. Their paths have at most 107 bytes, so a deep home has none."""
         if len(str(self.run)) <= MAX_SOCKET_DIRECTORY_BYTES:
             return self.run
         name = hashlib.sha256(str(self.home).encode()).hexdigest()[:8]
@@ -313,7 +374,7 @@ class Settings:
 
     @classmethod
     def environment_for_runs(cls, environ: Mapping[str, str]) -> dict[str, str]:
-        """The settings in an environment that a command in a run needs, without secrets."""
+        """Return the settings of an environment that commands in a run need, without secrets."""
         names = (
             ENVIRONMENT_PREFIX + each.name.upper()
             for each in fields(cls)
@@ -323,7 +384,7 @@ class Settings:
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
-        """The settings from an environment and settings.toml in its home.
+        """Load the settings from the environment and from settings.toml in its home.
 
         Raises BadSetting for the first invalid value. Unknown names are ignored.
         """
@@ -346,15 +407,19 @@ def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the set
     try:
         return _converted(name, default, value)
     except (ValueError, RuntimeError, BadSchedule) as error:
-        hint = error.hint if isinstance(error, BadSchedule) else f"Its default is {default}."
-        what = "as it is" if _may_hold_secret(name) else repr(value)[:MAX_SHOWN_CHARS]
-        raise BadSetting(f"setting {name} cannot be {what}: {error}", hint=hint) from error
+        hint = error.hint if isinstance(error, BadSchedule) else _default_hint(name, default)
+        what = "value" if _may_hold_secret(name) else f"value {repr(value)[:MAX_SHOWN_CHARS]}"
+        raise BadSetting(f"invalid {what} for {name}: {error}", hint=hint) from error
+
+
+def _default_hint(name: str, default: object) -> str:
+    return f"Its default is {default}." if str(default) else f"{name} is empty by default."
 
 
 def _converted(name: str, default: object, value: object) -> object:
     """The value in the type of the default."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float, Path)):
-        raise ValueError(f"it must be {_describe_type(default)}")
+        raise ValueError(f"must be {_describe_type(default)}")
     if isinstance(default, Path):
         return Path(str(value)).expanduser()
     if isinstance(default, (int, float)):
@@ -371,13 +436,13 @@ def _converted(name: str, default: object, value: object) -> object:
 
 
 def _origin(value: str) -> str:
-    """Scheme, host and port of a URL that has nothing else."""
+    """Return the scheme, host and port of a URL; refuse a URL with more than these."""
     url = urlsplit(value.strip().lower().rstrip("/"))
     origin = f"{url.scheme}://{url.netloc}"
     if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
-        raise ValueError("it must be a URL, as https://bullpen.example.org")
+        raise ValueError("must be a URL such as https://bullpen.example.org")
     if url.geturl() != origin:
-        raise ValueError("it must be scheme and host, with nothing behind them")
+        raise ValueError("must be a scheme and a host without a path")
     return origin
 
 
@@ -385,18 +450,18 @@ def _number(default: float, value: object) -> float:
     try:
         return type(default)(str(value))
     except ValueError:
-        raise ValueError(f"it must be {_describe_type(default)}") from None
+        raise ValueError(f"must be {_describe_type(default)}") from None
 
 
 def _choice(kind: type[StrEnum], value: str) -> StrEnum:
     try:
         return kind(value)
     except ValueError:
-        raise ValueError(f"it must be {' or '.join(kind)}") from None
+        raise ValueError(f"must be {' or '.join(kind)}") from None
 
 
 def _describe_type(default: object) -> str:
-    """The type of a setting, in words."""
+    """Describe the type of a setting."""
     if isinstance(default, StrEnum):
         return " or ".join(type(default))
     if isinstance(default, int):
@@ -421,7 +486,7 @@ def _check_range(name: str, number: float) -> float:
     limits = FIELDS[name].metadata
     least, most = limits["least"], limits["most"]
     if not number >= least:  # written so that NaN fails as well
-        raise ValueError(f"it must be {least} or more")
+        raise ValueError(f"must be at least {least}")
     if number > most:
-        raise ValueError(f"it must be {most} or less")
+        raise ValueError(f"must be at most {most}")
     return number

@@ -37,12 +37,12 @@ LOCK_FILE = "settings.lock"
 BACKUP_FILE = "settings.toml.bak"
 LOCK_WAIT_SECONDS = 30.0
 MAX_VALUE_BYTES = 4096
-UNCHANGED_HINT = "It is as it was. Look at its disk, and at who may write there."
+UNCHANGED_HINT = "Nothing was changed. Check the disk and the permissions of the directory."
 
 FIXED_SETTINGS: Mapping[str, str] = {
     name: each.metadata["fixed"] for name, each in FIELDS.items() if each.metadata["fixed"]
 }
-"""Settings that are changed on the machine itself and nowhere else, and why."""
+"""Settings that can only be changed on the machine itself, and why."""
 
 CREDENTIAL_SETTINGS = frozenset(
     key.setting
@@ -50,11 +50,11 @@ CREDENTIAL_SETTINGS = frozenset(
     if each.login
     for key in each.login.credentials
 )
-"""Settings that only the processor reads, besides those that say so."""
+"""Settings that only the processor reads, in addition to those declared with `reader`."""
 
 
 class SettingSource(StrEnum):
-    """Where the value of a setting is from."""
+    """Where the value of a setting comes from."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -79,7 +79,7 @@ class SettingsFile:
     """settings.toml of one home, and the environment, which overrides it."""
 
     def __init__(self, home: Path, environ: Mapping[str, str], *, here: bool = False) -> None:
-        """`here` means at the machine itself, where settings fixed for others can be changed."""
+        """With `here`, on the machine itself, settings can be changed that are fixed elsewhere."""
         self._home = home
         self._here = here
         # If the file is a link, its target is replaced.
@@ -87,7 +87,7 @@ class SettingsFile:
         self._environ = environ
 
     def list_settings(self) -> list[SettingView]:
-        """Every setting as of the next start; invalid values count as the default."""
+        """List every setting as of the next start; an invalid value is replaced by its default."""
         found, _ = check_values(self._read())
         return [
             SettingView(
@@ -123,14 +123,14 @@ class SettingsFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from changing the file meanwhile."""
+        """Prevent other processes from changing the file during the block."""
         with ExitStack() as stack:
             with self._writing():
                 self._home.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
                 lock = file_lock(self._home / LOCK_FILE, LOCK_WAIT_SECONDS)
                 held = stack.enter_context(lock)
             if held is None:
-                raise Overloaded("somebody else is changing the settings")
+                raise Overloaded("another process is changing the settings")
             yield
 
     def check(self, changes: Mapping[str, Value | None]) -> dict[str, Value | None]:
@@ -140,15 +140,15 @@ class SettingsFile:
         """
         text = self._read()
         if not text.whole:
-            raise BadSetting(str(text.problems[0]), hint="Correct the file first, with an editor.")
+            raise BadSetting(str(text.problems[0]), hint="Fix the file in an editor first.")
         found, _ = check_values(text)
         wanted: dict[str, Value | None] = {}
         for name, value in changes.items():
             there = name in text.values
             if name not in DEFAULTS and not (self._here and there and value is None):
                 raise BadSetting(f"there is no setting {printable_name(name)}", hint=hint_for(name))
-            # An invalid value is listed as its default: a client that sends the list back changes
-            # nothing, but a person at the machine who sets it means it.
+            # An invalid value is listed as its default. A client that sends the list back must
+            # change nothing; a person on the machine who sets the default wants it set.
             meant = self._here and there and name not in found
             if value is None:
                 if not there:
@@ -157,7 +157,7 @@ class SettingsFile:
                 continue
             if (reason := self._fixed(name)) is not None:
                 hint = f"Set {ENVIRONMENT_PREFIX}HOME in the environment." if self._here else None
-                raise SettingFixed(f"{name} cannot be changed here: {reason}", hint=hint)
+                raise SettingFixed(f"cannot change {name} here: {reason}", hint=hint)
             wanted[name] = value if value is None else _toml_value(_parse_value(name, value))
         return wanted
 
@@ -186,7 +186,7 @@ class SettingsFile:
             yield
         except OSError as error:
             raise StoreError(
-                f"{self._path} cannot be written: {error.strerror}", hint=UNCHANGED_HINT
+                f"cannot write {self._path}: {error.strerror}", hint=UNCHANGED_HINT
             ) from error
 
     def _read(self) -> SettingsText:
@@ -211,7 +211,7 @@ class SettingsFile:
         if self._here:
             return FIXED_SETTINGS[name] if name == "home" else None
         if self._environ.get(ENVIRONMENT_PREFIX + name.upper()):
-            return f"the environment says it ({ENVIRONMENT_PREFIX}{name.upper()}), which wins"
+            return f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} takes precedence"
         return FIXED_SETTINGS.get(name)
 
 
@@ -222,7 +222,7 @@ def services_reading(names: Iterable[str], services: Iterable[str]) -> list[str]
 
 
 def _only_reader(name: str) -> str:
-    """The one service that reads a setting; empty if others do as well."""
+    """Return the only service that reads a setting; empty if several do."""
     if name in CREDENTIAL_SETTINGS:
         return "processor"
     return str(FIELDS[name].metadata["reader"]) if name in FIELDS else ""
@@ -236,7 +236,7 @@ def _masked(name: str, value: object) -> Value:
 
 
 def _toml_value(value: object) -> Value:
-    """The value as TOML has it: paths and choices as text."""
+    """Return the value in TOML's types: paths and choices become text."""
     return value if isinstance(value, (int, float)) else str(value)
 
 
@@ -245,17 +245,17 @@ def _parse_value(name: str, value: Value) -> object:
     default = DEFAULTS[name]
     number = isinstance(default, (int, float))
     if isinstance(value, bool) or (not number and not isinstance(value, str)):
-        raise BadSetting(f"setting {name} cannot be {value!r}: it must be text")
+        raise BadSetting(f"invalid value {value!r} for {name}: must be text")
     if isinstance(value, str):
         check_text(value, MAX_VALUE_BYTES, f"the setting {name}")
     parsed: object = parse_setting(name, value)
     if isinstance(parsed, Path) and not parsed.is_absolute():
-        raise BadSetting(f"setting {name} cannot be {value!r}: give the whole path")
+        raise BadSetting(f"invalid value {value!r} for {name}: must be an absolute path")
     return parsed
 
 
 def _edit_toml(text: str, wanted: Mapping[str, Value | None]) -> str:
-    """The text of the file with these values, parsed again to make sure of it."""
+    """Return the text of the file with these values, and check it by parsing it again."""
     import tomlkit  # loaded for changes only
     from tomlkit.exceptions import TOMLKitError
 
@@ -270,10 +270,12 @@ def _edit_toml(text: str, wanted: Mapping[str, Value | None]) -> str:
         found = tomllib.loads(new)
     except (TOMLKitError, ValueError) as error:
         raise BadSetting(
-            f"{SETTINGS_FILE} cannot be read: {error}", hint="Correct the file."
+            f"cannot read {SETTINGS_FILE}: {error}", hint="Fix the file in an editor."
         ) from error
     if any(found.get(name) != value for name, value in wanted.items()):
-        raise BadSetting(f"{SETTINGS_FILE} cannot be changed as it is", hint="Change it by hand.")
+        raise BadSetting(
+            f"cannot change {SETTINGS_FILE} automatically", hint="Change it in an editor."
+        )
     return new
 
 

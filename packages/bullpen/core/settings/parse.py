@@ -1,7 +1,7 @@
 """Read settings from the file and the environment, and report what is wrong in the file.
 
-A bad line or value costs only itself. Settings are flat, one `name = value` a line: of a file that
-is not TOML each line is parsed by itself.
+An invalid line or value affects no other setting. Settings are flat, one `name = value` a line, so
+a file that is not valid TOML is parsed line by line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POSITION = re.compile(r" \(at (?:line \d+, column (?P<column>\d+)|end of docume
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """Something in the file that is ignored; contains no secret."""
+    """A part of the file that is ignored, and why; contains no secret."""
 
     line: int | None
     """None for the file as a whole."""
@@ -37,7 +37,7 @@ class SettingProblem:
     text: str
     hint: str
     warning: bool = False
-    """Whether it is harmless, like a name that no setting has."""
+    """Whether it is harmless, such as an unknown name."""
 
     @property
     def where(self) -> str:
@@ -56,7 +56,7 @@ class SettingsText:
     lines: dict[str, int] = field(default_factory=dict)
     problems: list[SettingProblem] = field(default_factory=list)
     whole: bool = True
-    """Whether the file is TOML, so that it can be changed."""
+    """Whether the file is valid TOML, so that it can be changed."""
     readable: bool = True
     """Whether the file could be read at all."""
 
@@ -69,13 +69,13 @@ def read_settings(path: Path) -> SettingsText:
         return SettingsText()
     except NotADirectoryError as error:
         raise BadSetting(
-            f"the home {path.parent} is no directory", hint="Give another BULLPEN_HOME."
+            f"the home {path.parent} is not a directory", hint="Set BULLPEN_HOME to a directory."
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        return _unreadable_file(reason, f"See to it that {path} can be read.", readable=False)
+        return _unreadable_file(reason, f"Check the permissions of {path}.", readable=False)
     if data is None:
-        return _unreadable_file("it is no file", f"Put a file where {path} is, or nothing.")
+        return _unreadable_file("not a regular file", f"Remove {path}, or replace it by a file.")
     return parse_settings(data)
 
 
@@ -96,14 +96,14 @@ def _read_file(path: Path) -> bytes | None:
         mode = path.stat().st_mode
     except FileNotFoundError:
         if path.is_symlink():  # its target may be on a disk that is not mounted
-            raise OSError(0, f"it is a link to {path.readlink()}, which is not there") from None
+            raise OSError(0, f"it links to {path.readlink()}, which does not exist") from None
         raise
-    # Reading a pipe could block for ever; a device such as /dev/null is fine.
+    # Reading a pipe could block forever; a device such as /dev/null is fine.
     return path.read_bytes() if stat.S_ISREG(mode) or stat.S_ISCHR(mode) else None
 
 
 def _unreadable_file(reason: str, hint: str, *, readable: bool = True) -> SettingsText:
-    problem = SettingProblem(None, "", f"cannot be read: {reason}", hint)
+    problem = SettingProblem(None, "", f"cannot read the file: {reason}", hint)
     return SettingsText(problems=[problem], whole=False, readable=readable)
 
 
@@ -146,11 +146,11 @@ def _unreadable_line(number: int, raw: bytes, error: Exception) -> SettingProble
     text = raw.decode(errors="replace").replace("\0", "")
     named = _NAME.match(text)
     name = named["name"] if named else ""
-    if DATABASE_SETTING in text:  # however it is written, another database was meant
+    if DATABASE_SETTING in text:  # an invalid line must not select the default database
         name = DATABASE_SETTING
-    about = f"{name} cannot be read" if name else "this line cannot be read"
+    about = f"cannot read {name}" if name else "cannot read this line"
     return SettingProblem(
-        number, name, f"{about}: {_reason(error)}", "Write `name = value`, text in quotes."
+        number, name, f"{about}: {_reason(error)}", "Write `name = value`, with text in quotes."
     )
 
 
@@ -158,7 +158,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8"
     if isinstance(error, RecursionError):
-        return "it is nested too deep"
+        return "nested too deeply"
     text = str(error)
     place = _POSITION.search(text)
     if place is None:
@@ -172,34 +172,34 @@ def _duplicate(number: int, name: str, first: int) -> SettingProblem:
     return SettingProblem(
         number,
         name,
-        f"{printable_name(name)} stands in line {first} already",
-        "Remove one of both.",
+        f"{printable_name(name)} is already set on line {first}",
+        "Remove one of the two lines.",
     )
 
 
 def printable_name(name: str) -> str:
-    """A name from the file, safe to print."""
+    """Return a name from the file in a form that is safe to print."""
     return name[:60] if name.isprintable() else ascii(name[:60])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsWithoutDatabase(Settings):
-    """Settings whose database URL is invalid: using the store raises an error that says why."""
+    """Settings with an invalid database URL: using the store raises an error with the reason."""
 
     why: str
     remedy: str
 
     @property
     def url(self) -> str:
-        """Raise BadSetting: the default would be another database than the one that was meant."""
-        raise BadSetting(f"the database is not known: {self.why}", hint=self.remedy)
+        """Raise BadSetting, because the default database would be the wrong one."""
+        raise BadSetting(f"the database is unknown: {self.why}", hint=self.remedy)
 
 
 def load_lenient(environ: Mapping[str, str]) -> tuple[Settings, tuple[SettingProblem, ...]]:
-    """The settings, with defaults for invalid values of the file, and the problems of the file.
+    """Load the settings, with defaults for invalid values of the file, and the file's problems.
 
     An invalid value in the environment raises BadSetting. Processes that start runs use
-    `Settings.load` instead, because they must not work with other limits than were meant.
+    `Settings.load` instead, because a default must not replace a limit such as `max_cost`.
     """
     home = parse_setting("home", environ.get(f"{ENVIRONMENT_PREFIX}HOME") or DEFAULTS["home"])
     found = read_settings(home / SETTINGS_FILE)
@@ -219,7 +219,7 @@ def load_lenient(environ: Mapping[str, str]) -> tuple[Settings, tuple[SettingPro
 
 
 def check_values(found: SettingsText) -> tuple[dict[str, Any], tuple[SettingProblem, ...]]:
-    """The valid values of a file, and its problems."""
+    """Return the valid values of a file, and its problems."""
     values: dict[str, Any] = {}
     problems = list(found.problems)
     for name, value in found.values.items():
@@ -239,7 +239,7 @@ def check_values(found: SettingsText) -> tuple[dict[str, Any], tuple[SettingProb
 def _database_problem(
     found: SettingsText, problems: tuple[SettingProblem, ...]
 ) -> SettingProblem | None:
-    """Why it is unknown which database is meant; None if it is known."""
+    """Return the problem that makes the database unknown; None if it is known."""
     if not found.readable:
         return found.problems[0]
     return next((each for each in problems if each.name == DATABASE_SETTING), None)
@@ -247,10 +247,10 @@ def _database_problem(
 
 def _unknown_name(name: str, value: object, lines: Mapping[str, int]) -> Iterator[SettingProblem]:
     below = sorted(value.keys() & DEFAULTS.keys()) if isinstance(value, dict) else []
-    for each in below:  # meant as a setting, but in a table
-        text = f"{each} stands below [{printable_name(name)}], where no setting is read"
+    for each in below:  # a setting in a table
+        text = f"{each} is ignored in the table [{printable_name(name)}]"
         yield SettingProblem(
-            lines.get(each), each, text, "Put it at the top of the file, above all [...]."
+            lines.get(each), each, text, "Move it to the top of the file, above every [table]."
         )
     if not below:
         text = f"there is no setting {printable_name(name)}"
@@ -266,7 +266,7 @@ def _home_problem(line: int | None) -> SettingProblem:
     return SettingProblem(
         line,
         "home",
-        "home has no effect in this file, which lies in it",
+        "home has no effect in settings.toml",
         f"Set {ENVIRONMENT_PREFIX}HOME in the environment.",
         warning=True,
     )
