@@ -191,10 +191,23 @@ def test_a_place_that_cannot_be_is_refused(store: Store, tmp_path: Path) -> None
     with pytest.raises(InTheWay, match="is a file"):
         take_backup(store, tmp_path / "file")
     for below in (tmp_path / "file" / "below", Path("/proc/bullpen")):
-        with pytest.raises(BackupFailed, match="cannot be made"):
+        with pytest.raises(BackupFailed, match="cannot write the backup"):
             take_backup(store, below)
     assert (tmp_path / "file").read_text() == "mine"
     assert left_in(tmp_path) == ["b", "file"]
+
+
+def test_a_missing_parent_directory_is_refused_because_its_disk_may_not_be_mounted(
+    store: Store, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    for to in (disk / "bullpen", disk / "bullpen" / "daily", disk / "bullpen.tar.gz"):
+        with pytest.raises(BackupFailed, match=rf"directory {disk}[^ ]* does not exist") as raised:
+            take_backup(store, to)
+        assert f"mkdir -p {to.parent}" in raised.value.hint
+        assert not disk.exists()
+    disk.mkdir()
+    assert take_backup(store, disk / "bullpen").backup.path.parent == disk / "bullpen"
 
 
 def test_a_backup_below_what_it_copies_has_an_end(store: Store) -> None:

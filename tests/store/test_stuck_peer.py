@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import psycopg
 import pytest
+from sqlalchemy.engine import make_url
 
 from bullpen.core.answers.leases import end_expired_claims
 from bullpen.core.errors import StoreBusy, StoreError, StoreUnavailable
@@ -18,7 +19,8 @@ from bullpen.core.models import ATTEMPTS
 from bullpen.core.settings import Settings
 from bullpen.core.store import postgres, postgres_pipeline
 from bullpen.core.store.base import Store
-from bullpen.core.store.postgres import PostgresStore, translate_connect_error
+from bullpen.core.store.postgres import PostgresStore
+from bullpen.core.store.postgres_errors import translate_connect_error
 from tests.cli.command import PROGRAM
 from tests.conformance.verbs import hire, lane, lane_row, message, rows, send
 from tests.postgres import PostgresServer
@@ -155,8 +157,9 @@ def test_names_of_lanes_that_nobody_waits_for_are_not_kept(
 
 
 def test_a_server_that_takes_no_more_connections_is_busy() -> None:
+    url = make_url("postgresql://ann@db.example.org/bullpen")
     for text in ("sorry, too many clients already", "remaining connection slots are reserved"):
-        assert isinstance(translate_connect_error(psycopg.OperationalError(text)), StoreBusy)
+        assert isinstance(translate_connect_error(psycopg.OperationalError(text), url), StoreBusy)
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
 
+DATABASE_URL_HINT = "Use sqlite:////PATH/TO/FILE or postgresql://USER:PASSWORD@HOST/DATABASE."
+
 
 def database_file(settings: Settings) -> Path | None:
     """The file of SQLite; None for a server, and for an invalid URL."""
@@ -126,20 +128,23 @@ def check_revision(revision: str, subject: str) -> None:
 
 
 def parse_database_url(address: str) -> URL:
-    """The URL of an SQLite file or a PostgreSQL server, parsed and checked."""
+    """Parse and check the URL of an SQLite file or of a PostgreSQL database."""
     try:
         url = make_url(address)
     except (ArgumentError, ValueError) as error:
-        raise BadSetting("database_url is not a URL", hint=str(error)) from error
+        raise BadSetting("database_url is not a URL", hint=DATABASE_URL_HINT) from error
     match url.get_backend_name():
         case "sqlite" if url.database and url.database != ":memory:":
             return url
+        case "sqlite":
+            raise BadSetting("database_url has no file", hint=DATABASE_URL_HINT)
         case "postgresql":
             return url
+        case "postgres":  # as Heroku, Fly, Neon and Supabase write it
+            return url.set(drivername="postgresql")
         case other:
             raise BadSetting(
-                f"database_url names {other!r}",
-                hint="Use sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
+                f"database_url has the unsupported database {other!r}", hint=DATABASE_URL_HINT
             )
 
 
@@ -162,7 +167,7 @@ def open_store(
         # Its driver takes long to import, and most installations do not use it.
         from bullpen.core.store.postgres import PostgresStore
 
-        store = PostgresStore(settings.url, settings, clock, ids)
+        store = PostgresStore(url, settings, clock, ids)
     else:
         path = Path(url.database or "")
         if check and _file_is_missing(path):  # SQLite would create an empty one by opening it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import threading
 import time
 from collections.abc import Sequence
@@ -14,26 +13,15 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors as pg
 from sqlalchemy import Connection, Engine, bindparam, create_engine, func, select, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL
 
 from bullpen.core.clock import Clock
-from bullpen.core.errors import (
-    CommitUnknown,
-    Conflict,
-    DuplicateMessage,
-    NameTaken,
-    StoreBusy,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from bullpen.core.errors import CommitUnknown, StoreBusy, StoreError, StoreUnavailable
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
-from bullpen.core.states import MessageState
 from bullpen.core.store.base import SELECT_REVISION, Store
 from bullpen.core.store.permits import Permits
+from bullpen.core.store.postgres_errors import translate_connect_error, translate_error
 from bullpen.core.store.postgres_pipeline import PendingResult, PipelineConnection
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import (
@@ -81,54 +69,6 @@ NOTIFY: Statement[None] = Statement(
 
 Row = TypeVar("Row")
 
-_ERRORS: tuple[tuple[tuple[type[psycopg.Error], ...], type[StoreError], str], ...] = (
-    ((pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable), StoreBusy, "locked"),
-    ((pg.QueryCanceled,), StoreBusy, "the statement took too long"),
-    ((pg.DiskFull,), StoreFull, "the server's disk is full"),
-    ((pg.ReadOnlySqlTransaction,), StoreReadOnly, "the server is read-only"),
-    ((pg.DataCorrupted, pg.IndexCorrupted), StoreCorrupt, "the database is damaged"),
-    ((psycopg.OperationalError, pg.AdminShutdown), StoreUnavailable, "the server is away"),
-    ((psycopg.InterfaceError,), StoreUnavailable, "the connection is closed"),
-)
-
-
-def translate_error(error: BaseException) -> StoreError | Conflict | None:
-    """The store error for an error of PostgreSQL; None for a programming error."""
-    if isinstance(error, pg.PipelineAborted):
-        return None
-    if isinstance(error, pg.UniqueViolation):
-        return _translate_unique_violation(error)
-    for kinds, ours, reason in _ERRORS:
-        if isinstance(error, kinds):
-            return ours(f"{reason}: {str(error).strip()}")
-    return None
-
-
-def translate_connect_error(error: psycopg.Error) -> StoreError | Conflict | None:
-    """The store error of a connection that was refused; libpq gives its reason as text only."""
-    reason = str(error).strip()
-    if "too many clients" in reason or "connection slots" in reason:
-        return StoreBusy(f"the server takes no more connections: {reason}")
-    if isinstance(error, pg.ConnectionTimeout):
-        return StoreUnavailable(f"the server does not answer: {reason}")
-    return translate_error(error)
-
-
-def _translate_unique_violation(error: pg.UniqueViolation) -> StoreError | Conflict | None:
-    """Two transactions stored the same key at the same time, and this one was second."""
-    match error.diag.constraint_name:
-        case "uq_messages_message_id":
-            key = re.search(r"=\((.*)\)", error.diag.message_detail or "")
-            return DuplicateMessage(key.group(1) if key else "", MessageState.PENDING.value)
-        case "pk_receipts":
-            return StoreBusy("the same platform event is being taken in by another process")
-        case "pk_agents" | "pk_teams" | "pk_custom_providers":
-            return NameTaken("another of this id was added at the same time")
-        case "uq_schedules_label":
-            return NameTaken("another of this label was made at the same time")
-        case _:
-            return None
-
 
 class PostgresStore(Store):
     """A PostgreSQL database."""
@@ -136,10 +76,10 @@ class PostgresStore(Store):
     dialect = "postgresql"
 
     def __init__(
-        self, url: str, settings: Settings, clock: Clock | None = None, ids: Ids | None = None
+        self, url: URL, settings: Settings, clock: Clock | None = None, ids: Ids | None = None
     ) -> None:
         super().__init__(settings, clock, ids)
-        self.url = make_url(url).set(drivername="postgresql+psycopg")
+        self.url = url.set(drivername="postgresql+psycopg")
         self._engine: Engine | None = None
         self._idle: list[PipelineConnection] = []
         self._permits = Permits(settings.database_connections, CONNECTION_PATIENCE_SECONDS)
@@ -193,7 +133,7 @@ class PostgresStore(Store):
         try:
             return psycopg.connect(url, autocommit=True, client_encoding="utf8", **parameters)
         except psycopg.Error as error:
-            raise translate_connect_error(error) or error from error
+            raise translate_connect_error(error, self.url) or error from error
 
     def take(self) -> PipelineConnection:
         """A live connection, and a permit for it; one that was lost while idle is replaced."""

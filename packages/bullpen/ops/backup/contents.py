@@ -34,11 +34,11 @@ _UPLOADS = f"{FILES}/{UNFINISHED_DIRECTORY}"
 
 
 ProgressCallback: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is being done, how much is done, and how much there is; 0 is unknown."""
+"""Called with the current step, the amount done and the total; a total of 0 is unknown."""
 
 
 def ignore_progress(what: str, done: int, total: int) -> None:
-    """The callback that reports nothing."""
+    """Report nothing."""
 
 
 def is_archive(path: Path) -> bool:
@@ -55,9 +55,9 @@ def pack(directory: Path, target: Path, name: str) -> None:
 
 @contextmanager
 def open_backup(path: Path, beside: Path | None = None) -> Iterator[Path]:
-    """A backup as a directory; an archive is unpacked into a temporary one."""
+    """Open a backup as a directory; an archive is unpacked into a temporary one."""
     if not path.exists():
-        raise BadBackup(f"there is no backup {path}")
+        raise BadBackup(f"backup {path} does not exist", hint="Check the path.")
     if path.is_dir():
         yield path
         return
@@ -66,14 +66,14 @@ def open_backup(path: Path, beside: Path | None = None) -> Iterator[Path]:
 
 
 def _unpack(path: Path, place: Path) -> Path:
-    """Unpack plain files and directories only; a path that leads elsewhere is an error."""
+    """Unpack plain files and directories only; a path outside the archive is an error."""
     tops = set()
     try:
         with tarfile.open(path, "r:*") as archive:
             for member in archive:
                 pure = PurePosixPath(member.name)
                 if pure.is_absolute() or ".." in pure.parts or not pure.parts:
-                    raise BadBackup(f"{path} is no backup: it has {member.name[:100]!r} in it")
+                    raise BadBackup(f"{path} is not a backup: it contains {member.name[:100]!r}")
                 tops.add(pure.parts[0])
                 if member.isdir():
                     (place / pure).mkdir(PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
@@ -81,21 +81,23 @@ def _unpack(path: Path, place: Path) -> Path:
                     (place / pure).parent.mkdir(PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
                     _extract(archive.extractfile(member), place / pure)
                 else:
-                    raise BadBackup(f"{path} is no backup: {member.name[:100]!r} is no plain file")
+                    raise BadBackup(
+                        f"{path} is not a backup: {member.name[:100]!r} is not a plain file"
+                    )
             # A compressed stream is checked where it ends, which is after the last member.
             while archive.fileobj.read(CHUNK_BYTES):
                 pass
     except READ_ERRORS as error:
-        raise BadBackup(f"{path} is damaged, or no backup: {error}") from error
+        raise BadBackup(f"{path} is damaged, or is not a backup: {error}") from error
     except OSError as error:
         if error.errno is None:  # an error of the compression, not of the disk
             raise BadBackup(f"{path} is damaged: {error}") from error
         raise BackupFailed(
-            f"{path} cannot be unpacked: {error.strerror}",
-            hint="Free some space where files for a while lie; TMPDIR names another place.",
+            f"cannot unpack {path}: {error.strerror}",
+            hint="Free some space in the directory for temporary files, or set TMPDIR to another.",
         ) from error
     if len(tops) != 1:
-        raise BadBackup(f"{path} is no backup")
+        raise BadBackup(f"{path} is not a backup")
     return place / tops.pop()
 
 
@@ -123,7 +125,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class LinkEntry:
-    """A symbolic link. It is in the manifest only, because not every disk has links."""
+    """A symbolic link. It is only in the manifest, because not every disk supports links."""
 
     path: str
     target: str
@@ -131,7 +133,7 @@ class LinkEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What is in a backup, and what it was made of."""
+    """The contents of a backup, and their origin."""
 
     version: str
     """The version of Bullpen that made it."""
@@ -143,13 +145,13 @@ class Manifest:
     homes: tuple[str, ...]
     """The path of the home, and its real path if that differs."""
     workspaces: tuple[str, ...]
-    """The same of the workspace; its files are there only if `with_workspace`."""
+    """The same of the workspace; its files are in the backup only if `with_workspace`."""
     with_workspace: bool
     files: tuple[FileEntry, ...]
     links: tuple[LinkEntry, ...]
     directories: tuple[str, ...]
     rows: Mapping[str, int]
-    """Rows of each table."""
+    """The number of rows of each table."""
 
     @property
     def size(self) -> int:
@@ -158,39 +160,39 @@ class Manifest:
 
 
 def serialize_manifest(manifest: Manifest) -> bytes:
-    """The manifest as JSON, with a checksum of itself."""
+    """Return the manifest as JSON, with a checksum of itself."""
     document = {"format": MANIFEST_FORMAT, **asdict(manifest)}
     return json.dumps({**document, "checksum": _checksum(document)}, indent=1).encode()
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a backup; raises BadBackup if it is missing or damaged."""
+    """Read the manifest of a backup; raises BadBackup if it is missing or damaged."""
     try:
         document = json.loads((directory / MANIFEST_FILE).read_bytes())
     except FileNotFoundError:
-        raise BadBackup(f"{directory} is no backup: it has no {MANIFEST_FILE}") from None
+        raise BadBackup(f"{directory} is not a backup: it has no {MANIFEST_FILE}") from None
     except (OSError, ValueError) as error:
-        raise BadBackup(f"{MANIFEST_FILE} cannot be read: {error}") from error
+        raise BadBackup(f"cannot read {MANIFEST_FILE}: {error}") from error
     if not isinstance(document, dict) or "checksum" not in document:
-        raise BadBackup(f"{MANIFEST_FILE} is not one of Bullpen's")
+        raise BadBackup(f"{MANIFEST_FILE} is not a manifest of Bullpen")
     checksum = document.pop("checksum")
     if checksum != _checksum(document):
-        raise BadBackup(f"{MANIFEST_FILE} is damaged: its checksum is another")
+        raise BadBackup(f"{MANIFEST_FILE} is damaged: its checksum does not match")
     if document.pop("format", None) != MANIFEST_FORMAT:
         raise BadBackup(
-            f"{MANIFEST_FILE} is of a form that this Bullpen does not know",
+            f"{MANIFEST_FILE} has a format that this version of Bullpen does not know",
             hint="Install the version of Bullpen that made the backup, or a later one.",
         )
     try:
         return _parse_manifest(document)
     except (KeyError, TypeError, ValueError) as error:
-        raise BadBackup(f"{MANIFEST_FILE} lacks what it must have: {error}") from error
+        raise BadBackup(f"{MANIFEST_FILE} is incomplete: {error}") from error
 
 
 def _parse_manifest(document: Mapping[str, object]) -> Manifest:
     rows = document["rows"]
     if not isinstance(rows, dict):
-        raise TypeError("its rows")
+        raise TypeError("invalid rows")
     return Manifest(
         version=str(document["version"]),
         revision=str(document["revision"]),
@@ -219,21 +221,21 @@ def _parse_manifest(document: Mapping[str, object]) -> Manifest:
 
 def _texts(found: object) -> tuple[str, ...]:
     if not isinstance(found, list):
-        raise TypeError("its lists")
+        raise TypeError("invalid list")
     return tuple(str(each) for each in found)
 
 
 def _list(found: object) -> list[Mapping[str, str]]:
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise TypeError("its lists")
+        raise TypeError("invalid list")
     return found
 
 
 def _safe_path(path: str) -> str:
-    """Check that a path stays inside the backup and the home that is made of it."""
+    """Check that a path stays inside the backup and the restored home."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
-        raise ValueError(f"the path {path[:100]!r} leads elsewhere")
+        raise ValueError(f"the path {path[:100]!r} is outside the backup")
     return path
 
 
@@ -244,7 +246,7 @@ def _checksum(document: Mapping[str, object]) -> str:
 
 @dataclass(slots=True)
 class CopiedTree:
-    """What was copied so far, for the manifest."""
+    """The files copied so far, for the manifest."""
 
     files: list[FileEntry] = field(default_factory=list)
     links: list[LinkEntry] = field(default_factory=list)
@@ -270,7 +272,7 @@ def _copy_directory(source: Path, backup: Path, name: str, copied: CopiedTree) -
             if entry.is_symlink():
                 copied.links.append(LinkEntry(below, os.readlink(path)))  # noqa: PTH115 - the target unresolved
             elif entry.is_dir(follow_symlinks=False):
-                # A backup inside a directory that it copies would never end.
+                # A backup that copies its own directory would never end.
                 if below != _UPLOADS and not path.samefile(backup.parent):
                     _copy_directory(path, backup, below, copied)
             elif entry.is_file(follow_symlinks=False):
@@ -278,7 +280,7 @@ def _copy_directory(source: Path, backup: Path, name: str, copied: CopiedTree) -
 
 
 def copy_file(source: Path, directory: Path, name: str) -> FileEntry:
-    """Copy one file; the entry describes the copy, whatever happens to the original."""
+    """Copy one file; the entry describes the copy, even if the original changes."""
     digest, size = hashlib.sha256(), 0
     with source.open("rb") as original:
         found = os.fstat(original.fileno())
@@ -293,7 +295,7 @@ def copy_file(source: Path, directory: Path, name: str) -> FileEntry:
 
 
 def hash_file(path: Path, name: str) -> FileEntry:
-    """The entry of a file that is in the backup already."""
+    """Return the entry of a file that is already in the backup."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(CHUNK_BYTES):

@@ -1,13 +1,14 @@
-"""Backups: a copy of a home at one moment, made while everything in it goes on.
+"""Backups: a consistent copy of a home, made while the services run.
 
-The database is copied first and the files after it, so that every file that a row names is in the
-backup. All is written under a temporary name, verified on the disk, and then renamed.
+The database is copied first and the files after it, so that the backup has every file that a row
+refers to. A backup is written under a temporary name, verified on the disk, and then renamed.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import sqlite3
 from contextlib import closing, suppress
@@ -71,7 +72,7 @@ class Backup:
 
     path: Path
     made_at: int
-    """The moment of its data."""
+    """The time of its data."""
     size: int
     """In bytes."""
 
@@ -99,7 +100,7 @@ class BackupTarget:
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """A backup that was made, and the older ones that were deleted."""
+    """A backup that was made, and the older backups that were deleted."""
 
     backup: Backup
     manifest: Manifest
@@ -113,7 +114,7 @@ class UpgradeResult:
     before: str | None
     """None if there was no database."""
     backup: Path | None
-    """None if there were no data."""
+    """None if there was no data."""
 
 
 def create_backup(
@@ -124,12 +125,12 @@ def create_backup(
     keep: int | None = None,
     tell: ProgressCallback = ignore_progress,
 ) -> BackupResult:
-    """Make a backup of a store's home; it gets its name once it is complete and verified."""
+    """Back up a store's home; the backup gets its name when it is complete and verified."""
     revision = store.revision()
     if revision is None:
-        raise SchemaTooOld("the database is empty: there is nothing to back up")
+        raise SchemaTooOld("nothing to back up: the database is empty")
     made_at = store.clock.now()
-    with translate_disk_errors("the backup cannot be made"):
+    with translate_disk_errors("cannot write the backup"):
         make_directory(place.directory)
         with staging_directory(place.directory) as here:
             contents = here / "backup"
@@ -149,10 +150,10 @@ def create_backup(
 def upgrade_database(
     store: Store, *, backup: bool = True, tell: ProgressCallback = ignore_progress
 ) -> UpgradeResult:
-    """Upgrade the database to this version's schema; its data are backed up first."""
+    """Upgrade the database to this version's schema; back up its data first."""
     before = store.revision()
     if before is None and open.is_known_database(store.settings):
-        raise StoreMissing("the database is empty, and was not before")
+        raise StoreMissing("the database has lost its tables")
     kept = _backup_before(store, before, tell) if backup else None
     migrate.upgrade(store)
     open.remember_database(store.settings)
@@ -167,7 +168,7 @@ def _backup_before(store: Store, before: str | None, tell: ProgressCallback) -> 
     try:
         return create_backup(store, resolve_target(store.settings, None), tell=tell).backup.path
     except BullpenError as error:
-        error.hint = f"{error.hint} Or upgrade without a backup: bullpen db upgrade --no-backup"
+        error.hint = f"{error.hint} To upgrade without a backup: bullpen db upgrade --no-backup"
         raise
 
 
@@ -191,43 +192,56 @@ def record_last_backup(settings: Settings, backup: Backup) -> None:
 
 
 def resolve_target(settings: Settings, given: Path | None) -> BackupTarget:
-    """The target that a person names: a directory for backups, or a new archive."""
+    """Return the target of a given path: a directory for backups, or a new archive."""
     if given is None:
         return BackupTarget(settings.home.absolute() / "backups")
     path = given.expanduser().absolute()
     if not path.is_dir() and is_archive(path):
         if path.exists():
-            raise InTheWay(f"{path} is there already", hint="Give another name, or remove it.")
+            raise InTheWay(f"{path} already exists", hint="Give another name, or remove it.")
+        _check_parent(path)
         return BackupTarget(path.parent, path.name)
     if path.exists() and not path.is_dir():
         raise InTheWay(
-            f"{path} is a file", hint="Give a directory, or a new file as `bullpen.tar.gz`."
+            f"{path} is a file",
+            hint="Give a directory, or a new file with a name such as `bullpen.tar.gz`.",
         )
     if (path / MANIFEST_FILE).exists():
         raise InTheWay(
-            f"{path} is a backup itself", hint="Give the directory in which the backups lie."
+            f"{path} is a backup itself", hint=f"Give the directory of the backups: {path.parent}"
         )
+    _check_parent(path)
     return BackupTarget(path)
 
 
+def _check_parent(path: Path) -> None:
+    """Refuse a missing parent directory: on an unmounted disk, it would be on another disk."""
+    if not path.parent.exists():
+        raise BackupFailed(
+            f"directory {path.parent} does not exist",
+            hint="If it is on another disk, mount the disk. Otherwise create it: "
+            f"mkdir -p {shlex.quote(str(path.parent))}",
+        )
+
+
 def make_directory(directory: Path) -> None:
-    """Make a private directory, and its parents with the usual permissions."""
+    """Create a private directory, and its parents with the usual permissions."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     directory.mkdir(PRIVATE_DIRECTORY_MODE, exist_ok=True)
 
 
 def prune(directory: Path, keep: int, homes: tuple[str, ...]) -> list[Path]:
-    """Delete all but the newest backups of this home that have generated names; gives those."""
+    """Delete this home's backups with generated names, except the newest; return the deleted."""
     ours = sorted((age, path) for path in directory.iterdir() if (age := _sort_key(path, homes)))
     old = [path for _, path in ours[: max(0, len(ours) - keep)]]
     for path in old:
-        with staging_directory(directory) as grave:  # half deleted, it must not look like a backup
-            path.rename(grave / path.name)
+        with staging_directory(directory) as trash:  # a half-deleted one must not look complete
+            path.rename(trash / path.name)
     return old
 
 
 def _sort_key(path: Path, homes: tuple[str, ...]) -> tuple[str, int] | None:
-    """A key that sorts backups by age; None for everything else."""
+    """Return a key that sorts backups by age; None for everything else."""
     found = BACKUP_NAME.fullmatch(path.name)
     if found is None or path.is_symlink() or not path.is_dir():
         return None
@@ -253,7 +267,7 @@ def _write(
         copy_sqlite(store, database, tell)
     else:
         _copy_postgres(store, database, revision, tell)
-    tell("its checksum", 0, 0)
+    tell("computing the checksum", 0, 0)
     copied.files.append(hash_file(database, DATABASE_FILE))
     with suppress(FileNotFoundError):
         copied.files.append(copy_file(settings.home / SETTINGS_FILE, contents, SETTINGS_FILE))
@@ -261,7 +275,7 @@ def _write(
     if with_workspace:
         trees[WORKSPACE] = settings.workspace
     for name, tree in trees.items():
-        tell(name, 0, 0)
+        tell(f"copying {name}", 0, 0)
         copy_tree(tree, contents, name, copied)
     with closing(sqlite3.connect(database)) as copy:
         rows = count_rows(copy)
@@ -300,8 +314,8 @@ def _verify_contents(contents: Path, tell: ProgressCallback) -> None:
         read_verified_manifest(contents, tell)
     except BadBackup as error:
         raise BackupFailed(
-            f"what was written is not good: {error}",
-            hint="Nothing is kept of it. Is the database itself damaged, or the disk?",
+            f"the new backup is damaged: {error}",
+            hint="It was deleted. Check the database and the disk: bullpen doctor",
         ) from error
 
 
@@ -311,7 +325,7 @@ def _publish(contents: Path, target: Path, place: BackupTarget, tell: ProgressCa
         contents.rename(target)
     else:
         archive = contents.with_name("archive")
-        tell("packing", 0, 0)
+        tell("packing the archive", 0, 0)
         pack(contents, archive, place.file)
         with open_backup(archive, archive.parent) as unpacked:
             _verify_contents(unpacked, tell)
@@ -328,6 +342,7 @@ def _check_free_space(store: Store, here: Path) -> None:
     free = shutil.disk_usage(here).free
     if free < needed:
         raise BackupFailed(
-            f"there is no room: it takes about {needed >> 20} MB, and {free >> 20} MB are free",
-            hint="Free some space, or give another place.",
+            f"not enough disk space: the backup needs about {needed >> 20} MB, "
+            f"and {free >> 20} MB are free",
+            hint="Free some space, or give another directory.",
         )

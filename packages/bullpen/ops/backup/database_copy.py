@@ -1,4 +1,4 @@
-"""A consistent copy of the database: SQLite's online backup, or PostgreSQL's rows."""
+"""A consistent copy of the database: SQLite's online backup, or the rows of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ FIND_SEQUENCE = "SELECT pg_get_serial_sequence(%s, 'id')"
 
 
 def table_names(database: sqlite3.Connection) -> list[str]:
-    """Every table but SQLite's own."""
+    """List every table except SQLite's own."""
     return [name for (name,) in database.execute(LIST_TABLES)]
 
 
 def count_rows(database: sqlite3.Connection) -> dict[str, int]:
-    """The number of rows of each table."""
+    """Return the number of rows of each table."""
     found = {}
     for name in table_names(database):
         counted = f"SELECT count(*) FROM {_quoted(name)}"  # noqa: S608 - quoted
@@ -57,7 +57,7 @@ def count_rows(database: sqlite3.Connection) -> dict[str, int]:
 
 
 def has_data(store: Store) -> bool:
-    """Whether one of Bullpen's tables has a row, at any revision of the schema."""
+    """Whether any of Bullpen's tables has a row, at any revision of the schema."""
     with store.engine.begin() as connection:
         present = set(inspect(connection).get_table_names()) & whole_schema().tables.keys()
         return any(
@@ -69,11 +69,11 @@ def has_data(store: Store) -> bool:
 def copy_rows_from_postgres(
     server: psycopg.Connection[Any], target: sqlite3.Connection, tell: ProgressCallback
 ) -> None:
-    """Copy the rows of PostgreSQL into an SQLite database, which can hold any value."""
+    """Copy the rows of PostgreSQL into an SQLite database, which can store any value."""
     target.execute("BEGIN")
     names = [name for name in table_names(target) if name != REVISION_TABLE]
     for place, name in enumerate(names):
-        tell(f"table {name}", place, len(names))
+        tell(f"copying table {name}", place, len(names))
         columns = _columns(target, name)
         marks = ", ".join("?" * len(columns))
         into = f"INSERT INTO {_quoted(name)} ({_column_list(columns)}) VALUES ({marks})"  # noqa: S608
@@ -91,7 +91,7 @@ def copy_rows_to_postgres(
     """Copy the rows of an SQLite database into the server's empty tables; advance the sequences."""
     names = [name for name in table_names(source) if name != REVISION_TABLE]
     for place, name in enumerate(names):
-        tell(f"table {name}", place, len(names))
+        tell(f"copying table {name}", place, len(names))
         columns = _columns(source, name)
         booleans = {each for (each,) in server.execute(LIST_BOOLEAN_COLUMNS, (name,))}
         at = [place for place, column in enumerate(columns) if column in booleans]
@@ -145,10 +145,10 @@ def _quoted(name: str) -> str:
 
 
 def copy_sqlite(store: SqliteStore, target: Path, tell: ProgressCallback) -> None:
-    """Copy the database as of one moment to a new file, while others write to it."""
-    # The read transaction around the online backup keeps SQLite from starting again at each commit
-    # of another process, which under load would never end. VACUUM INTO would hold it four times as
-    # long, and report no progress. The write-ahead log grows meanwhile.
+    """Copy a snapshot of the database to a new file, while other processes write to it."""
+    # The read transaction around the online backup keeps SQLite from restarting the copy at each
+    # commit of another process, which would never end under load. VACUUM INTO takes four times as
+    # long and reports no progress. The write-ahead log grows during the copy.
     target.touch(PRIVATE_FILE_MODE, exist_ok=False)
     with closing(store.connect(query_only=True)) as source:
         try:
@@ -161,7 +161,7 @@ def copy_sqlite(store: SqliteStore, target: Path, tell: ProgressCallback) -> Non
             source.backup(
                 copy,
                 pages=COPY_PAGES,
-                progress=lambda _, rest, all_: tell("the database", all_ - rest, all_),
+                progress=lambda _, rest, all_: tell("copying the database", all_ - rest, all_),
                 sleep=0,
             )
     make_one_file(target)
@@ -175,13 +175,13 @@ def translate_copy_errors() -> Iterator[None]:
     except (sqlite3.Error, DBAPIError) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         raise BackupFailed(
-            f"the copy of the database cannot be written: {cause}",
-            hint="Look whether the disk is full, or give another place.",
+            f"cannot write the copy of the database: {cause}",
+            hint="Check that the disk has free space, or give another directory.",
         ) from error
 
 
 def open_scratch_database(path: Path) -> sqlite3.Connection:
-    """A database without durability, for a copy that is deleted unless it is finished."""
+    """Open a database without durability, for a copy that is deleted unless it is completed."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = OFF")
     connection.execute("PRAGMA synchronous = OFF")
@@ -201,14 +201,14 @@ def make_one_file(path: Path) -> None:
 def copy_postgres(
     store: PostgresStore, target: Path, revision: str, tell: ProgressCallback
 ) -> None:
-    """Copy Bullpen's tables as of one moment to a new SQLite file with the same schema.
+    """Copy a snapshot of Bullpen's tables to a new SQLite file with the same schema.
 
-    A backup is then the same for both databases, can be restored to either, and needs no program
-    of the server in the right version.
+    So backups of both databases are the same, can be restored to either, and need no pg_dump of the
+    right version.
     """
     import psycopg
 
-    from bullpen.core.store.postgres import translate_error
+    from bullpen.core.store.postgres_errors import translate_error
 
     target.touch(PRIVATE_FILE_MODE, exist_ok=False)
     _make_tables(target, revision, store.settings)
@@ -233,6 +233,6 @@ def _make_tables(target: Path, revision: str, settings: Settings) -> None:
         with translate_copy_errors(), closing(SqliteStore(target, settings)) as empty:
             migrate.upgrade(empty, revision)
     except StoreUnavailable as error:  # an error of the copy, as the server is not used yet
-        raise BackupFailed(f"the copy of the database cannot be written: {error}") from error
+        raise BackupFailed(f"cannot write the copy of the database: {error}") from error
     make_one_file(target)
     target.with_name(f"{target.name}-turn").unlink(missing_ok=True)

@@ -19,19 +19,19 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def fsync_tree(top: Path) -> None:
-    """Write the names in a directory, and in all below it, to the disk."""
+    """Write the directory entries of a tree to the disk."""
     for directory, _, _ in os.walk(top):
         fsync_path(Path(directory))
 
 
 @contextmanager
 def staging_directory(beside: Path) -> Iterator[Path]:
-    """A temporary directory for something incomplete, on the disk of its final place.
+    """Create a temporary directory for something incomplete, on the disk of its final path.
 
-    It is locked while its process lives; the next process deletes one whose process was killed.
+    It is locked until its process ends. The next backup deletes the directory of a killed process.
     """
     with ExitStack() as stack:
-        with file_lock(beside):  # nobody removes the new directory before it is locked itself
+        with file_lock(beside):  # no other process removes the new directory before it is locked
             _remove_stale(beside)
             place = Path(tempfile.mkdtemp(prefix=STAGING_PREFIX, dir=beside))
             stack.enter_context(file_lock(place))
@@ -51,7 +51,9 @@ def translate_disk_errors(what: str) -> Iterator[None]:
         full = error.errno in _FULL
         raise BackupFailed(
             f"{what}: {why}" + (f": {error.filename}" if error.filename else ""),
-            hint="Free some space, or give another place." if full else "Give another place.",
+            hint="Free some space, or give another directory."
+            if full
+            else "Check the directory and its permissions, or give another one.",
         ) from error
 
 

@@ -1,6 +1,6 @@
-"""Release the hold of a restored store: responses, schedules and heartbeats go on.
+"""Release a restored home: responses, schedules and heartbeats resume.
 
-A release that is interrupted can be repeated: the hold lasts until its last transaction.
+An interrupted release can be repeated, because the hold ends with its last transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
-TOO_OLD_REASON = "set aside: it was too old when it was let go"
+TOO_OLD_REASON = "too old when the restored home was released"
 
 SCHEDULES_DUE: Statement[tuple[int]] = Statement(
     lambda: select(func.count()).where(
@@ -37,28 +37,28 @@ HEARTBEATS_DUE: Statement[tuple[int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class HeldWork:
-    """What a hold keeps back."""
+    """The work that a hold keeps back."""
 
     hold: Hold
     responses: tuple[ChannelBacklog, ...]
     """By channel, for channels with a client. Responses that people fetch are not held."""
     schedules: int
-    """Schedules that are due. Missed runs are recorded and not made up for."""
+    """Schedules that are due. Their missed runs are recorded and skipped."""
     heartbeats: int
 
     @property
     def count(self) -> int:
-        """All responses that are held."""
+        """The number of held responses."""
         return sum(each.count for each in self.responses)
 
     @property
     def old(self) -> int:
-        """The held responses that are older than the given moment."""
+        """The number of held responses that are older than the given time."""
         return sum(each.old for each in self.responses)
 
 
 def find_held(tx: Transaction, before: int = 0) -> HeldWork | None:
-    """What is held; None without a hold. Responses from before `before` count as old."""
+    """Find the held work; None without a hold. Responses from before `before` count as old."""
     hold = find_hold(tx)
     if hold is None:
         return None
@@ -71,10 +71,10 @@ def find_held(tx: Transaction, before: int = 0) -> HeldWork | None:
 
 
 def release_hold(store: Store, before: int = 0) -> HeldWork | None:
-    """End the hold and drop responses from before this moment; gives what was held.
+    """End the hold and drop responses from before this time; return the work that was held.
 
-    The time on hold does not count: responses get their full time to be delivered, and schedules
-    and heartbeats continue from now, without the runs that they missed.
+    The time on hold does not count: responses get their full time for delivery, and schedules and
+    heartbeats resume from now, without their missed runs.
     """
     with store.read() as tx:
         found, channels, now = find_held(tx, before), list_backlog(tx), tx.now
@@ -98,7 +98,7 @@ def release_hold(store: Store, before: int = 0) -> HeldWork | None:
 
 
 def _repeat_until_none(store: Store, step: Callable[[Transaction], int]) -> None:
-    """Repeat a step until it finds nothing; it ends, because newer rows are not concerned."""
+    """Repeat a step until it finds no rows. It ends, because new rows do not match."""
     while True:
         with store.write() as tx:
             if step(tx) == 0:

@@ -29,8 +29,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 from tomlkit.exceptions import TOMLKitError
 
 from bullpen.core.access.keys import list_keys, revoke_key
@@ -230,28 +228,25 @@ def _postgres_connection(store: Store) -> Iterator[Connection]:
     import psycopg
     from sqlalchemy.exc import DBAPIError
 
-    from bullpen.core.store.postgres import translate_error
+    from bullpen.core.store.postgres_errors import translate_error
 
+    store.revision()  # an error of the connection is reported with its cause
     try:
         with store.engine.begin() as connection:
             yield connection
     except (psycopg.Error, DBAPIError) as error:
         cause = error if isinstance(error, psycopg.Error) else error.orig
-        told = None if cause is None else translate_error(cause)
-        raise told or BackupFailed(f"the database cannot be filled: {cause}") from error
+        translated = None if cause is None else translate_error(cause)
+        raise translated or BackupFailed(f"cannot fill the database: {cause}") from error
 
 
 def _check_url(url: str) -> None:
     if not url:
         return
-    try:
-        kind = make_url(url).get_backend_name()
-    except (ArgumentError, ValueError) as error:
-        raise BadSetting("the database's URL is none", hint=str(error)) from error
-    if kind != "postgresql":
+    if open.parse_database_url(url).get_backend_name() != "postgresql":
         raise BadSetting(
-            f"a backup is restored to the home's own file or to a server, not to {kind!r}",
-            hint="Leave --database-url out, or give postgresql://USER@HOST/DATABASE.",
+            "--database-url is not a PostgreSQL database",
+            hint="Omit it to restore to a file, or give postgresql://USER:PASSWORD@HOST/DATABASE.",
         )
 
 

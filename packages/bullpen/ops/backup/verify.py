@@ -1,4 +1,4 @@
-"""Verify a backup: every file, the database and the manifest; each damage is named."""
+"""Verify a backup: every file, the database and the manifest. Each damage is reported."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from urllib.parse import quote
 from bullpen.core.errors import BadBackup
 from bullpen.core.store import open
 from bullpen.core.store.base import SELECT_REVISION
+from bullpen.core.text import format_count
 from bullpen.ops.backup.contents import (
     DATABASE_FILE,
     MANIFEST_FILE,
@@ -27,7 +28,7 @@ from bullpen.ops.backup.database_copy import count_rows
 
 READ_CHUNK_BYTES = 1 << 20
 MAX_DATABASE_DAMAGES = 10
-"""Errors that SQLite's integrity check reports."""
+"""The maximum number of errors that SQLite's integrity check reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def read_verified_manifest(directory: Path, tell: ProgressCallback = ignore_prog
 def _damages(directory: Path, manifest: Manifest, tell: ProgressCallback) -> Iterator[str]:
     done = 0
     for entry in manifest.files:
-        tell("checking", done, manifest.size)
+        tell("verifying the files", done, manifest.size)
         wrong = _file(directory, entry)
         if wrong is not None:
             yield wrong
@@ -72,14 +73,15 @@ def _damages(directory: Path, manifest: Manifest, tell: ProgressCallback) -> Ite
     known = {MANIFEST_FILE, *(each.path for each in manifest.files)}
     for path in _list_files(directory):
         if path not in known:
-            yield f"{path} is not of this backup"
+            yield f"{path} does not belong to this backup"
     if manifest.revision not in open.KNOWN_REVISIONS:
         older = manifest.revision in open.UNRELEASED_REVISIONS
         yield (
-            f"its schema is of revision {manifest.revision}, which this Bullpen does not know:"
-            f" {'a checkout before the first release' if older else 'a later one'} made it"
+            f"its schema has revision {manifest.revision}, which this version of Bullpen does not"
+            f" know: {'a checkout before the first release' if older else 'a later version'} made"
+            " it"
         )
-    tell("checking the database", done, manifest.size)
+    tell("verifying the database", done, manifest.size)
     yield from _database(directory / DATABASE_FILE, manifest)
 
 
@@ -88,7 +90,7 @@ def _file(directory: Path, entry: FileEntry) -> str | None:
     try:
         size = path.lstat().st_size
         if path.is_symlink() or not path.is_file():
-            return f"{entry.path} is not a file any more"
+            return f"{entry.path} is no longer a regular file"
         if size != entry.size:
             return f"{entry.path} has {size} bytes instead of {entry.size}"
         digest = hashlib.sha256()
@@ -98,7 +100,7 @@ def _file(directory: Path, entry: FileEntry) -> str | None:
     except FileNotFoundError:
         return f"{entry.path} is missing"
     except OSError as error:
-        return f"{entry.path} cannot be read: {error.strerror}"
+        return f"cannot read {entry.path}: {error.strerror}"
     return None if digest.hexdigest() == entry.sha256 else f"{entry.path} is damaged"
 
 
@@ -109,7 +111,7 @@ def _list_files(directory: Path) -> Iterator[str]:
 
 
 def _database(path: Path, manifest: Manifest) -> Iterator[str]:
-    """Check the database without writing, so that the backup may be on a read-only disk."""
+    """Check the database without writing, because the backup may be on a read-only disk."""
     if not path.is_file():
         return
     try:
@@ -121,10 +123,10 @@ def _database(path: Path, manifest: Manifest) -> Iterator[str]:
             there = count_rows(database)
             ((revision,),) = database.execute(SELECT_REVISION)
     except (sqlite3.Error, ValueError) as error:
-        yield f"{DATABASE_FILE} cannot be read: {error}"
+        yield f"cannot read {DATABASE_FILE}: {error}"
         return
     if revision != manifest.revision:
-        yield f"{DATABASE_FILE} is of revision {revision} instead of {manifest.revision}"
+        yield f"{DATABASE_FILE} has revision {revision} instead of {manifest.revision}"
     for name in sorted({*there, *manifest.rows}):
         count, wanted = there.get(name), manifest.rows.get(name)
         if count != wanted:
@@ -132,4 +134,4 @@ def _database(path: Path, manifest: Manifest) -> Iterator[str]:
 
 
 def _rows(count: int | None) -> str:
-    return "no place" if count is None else f"{count} rows"
+    return "no entry" if count is None else format_count(count, "row")
